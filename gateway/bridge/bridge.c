@@ -20,7 +20,7 @@
 
 #define BATCH 64
 #define HEARTBEAT (15 * MR_SECOND)
-#define LOOK_EVERY MR_SECOND /* for clients that have gone, and for impatience */
+#define LOOK_EVERY MR_SECOND /* for clients that have gone, and for late sockets */
 /* A silent stream is told to its client after a while; initial metadata alone would not do: it
  * comes before an error, too. */
 #define OPENED_AFTER MR_SECOND
@@ -28,7 +28,7 @@
 #define FAREWELL MR_SECOND
 #define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
-#define REOPEN_PATIENCE (60 * MR_SECOND)
+#define REOPEN_TIMEOUT (60 * MR_SECOND)
 #define FIRST_REQUEST MR_SECOND /* for connections that were accepted just before */
 #define CUT_EVERY (250 * MR_MS) /* while draining: calls may only now begin to wait */
 
@@ -44,7 +44,7 @@ struct mr_bridge {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
     struct mr_backends *backends;
-    struct mr_patience *patience;
+    struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
     struct mr_list live; /* exchanges that are not over or not left */
     mr_time next_look;
@@ -69,7 +69,7 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     mr_assert(drawn == (ssize_t)sizeof random);
     for (size_t i = 0; i < sizeof random; i++)
         (void)snprintf(b->waiter + 2 * i, 3, "%02x", random[i]);
-    b->patience = o->patience;
+    b->fd_deadlines = o->fd_deadlines;
     b->stats = o->stats;
     mr_list_init(&b->live);
     return b;
@@ -198,8 +198,8 @@ static void reopen_later(struct mr_exchange *x)
     mr_time now = mr_clock_now();
     x->call.v = 0;
     x->reopen_at = now + REOPEN_AFTER;
-    mr_time patience = x->resume_field ? now + REOPEN_PATIENCE : x->wait_until;
-    if (!x->give_up_at) x->give_up_at = patience;
+    mr_time limit = x->resume_field ? now + REOPEN_TIMEOUT : x->wait_until;
+    if (!x->give_up_at) x->give_up_at = limit;
     x->bridge->next_look = MR_MIN(x->bridge->next_look, x->reopen_at);
 }
 
@@ -403,8 +403,8 @@ static void look(struct mr_bridge *b, mr_time now)
         mr_time wants = look_at(b, MR_LIST_ITEM(node, struct mr_exchange, live), now);
         next = MR_MIN(next, wants);
     }
-    mr_time impatient;
-    (void)mr_patience_reap(b->patience, now, &impatient);
+    mr_time next_deadline;
+    (void)mr_fd_deadlines_reap(b->fd_deadlines, now, &next_deadline);
     b->next_look = next;
 }
 

@@ -14,7 +14,7 @@ struct mr_bridge_options {
     const char *const *stores; /* none: the scheduler is asked where they are */
     size_t stores_count;
     struct mr_secret_file *secrets; /* NULL: none */
-    struct mr_patience *patience;
+    struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats; /* our own counters, which /metrics shows beside the services' */
     uint32_t exchanges_max;
 };

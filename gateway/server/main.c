@@ -158,7 +158,7 @@ static void serve(const struct config *c, struct mr_http_options *o, struct mr_s
         .stores = c->stores.items,
         .stores_count = c->stores.count,
         .secrets = secrets,
-        .patience = o->patience,
+        .fd_deadlines = o->fd_deadlines,
         .stats = o->stats,
         .exchanges_max = o->connections_max};
     struct mr_bridge *bridge = mr_bridge_new(&b);
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     if (c.secret_file && mr_secret_file_open(c.secret_file, &secrets, &e)) fail("", &e);
     if (c.token_file && mr_token_file_open(c.token_file, NULL, &tokens, &e)) fail("", &e);
     if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
-    struct mr_patience *patience = mr_patience_new();
+    struct mr_fd_deadlines *fd_deadlines = mr_fd_deadlines_new();
     struct mr_stats *stats = mr_stats_new();
     struct mr_allowance *allowance = mr_allowance_new(c.reading_memory, SMALL_BODY_BYTES);
     struct mr_http_options o = {.listen = c.listen,
@@ -210,12 +210,12 @@ int main(int argc, char **argv)
         .threads = (uint32_t)c.threads,
         .idle = c.idle,
         .allowance = allowance,
-        .patience = patience,
+        .fd_deadlines = fd_deadlines,
         .stats = stats};
     serve(&c, &o, secrets);
     mr_served_certificate_close();
     mr_stats_free(&stats);
-    mr_patience_free(&patience);
+    mr_fd_deadlines_free(&fd_deadlines);
     mr_allowance_free(&allowance);
     mr_token_file_free(&tokens);
     mr_secret_file_free(&secrets);

@@ -16,9 +16,9 @@
 #include <microhttpd.h>
 
 #define MR_CHUNK_GATHER_BYTES ((size_t)256 << 10) /* pieces of uploads are joined up to this */
-#define MR_HEADERS_PATIENCE (15 * MR_SECOND)
-#define MR_BODY_PATIENCE (60 * MR_SECOND) /* for a whole JSON body, or each piece of an upload */
-#define MR_KEEP_ALIVE_PATIENCE (75 * MR_SECOND)
+#define MR_HEADERS_TIMEOUT (15 * MR_SECOND)
+#define MR_BODY_TIMEOUT (60 * MR_SECOND) /* for a whole JSON body, or each piece of an upload */
+#define MR_KEEP_ALIVE_TIMEOUT (75 * MR_SECOND)
 
 struct mr_http {
     struct mr_http_options options;

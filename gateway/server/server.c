@@ -69,11 +69,11 @@ static int connection_fd(struct MHD_Connection *connection)
     return info ? info->connect_fd : -1;
 }
 
-static void be_patient(struct mr_request *r, mr_duration d)
+static void set_fd_timeout(struct mr_request *r, mr_duration d)
 {
     int fd = connection_fd(r->connection);
     if (fd < 0) return;
-    mr_patience_set(r->http->options.patience, fd, d == MR_NEVER ? d : mr_clock_now() + d);
+    mr_fd_deadlines_set(r->http->options.fd_deadlines, fd, d == MR_NEVER ? d : mr_clock_now() + d);
 }
 
 static struct mr_socket *socket_of(struct MHD_Connection *connection)
@@ -97,7 +97,7 @@ static void flush_upload(struct mr_request *r, bool more)
         struct mr_chunk *c = mr_chunk_new(r->match.route, &piece.p, piece.n);
         r->chunks_out++;
         mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CHUNK, r->x, c);
-        be_patient(r, MR_BODY_PATIENCE);
+        set_fd_timeout(r, MR_BODY_TIMEOUT);
     }
     if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
 }
@@ -202,7 +202,7 @@ static enum MHD_Result begin(
     mr_buf_init(&r->body, is_raw                 ? MR_CHUNK_GATHER_BYTES
                           : mr_login_is_shape(r) ? MR_LOGIN_BODY_BYTES_MAX
                                                  : MR_JSON_BODY_BYTES_MAX);
-    be_patient(r, MR_BODY_PATIENCE);
+    set_fd_timeout(r, MR_BODY_TIMEOUT);
     if (!r->error.code) return MHD_YES;
 
     const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
@@ -225,7 +225,7 @@ static void hold_first(struct mr_request *r)
 /* The whole request is there. */
 static enum MHD_Result finish(struct mr_request *r)
 {
-    be_patient(r, MR_NEVER); /* from here on it is we who take long */
+    set_fd_timeout(r, MR_NEVER); /* from here on it is we who take long */
     (void)look_for_refusal(r);
     if (r->error.code) return mr_answer_error(r);
     if (r->shape == MR_SHAPE_OPENAPI) return mr_answer_openapi(r);
@@ -239,7 +239,7 @@ static enum MHD_Result finish(struct mr_request *r)
         r->is_passed_on = true;
     } else if (!r->is_passed_on && (r->chunks_out < MR_EXCHANGE_CHUNKS || !r->body.n)) {
         flush_upload(r, false);
-        be_patient(r, MR_NEVER);
+        set_fd_timeout(r, MR_NEVER);
         r->is_passed_on = true;
     }
     look(r);
@@ -325,7 +325,7 @@ static void on_completed(void *http, struct MHD_Connection *connection, void **s
     mark_old(http, socket_of(connection));
     if (!r) return;
     socket_of(connection)->unbegun = NULL;
-    if (r->connection) be_patient(r, MR_KEEP_ALIVE_PATIENCE);
+    if (r->connection) set_fd_timeout(r, MR_KEEP_ALIVE_TIMEOUT);
     count(r, why);
     if (r->is_started)
         mr_bridge_post(r->http->options.bridge, MR_BRIDGE_LEAVE, r->x, NULL);
@@ -353,7 +353,7 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
     int fd = connection_fd(connection);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         mr_gauge_add(h->connections, 1);
-        mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
+        mr_fd_deadlines_set(h->options.fd_deadlines, fd, mr_clock_now() + MR_HEADERS_TIMEOUT);
         struct mr_socket *s = *socket = mr_alloc(sizeof *s);
         s->is_new = true; /* counted when it was accepted */
         count_address(h, s, connection);
@@ -369,7 +369,7 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));
         mr_release(s);
         mr_gauge_add(h->connections, -1);
-        mr_patience_forget(h->options.patience, fd);
+        mr_fd_deadlines_forget(h->options.fd_deadlines, fd);
     }
 }
 

@@ -20,7 +20,7 @@ struct mr_http_options {
     mr_duration idle;               /* a connection without a byte for this long is closed */
     struct mr_allowance *allowance; /* of bodies that are being read */
     struct mr_bridge *bridge;
-    struct mr_patience *patience;
+    struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
 };
 

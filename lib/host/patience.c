@@ -8,68 +8,68 @@
 #include <pthread.h>
 #include <sys/socket.h>
 
-struct mr_patience {
+struct mr_fd_deadlines {
     pthread_mutex_t lock;
     mr_time *deadlines; /* by descriptor; 0: not ours */
     size_t count;
 };
 
-struct mr_patience *mr_patience_new(void)
+struct mr_fd_deadlines *mr_fd_deadlines_new(void)
 {
-    struct mr_patience *p = mr_alloc(sizeof *p);
+    struct mr_fd_deadlines *p = mr_alloc(sizeof *p);
     int failed = pthread_mutex_init(&p->lock, NULL);
     mr_assert(!failed);
     return p;
 }
 
-void mr_patience_free(struct mr_patience **p)
+void mr_fd_deadlines_free(struct mr_fd_deadlines **d)
 {
-    if (!*p) return;
-    (void)pthread_mutex_destroy(&(*p)->lock);
-    mr_release((*p)->deadlines);
-    mr_release(*p);
-    *p = NULL;
+    if (!*d) return;
+    (void)pthread_mutex_destroy(&(*d)->lock);
+    mr_release((*d)->deadlines);
+    mr_release(*d);
+    *d = NULL;
 }
 
-void mr_patience_set(struct mr_patience *p, int fd, mr_time deadline)
+void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline)
 {
     mr_assert(fd >= 0);
     mr_assert(deadline > 0);
     size_t at = (size_t)fd;
-    (void)pthread_mutex_lock(&p->lock);
-    if (at >= p->count) {
-        size_t count = MR_MAX(2 * p->count, at + 1);
-        p->deadlines =
-            mr_grow(p->deadlines, p->count * sizeof *p->deadlines, count * sizeof *p->deadlines);
-        p->count = count;
+    (void)pthread_mutex_lock(&d->lock);
+    if (at >= d->count) {
+        size_t count = MR_MAX(2 * d->count, at + 1);
+        d->deadlines =
+            mr_grow(d->deadlines, d->count * sizeof *d->deadlines, count * sizeof *d->deadlines);
+        d->count = count;
     }
-    p->deadlines[at] = deadline;
-    (void)pthread_mutex_unlock(&p->lock);
+    d->deadlines[at] = deadline;
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
-void mr_patience_forget(struct mr_patience *p, int fd)
+void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd)
 {
-    (void)pthread_mutex_lock(&p->lock);
-    if (fd >= 0 && (size_t)fd < p->count) p->deadlines[fd] = 0;
-    (void)pthread_mutex_unlock(&p->lock);
+    (void)pthread_mutex_lock(&d->lock);
+    if (fd >= 0 && (size_t)fd < d->count) d->deadlines[fd] = 0;
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
-size_t mr_patience_reap(struct mr_patience *p, mr_time now, mr_time *next)
+size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *next)
 {
     size_t reaped = 0;
     *next = MR_NEVER;
-    (void)pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < p->count; i++) {
-        mr_time deadline = p->deadlines[i];
+    (void)pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->count; i++) {
+        mr_time deadline = d->deadlines[i];
         if (deadline == 0 || deadline == MR_NEVER) continue;
         if (deadline > now) {
             *next = MR_MIN(*next, deadline);
             continue;
         }
-        p->deadlines[i] = MR_NEVER; /* once is enough */
+        d->deadlines[i] = MR_NEVER; /* once is enough */
         (void)shutdown((int)i, SHUT_RDWR);
         reaped++;
     }
-    (void)pthread_mutex_unlock(&p->lock);
+    (void)pthread_mutex_unlock(&d->lock);
     return reaped;
 }

@@ -77,27 +77,27 @@ static bool is_shut(int fd)
 static void only_who_is_late_is_shut_down(void **state)
 {
     (void)state;
-    struct mr_patience *p = mr_patience_new();
+    struct mr_fd_deadlines *d = mr_fd_deadlines_new();
     int late[2], early[2], never[2], gone[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, late), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, early), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, never), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gone), 0);
-    mr_patience_set(p, late[0], 100);
-    mr_patience_set(p, early[0], 300);
-    mr_patience_set(p, never[0], MR_NEVER);
-    mr_patience_set(p, gone[0], 100);
-    mr_patience_forget(p, gone[0]);
+    mr_fd_deadlines_set(d, late[0], 100);
+    mr_fd_deadlines_set(d, early[0], 300);
+    mr_fd_deadlines_set(d, never[0], MR_NEVER);
+    mr_fd_deadlines_set(d, gone[0], 100);
+    mr_fd_deadlines_forget(d, gone[0]);
     mr_time next;
-    assert_int_equal(mr_patience_reap(p, 200, &next), 1);
+    assert_int_equal(mr_fd_deadlines_reap(d, 200, &next), 1);
     assert_int_equal(next, 300);
     assert_true(is_shut(late[1]));
     assert_false(is_shut(early[1]) || is_shut(never[1]) || is_shut(gone[1]));
-    assert_int_equal(mr_patience_reap(p, 250, &next), 0); /* once is enough */
-    mr_patience_set(p, early[0], 1000);                   /* it moved */
-    assert_int_equal(mr_patience_reap(p, 400, &next), 0);
-    mr_patience_forget(p, 12345); /* never seen */
-    mr_patience_free(&p);
+    assert_int_equal(mr_fd_deadlines_reap(d, 250, &next), 0); /* once is enough */
+    mr_fd_deadlines_set(d, early[0], 1000);                   /* it moved */
+    assert_int_equal(mr_fd_deadlines_reap(d, 400, &next), 0);
+    mr_fd_deadlines_forget(d, 12345); /* never seen */
+    mr_fd_deadlines_free(&d);
     for (int i = 0; i < 2; i++) {
         (void)close(late[i]);
         (void)close(early[i]);
