@@ -27,7 +27,7 @@
 #define BACKOFF_MAX (5 * MR_SECOND)
 #define TAIL_BYTES 600
 #define HURRIED_GRACE (MR_SECOND / 2)
-#define IMPATIENCE (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
+#define SAME_WISH (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
 
 struct child {
     char *name;
@@ -294,7 +294,7 @@ static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
         struct signalfd_siginfo info;
         bool asked = read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
                      info.ssi_signo != SIGCHLD;
-        if (!asked || s->is_hurried || mr_clock_now() < s->stopping + IMPATIENCE) continue;
+        if (!asked || s->is_hurried || mr_clock_now() < s->stopping + SAME_WISH) continue;
         s->is_hurried = true;
         until = mr_clock_now();
     }

@@ -20,7 +20,7 @@
 
 #define MEMORY_MIN ((uint64_t)16 << 20)
 
-#define DRAIN_PATIENCE (45 * MR_SECOND) /* `up` waits for a minute */
+#define DRAIN_TIMEOUT (45 * MR_SECOND) /* `up` waits for a minute */
 
 struct config {
     struct mr_texts listen;
@@ -141,7 +141,7 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
         mr_signal_hand(signals, on_signal, service);
         err = mr_service_run(service, self, e); /* until mr_service_stop */
         mr_signal_close(&signals);
-        if (c->dir && !mr_ostore_shell_drain(sh, DRAIN_PATIENCE))
+        if (c->dir && !mr_ostore_shell_drain(sh, DRAIN_TIMEOUT))
             mr_log(MR_WARN, "drain.late", "dir=%s", c->dir);
     }
     mr_ostore_shell_stop(sh);

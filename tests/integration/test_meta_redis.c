@@ -52,8 +52,8 @@ static int take_link(const struct fixture *f)
     assert_int_equal(poll(&fd, 1, 10000), 1);
     int link = accept(f->listens, NULL, NULL);
     assert_true(link >= 0);
-    const struct timeval patience = {.tv_sec = 10};
-    assert_int_equal(setsockopt(link, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    const struct timeval timeout = {.tv_sec = 10};
+    assert_int_equal(setsockopt(link, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout), 0);
     return link;
 }
 

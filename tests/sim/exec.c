@@ -234,7 +234,7 @@ static bool is_busy(const struct sim_proc *p)
 }
 
 /* Beside others on its node it may find no room for what it reads and makes; alone it does. What
- * runs long is never alone, and has a store's patience, of which nothing is known here. */
+ * runs long is never alone, and its store may take its time, of which nothing is known here. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;

@@ -233,15 +233,15 @@ static void serve(void *ctx)
     pthread_mutex_lock(&transport.lock);
     while (!transport.is_ending) {
         uint32_t n = transport.connections_count;
-        bool impatient = false;
+        bool has_deadline = false;
         for (uint32_t i = 0; i < n; i++) {
             fds[i] = (struct pollfd){transport.connections[i].fd, POLLIN, 0};
-            impatient |= transport.connections[i].until != MR_NEVER;
+            has_deadline |= transport.connections[i].until != MR_NEVER;
         }
         fds[n] = (struct pollfd){transport.listen_fd, POLLIN, 0};
         fds[n + 1] = (struct pollfd){transport.wake_fd, POLLIN, 0};
         pthread_mutex_unlock(&transport.lock);
-        (void)poll(fds, n + 2, impatient ? 1000 : -1);
+        (void)poll(fds, n + 2, has_deadline ? 1000 : -1);
         pthread_mutex_lock(&transport.lock);
         if (fds[n + 1].revents) {
             uint64_t v;

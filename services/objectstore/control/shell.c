@@ -376,11 +376,11 @@ void mr_ostore_shell_run(void *ctx)
     mr_release(batch);
 }
 
-bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration patience)
+bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration timeout)
 {
     struct pollfd fd = {.fd = sh->drained_fd, .events = POLLIN};
     mr_ostore_shell_post(sh, &(struct mr_ostore_event){.type = MR_OE_DRAIN});
-    return poll(&fd, 1, (int)(patience / MR_MS)) > 0;
+    return poll(&fd, 1, (int)(timeout / MR_MS)) > 0;
 }
 
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh)

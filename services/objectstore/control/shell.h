@@ -122,7 +122,7 @@ int mr_ostore_shell_connect(
 void mr_ostore_shell_run(void *sh); /* the control thread, until mr_ostore_shell_stop */
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
 /* Writes what jobs and names hold to the disk and waits for it; false: not in time. */
-bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration patience);
+bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration timeout);
 
 /* Any thread. */
 void mr_ostore_shell_post(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);

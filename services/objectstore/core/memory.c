@@ -264,9 +264,9 @@ void mr_ostore__gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
 
 /* ---- pressure ---------------------------------------------------------------------------------*/
 
-static bool is_asked(const struct mr_ostore *s, const struct client *c, mr_duration patience)
+static bool is_asked(const struct mr_ostore *s, const struct client *c, mr_duration timeout)
 {
-    return c->reclaiming && s->now < mr_time_after(c->reclaim_asked, patience);
+    return c->reclaiming && s->now < mr_time_after(c->reclaim_asked, timeout);
 }
 
 static bool is_in(uint32_t group, uint32_t all_or_one)

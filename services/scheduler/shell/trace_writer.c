@@ -17,7 +17,7 @@
 #define BATCH_MAX 64
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define BLOCK_AGE MR_SECOND
-#define STOP_PATIENCE (2 * MR_SECOND)
+#define STOP_TIMEOUT (2 * MR_SECOND)
 
 struct open_block {
     mr_job_id job;
@@ -226,7 +226,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
     case MR_TRACE_NEWS: mr_trace_log_hear(w->log, now, m->news); break;
     case MR_TRACE_STOP:
         write_due(w, MR_NEVER);
-        w->stop_at = mr_time_after(now, STOP_PATIENCE);
+        w->stop_at = mr_time_after(now, STOP_TIMEOUT);
         break;
     }
 }

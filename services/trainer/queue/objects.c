@@ -14,7 +14,7 @@
 #include <millrace/v1/objects.pb-c.h>
 #include <stdio.h>
 
-#define STORE_PATIENCE (5 * MR_SECOND)
+#define STORE_TIMEOUT (5 * MR_SECOND)
 #define RELEASE_AFTER (100 * MR_MS)
 #define RELEASE_AGAIN (2 * MR_SECOND) /* when the store is away */
 #define MESSAGE_BYTES_MAX 4096
@@ -25,7 +25,7 @@ static void call_store(struct mr_queues *q, enum mr_method_id method, const Prot
     struct mr_buf b;
     mr_buf_init(&b, MESSAGE_BYTES_MAX);
     mr_pb_pack(m, &b);
-    const struct mr_rpc_call_options options = {.timeout = STORE_PATIENCE, .one_reply = true};
+    const struct mr_rpc_call_options options = {.timeout = STORE_TIMEOUT, .one_reply = true};
     (void)mr_rpc_unary(
         q->trainer->store, mr_proto_method(method)->path, mr_buf_str(&b), &options, fn, ctx);
     mr_buf_fini(&b);

@@ -4,7 +4,7 @@
 #include "host/clock.h"
 
 #define AGAIN_AFTER (100 * MR_MS)
-#define PATIENCE (60 * MR_SECOND)
+#define WAIT_TIMEOUT (60 * MR_SECOND)
 #define MARGIN (100 * MR_MS)
 
 void mr_waiting_list_init(struct mr_waiting_list *l, size_t bytes_max)
@@ -116,7 +116,7 @@ void mr_waiting_give_up(struct mr_waiting_list *l)
 
 mr_time mr_waiting_deadline(const struct mr_rpc_call *call)
 {
-    mr_time now = mr_clock_now(), until = mr_time_after(now, PATIENCE);
+    mr_time now = mr_clock_now(), until = mr_time_after(now, WAIT_TIMEOUT);
     mr_time deadline = mr_rpc_call_deadline(call);
     if (deadline == MR_NEVER) return until;
     mr_duration left = deadline > now ? deadline - now : 0;

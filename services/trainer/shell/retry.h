@@ -52,6 +52,6 @@ mr_time mr_waiting_turn(struct mr_waiting_list *l, mr_time now);
 /* Gives up all that waits, now. */
 void mr_waiting_give_up(struct mr_waiting_list *l);
 
-/* When to tell a caller, so that it hears UNAVAILABLE before its own patience ends; at most a
+/* When to tell a caller, so that it hears UNAVAILABLE before its own timeout; at most a
  * minute from now. */
 mr_time mr_waiting_deadline(const struct mr_rpc_call *call);

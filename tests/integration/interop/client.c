@@ -12,7 +12,7 @@
 
 #define TEST "/millrace.interop.TestService/"
 #define LARGE (3 << 20)
-#define PATIENCE (20 * MR_SECOND)
+#define TIMEOUT (20 * MR_SECOND)
 
 static struct mr_rpc_client *client;
 static const char *failure; /* of the case that runs; NULL: none */
@@ -22,7 +22,7 @@ static const char *failure; /* of the case that runs; NULL: none */
         if (!(condition) && !failure) failure = #condition;                                        \
     } while (0)
 
-static const struct mr_rpc_call_options patient = {.timeout = PATIENCE, .wait_for_ready = true};
+static const struct mr_rpc_call_options with_timeout = {.timeout = TIMEOUT, .wait_for_ready = true};
 static uint8_t zeros[LARGE];
 
 static struct mr_buf packed(const ProtobufCMessage *m)
@@ -48,7 +48,7 @@ static int unary(
 {
     if (reply) mr_buf_init(reply, MR_MESSAGE_BYTES_MAX);
     struct mr_str bytes = request ? mr_buf_str(request) : MR_STR("");
-    int err = mr_rpc_call_sync(client, method, bytes, &patient, reply, e);
+    int err = mr_rpc_call_sync(client, method, bytes, &with_timeout, reply, e);
     if (request) mr_buf_fini(request);
     return err;
 }
@@ -73,7 +73,7 @@ static void large_unary(void)
 static void client_streaming(void)
 {
     static const size_t sizes[] = {27182, 8, 1828, 45904, 0};
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingInputCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingInputCall", &with_timeout);
     for (size_t i = 0; i < MR_ARRAY_LEN(sizes); i++) {
         Millrace__Interop__StreamingInputRequest r =
             MILLRACE__INTEROP__STREAMING_INPUT_REQUEST__INIT;
@@ -122,7 +122,7 @@ static void send_output_request(struct mr_rpc_stream *s, const int32_t *sizes, s
 static void expect(struct mr_rpc_stream *s, int32_t bytes)
 {
     struct mr_rpc_message *m = NULL;
-    CHECK(mr_rpc_stream_read(s, mr_clock_now() + PATIENCE, &m, NULL) == MR_OK);
+    CHECK(mr_rpc_stream_read(s, mr_clock_now() + TIMEOUT, &m, NULL) == MR_OK);
     if (!m) return;
     struct mr_pb_arena a;
     mr_pb_arena_init(&a, MR_MESSAGE_BYTES_MAX);
@@ -136,7 +136,7 @@ static void expect(struct mr_rpc_stream *s, int32_t bytes)
 static void expect_end(struct mr_rpc_stream *s, int code)
 {
     struct mr_rpc_message *m = NULL;
-    CHECK(mr_rpc_stream_read(s, mr_clock_now() + PATIENCE, &m, NULL) == code);
+    CHECK(mr_rpc_stream_read(s, mr_clock_now() + TIMEOUT, &m, NULL) == code);
     mr_rpc_message_free(&m);
 }
 
@@ -144,7 +144,7 @@ static const int32_t sizes[] = {31415, 0, 9, 2653, LARGE};
 
 static void server_streaming(void)
 {
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingOutputCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingOutputCall", &with_timeout);
     send_output_request(s, sizes, MR_ARRAY_LEN(sizes), NULL);
     CHECK(mr_rpc_stream_half_close(s) == MR_OK);
     for (size_t i = 0; i < MR_ARRAY_LEN(sizes); i++)
@@ -155,7 +155,7 @@ static void server_streaming(void)
 
 static void ping_pong(void)
 {
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &with_timeout);
     for (size_t i = 0; i < MR_ARRAY_LEN(sizes); i++) {
         send_output_request(s, &sizes[i], 1, NULL);
         expect(s, sizes[i]);
@@ -167,7 +167,7 @@ static void ping_pong(void)
 
 static void empty_stream(void)
 {
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &with_timeout);
     CHECK(mr_rpc_stream_half_close(s) == MR_OK);
     expect_end(s, MR_ENOENT);
     mr_rpc_stream_close(&s);
@@ -179,7 +179,7 @@ static void status_code_and_message(void)
     Millrace__Interop__WantedStatus wanted = MILLRACE__INTEROP__WANTED_STATUS__INIT;
     wanted.code = 9;
     wanted.message = words;
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &with_timeout);
     send_output_request(s, sizes, 1, &wanted);
     expect(s, sizes[0]);
     expect_end(s, MR_ESTATE);
@@ -193,7 +193,7 @@ static void status_with_details(void)
     wanted.code = 3;
     wanted.message = (char *)(uintptr_t) "bad";
     wanted.details = true;
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &with_timeout);
     send_output_request(s, NULL, 0, &wanted);
     expect_end(s, MR_EINVAL);
     struct mr_str details = mr_rpc_stream_status(s)->details;
@@ -210,7 +210,7 @@ static void unimplemented(void)
 
 static void cancel_after_first_response(void)
 {
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &with_timeout);
     send_output_request(s, sizes, 1, NULL);
     expect(s, sizes[0]);
     mr_rpc_stream_cancel(s);
@@ -220,7 +220,7 @@ static void cancel_after_first_response(void)
 
 static void cancel_after_begin(void)
 {
-    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingInputCall", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "StreamingInputCall", &with_timeout);
     mr_rpc_stream_cancel(s);
     expect_end(s, MR_ECANCELED);
     mr_rpc_stream_close(&s);
@@ -239,7 +239,7 @@ static void custom_metadata(void)
 {
     struct mr_rpc_metadata metadata[] = {
         {"x-interop-echo", MR_STR("text")}, {"x-interop-echo-bin", MR_STR("\xab\x00\xff")}};
-    struct mr_rpc_call_options o = patient;
+    struct mr_rpc_call_options o = with_timeout;
     o.metadata = metadata;
     o.metadata_count = 2;
     struct mr_rpc_stream *s = mr_rpc_stream_open(client, TEST "FullDuplexCall", &o);

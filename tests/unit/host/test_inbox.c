@@ -15,7 +15,7 @@
 
 #define SENDERS 3
 #define EACH 20000
-#define PATIENCE (20 * MR_SECOND)
+#define TIMEOUT (20 * MR_SECOND)
 
 struct item {
     uint32_t sender;
@@ -32,7 +32,7 @@ static void send_all(void *ctx)
     const struct sender *s = ctx;
     for (uint32_t i = 0; i < EACH; i++) {
         struct item item = {s->id, i};
-        assert_int_equal(mr_inbox_push_wait(s->inbox, &item, mr_clock_now() + PATIENCE), MR_OK);
+        assert_int_equal(mr_inbox_push_wait(s->inbox, &item, mr_clock_now() + TIMEOUT), MR_OK);
     }
 }
 
@@ -48,7 +48,7 @@ static void items_of_many_threads_arrive_once_and_in_order(void **state)
     }
     uint32_t next[SENDERS] = {0};
     uint32_t total = 0;
-    mr_time until = mr_clock_now() + PATIENCE;
+    mr_time until = mr_clock_now() + TIMEOUT;
     while (total < SENDERS * EACH) {
         struct item items[16];
         size_t n = mr_inbox_wait(in, until, items, 16);
@@ -85,7 +85,7 @@ static void an_eager_owner_misses_nothing_and_hears_of_the_end(void **state)
         uint32_t got = 0;
         if (i % 1000 == 999) mr_clock_sleep(MR_MS); /* longer than it looks */
         assert_int_equal(mr_inbox_push(a.to, &i), MR_OK);
-        assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + PATIENCE, &got, 1), 1);
+        assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + TIMEOUT, &got, 1), 1);
         assert_int_equal(got, i);
     }
     mr_inbox_close(a.to);
@@ -128,7 +128,7 @@ static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(v
     for (int i = 0; i < 4; i++)
         assert_int_equal(mr_inbox_put(in, &i), MR_OK);
     int more = 4;
-    int err = mr_inbox_push_wait(in, &more, mr_clock_now() + PATIENCE);
+    int err = mr_inbox_push_wait(in, &more, mr_clock_now() + TIMEOUT);
     if (err) mr_inbox_wake(in); /* its end may be told of, then */
     if (err) (void)mr_inbox_push_wait(in, &more, MR_NEVER);
     mr_thread_join(&t);

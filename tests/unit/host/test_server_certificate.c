@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PATIENCE (60 * MR_SECOND)
+#define TIMEOUT (60 * MR_SECOND)
 #define LOOK (2 * MR_SECOND) /* a connection looks at the files as often, at most */
 
 static unsigned serial_of_served(unsigned char out[64]) /* what a connection would be shown now */
@@ -67,7 +67,7 @@ static void a_want_of_descriptors_is_got_over(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_true(kept);
 
-    until = mr_time_after(mr_clock_now(), PATIENCE);
+    until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (is_served(first, n)) {
         assert_true(mr_clock_now() < until);
         mr_clock_sleep(50 * MR_MS);

@@ -175,7 +175,7 @@ static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
     }
     assert_non_null(x);
     assert_int_equal(x->err, MR_ELIMIT);
-    assert_true(w->now < start + MR_SECOND); /* before its own patience is over */
+    assert_true(w->now < start + MR_SECOND); /* before its own timeout */
 }
 
 static void a_limit_after_the_first_segment_is_ignored(void **state)

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PATIENCE (20 * MR_SECOND)
+#define TIMEOUT (20 * MR_SECOND)
 
 /* What one side has seen of one call. */
 struct seen {
@@ -226,7 +226,7 @@ static inline struct mr_rpc_call *open_call(
 
 #define RUN_UNTIL(w, condition)                                                                    \
     do {                                                                                           \
-        mr_time until_ = mr_clock_now() + PATIENCE;                                                \
+        mr_time until_ = mr_clock_now() + TIMEOUT;                                                 \
         while (!(condition)) {                                                                     \
             assert_true(mr_clock_now() < until_);                                                  \
             (void)mr_rpc_loop_run((w)->loop, mr_clock_now() + 100 * MR_MS);                        \
@@ -237,7 +237,7 @@ static inline struct mr_rpc_call *open_call(
 static inline void ask(struct world *w, const char *method, struct mr_str request)
 {
     struct mr_rpc_call *call =
-        open_call(w, method, &(struct mr_rpc_call_options){.one_reply = true, .timeout = PATIENCE});
+        open_call(w, method, &(struct mr_rpc_call_options){.one_reply = true, .timeout = TIMEOUT});
     assert_int_equal(mr_rpc_call_send(call, request), MR_OK);
     assert_int_equal(mr_rpc_call_half_close(call), MR_OK);
     RUN_UNTIL(w, w->at_client.done);

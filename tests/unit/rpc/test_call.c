@@ -116,7 +116,7 @@ static void a_deadline_ends_the_call_on_both_sides(void **state)
         RUN_UNTIL(w, w->at_client.done);
         assert_int_equal(w->at_client.code, 4);
         if (w->at_server.opened) break;
-        assert_true(o.timeout < PATIENCE);
+        assert_true(o.timeout < TIMEOUT);
     }
     RUN_UNTIL(w, w->at_server.done);
     assert_true(w->at_server.cancelled >= 1); /* those before it may come late */

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE (60 * MR_SECOND)
+#define TIMEOUT (60 * MR_SECOND)
 #define WORKER "a-worker-shows-this-1"
 #define STORE "a-store-shows-this-22"
 #define TRAINER "a-trainer-shows-this3"
@@ -265,7 +265,7 @@ static void what_is_shown_changes_with_the_file(void **state)
     mr_credential_add(c, &b);
     assert_true(mr_str_eq(mr_buf_str(&b), MR_STR("Bearer " WORKER)));
     write_file(path, "show worker " NEXT "\n");
-    mr_time until = mr_time_after(mr_clock_now(), PATIENCE);
+    mr_time until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (!mr_str_eq(mr_buf_str(&b), MR_STR("Bearer " NEXT))) {
         assert_true(mr_clock_now() < until);
         mr_buf_clear(&b);
@@ -287,7 +287,7 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     struct mr_rpc_auth *g = open_auth(tokens);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text), MR_OK);
     write_file(path, PLAIN "\n"); /* whoever holds the token would be a service */
-    mr_time until = mr_time_after(mr_clock_now(), PATIENCE);
+    mr_time until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text) == MR_OK) {
         assert_true(mr_clock_now() < until);
         mr_clock_sleep(20 * MR_MS);

@@ -140,7 +140,7 @@ static void a_restarted_server_is_found_again(void **state)
     mr_rpc_server_add_service(w->server, &service, w);
     assert_int_equal(mr_rpc_server_listen(w->server, w->address, NULL, NULL), MR_OK);
     mr_rpc_server_start(w->server);
-    struct mr_rpc_call_options o = {.one_reply = true, .timeout = PATIENCE, .wait_for_ready = true};
+    struct mr_rpc_call_options o = {.one_reply = true, .timeout = TIMEOUT, .wait_for_ready = true};
     struct mr_rpc_call *call = open_call(w, "/test.Service/Echo", &o);
     assert_int_equal(mr_rpc_call_send(call, MR_STR("again")), MR_OK);
     assert_int_equal(mr_rpc_call_half_close(call), MR_OK);

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PATIENCE (20 * MR_SECOND)
+#define TIMEOUT (20 * MR_SECOND)
 
 enum what { STOP, TELL };
 
@@ -111,7 +111,7 @@ static int setup(void **state)
     w->ready = mr_inbox_new(2, sizeof(int));
     w->thread = mr_thread_start("server", serve, w);
     int err = MR_EAWAY;
-    (void)mr_inbox_wait(w->ready, mr_clock_now() + PATIENCE, &err, 1);
+    (void)mr_inbox_wait(w->ready, mr_clock_now() + TIMEOUT, &err, 1);
     assert_int_equal(err, MR_OK);
     w->client = mr_rpc_client_open(w->address, NULL);
     *state = w;
@@ -134,7 +134,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static const struct mr_rpc_call_options patient = {.timeout = PATIENCE};
+static const struct mr_rpc_call_options with_timeout = {.timeout = TIMEOUT};
 
 static void another_threads_answer_wakes_the_loop(void **state)
 {
@@ -144,7 +144,7 @@ static void another_threads_answer_wakes_the_loop(void **state)
         struct mr_error e;
         mr_buf_init(&reply, 100);
         assert_int_equal(
-            mr_rpc_call_sync(w->client, "/test.Sync/Later", MR_STR("x"), &patient, &reply, &e),
+            mr_rpc_call_sync(w->client, "/test.Sync/Later", MR_STR("x"), &with_timeout, &reply, &e),
             MR_OK);
         assert_true(mr_str_eq(mr_buf_str(&reply), MR_STR("told")));
         mr_buf_fini(&reply);
@@ -154,7 +154,7 @@ static void another_threads_answer_wakes_the_loop(void **state)
 static void a_stream_is_read_message_by_message(void **state)
 {
     struct world *w = *state;
-    struct mr_rpc_stream *s = mr_rpc_stream_open(w->client, "/test.Sync/Echo", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(w->client, "/test.Sync/Echo", &with_timeout);
     struct mr_rpc_message *m = NULL;
     struct mr_error e;
     assert_int_equal(mr_rpc_stream_read(s, mr_clock_now(), &m, &e), MR_ETIMEOUT);
@@ -174,7 +174,7 @@ static void a_stream_is_read_message_by_message(void **state)
 static void a_stream_closed_early_leaves_nothing_behind(void **state)
 {
     struct world *w = *state;
-    struct mr_rpc_stream *s = mr_rpc_stream_open(w->client, "/test.Sync/Echo", &patient);
+    struct mr_rpc_stream *s = mr_rpc_stream_open(w->client, "/test.Sync/Echo", &with_timeout);
     for (int i = 0; i < 100; i++)
         assert_int_equal(mr_rpc_stream_send(s, MR_STR("x")), MR_OK);
     struct mr_rpc_message *m = NULL;
@@ -188,7 +188,8 @@ static void errors_are_told_in_words(void **state)
     struct world *w = *state;
     struct mr_error e;
     assert_int_equal(
-        mr_rpc_call_sync(w->client, "/test.Sync/None", MR_STR(""), &patient, NULL, &e), MR_EUNIMPL);
+        mr_rpc_call_sync(w->client, "/test.Sync/None", MR_STR(""), &with_timeout, NULL, &e),
+        MR_EUNIMPL);
     assert_string_equal(e.text, "unknown method \"/test.Sync/None\"");
     struct mr_rpc_client *lost = mr_rpc_client_open("unix:/nonexistent/s", NULL);
     assert_int_equal(mr_rpc_call_sync(lost, "/a/b", MR_STR(""), NULL, NULL, &e), MR_EAWAY);
@@ -197,7 +198,7 @@ static void errors_are_told_in_words(void **state)
     struct mr_buf small;
     mr_buf_init(&small, 2);
     assert_int_equal(
-        mr_rpc_call_sync(w->client, "/test.Sync/Later", MR_STR(""), &patient, &small, &e),
+        mr_rpc_call_sync(w->client, "/test.Sync/Later", MR_STR(""), &with_timeout, &small, &e),
         MR_ETOOBIG);
     mr_buf_fini(&small);
 }

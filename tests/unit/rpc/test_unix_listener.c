@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define STRANGER 65534
-#define PATIENCE (20 * MR_SECOND)
+#define TIMEOUT (20 * MR_SECOND)
 
 struct place {
     char directory[32];
@@ -94,7 +94,7 @@ static void our_own_processes_come_in(void **state)
     mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, geteuid()), 5);
     int one = 0;
-    assert_int_equal(mr_inbox_wait(p->entered, mr_clock_now() + PATIENCE, &one, 1), 1);
+    assert_int_equal(mr_inbox_wait(p->entered, mr_clock_now() + TIMEOUT, &one, 1), 1);
     mr_unix_listener_close(&d);
     assert_int_not_equal(access(p->path, F_OK), 0);
 }

@@ -117,13 +117,13 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
 static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 {
     /* an idle worker is heard three times in a lease */
-    mr_duration patience = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
+    mr_duration timeout = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
     if (may_lost_hold(s, store)) return true;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
         if (mr_sched__is_stopping(s, w)) return true;
-        if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
+        if (w->state == W_SILENT || mr_time_after(w->last_heard, timeout) < s->now) return true;
     }
     return false;
 }
