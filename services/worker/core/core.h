@@ -139,7 +139,7 @@ void mr_worker_free(struct mr_worker **w);
 void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
     struct mr_worker_effects *fx);
 /* So many successful results must come before there is work for the core; 0: report the first. */
-uint32_t mr_worker_patience(struct mr_worker *w);
+uint32_t mr_worker_wake_after(struct mr_worker *w);
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);
 /* For the simulator: what is left of jobs (NULL: nothing); is a value made here kept for others? */

@@ -418,7 +418,7 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
 /* The result is valid until the next step, and only for a short time: every result is reported in
  * the end. A value that is `true` does not count as a plain success, as it may end a loop. 0: the
  * first result that comes, or that has come, must be reported. */
-uint32_t mr_worker_patience(struct mr_worker *w)
+uint32_t mr_worker_wake_after(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
     bool is_due = w->out_urgent || (w->out_count && w->now >= w->out_until);

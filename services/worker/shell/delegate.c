@@ -1,5 +1,5 @@
 /* When the network thread sleeps through reports, and who acts for it then. Before it sleeps it
- * counts with how many of the values under way something can start (mr_worker_patience). Reports
+ * counts with how many of the values under way something can start (mr_worker_wake_after). Reports
  * until then are left in its inbox and wake nobody; the one that completes the count is acted on by
  * the executor that has it, which has nothing else to do and is awake: it borrows the core - the
  * baton, which the network thread lays down while it sleeps - takes the inbox, steps the core and
@@ -18,21 +18,21 @@
 /* Says with how many more reports there is something to do. False: they have come already. */
 static bool count_on(struct mr_worker_shell *sh)
 {
-    uint32_t patience = sh->ending ? 0 : mr_worker_patience(sh->core);
-    sh->is_patient = patience > 0;
-    return mr_tally_wait_for(&sh->tally, sh->reported + MR_MAX(patience, 1u));
+    uint32_t wake_after = sh->ending ? 0 : mr_worker_wake_after(sh->core);
+    sh->delays_wake = wake_after > 0;
+    return mr_tally_wait_for(&sh->tally, sh->reported + MR_MAX(wake_after, 1u));
 }
 
 /* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
  * is waited for takes its time, and what came waits no longer than about what has passed. */
-mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline)
+mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
-    bool was_patient = sh->is_patient, waits = count_on(sh);
+    bool delayed_wake = sh->delays_wake, waits = count_on(sh);
     /* Reports that are counted and cannot be taken stand behind one that somebody is just writing:
      * it counts, and wakes us, afterwards. He may need our processor for it. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
-    if (sh->is_patient) {
-        bool is_over = was_patient && sh->now >= sh->sleeps_until;
+    if (sh->delays_wake) {
+        bool is_over = delayed_wake && sh->now >= sh->sleeps_until;
         sh->nap = is_over ? MR_MIN(2 * sh->nap, NAP_MAX) : NAP;
         deadline = MR_MIN(deadline, mr_time_after(sh->now, sh->nap));
     }
@@ -54,7 +54,7 @@ void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on)
     const struct mr_rpc_side side = {.sleep = on ? on_sleep : NULL, .ctx = sh};
     if (on) mr_baton_take(&sh->baton);
     mr_rpc_loop_set_side(sh->loop, side);
-    if (!on) sh->is_patient = false;
+    if (!on) sh->delays_wake = false;
     if (!on) mr_baton_give(&sh->baton);
 }
 
@@ -77,7 +77,7 @@ static bool act(struct mr_worker_shell *sh)
         if (!mr_worker_shell_borrowed_turn(sh)) return false;
         bool waits = count_on(sh);
         mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
-        if (!sh->is_patient) return false;
+        if (!sh->delays_wake) return false;
         if (!waits || at <= sh->now) continue; /* more has come, or a cut has left something */
         sh->nap = NAP;
         return sh->sleeps_until <= MR_MIN(at, mr_time_after(sh->now, NAP));
@@ -88,7 +88,7 @@ static bool act(struct mr_worker_shell *sh)
 static bool act_for_owner(struct mr_worker_shell *sh)
 {
     if (!mr_baton_try(&sh->baton)) return false; /* it is awake, or somebody acts already */
-    bool ok = sh->is_patient && act(sh);
+    bool ok = sh->delays_wake && act(sh);
     mr_baton_give(&sh->baton);
     return ok;
 }

@@ -436,7 +436,8 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         }
         mr_time deadline = sh->ending ? sh->end_at : next_time(sh);
         mr_rpc_loop_be_eager(sh->loop, mr_worker_shell_is_idle(sh));
-        size_t n = mr_inbox_wait(sh->inbox, mr_worker_shell_be_patient(sh, deadline), batch, BATCH);
+        size_t n =
+            mr_inbox_wait(sh->inbox, mr_worker_shell_sleep_deadline(sh, deadline), batch, BATCH);
         sh->now = MR_MAX(sh->now, mr_clock_now());
         for (size_t i = 0; i < n; i++)
             mr_worker_shell_take(sh, &batch[i]);

@@ -73,7 +73,7 @@ struct mr_worker_shell {
     struct mr_baton baton; /* all of this, but for the inbox and the tally; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
-    bool is_patient, is_borrowed;
+    bool delays_wake, is_borrowed;
     struct mr_executor_env here_env;
     struct mr_executor *here; /* for what is too small to be handed to a thread */
     struct mr_run_report here_report;
@@ -129,7 +129,7 @@ void mr_worker_shell_close(struct mr_worker_shell **sh);
 void mr_worker_shell_signal(struct mr_worker_shell *sh); /* any thread: end, at once if repeated */
 
 /* delegate.c */
-mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline);
+mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline);
 void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on);
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);
 void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item); /* shell.c */

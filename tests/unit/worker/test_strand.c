@@ -416,12 +416,12 @@ static void reports_need_not_wake_until_the_last_input_of_what_waits(void **stat
 {
     struct rig *r = *state;
     four_and_one(r, 1);
-    assert_int_equal(mr_worker_patience(r->w), 4);
+    assert_int_equal(mr_worker_wake_after(r->w), 4);
     struct mr_strand *s = strand_of(r, 0);
     rig_result(r, &s->items[0], MR_STRAND_DONE);
     rig_report(r, s, 1);
     rig_turn(r);
-    assert_int_equal(mr_worker_patience(r->w), 3);
+    assert_int_equal(mr_worker_wake_after(r->w), 3);
 }
 
 static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
@@ -430,7 +430,7 @@ static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
     four_and_one(r, 1);
     rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* no slot for it: two are before it */
     rig_deliver(r);
-    assert_int_equal(mr_worker_patience(r->w), 1);
+    assert_int_equal(mr_worker_wake_after(r->w), 1);
 }
 
 static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
@@ -460,12 +460,12 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
 static void who_is_wanted_elsewhere_wakes_at_once(void **state)
 {
     struct rig *r = *state;
-    four_and_one(r, 2);                            /* one use of each is not here */
-    assert_int_equal(mr_worker_patience(r->w), 0); /* nobody acts for the network thread */
-    for (int i = 0; i < 4; i++)                    /* it is: who can start with one of them */
+    four_and_one(r, 2);                              /* one use of each is not here */
+    assert_int_equal(mr_worker_wake_after(r->w), 0); /* nobody acts for the network thread */
+    for (int i = 0; i < 4; i++)                      /* it is: who can start with one of them */
         rig_task(r, RIG_JOB, 6 + (uint32_t)i, 1, OP_INC, INPUTS(i));
     rig_deliver(r);
-    assert_int_equal(mr_worker_patience(r->w), 1);
+    assert_int_equal(mr_worker_wake_after(r->w), 1);
 }
 
 static void what_a_loop_looks_at_is_told_late_unless_it_is_true(void **state)
@@ -473,7 +473,7 @@ static void what_a_loop_looks_at_is_told_late_unless_it_is_true(void **state)
     struct rig *r = *state;
     static const char yes = (char)0xc3;
     four_and_one(r, 1 | MR_USES_OF_LOOP);
-    assert_int_equal(mr_worker_patience(r->w), 4);
+    assert_int_equal(mr_worker_wake_after(r->w), 4);
     for (uint32_t i = 0; i < 2; i++) {
         struct mr_strand *s = strand_of(r, i);
         assert_int_equal(s->items[0].uses, 0); /* never used up */
