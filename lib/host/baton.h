@@ -5,31 +5,31 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct mr_baton {
+struct mr_loan_lock {
     pthread_mutex_t lock;
 };
 
-static inline void mr_baton_init(struct mr_baton *b)
+static inline void mr_loan_lock_init(struct mr_loan_lock *l)
 {
-    (void)pthread_mutex_init(&b->lock, NULL);
+    (void)pthread_mutex_init(&l->lock, NULL);
 }
 
-static inline void mr_baton_fini(struct mr_baton *b) /* nobody has it */
+static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* nobody has it */
 {
-    (void)pthread_mutex_destroy(&b->lock);
+    (void)pthread_mutex_destroy(&l->lock);
 }
 
-static inline void mr_baton_take(struct mr_baton *b) /* waits for a borrower */
+static inline void mr_loan_lock_lock(struct mr_loan_lock *l) /* waits for a borrower */
 {
-    (void)pthread_mutex_lock(&b->lock);
+    (void)pthread_mutex_lock(&l->lock);
 }
 
-static inline bool mr_baton_try(struct mr_baton *b)
+static inline bool mr_loan_lock_try(struct mr_loan_lock *l)
 {
-    return !pthread_mutex_trylock(&b->lock);
+    return !pthread_mutex_trylock(&l->lock);
 }
 
-static inline void mr_baton_give(struct mr_baton *b)
+static inline void mr_loan_lock_unlock(struct mr_loan_lock *l)
 {
-    (void)pthread_mutex_unlock(&b->lock);
+    (void)pthread_mutex_unlock(&l->lock);
 }

@@ -2,8 +2,8 @@
  * counts with how many of the values under way something can start (mr_worker_wake_after). Reports
  * until then are left in its inbox and wake nobody; the one that completes the count is acted on by
  * the executor that has it, which has nothing else to do and is awake: it borrows the core - the
- * baton, which the network thread lays down while it sleeps - takes the inbox, steps the core and
- * hands out strands. What is to be sent waits for the network thread, which is woken if that is
+ * loan_lock, which the network thread lays down while it sleeps - takes the inbox, steps the core
+ * and hands out strands. What is to be sent waits for the network thread, which is woken if that is
  * soon or if anything else is for it. */
 #include "services/worker/shell/shell.h"
 
@@ -44,18 +44,18 @@ static void on_sleep(void *ctx, bool on)
 {
     struct mr_worker_shell *sh = ctx;
     if (on)
-        mr_baton_give(&sh->baton);
+        mr_loan_lock_unlock(&sh->loan_lock);
     else
-        mr_baton_take(&sh->baton);
+        mr_loan_lock_lock(&sh->loan_lock);
 }
 
-void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on)
+void mr_worker_shell_allow_delegates(struct mr_worker_shell *sh, bool on)
 {
     const struct mr_rpc_side side = {.sleep = on ? on_sleep : NULL, .ctx = sh};
-    if (on) mr_baton_take(&sh->baton);
+    if (on) mr_loan_lock_lock(&sh->loan_lock);
     mr_rpc_loop_set_side(sh->loop, side);
     if (!on) sh->delays_wake = false;
-    if (!on) mr_baton_give(&sh->baton);
+    if (!on) mr_loan_lock_unlock(&sh->loan_lock);
 }
 
 static void take_all(struct mr_worker_shell *sh)
@@ -68,13 +68,13 @@ static void take_all(struct mr_worker_shell *sh)
     }
 }
 
-/* With the baton. False: the network thread has to be woken. */
-static bool act(struct mr_worker_shell *sh)
+/* With the loan_lock. False: the network thread has to be woken. */
+static bool run_turns(struct mr_worker_shell *sh)
 {
     for (int turns = 0; turns < TURNS_MAX; turns++) {
         sh->now = MR_MAX(sh->now, mr_clock_now());
         take_all(sh);
-        if (!mr_worker_shell_borrowed_turn(sh)) return false;
+        if (!mr_worker_shell_delegate_turn(sh)) return false;
         bool waits = count_on(sh);
         mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
         if (!sh->delays_wake) return false;
@@ -85,11 +85,11 @@ static bool act(struct mr_worker_shell *sh)
     return false;
 }
 
-static bool act_for_owner(struct mr_worker_shell *sh)
+static bool run_as_delegate(struct mr_worker_shell *sh)
 {
-    if (!mr_baton_try(&sh->baton)) return false; /* it is awake, or somebody acts already */
-    bool ok = sh->delays_wake && act(sh);
-    mr_baton_give(&sh->baton);
+    if (!mr_loan_lock_try(&sh->loan_lock)) return false; /* it is awake, or somebody acts already */
+    bool ok = sh->delays_wake && run_turns(sh);
+    mr_loan_lock_unlock(&sh->loan_lock);
     return ok;
 }
 
@@ -102,6 +102,6 @@ void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
     bool is_due = mr_tally_add(&sh->tally, r->fresh);
     bool is_idle = r->idle && mr_tally_has_spare(&sh->tally); /* it could be given some */
     if (!is_due && !is_idle && r->quiet) return;
-    if (r->idle && r->quiet && act_for_owner(sh)) return;
+    if (r->idle && r->quiet && run_as_delegate(sh)) return;
     mr_inbox_rouse(sh->inbox);
 }

@@ -62,7 +62,7 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
         sh->runs_room = room;
     }
     struct mr_run *run = mr_run_new(strand);
-    bool here = !sh->runs_count && !sh->is_borrowed && strand->slot < sh->identity.slots &&
+    bool here = !sh->runs_count && !sh->by_delegate && strand->slot < sh->identity.slots &&
                 mr_executor_is_small(&sh->env, strand);
     sh->runs[strand->id] = run;
     sh->runs_count++;
@@ -221,16 +221,16 @@ static bool is_for_owner(const struct mr_worker_effects *fx)
 
 /* A turn on an executor's thread, which sends nothing. False: there is something for the network
  * thread to do; effects may wait for it. */
-bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh)
+bool mr_worker_shell_delegate_turn(struct mr_worker_shell *sh)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
         .turn = {.has_spilled = sh->store && mr_store_has_spilled(sh->store),
             .memory_used_bytes = sh->memory_used}};
     mr_worker_shell_step(sh, &ev);
     if (is_for_owner(&sh->fx)) return false;
-    sh->is_borrowed = true;
+    sh->by_delegate = true;
     perform(sh);
-    sh->is_borrowed = false;
+    sh->by_delegate = false;
     return true;
 }
 

@@ -295,7 +295,7 @@ int mr_worker_shell_open(
     leftovers_remove();
     mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
     sh->loop = mr_rpc_loop_new();
-    mr_baton_init(&sh->baton);
+    mr_loan_lock_init(&sh->loan_lock);
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     mr_pb_arena_init(&sh->arena_in, (size_t)256 << 20);
@@ -336,7 +336,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
         if (item.kind == MR_ITEM_REPORT && item.report.last) mr_run_free(&item.report.run);
     mr_rpc_loop_free(&sh->loop);
     mr_inbox_free(&sh->inbox);
-    mr_baton_fini(&sh->baton);
+    mr_loan_lock_fini(&sh->loan_lock);
     mr_worker_free(&sh->core);
     mr_worker_effects_fini(&sh->fx);
     mr_crash_record_close(&sh->crash_record);
@@ -426,7 +426,7 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         sh->identity.name, sh->identity.node, sh->identity.slots, sh->scheduler,
         mr_registry_count(sh->identity.ops));
     sh->now = mr_clock_now();
-    mr_worker_shell_lend(sh, true);
+    mr_worker_shell_allow_delegates(sh, true);
     for (;;) {
         if (!sh->ending) mr_worker_shell_turn(sh);
         if (sh->connect_at <= sh->now && !sh->ending) {
@@ -444,7 +444,7 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         watch(sh);
         if (sh->end_at <= sh->now || (sh->ending && !sh->call)) break;
     }
-    mr_worker_shell_lend(sh, false);
+    mr_worker_shell_allow_delegates(sh, false);
     mr_transport_unlink(); /* who calls us may leave without a close */
     return sh->exit_code;
 }

@@ -70,10 +70,10 @@ struct mr_worker_shell {
     struct mr_helpers *helpers;
     struct mr_tally tally; /* of items that executors reported */
     uint64_t reported;     /* of them, those whose reports were taken */
-    struct mr_baton baton; /* all of this, but for the inbox and the tally; see delegate.c */
+    struct mr_loan_lock loan_lock; /* all of this, but for the inbox and the tally; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
-    bool delays_wake, is_borrowed;
+    bool delays_wake, by_delegate;
     struct mr_executor_env here_env;
     struct mr_executor *here; /* for what is too small to be handed to a thread */
     struct mr_run_report here_report;
@@ -130,7 +130,7 @@ void mr_worker_shell_signal(struct mr_worker_shell *sh); /* any thread: end, at 
 
 /* delegate.c */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline);
-void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on);
+void mr_worker_shell_allow_delegates(struct mr_worker_shell *sh, bool on);
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);
 void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item); /* shell.c */
 
@@ -138,7 +138,7 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
 void mr_worker_shell_step(struct mr_worker_shell *sh, const struct mr_worker_event *ev);
 void mr_worker_shell_turn(struct mr_worker_shell *sh);
 void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r);
-bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh);
+bool mr_worker_shell_delegate_turn(struct mr_worker_shell *sh);
 
 /* scheduler_session.c */
 void mr_worker_link_open(struct mr_worker_shell *sh);

@@ -50,7 +50,7 @@ static struct mr_worker_shell *shell_new(struct mr_registry *registry)
     sh->identity.slots = SLOTS;
     sh->identity.ops = registry;
     sh->loop = mr_rpc_loop_new();
-    mr_baton_init(&sh->baton);
+    mr_loan_lock_init(&sh->loan_lock);
     sh->inbox = mr_inbox_new(64, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     sh->stats = mr_stats_new();
