@@ -56,7 +56,7 @@ struct mr_exchange {
     void (*wake)(void *ctx);
     void *wake_ctx;
 
-    struct mr_gate gate; /* closed: the HTTP side sleeps until `wake` */
+    struct mr_sleep_gate gate; /* closed: the HTTP side sleeps until `wake` */
     struct mr_inbox *replies;
 
     uint32_t stores_count; /* written at the start of the call */

@@ -4,7 +4,7 @@
 
 enum { OPEN, RUNG, CLOSED };
 
-bool mr_gate_close(struct mr_gate *g)
+bool mr_sleep_gate_close(struct mr_sleep_gate *g)
 {
     int expected = OPEN;
     if (atomic_compare_exchange_strong(&g->state, &expected, CLOSED)) return true;
@@ -12,7 +12,7 @@ bool mr_gate_close(struct mr_gate *g)
     return false;
 }
 
-bool mr_gate_open(struct mr_gate *g)
+bool mr_sleep_gate_open(struct mr_sleep_gate *g)
 {
     int state = atomic_load(&g->state);
     for (;;) {
@@ -21,7 +21,7 @@ bool mr_gate_open(struct mr_gate *g)
     }
 }
 
-bool mr_gate_is_closed(const struct mr_gate *g)
+bool mr_sleep_gate_is_closed(const struct mr_sleep_gate *g)
 {
     return atomic_load(&g->state) == CLOSED;
 }

@@ -7,13 +7,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct mr_gate {
+struct mr_sleep_gate {
     _Atomic int state; /* zero: open */
 };
 
 /* Sleeper: true, and it must sleep; false: look into the queue again. */
-bool mr_gate_close(struct mr_gate *g);
+bool mr_sleep_gate_close(struct mr_sleep_gate *g);
 /* Waker: true, exactly once a sleep: the sleeper is to be woken. */
-bool mr_gate_open(struct mr_gate *g);
+bool mr_sleep_gate_open(struct mr_sleep_gate *g);
 /* Waker: does the sleeper sleep? It goes on doing so until the waker opens the gate. */
-bool mr_gate_is_closed(const struct mr_gate *g);
+bool mr_sleep_gate_is_closed(const struct mr_sleep_gate *g);

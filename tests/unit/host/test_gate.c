@@ -20,18 +20,18 @@
 static void a_gate_wakes_exactly_the_sleeper(void **state)
 {
     (void)state;
-    struct mr_gate g = {0};
-    assert_false(mr_gate_is_closed(&g));
-    assert_true(mr_gate_close(&g));
-    assert_true(mr_gate_is_closed(&g));
-    assert_true(mr_gate_open(&g));  /* asleep: wake it */
-    assert_false(mr_gate_open(&g)); /* awake: only told */
-    assert_false(mr_gate_close(&g));
-    assert_true(mr_gate_close(&g)); /* it has looked again */
+    struct mr_sleep_gate g = {0};
+    assert_false(mr_sleep_gate_is_closed(&g));
+    assert_true(mr_sleep_gate_close(&g));
+    assert_true(mr_sleep_gate_is_closed(&g));
+    assert_true(mr_sleep_gate_open(&g));  /* asleep: wake it */
+    assert_false(mr_sleep_gate_open(&g)); /* awake: only told */
+    assert_false(mr_sleep_gate_close(&g));
+    assert_true(mr_sleep_gate_close(&g)); /* it has looked again */
 }
 
 struct pair {
-    struct mr_gate gate;
+    struct mr_sleep_gate gate;
     struct mr_inbox *items; /* what the sleeper looks for */
     struct mr_inbox *wakes; /* how it is woken */
 };
@@ -43,7 +43,7 @@ static void produce(void *ctx)
         while (mr_inbox_push(p->items, &i)) {
         }
         char wake = 1;
-        if (mr_gate_open(&p->gate)) assert_int_equal(mr_inbox_push(p->wakes, &wake), 0);
+        if (mr_sleep_gate_open(&p->gate)) assert_int_equal(mr_inbox_push(p->wakes, &wake), 0);
     }
 }
 
@@ -58,7 +58,7 @@ static void nothing_is_missed_between_two_threads(void **state)
         if (mr_inbox_take(p.items, &got, 1)) {
             assert_int_equal(got, expected);
             expected++;
-        } else if (mr_gate_close(&p.gate)) {
+        } else if (mr_sleep_gate_close(&p.gate)) {
             while (!mr_inbox_wait(p.wakes, MR_NEVER, &wake, 1)) {
             }
         }
