@@ -9,27 +9,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mr_tally { /* zero: nothing was told, and the listener is always woken */
+struct mr_wake_counter { /* zero: nothing was told, and the listener is always woken */
     _Atomic uint64_t told;
     _Atomic uint64_t wake_at;
     _Atomic uint32_t spare;
 };
 
 /* Teller: so much more has been told. Is the listener to be woken? */
-static inline bool mr_tally_add(struct mr_tally *t, uint32_t n)
+static inline bool mr_wake_counter_add(struct mr_wake_counter *t, uint32_t n)
 {
     return atomic_fetch_add(&t->told, n) + n >= atomic_load(&t->wake_at);
 }
 
 /* Listener: at this count, counted from the beginning, it wants to be woken. False: it is reached;
  * what was told can be taken, unless an earlier teller has not finished, who counts later. */
-static inline bool mr_tally_wait_for(struct mr_tally *t, uint64_t count)
+static inline bool mr_wake_counter_wait_for(struct mr_wake_counter *t, uint64_t count)
 {
     atomic_store(&t->wake_at, count);
     return atomic_load(&t->told) < count;
 }
 
-static inline void mr_tally_spare(struct mr_tally *t, bool more)
+static inline void mr_wake_counter_spare(struct mr_wake_counter *t, bool more)
 {
     if (more)
         atomic_fetch_add(&t->spare, 1);
@@ -37,7 +37,7 @@ static inline void mr_tally_spare(struct mr_tally *t, bool more)
         atomic_fetch_sub(&t->spare, 1);
 }
 
-static inline bool mr_tally_has_spare(const struct mr_tally *t)
+static inline bool mr_wake_counter_has_spare(const struct mr_wake_counter *t)
 {
     return atomic_load(&t->spare) != 0;
 }

@@ -328,7 +328,7 @@ static void report(struct mr_executor *x, struct mr_run_report *r)
 /* The rest of the strand can no longer be taken by another slot. */
 static void not_spare(struct mr_executor *x, bool *is_spare)
 {
-    if (*is_spare) mr_tally_spare(x->env->tally, false);
+    if (*is_spare) mr_wake_counter_spare(x->env->wake_counter, false);
     *is_spare = false;
 }
 
@@ -336,7 +336,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
 {
     mr_time now = mr_clock_now(), reported = now;
     uint32_t done = 0, reported_count = 0;
-    bool quiet = true, is_spare = x->thread && x->env->tally;
+    bool quiet = true, is_spare = x->thread && x->env->wake_counter;
     x->run = run;
     if (!x->thread && x->cpu_thread != mr_thread_self()) { /* who acts for the network's thread */
         x->cpu_thread = mr_thread_self();
@@ -496,7 +496,7 @@ void mr_executor_stop(struct mr_executor **executor)
 
 void mr_executor_give(struct mr_executor *x, struct mr_run *run)
 {
-    if (x->env->tally) mr_tally_spare(x->env->tally, true);
+    if (x->env->wake_counter) mr_wake_counter_spare(x->env->wake_counter, true);
     int err = mr_inbox_push(x->inbox, &run);
     mr_assert(!err); /* the core counts what is in it: MR_SLOT_STRANDS_MAX */
 }

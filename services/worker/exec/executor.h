@@ -47,7 +47,7 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     struct mr_crash_record *crash_record; /* NULL: none is kept */
     struct mr_helpers *helpers; /* a place for each executor with a thread; NULL: nobody helps */
     uint32_t slots;             /* threads that may work on one call's blocks */
-    struct mr_tally *tally;     /* its spare ones are kept: strands not begun, and what of one
+    struct mr_wake_counter *wake_counter;     /* its spare ones are kept: strands not begun, and what of one
                                    is not; NULL: nobody asks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */

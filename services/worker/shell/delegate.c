@@ -20,7 +20,7 @@ static bool count_on(struct mr_worker_shell *sh)
 {
     uint32_t wake_after = sh->ending ? 0 : mr_worker_wake_after(sh->core);
     sh->delays_wake = wake_after > 0;
-    return mr_tally_wait_for(&sh->tally, sh->reported + MR_MAX(wake_after, 1u));
+    return mr_wake_counter_wait_for(&sh->wake_counter, sh->reported + MR_MAX(wake_after, 1u));
 }
 
 /* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
@@ -99,8 +99,9 @@ void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
     struct mr_worker_shell *sh = ctx;
     struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
     if (mr_inbox_put(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
-    bool is_due = mr_tally_add(&sh->tally, r->fresh);
-    bool is_idle = r->idle && mr_tally_has_spare(&sh->tally); /* it could be given some */
+    bool is_due = mr_wake_counter_add(&sh->wake_counter, r->fresh);
+    bool is_idle =
+        r->idle && mr_wake_counter_has_spare(&sh->wake_counter); /* it could be given some */
     if (!is_due && !is_idle && r->quiet) return;
     if (r->idle && r->quiet && run_as_delegate(sh)) return;
     mr_inbox_rouse(sh->inbox);

@@ -172,7 +172,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .roots = o->roots,
         .crash_record = sh->crash_record,
         .helpers = sh->helpers,
-        .tally = &sh->tally,
+        .wake_counter = &sh->wake_counter,
         .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
         .report = mr_worker_shell_on_report,

@@ -68,9 +68,9 @@ struct mr_worker_shell {
     const struct mr_op_desc **ops;
     struct mr_worker_op *core_ops;
     struct mr_helpers *helpers;
-    struct mr_tally tally; /* of items that executors reported */
+    struct mr_wake_counter wake_counter; /* of items that executors reported */
     uint64_t reported;     /* of them, those whose reports were taken */
-    struct mr_loan_lock loan_lock; /* all of this, but for the inbox and the tally; see delegate.c */
+    struct mr_loan_lock loan_lock; /* all of this, but for the inbox and the wake_counter; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
     bool delays_wake, by_delegate;

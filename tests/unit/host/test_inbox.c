@@ -175,7 +175,7 @@ struct outside {
 
 struct told {
     struct mr_inbox *inbox;
-    struct mr_tally tally;
+    struct mr_wake_counter wake_counter;
 };
 
 /* Tells 1 to 1000; wakes the owner as often as it wants to be. */
@@ -185,7 +185,7 @@ static void tell(void *ctx)
     for (uint32_t i = 0; i < 1000; i++) {
         while (mr_inbox_put(t->inbox, &i) == MR_ELIMIT)
             ;
-        if (mr_tally_add(&t->tally, 1)) mr_inbox_rouse(t->inbox);
+        if (mr_wake_counter_add(&t->wake_counter, 1)) mr_inbox_rouse(t->inbox);
     }
 }
 
@@ -199,7 +199,7 @@ static void who_waits_for_a_count_sleeps_until_it_is_reached(void **state)
         size_t n = 0;
         while (n < 1000) {
             uint64_t want = (n / step + 1) * step;
-            mr_time until = mr_tally_wait_for(&t.tally, want) ? MR_NEVER : 1;
+            mr_time until = mr_wake_counter_wait_for(&t.wake_counter, want) ? MR_NEVER : 1;
             n += mr_inbox_wait(t.inbox, until, got, MR_ARRAY_LEN(got));
         }
         mr_thread_join(&thread);

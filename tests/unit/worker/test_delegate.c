@@ -69,7 +69,7 @@ static struct mr_worker_shell *shell_new(struct mr_registry *registry)
     sh->core = mr_worker_new(&c);
     sh->env = (struct mr_executor_env){.ops = sh->ops,
         .ops_count = c.ops_count,
-        .tally = &sh->tally,
+        .wake_counter = &sh->wake_counter,
         .slots = SLOTS,
         .store_address = "",
         .scratch_bytes_max = 1 << 20,
