@@ -111,7 +111,7 @@ void mr_inbox_clear_waiter(struct mr_inbox *in)
     in->has_waiter = false;
 }
 
-void mr_inbox_rouse(struct mr_inbox *in)
+void mr_inbox_notify(struct mr_inbox *in)
 {
     uint32_t word = atomic_load(&in->sleep);
     do {
@@ -124,7 +124,7 @@ void mr_inbox_rouse(struct mr_inbox *in)
     atomic_fetch_sub(&in->sleep, WAKER);
 }
 
-int mr_inbox_put(struct mr_inbox *in, const void *item)
+int mr_inbox_push_quiet(struct mr_inbox *in, const void *item)
 {
     if (atomic_load_explicit(&in->closed, memory_order_relaxed)) return MR_ESTATE;
     uint32_t at = atomic_load_explicit(&in->tail, memory_order_relaxed);
@@ -149,8 +149,8 @@ int mr_inbox_put(struct mr_inbox *in, const void *item)
 
 int mr_inbox_push(struct mr_inbox *in, const void *item)
 {
-    int err = mr_inbox_put(in, item);
-    if (!err) mr_inbox_rouse(in);
+    int err = mr_inbox_push_quiet(in, item);
+    if (!err) mr_inbox_notify(in);
     return err;
 }
 
@@ -163,7 +163,7 @@ int mr_inbox_push_wait(struct mr_inbox *in, const void *item, mr_time deadline)
         uint32_t turns = atomic_load(&in->room_turns);
         err = mr_inbox_push(in, item);
         if (err != MR_ELIMIT) break;
-        mr_inbox_rouse(in); /* it may sleep through what was only put */
+        mr_inbox_notify(in); /* it may sleep through what was only put */
         if (mr_clock_now() >= deadline) {
             err = MR_ETIMEOUT;
             break;
@@ -265,13 +265,13 @@ size_t mr_inbox_wait_eager(struct mr_inbox *in, void *items, size_t count_max)
 void mr_inbox_wake(struct mr_inbox *in)
 {
     atomic_store(&in->woken, 1);
-    mr_inbox_rouse(in);
+    mr_inbox_notify(in);
 }
 
 void mr_inbox_close(struct mr_inbox *in)
 {
     atomic_store(&in->closed, true);
-    mr_inbox_rouse(in);
+    mr_inbox_notify(in);
     atomic_fetch_add(&in->room_turns, 1);
     futex_wake(&in->room_turns, INT32_MAX);
 }

@@ -32,8 +32,8 @@ void mr_inbox_clear_waiter(struct mr_inbox *inbox);
 int mr_inbox_push(struct mr_inbox *inbox, const void *item);
 
 /* Push in two steps, for who may leave the owner asleep until there is more. */
-int mr_inbox_put(struct mr_inbox *inbox, const void *item);
-void mr_inbox_rouse(struct mr_inbox *inbox);
+int mr_inbox_push_quiet(struct mr_inbox *inbox, const void *item);
+void mr_inbox_notify(struct mr_inbox *inbox);
 
 /* As push, but waits for room until `deadline` (MR_ETIMEOUT). Never from the owner. */
 int mr_inbox_push_wait(struct mr_inbox *inbox, const void *item, mr_time deadline);

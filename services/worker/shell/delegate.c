@@ -98,11 +98,11 @@ void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;
     struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
-    if (mr_inbox_put(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
+    if (mr_inbox_push_quiet(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
     bool is_due = mr_wake_counter_add(&sh->wake_counter, r->fresh);
     bool is_idle =
         r->idle && mr_wake_counter_has_spare(&sh->wake_counter); /* it could be given some */
     if (!is_due && !is_idle && r->quiet) return;
     if (r->idle && r->quiet && run_as_delegate(sh)) return;
-    mr_inbox_rouse(sh->inbox);
+    mr_inbox_notify(sh->inbox);
 }

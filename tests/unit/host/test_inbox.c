@@ -126,7 +126,7 @@ static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(v
     struct mr_thread *t = mr_thread_start("owner", take_five, in);
     mr_clock_sleep(5 * MR_MS); /* it sleeps, or takes them at once: then nothing is tested */
     for (int i = 0; i < 4; i++)
-        assert_int_equal(mr_inbox_put(in, &i), MR_OK);
+        assert_int_equal(mr_inbox_push_quiet(in, &i), MR_OK);
     int more = 4;
     int err = mr_inbox_push_wait(in, &more, mr_clock_now() + TIMEOUT);
     if (err) mr_inbox_wake(in); /* its end may be told of, then */
@@ -183,9 +183,9 @@ static void tell(void *ctx)
 {
     struct told *t = ctx;
     for (uint32_t i = 0; i < 1000; i++) {
-        while (mr_inbox_put(t->inbox, &i) == MR_ELIMIT)
+        while (mr_inbox_push_quiet(t->inbox, &i) == MR_ELIMIT)
             ;
-        if (mr_wake_counter_add(&t->wake_counter, 1)) mr_inbox_rouse(t->inbox);
+        if (mr_wake_counter_add(&t->wake_counter, 1)) mr_inbox_notify(t->inbox);
     }
 }
 
