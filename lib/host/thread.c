@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #define SHORT_TURN_NS 300000
-#define HOME_AGAIN (50 * MR_MS)
-#define HOME_AGAIN_MAX (2 * MR_SECOND)
-#define HOME_IS_BUSY (MR_MS) /* getting there took longer */
+#define RETURN_PAUSE (50 * MR_MS)
+#define RETURN_PAUSE_MAX (2 * MR_SECOND)
+#define CPU_IS_BUSY (MR_MS) /* getting there took longer */
 
 struct mr_thread {
     pthread_t id;
@@ -81,31 +81,31 @@ void mr_thread_take_short_turns(bool on)
 }
 
 static _Thread_local struct {
-    bool is_settled;
-    int processor;
+    bool is_set;
+    int cpu;
     mr_time again;     /* not before */
     mr_duration pause; /* before that */
-} home;
+} preferred;
 
 /* To be bound to a processor for a moment is enough to be moved there. Bound for good, a thread
  * waits there for the threads of others whoever else is idle, and makes what the kernel has
  * bound there wait for it. It first runs there to be free again: who else is there may make it
  * wait, and the next time is later then. */
-static void go_home(const cpu_set_t *allowed)
+static void go_to_cpu(const cpu_set_t *allowed)
 {
     mr_time begun = mr_clock_now();
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET((size_t)home.processor, &one);
+    CPU_SET((size_t)preferred.cpu, &one);
     if (!sched_setaffinity(0, sizeof one, &one))
         (void)sched_setaffinity(0, sizeof *allowed, allowed);
     mr_time now = mr_clock_now();
-    bool was_busy = now - begun > HOME_IS_BUSY;
-    home.pause = was_busy ? MR_MIN(2 * home.pause, HOME_AGAIN_MAX) : HOME_AGAIN;
-    home.again = mr_time_after(now, home.pause);
+    bool was_busy = now - begun > CPU_IS_BUSY;
+    preferred.pause = was_busy ? MR_MIN(2 * preferred.pause, RETURN_PAUSE_MAX) : RETURN_PAUSE;
+    preferred.again = mr_time_after(now, preferred.pause);
 }
 
-void mr_thread_settle(uint32_t n)
+void mr_thread_cpu_prefer(uint32_t n)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) == 0) return;
@@ -113,26 +113,27 @@ void mr_thread_settle(uint32_t n)
     int cpu = 0;
     while (!CPU_ISSET((size_t)cpu, &set) || skip-- > 0)
         cpu++;
-    home.is_settled = true;
-    home.processor = cpu;
-    home.pause = HOME_AGAIN;
-    go_home(&set);
+    preferred.is_set = true;
+    preferred.cpu = cpu;
+    preferred.pause = RETURN_PAUSE;
+    go_to_cpu(&set);
 }
 
-void mr_thread_come_home(void)
+void mr_thread_cpu_return(void)
 {
     cpu_set_t set;
-    if (!home.is_settled || sched_getcpu() == home.processor || mr_clock_now() < home.again) return;
+    if (!preferred.is_set || sched_getcpu() == preferred.cpu || mr_clock_now() < preferred.again)
+        return;
     if (sched_getaffinity(0, sizeof set, &set)) return;
-    if (CPU_ISSET((size_t)home.processor, &set))
-        go_home(&set);
+    if (CPU_ISSET((size_t)preferred.cpu, &set))
+        go_to_cpu(&set);
     else
-        home.is_settled = false; /* somebody took it from us */
+        preferred.is_set = false; /* somebody took it from us */
 }
 
-void mr_thread_roam(void)
+void mr_thread_cpu_clear(void)
 {
-    home.is_settled = false;
+    preferred.is_set = false;
 }
 
 void mr_thread_join(struct mr_thread **thread)

@@ -19,9 +19,9 @@ void mr_thread_take_short_turns(bool on);
 /* The calling thread goes to one of the processors that it may use: the n-th, counted round and
  * round; that is its home. It is not bound to it: where others want the processor, too, the kernel
  * may move it. Threads that wake together and come home do not gather on one processor. */
-void mr_thread_settle(uint32_t n);
+void mr_thread_cpu_prefer(uint32_t n);
 /* … goes there again if it was moved, 20 times a second at most, less often where it has to wait.
  * Cheap; nothing without a home. */
-void mr_thread_come_home(void);
-void mr_thread_roam(void);                      /* … has no home any more */
+void mr_thread_cpu_return(void);
+void mr_thread_cpu_clear(void);                 /* … has no home any more */
 void mr_thread_join(struct mr_thread **thread); /* waits for the end of `run`; NULL is fine */

@@ -49,7 +49,7 @@ static void run_worker(void *ctx)
     const struct worker *w = ctx;
     struct mr_thread_pool *p = w->pool;
     if (p->is_placed) {
-        mr_thread_settle(p->first_cpu + w->number);
+        mr_thread_cpu_prefer(p->first_cpu + w->number);
         mr_thread_take_short_turns(true);
     }
     (void)pthread_mutex_lock(&p->lock);
@@ -59,7 +59,7 @@ static void run_worker(void *ctx)
         (void)pthread_cond_wait(&p->more, &p->lock);
         if (!p->is_placed) continue;
         (void)pthread_mutex_unlock(&p->lock); /* it may take system calls */
-        mr_thread_come_home();
+        mr_thread_cpu_return();
         (void)pthread_mutex_lock(&p->lock);
     }
     (void)pthread_mutex_unlock(&p->lock);
@@ -124,7 +124,7 @@ uint32_t mr_thread_pool_workers(const struct mr_thread_pool *p)
 void mr_thread_pool_run(struct mr_thread_pool *p,
     void (*work)(void *ctx, uint32_t item, uint32_t worker), void *ctx, uint32_t count)
 {
-    if (p->is_placed) mr_thread_come_home();
+    if (p->is_placed) mr_thread_cpu_return();
     (void)pthread_mutex_lock(&p->lock);
     p->work = work;
     p->ctx = ctx;

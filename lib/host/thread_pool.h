@@ -12,9 +12,9 @@ struct mr_thread_pool;
 /* `workers` is at least one; the caller is the first of them. */
 struct mr_thread_pool *mr_thread_pool_new(uint32_t workers);
 /* A pool beside threads that compute at length. Worker i prefers the processor `first_cpu` + i, as
- * mr_thread_settle counts them; the caller sets its own preference. So the pool takes the same from
- * all processors, and holds up none of the other threads more than the rest. Its threads have short
- * time slices: they begin soon after a run does. */
+ * mr_thread_cpu_prefer counts them; the caller sets its own preference. So the pool takes the same
+ * from all processors, and holds up none of the other threads more than the rest. Its threads have
+ * short time slices: they begin soon after a run does. */
 struct mr_thread_pool *mr_thread_pool_new_placed(uint32_t workers, uint32_t first_cpu);
 void mr_thread_pool_free(struct mr_thread_pool **p);
 uint32_t mr_thread_pool_workers(const struct mr_thread_pool *p);

@@ -29,7 +29,7 @@ struct mr_role {
     struct mr_op_call *call;
     mr_time begun;
     const struct mr_role_env *env;
-    uint32_t seat; /* of mr_role_seat_take */
+    uint32_t cpu; /* of mr_role_cpu_take */
     Millrace__V1__TrainingRole kind;
     uint32_t index;
     char *session, *trainer;
@@ -51,8 +51,8 @@ struct mr_role {
 /* The calling thread, which computes for a training worker, settles on a processor that no other
  * such thread of this process is on: workers that start each step together are then not woken on
  * one processor. */
-void mr_role_seat_take(struct mr_role *r);
-void mr_role_seat_leave(struct mr_role *r);
+void mr_role_cpu_take(struct mr_role *r);
+void mr_role_cpu_release(struct mr_role *r);
 
 /* Reads the arguments, joins, and waits until all are there. `socket`: of shared memory, "" for
  * none; `address`: of the role, NULL: the process's. After MR_OK and after an error (in words)

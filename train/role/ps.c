@@ -172,9 +172,9 @@ static int ps_run(struct mr_op_call *call)
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
     mr_thread_take_short_turns(true); /* workers compute at length, and may wait for it */
-    mr_thread_settle(processor_of(&s.r));
+    mr_thread_cpu_prefer(processor_of(&s.r));
     if (!err) err = serve(&s, &e);
-    mr_thread_roam();
+    mr_thread_cpu_clear();
     mr_thread_take_short_turns(false);
     mr_checkpointer_stop(&s.checkpointer);
     if (s.update) mr_update_close(&s.update);

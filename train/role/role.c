@@ -12,11 +12,11 @@
 #include <stdio.h>
 
 #define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the report of why a role cannot go on */
-#define SEATS 64u
+#define CPUS_MAX 64u
 #define ATTEMPT_MIN MR_SECOND /* of one that fails: tries outlast what ails them */
 
 static struct mr_role_env env_here;
-static _Atomic uint64_t seats; /* a bit each: taken */
+static _Atomic uint64_t cpus_taken; /* a bit each: taken */
 
 void mr_role_configure(const struct mr_role_env *env)
 {
@@ -28,21 +28,21 @@ const struct mr_role_env *mr_role_env(void)
     return &env_here;
 }
 
-void mr_role_seat_take(struct mr_role *r)
+void mr_role_cpu_take(struct mr_role *r)
 {
-    uint64_t taken = atomic_load(&seats);
+    uint64_t taken = atomic_load(&cpus_taken);
     do {
-        r->seat = taken == UINT64_MAX ? SEATS : (uint32_t)__builtin_ctzll(~taken);
-        if (r->seat == SEATS) return; /* so many share processors anyway */
-    } while (!atomic_compare_exchange_weak(&seats, &taken, taken | (uint64_t)1 << r->seat));
-    mr_thread_settle(env_here.processor + r->seat);
+        r->cpu = taken == UINT64_MAX ? CPUS_MAX : (uint32_t)__builtin_ctzll(~taken);
+        if (r->cpu == CPUS_MAX) return; /* so many share processors anyway */
+    } while (!atomic_compare_exchange_weak(&cpus_taken, &taken, taken | (uint64_t)1 << r->cpu));
+    mr_thread_cpu_prefer(env_here.processor + r->cpu);
 }
 
-void mr_role_seat_leave(struct mr_role *r)
+void mr_role_cpu_release(struct mr_role *r)
 {
-    if (r->seat == SEATS) return;
-    mr_thread_roam();
-    (void)atomic_fetch_and(&seats, ~((uint64_t)1 << r->seat));
+    if (r->cpu == CPUS_MAX) return;
+    mr_thread_cpu_clear();
+    (void)atomic_fetch_and(&cpus_taken, ~((uint64_t)1 << r->cpu));
 }
 
 int mr_role_trainer_check(const char *trainer, struct mr_error *e)

@@ -50,7 +50,7 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     const struct mr_role_plan *p = &t->r.plan;
     struct mr_agent_counters *c = &t->r.post.counters;
     struct mr_nn_score score = {0};
-    mr_thread_come_home();
+    mr_thread_cpu_return();
     (void)mr_role_lap(&t->lap);
     int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
     if (err) return err;
@@ -170,10 +170,10 @@ static int worker_run(struct mr_op_call *call)
     if (!err) t.steps = t.r.members->m->resume_steps;
     t.lap = mr_clock_now();
     if (!err) {
-        mr_role_seat_take(&t.r);
+        mr_role_cpu_take(&t.r);
         err = t.r.plan.rule == MR_ROLE_ALLREDUCE ? mr_trainee_reduce(&t, &e)
                                                  : mr_trainee_push(&t, &e);
-        mr_role_seat_leave(&t.r);
+        mr_role_cpu_release(&t.r);
     }
     mr_feed_close(&t.feed);
     mr_queue_feed_close(&t.queue);

@@ -261,7 +261,7 @@ static bool comes_home(const cpu_set_t *all)
         bind_to(last);
         (void)sched_setaffinity(0, sizeof *all, all);
         bool was_away = sched_getcpu() != first;
-        mr_thread_come_home();
+        mr_thread_cpu_return();
         if (sched_getcpu() == first && (was_away || first == last)) return true;
     }
     return false;
@@ -272,12 +272,12 @@ static void stay_home(void *ctx)
     struct homely *h = ctx;
     cpu_set_t before, after;
     int err = sched_getaffinity(0, sizeof before, &before);
-    mr_thread_come_home(); /* it has none yet */
-    mr_thread_settle(0);
+    mr_thread_cpu_return(); /* it has none yet */
+    mr_thread_cpu_prefer(0);
     h->came = !err && comes_home(&before);
     err |= sched_getaffinity(0, sizeof after, &after);
     h->is_free = !err && CPU_EQUAL(&before, &after);
-    mr_thread_roam();
+    mr_thread_cpu_clear();
 }
 
 static void a_thread_comes_home_and_is_not_bound_to_it(void **state)
