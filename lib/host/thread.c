@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SHORT_TURN_NS 300000
+#define SHORT_SLICE_NS 300000
 #define RETURN_PAUSE (50 * MR_MS)
 #define RETURN_PAUSE_MAX (2 * MR_SECOND)
 #define CPU_IS_BUSY (MR_MS) /* getting there took longer */
@@ -57,12 +57,12 @@ uint64_t mr_thread_self(void)
     return (uint64_t)pthread_self();
 }
 
-void mr_thread_give_way(void)
+void mr_thread_set_background(void)
 {
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: of this thread alone */
 }
 
-struct turns { /* struct sched_attr, whose header the C library does not have */
+struct sched_attributes { /* struct sched_attr, whose header the C library does not have */
     uint32_t size, policy;
     uint64_t flags;
     int32_t nice;
@@ -70,13 +70,13 @@ struct turns { /* struct sched_attr, whose header the C library does not have */
     uint64_t runtime, deadline, period;
 };
 
-void mr_thread_take_short_turns(bool on)
+void mr_thread_set_short_slice(bool on)
 {
-    struct turns t = {0};
+    struct sched_attributes t = {0};
     if (syscall(SYS_sched_getattr, 0, &t, sizeof t, 0) || t.policy != SCHED_OTHER) return;
     t.size = sizeof t;
     t.flags = 0;
-    t.runtime = on ? SHORT_TURN_NS : 0; /* 0: as long as others' */
+    t.runtime = on ? SHORT_SLICE_NS : 0; /* 0: as long as others' */
     (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 

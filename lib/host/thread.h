@@ -12,10 +12,10 @@ struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void
 /* A number of the calling thread: no other that lives has it. Never 0; cheap. */
 uint64_t mr_thread_self(void);
 /* The calling thread from now on gives way to those that did not call this. */
-void mr_thread_give_way(void);
+void mr_thread_set_background(void);
 /* The calling thread runs soon after it wakes, in short turns, while others want its processor,
  * too; or again as all do. No more of the processor than its share. A hint: Linux 6.12 knows it. */
-void mr_thread_take_short_turns(bool on);
+void mr_thread_set_short_slice(bool on);
 /* The calling thread goes to one of the processors that it may use: the n-th, counted round and
  * round; that is its home. It is not bound to it: where others want the processor, too, the kernel
  * may move it. Threads that wake together and come home do not gather on one processor. */

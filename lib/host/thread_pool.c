@@ -50,7 +50,7 @@ static void run_worker(void *ctx)
     struct mr_thread_pool *p = w->pool;
     if (p->is_placed) {
         mr_thread_cpu_prefer(p->first_cpu + w->number);
-        mr_thread_take_short_turns(true);
+        mr_thread_set_short_slice(true);
     }
     (void)pthread_mutex_lock(&p->lock);
     while (!p->is_over) {

@@ -171,11 +171,11 @@ static int ps_run(struct mr_op_call *call)
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
-    mr_thread_take_short_turns(true); /* workers compute at length, and may wait for it */
+    mr_thread_set_short_slice(true); /* workers compute at length, and may wait for it */
     mr_thread_cpu_prefer(processor_of(&s.r));
     if (!err) err = serve(&s, &e);
     mr_thread_cpu_clear();
-    mr_thread_take_short_turns(false);
+    mr_thread_set_short_slice(false);
     mr_checkpointer_stop(&s.checkpointer);
     if (s.update) mr_update_close(&s.update);
     if (s.shard) mr_shard_close(&s.shard);

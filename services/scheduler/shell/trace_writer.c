@@ -243,7 +243,7 @@ static void run(void *ctx)
 {
     struct mr_trace_writer *w = ctx;
     struct mr_trace_message batch[BATCH_MAX];
-    mr_thread_give_way();
+    mr_thread_set_background();
     for (;;) {
         size_t n = mr_inbox_wait(w->inbox, deadline(w), batch, MR_ARRAY_LEN(batch));
         mr_time now = mr_clock_now();
