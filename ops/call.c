@@ -18,7 +18,7 @@ struct mr_op_run {
     struct mr_op_call call; /* first: the services find the rest from it */
     const struct mr_op_host *host;
     void *ctx;
-    struct mr_scratch scratch;
+    struct mr_call_arena scratch;
     struct mr_buf pack;          /* of a result */
     struct mr_op_result *result; /* the caller's */
     struct mr_error *error;
@@ -200,7 +200,7 @@ static int does_load(struct mr_op_call *call, mr_object_id id, struct mr_str *ex
 static void *does_scratch(struct mr_op_call *call, uint64_t bytes)
 {
     struct mr_op_run *r = run_of(call);
-    void *p = mr_scratch_take(&r->scratch, bytes, MR_VALUE_ALIGN);
+    void *p = mr_call_arena_take(&r->scratch, bytes, MR_VALUE_ALIGN);
     if (!p)
         (void)does_fail(call, MR_ELIMIT, "needs more than the %llu bytes that one call may take",
             (unsigned long long)r->scratch.bytes_max);
@@ -452,7 +452,7 @@ struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_
 {
     struct mr_op_run *r = mr_alloc(sizeof *r);
     r->host = host;
-    mr_scratch_init(&r->scratch, scratch_bytes_max);
+    mr_call_arena_init(&r->scratch, scratch_bytes_max);
     mr_buf_init(&r->pack, (size_t)MR_MIN(scratch_bytes_max, (uint64_t)UINT32_MAX));
     return r;
 }
@@ -460,7 +460,7 @@ struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_
 void mr_op_run_free(struct mr_op_run **r)
 {
     if (!*r) return;
-    mr_scratch_fini(&(*r)->scratch);
+    mr_call_arena_fini(&(*r)->scratch);
     mr_buf_fini(&(*r)->pack);
     mr_release(*r);
     *r = NULL;
@@ -472,7 +472,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
 {
     mr_assert(e);
     e->code = MR_OK;
-    mr_scratch_reset(&r->scratch);
+    mr_call_arena_reset(&r->scratch);
     if (r->pack.room > PACK_KEPT_BYTES) { /* one large result does not cost its memory for ever */
         size_t bytes_max = r->pack.bytes_max;
         mr_buf_fini(&r->pack);

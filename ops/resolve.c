@@ -64,7 +64,7 @@ static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct 
     struct mr_str *inner, struct mr_error *e)
 {
     if ((uintptr_t)extent.p % MR_VALUE_ALIGN) { /* inside a pack: the layout wants its alignment */
-        void *copy = mr_scratch_take(x->scratch, extent.n, MR_VALUE_ALIGN);
+        void *copy = mr_call_arena_take(x->scratch, extent.n, MR_VALUE_ALIGN);
         if (!copy) return out_of_scratch(e);
         memcpy(copy, extent.p, extent.n);
         extent.p = copy;
@@ -75,7 +75,7 @@ static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct 
     if (v.kind != MR_VALUE_PACK) arg->extent = mr_str_of(extent.p, (size_t)v.nbytes);
     switch (v.kind) {
     case MR_VALUE_TENSOR: {
-        struct mr_tensor *t = mr_scratch_take(x->scratch, sizeof *t, _Alignof(struct mr_tensor));
+        struct mr_tensor *t = mr_call_arena_take(x->scratch, sizeof *t, _Alignof(struct mr_tensor));
         if (!t) return out_of_scratch(e);
         *t = v.tensor;
         arg->type = MR_ARG_TENSOR;
@@ -120,7 +120,7 @@ static int fill_input(const struct mr_resolve *x, const struct mr_pack_item *ite
 static int open_container(
     const struct mr_resolve *x, struct mr_arg *arg, struct frame *child, struct mr_error *e)
 {
-    child->items = mr_scratch_take(
+    child->items = mr_call_arena_take(
         x->scratch, MR_MAX(child->count, 1u) * sizeof *arg, _Alignof(struct mr_arg));
     if (!child->items) return out_of_scratch(e);
     arg->items = child->items;

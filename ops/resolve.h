@@ -6,7 +6,7 @@
 #include "ops/scratch.h"
 
 struct mr_resolve {
-    struct mr_scratch *scratch; /* the tree lives here */
+    struct mr_call_arena *scratch; /* the tree lives here */
     const struct mr_op_input *inputs;
     uint32_t inputs_count;
     bool by_reference; /* inputs that are objects stay ids */

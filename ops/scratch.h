@@ -4,17 +4,17 @@
 
 #include "base/defs.h"
 
-struct mr_scratch_block;
+struct mr_call_arena_block;
 
-struct mr_scratch {
-    struct mr_scratch_block *block; /* newest first */
-    uint64_t bytes;                 /* in all blocks */
+struct mr_call_arena {
+    struct mr_call_arena_block *block; /* newest first */
+    uint64_t bytes;                    /* in all blocks */
     uint64_t bytes_max;
 };
 
-void mr_scratch_init(struct mr_scratch *s, uint64_t bytes_max);
-void mr_scratch_fini(struct mr_scratch *s);
-void mr_scratch_reset(struct mr_scratch *s);
+void mr_call_arena_init(struct mr_call_arena *s, uint64_t bytes_max);
+void mr_call_arena_fini(struct mr_call_arena *s);
+void mr_call_arena_reset(struct mr_call_arena *s);
 
 /* Zeroed, at a multiple of `align` (a power of two, at most 64). NULL past the bound. */
-void *mr_scratch_take(struct mr_scratch *s, uint64_t bytes, size_t align);
+void *mr_call_arena_take(struct mr_call_arena *s, uint64_t bytes, size_t align);

@@ -56,7 +56,8 @@ static int claim(const char *path)
     return -1;
 }
 
-int mr_scratch_open(struct mr_scratch *s, const char *base, const char *kind, struct mr_error *e)
+int mr_process_dir_open(
+    struct mr_process_dir *s, const char *base, const char *kind, struct mr_error *e)
 {
     for (int i = 0; i < TRIES_MAX; i++) {
         int n = snprintf(s->path, sizeof s->path, "%s/%s-XXXXXX", base, kind);
@@ -71,15 +72,15 @@ int mr_scratch_open(struct mr_scratch *s, const char *base, const char *kind, st
     return mr_fail(e, MR_EIO, "cannot lock a directory \"%s/%s-XXXXXX\"", base, kind);
 }
 
-void mr_scratch_close(struct mr_scratch *s)
+void mr_process_dir_close(struct mr_process_dir *s)
 {
     if (!s->path[0]) return;
     remove_tree(s->path);
     (void)close(s->lock_fd);
-    *s = (struct mr_scratch){0};
+    *s = (struct mr_process_dir){0};
 }
 
-size_t mr_scratch_sweep(const char *base, const char *kind)
+size_t mr_process_dir_sweep(const char *base, const char *kind)
 {
     size_t count = 0, kind_bytes = strlen(kind);
     DIR *dir = opendir(base);

@@ -7,17 +7,18 @@
 
 #include <stddef.h>
 
-#define MR_SCRATCH_PATH_MAX 64u /* so that a socket beneath it has a path that fits */
+#define MR_PROCESS_DIR_PATH_MAX 64u /* so that a socket beneath it has a path that fits */
 
-struct mr_scratch { /* zeros: none */
-    char path[MR_SCRATCH_PATH_MAX];
+struct mr_process_dir { /* zeros: none */
+    char path[MR_PROCESS_DIR_PATH_MAX];
     int lock_fd;
 };
 
 /* Makes BASE/KIND-XXXXXX, mode 0700. MR_EIO: the words name the directory and the reason. */
-int mr_scratch_open(struct mr_scratch *s, const char *base, const char *kind, struct mr_error *e);
+int mr_process_dir_open(
+    struct mr_process_dir *s, const char *base, const char *kind, struct mr_error *e);
 /* Removes it with all in it, following no links; does nothing for zeros. */
-void mr_scratch_close(struct mr_scratch *s);
+void mr_process_dir_close(struct mr_process_dir *s);
 
 /* Removes the directories BASE/KIND-* of this user whose process is gone; how many they were. */
-size_t mr_scratch_sweep(const char *base, const char *kind);
+size_t mr_process_dir_sweep(const char *base, const char *kind);

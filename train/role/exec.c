@@ -163,10 +163,10 @@ static int run_once(struct foreign *f, struct mr_error *e)
 
 static int run_it(struct foreign *f, struct mr_error *e)
 {
-    struct mr_scratch dir = {0};
+    struct mr_process_dir dir = {0};
     if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
     mr_process_files_begin();
-    int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    int err = mr_process_dir_open(&dir, "/tmp", MR_PROCESS_DIR_KIND, e);
     mr_process_files_end();
     if (err) return err;
     f->dir = dir.path;
@@ -177,7 +177,7 @@ static int run_it(struct foreign *f, struct mr_error *e)
         if (!err && runs) err = run_once(f, e);
     } while (!err && f->is_outdated);
     mr_process_files_begin();
-    mr_scratch_close(&dir);
+    mr_process_dir_close(&dir);
     mr_process_files_end();
     return err;
 }

@@ -26,7 +26,7 @@
 #define CONNECTIONS_MAX 2048u
 #define HELLO_WAIT (10 * MR_SECOND) /* for a client that connects and sends nothing */
 #define CONNECT_PAUSE (10 * MR_MS)
-#define SCRATCH "millrace-share"
+#define DIR_KIND "millrace-share"
 #define CUT_TO 1024u /* parts begin at multiples of it, all but the last end there too */
 
 struct connection {
@@ -43,7 +43,7 @@ static struct {
     char node[256];
     const struct mr_credential *credential; /* NULL: none */
     struct mr_peer_rules peers;
-    struct mr_scratch dir;
+    struct mr_process_dir dir;
     char path[96];
     int listen_fd, wake_fd;
     bool is_open, is_ending;
@@ -269,13 +269,13 @@ static const char *base_dir(void)
 
 size_t mr_transport_sweep(void)
 {
-    return mr_scratch_sweep(base_dir(), SCRATCH);
+    return mr_process_dir_sweep(base_dir(), DIR_KIND);
 }
 
 static int open_locked(struct mr_error *e)
 {
     if (transport.is_open) return MR_OK;
-    int err = mr_scratch_open(&transport.dir, base_dir(), SCRATCH, e);
+    int err = mr_process_dir_open(&transport.dir, base_dir(), DIR_KIND, e);
     if (err) return err;
     (void)snprintf(transport.path, sizeof transport.path, "%s/share.sock", transport.dir.path);
     struct sockaddr_un at;
@@ -286,7 +286,7 @@ static int open_locked(struct mr_error *e)
         chmod(transport.path, mr_peer_socket_mode(&transport.peers)) || listen(fd, 128)) {
         err = mr_fail(e, MR_EIO, "cannot listen on \"%s\": %s", transport.path, strerror(errno));
         if (fd >= 0) (void)close(fd);
-        mr_scratch_close(&transport.dir);
+        mr_process_dir_close(&transport.dir);
         return err;
     }
     transport.listen_fd = fd;
@@ -333,14 +333,14 @@ void mr_transport_close(void)
     mr_release(transport.connections);
     (void)close(transport.listen_fd);
     (void)close(transport.wake_fd);
-    mr_scratch_close(&transport.dir);
+    mr_process_dir_close(&transport.dir);
     transport.is_open = false;
 }
 
 void mr_transport_unlink(void)
 {
     pthread_mutex_lock(&transport.lock);
-    if (transport.is_open) mr_scratch_close(&transport.dir);
+    if (transport.is_open) mr_process_dir_close(&transport.dir);
     pthread_mutex_unlock(&transport.lock);
 }
 

@@ -6,7 +6,7 @@
 #include "host/user.h"
 
 /* Programs run in directories of this kind (host/scratch.h) beneath /tmp. */
-#define MR_PROCESS_SCRATCH "millrace-exec"
+#define MR_PROCESS_DIR_KIND "millrace-exec"
 #define MR_PROCESS_OUTPUT_MAX ((size_t)256 << 20)
 
 struct mr_process {

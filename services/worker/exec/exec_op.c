@@ -249,20 +249,20 @@ static int exec_run(struct mr_op_call *call)
 {
     struct texts argv = {0}, env = {0};
     struct mr_buf input;
-    struct mr_scratch dir = {0};
+    struct mr_process_dir dir = {0};
     mr_buf_init(&input, INPUT_BYTES_MAX);
     int err = argv_fill(call, &argv);
     if (!err) err = env_fill(call, &env);
     if (!err) err = bytes_of(call, &call->args[ARG_STDIN], &input);
     struct mr_error e;
     mr_process_files_begin();
-    if (!err && mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, &e))
+    if (!err && mr_process_dir_open(&dir, "/tmp", MR_PROCESS_DIR_KIND, &e))
         err = call->does->fail(call, MR_EIO, "%s", e.text);
     if (!err) err = files_write(call, dir.path);
     mr_process_files_end();
     if (!err) err = run_in(call, dir.path, &argv, &env, &input);
     mr_process_files_begin();
-    mr_scratch_close(&dir);
+    mr_process_dir_close(&dir);
     mr_process_files_end();
     texts_fini(&argv);
     texts_fini(&env);

@@ -275,9 +275,9 @@ static int server_open(
 /* What processes of this user that were killed have left of themselves. */
 static void leftovers_remove(void)
 {
-    size_t n = mr_transport_sweep() + mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    size_t n = mr_transport_sweep() + mr_process_dir_sweep("/tmp", MR_PROCESS_DIR_KIND);
     mr_process_files_begin();
-    n += mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    n += mr_process_dir_sweep("/tmp", MR_PROCESS_DIR_KIND);
     mr_process_files_end();
     if (n) mr_log(MR_INFO, "scratch.swept", "directories=%zu", n);
 }

@@ -51,22 +51,22 @@ static void fill(const char *path)
 }
 
 /* In a process of its own: makes a directory, fills it and is killed. */
-static void leave_one(char path[MR_SCRATCH_PATH_MAX])
+static void leave_one(char path[MR_PROCESS_DIR_PATH_MAX])
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct mr_scratch s = {0};
-        if (mr_scratch_open(&s, base, "millrace-it", NULL)) _exit(1);
+        struct mr_process_dir s = {0};
+        if (mr_process_dir_open(&s, base, "millrace-it", NULL)) _exit(1);
         fill(s.path);
         if (write(ends[1], s.path, sizeof s.path) != (ssize_t)sizeof s.path) _exit(1);
         for (;;)
             (void)pause();
     }
-    assert_int_equal(read(ends[0], path, MR_SCRATCH_PATH_MAX), MR_SCRATCH_PATH_MAX);
-    assert_int_equal(mr_scratch_sweep(base, "millrace-it"), 0); /* it lives */
+    assert_int_equal(read(ends[0], path, MR_PROCESS_DIR_PATH_MAX), MR_PROCESS_DIR_PATH_MAX);
+    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0); /* it lives */
     assert_true(exists(path));
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -77,13 +77,13 @@ static void leave_one(char path[MR_SCRATCH_PATH_MAX])
 static void closing_removes_it_with_all_in_it(void **state)
 {
     (void)state;
-    struct mr_scratch s = {0};
-    mr_scratch_close(&s); /* none: nothing happens */
-    assert_int_equal(mr_scratch_open(&s, base, "millrace-it", NULL), MR_OK);
-    char path[MR_SCRATCH_PATH_MAX];
+    struct mr_process_dir s = {0};
+    mr_process_dir_close(&s); /* none: nothing happens */
+    assert_int_equal(mr_process_dir_open(&s, base, "millrace-it", NULL), MR_OK);
+    char path[MR_PROCESS_DIR_PATH_MAX];
     memcpy(path, s.path, sizeof path);
     fill(path);
-    mr_scratch_close(&s);
+    mr_process_dir_close(&s);
     assert_false(exists(path));
     assert_true(exists(base)); /* through the link nothing was removed */
 }
@@ -91,16 +91,16 @@ static void closing_removes_it_with_all_in_it(void **state)
 static void what_a_killed_process_left_is_swept_and_what_lives_stays(void **state)
 {
     (void)state;
-    char left[MR_SCRATCH_PATH_MAX];
-    struct mr_scratch mine = {0};
-    assert_int_equal(mr_scratch_open(&mine, base, "millrace-it", NULL), MR_OK);
+    char left[MR_PROCESS_DIR_PATH_MAX];
+    struct mr_process_dir mine = {0};
+    assert_int_equal(mr_process_dir_open(&mine, base, "millrace-it", NULL), MR_OK);
     leave_one(left);
     assert_true(exists(left));
-    assert_int_equal(mr_scratch_sweep(base, "millrace-it"), 1);
+    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 1);
     assert_false(exists(left));
     assert_true(exists(mine.path));
-    assert_int_equal(mr_scratch_sweep("/nonexistent", "millrace-it"), 0);
-    mr_scratch_close(&mine);
+    assert_int_equal(mr_process_dir_sweep("/nonexistent", "millrace-it"), 0);
+    mr_process_dir_close(&mine);
 }
 
 static void only_directories_of_its_own_kind_are_swept(void **state)
@@ -116,7 +116,7 @@ static void only_directories_of_its_own_kind_are_swept(void **state)
     char link[128];
     (void)snprintf(link, sizeof link, "%s/millrace-it-abcdef", base);
     assert_int_equal(symlink(path, link), 0);
-    assert_int_equal(mr_scratch_sweep(base, "millrace-it"), 0);
+    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0);
     assert_int_equal(unlink(link), 0);
     for (size_t i = 0; i < MR_ARRAY_LEN(others); i++) {
         (void)snprintf(path, sizeof path, "%s/%s", base, others[i]);
@@ -131,12 +131,12 @@ static void who_makes_and_who_sweeps_at_once_do_not_meet(void **state)
     assert_true(pid >= 0);
     if (pid == 0)
         for (;;)
-            (void)mr_scratch_sweep(base, "millrace-it");
+            (void)mr_process_dir_sweep(base, "millrace-it");
     for (int i = 0; i < 2000; i++) {
-        struct mr_scratch s = {0};
-        assert_int_equal(mr_scratch_open(&s, base, "millrace-it", NULL), MR_OK);
+        struct mr_process_dir s = {0};
+        assert_int_equal(mr_process_dir_open(&s, base, "millrace-it", NULL), MR_OK);
         assert_true(exists(s.path));
-        mr_scratch_close(&s);
+        mr_process_dir_close(&s);
     }
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -145,9 +145,9 @@ static void who_makes_and_who_sweeps_at_once_do_not_meet(void **state)
 static void a_base_that_is_not_there_is_named(void **state)
 {
     (void)state;
-    struct mr_scratch s = {0};
+    struct mr_process_dir s = {0};
     struct mr_error e = {0};
-    assert_int_equal(mr_scratch_open(&s, "/nonexistent", "millrace-it", &e), MR_EIO);
+    assert_int_equal(mr_process_dir_open(&s, "/nonexistent", "millrace-it", &e), MR_EIO);
     assert_non_null(strstr(e.text, "\"/nonexistent/millrace-it-"));
 }
 
