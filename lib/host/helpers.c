@@ -1,7 +1,7 @@
-/* A place's state is one word: blocks that nobody has begun, and who is inside. Blocks are claimed,
- * and helpers come in, by moving it, so nobody comes in when nothing is left; and what the place
+/* A slot's state is one word: blocks that nobody has begun, and who is inside. Blocks are claimed,
+ * and helpers come in, by moving it, so nobody comes in when nothing is left; and what the slot
  * lends may be read by whoever is inside, because the owner waits until nobody is. Helpers that
- * idle are woken as an inbox is: they say that they idle and look at the number of offers, the
+ * idle are woken as an inbox is: they say that they idle and look at the number of epoch, the
  * owner counts its offer and looks who idles; one of the two sees the other. */
 #include "host/helpers.h"
 
@@ -26,55 +26,55 @@
 #define INSIDE (ASLEEP - 1)        /* helpers */
 #define NO_ERROR UINT64_MAX
 
-struct place {
+struct slot {
     alignas(LINE) _Atomic uint64_t state; /* blocks left << 32 | ASLEEP | helpers inside */
     _Atomic uint32_t lanes;               /* taken */
     _Atomic uint32_t woken;               /* moves when the last helper left a sleeping owner */
     _Atomic uint64_t error;               /* block << 32 | -err, the least */
     _Atomic bool stopped;
-    _Atomic uint64_t helpers_cpu;
+    _Atomic uint64_t stolen_cpu;
     struct mr_blocks work;
-    alignas(LINE) _Atomic bool idle; /* of the place's thread as a helper */
+    alignas(LINE) _Atomic bool idle; /* of the slot's thread as a helper */
     struct mr_inbox *inbox;          /* under the lock */
 };
 
-struct mr_helpers {
+struct mr_work_sharing {
     pthread_mutex_t lock;
-    uint32_t places_count;
-    alignas(LINE) _Atomic uint32_t offers;
+    uint32_t slots_count;
+    alignas(LINE) _Atomic uint32_t epoch;
     alignas(LINE) _Atomic uint32_t idle_count;
-    struct place places[];
+    struct slot slots[];
 };
 
-struct mr_helpers *mr_helpers_new(uint32_t places)
+struct mr_work_sharing *mr_work_sharing_new(uint32_t slots)
 {
-    mr_assert(places);
-    struct mr_helpers *h = mr_alloc_aligned(sizeof *h + places * sizeof *h->places, LINE);
-    h->places_count = places;
+    mr_assert(slots);
+    struct mr_work_sharing *h = mr_alloc_aligned(sizeof *h + slots * sizeof *h->slots, LINE);
+    h->slots_count = slots;
     (void)pthread_mutex_init(&h->lock, NULL);
     return h;
 }
 
-void mr_helpers_free(struct mr_helpers **helpers)
+void mr_work_sharing_free(struct mr_work_sharing **helpers)
 {
-    struct mr_helpers *h = *helpers;
+    struct mr_work_sharing *h = *helpers;
     *helpers = NULL;
     if (!h) return;
     (void)pthread_mutex_destroy(&h->lock);
     mr_release(h);
 }
 
-void mr_helpers_enter(struct mr_helpers *h, uint32_t place, struct mr_inbox *inbox)
+void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox)
 {
-    mr_assert(place < h->places_count);
+    mr_assert(slot < h->slots_count);
     (void)pthread_mutex_lock(&h->lock);
-    h->places[place].inbox = inbox;
+    h->slots[slot].inbox = inbox;
     (void)pthread_mutex_unlock(&h->lock);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static bool claim(struct place *p, uint32_t *block)
+static bool claim(struct slot *p, uint32_t *block)
 {
     uint64_t s = atomic_load(&p->state);
     do {
@@ -85,12 +85,12 @@ static bool claim(struct place *p, uint32_t *block)
 }
 
 /* Nothing is begun any more. */
-static void give_up(struct place *p)
+static void give_up(struct slot *p)
 {
     atomic_fetch_and(&p->state, LEFT - 1);
 }
 
-static void failed(struct place *p, uint32_t block, int err)
+static void failed(struct slot *p, uint32_t block, int err)
 {
     uint64_t mine = (uint64_t)block << 32 | (uint32_t)-err;
     uint64_t least = atomic_load(&p->error);
@@ -101,7 +101,7 @@ static void failed(struct place *p, uint32_t block, int err)
 
 /* Blocks while there are any, until `is_wanted`. All before one that failed had been claimed, so
  * the first error is the first by number. */
-static bool work(struct place *p, uint32_t lane, bool (*is_wanted)(void *ctx), void *ctx)
+static bool work(struct slot *p, uint32_t lane, bool (*is_wanted)(void *ctx), void *ctx)
 {
     const struct mr_blocks *w = &p->work;
     uint32_t block;
@@ -127,7 +127,7 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value)
     mr_assert(r >= 0 || errno == EAGAIN || errno == EINTR);
 }
 
-static void wait_until_alone(struct place *p)
+static void wait_until_alone(struct slot *p)
 {
     mr_time until = mr_time_after(mr_clock_now(), LOOK);
     while (mr_clock_now() < until) {
@@ -141,7 +141,7 @@ static void wait_until_alone(struct place *p)
     }
 }
 
-static mr_duration wait_for_helpers(struct place *p)
+static mr_duration wait_for_stealers(struct slot *p)
 {
     if (!(atomic_load(&p->state) & INSIDE)) return 0;
     mr_duration cpu = mr_clock_thread_cpu();
@@ -150,11 +150,11 @@ static mr_duration wait_for_helpers(struct place *p)
 }
 
 /* No more than could find a block. */
-static void wake_idle(struct mr_helpers *h, uint32_t wanted)
+static void wake_idle(struct mr_work_sharing *h, uint32_t wanted)
 {
     if (!atomic_load(&h->idle_count)) return;
-    for (uint32_t i = 0; i < h->places_count && wanted; i++) {
-        struct place *p = &h->places[i];
+    for (uint32_t i = 0; i < h->slots_count && wanted; i++) {
+        struct slot *p = &h->slots[i];
         if (!atomic_load(&p->idle)) continue;
         wanted--;
         (void)pthread_mutex_lock(&h->lock);
@@ -163,18 +163,18 @@ static void wake_idle(struct mr_helpers *h, uint32_t wanted)
     }
 }
 
-static struct mr_blocks_end end_of(struct place *p)
+static struct mr_blocks_end end_of(struct slot *p)
 {
     uint64_t error = atomic_load(&p->error);
     struct mr_blocks_end e = {
-        .stopped = atomic_load(&p->stopped), .helpers_cpu = atomic_load(&p->helpers_cpu)};
+        .stopped = atomic_load(&p->stopped), .stolen_cpu = atomic_load(&p->stolen_cpu)};
     if (error == NO_ERROR) return e;
     e.err = -(int)(uint32_t)error;
     e.failed = (uint32_t)(error >> 32);
     return e;
 }
 
-static void prepare(struct place *p, const struct mr_blocks *w)
+static void prepare(struct slot *p, const struct mr_blocks *w)
 {
     mr_assert(w->lanes >= 1);
     mr_assert(w->lanes <= MR_LANES_MAX);
@@ -182,30 +182,30 @@ static void prepare(struct place *p, const struct mr_blocks *w)
     atomic_store(&p->lanes, 1); /* the owner's */
     atomic_store(&p->error, NO_ERROR);
     atomic_store(&p->stopped, false);
-    atomic_store(&p->helpers_cpu, 0);
+    atomic_store(&p->stolen_cpu, 0);
     atomic_store(&p->state, (uint64_t)w->count * LEFT); /* from here on others may come in */
 }
 
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *w)
 {
-    struct place here = {0};
+    struct slot here = {0};
     prepare(&here, w);
     (void)work(&here, 0, NULL, NULL);
     return end_of(&here);
 }
 
-struct mr_blocks_end mr_helpers_work(
-    struct mr_helpers *h, uint32_t place, const struct mr_blocks *w)
+struct mr_blocks_end mr_work_sharing_run(
+    struct mr_work_sharing *h, uint32_t slot, const struct mr_blocks *w)
 {
-    mr_assert(place < h->places_count);
+    mr_assert(slot < h->slots_count);
     if (w->lanes < 2 || w->count < 2) return mr_blocks_alone(w);
-    struct place *p = &h->places[place];
+    struct slot *p = &h->slots[slot];
     mr_assert(!atomic_load(&p->state));
     prepare(p, w);
-    atomic_fetch_add(&h->offers, 1);
+    atomic_fetch_add(&h->epoch, 1);
     wake_idle(h, MR_MIN(w->count, w->lanes) - 1);
     (void)work(p, 0, NULL, NULL);
-    mr_duration waited = wait_for_helpers(p);
+    mr_duration waited = wait_for_stealers(p);
     atomic_store(&p->state, 0); /* nobody can come in: nothing is left */
     struct mr_blocks_end e = end_of(p);
     e.waited_cpu = waited;
@@ -214,7 +214,7 @@ struct mr_blocks_end mr_helpers_work(
 
 /* ---- helpers --------------------------------------------------------------------------------- */
 
-static bool come_in(struct place *p)
+static bool enter_work(struct slot *p)
 {
     uint64_t s = atomic_load(&p->state);
     do {
@@ -223,16 +223,16 @@ static bool come_in(struct place *p)
     return true;
 }
 
-static void leave(struct place *p)
+static void leave(struct slot *p)
 {
     uint64_t s = atomic_fetch_sub(&p->state, 1);
     if ((s & INSIDE) != 1 || !(s & ASLEEP)) return;
-    atomic_fetch_add(&p->woken, 1); /* places outlive what is done in them */
+    atomic_fetch_add(&p->woken, 1); /* slots outlive what is done in them */
     futex(&p->woken, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* A lane that nobody has; 0: there is none, as 0 is the owner's. */
-static uint32_t lane_take(struct place *p)
+static uint32_t lane_take(struct slot *p)
 {
     uint32_t all = (uint32_t)(((uint64_t)1 << p->work.lanes) - 1);
     uint32_t taken = atomic_load(&p->lanes), lane;
@@ -244,37 +244,38 @@ static uint32_t lane_take(struct place *p)
     return lane;
 }
 
-static bool help_at(struct place *p, bool (*is_wanted)(void *ctx), void *ctx)
+static bool steal_from(struct slot *p, bool (*is_wanted)(void *ctx), void *ctx)
 {
-    if (!come_in(p)) return false;
+    if (!enter_work(p)) return false;
     bool any = false;
     uint32_t lane = lane_take(p);
     if (lane) {
         mr_duration cpu = mr_clock_thread_cpu();
         any = work(p, lane, is_wanted, ctx);
-        atomic_fetch_add(&p->helpers_cpu, mr_clock_thread_cpu() - cpu);
+        atomic_fetch_add(&p->stolen_cpu, mr_clock_thread_cpu() - cpu);
         atomic_fetch_and(&p->lanes, ~(1u << lane));
     }
     leave(p);
     return any;
 }
 
-bool mr_helpers_help(struct mr_helpers *h, uint32_t place, bool (*is_wanted)(void *ctx), void *ctx)
+bool mr_work_sharing_steal(
+    struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx)
 {
     bool any = false;
-    for (uint32_t i = 1; i < h->places_count && !is_wanted(ctx); i++)
-        any = help_at(&h->places[(place + i) % h->places_count], is_wanted, ctx) || any;
+    for (uint32_t i = 1; i < h->slots_count && !is_wanted(ctx); i++)
+        any = steal_from(&h->slots[(slot + i) % h->slots_count], is_wanted, ctx) || any;
     return any;
 }
 
-uint32_t mr_helpers_offers(const struct mr_helpers *h)
+uint32_t mr_work_sharing_epoch(const struct mr_work_sharing *h)
 {
-    return atomic_load(&h->offers);
+    return atomic_load(&h->epoch);
 }
 
-void mr_helpers_idle(struct mr_helpers *h, uint32_t place, bool on)
+void mr_work_sharing_idle(struct mr_work_sharing *h, uint32_t slot, bool on)
 {
-    if (atomic_exchange(&h->places[place].idle, on) == on) return;
+    if (atomic_exchange(&h->slots[slot].idle, on) == on) return;
     if (on)
         atomic_fetch_add(&h->idle_count, 1);
     else

@@ -11,10 +11,10 @@
 
 #define MR_LANES_MAX 32u /* threads in one piece of work */
 
-struct mr_helpers;
+struct mr_work_sharing;
 struct mr_inbox;
 
-struct mr_blocks { /* lent until mr_helpers_work returns */
+struct mr_blocks { /* lent until mr_work_sharing_run returns */
     uint32_t count;
     uint32_t lanes; /* threads at once, the owner's among them: 1 to MR_LANES_MAX */
     /* On any thread, in any order; begun in theirs. `lane` is below `lanes`, and the thread's alone
@@ -25,31 +25,32 @@ struct mr_blocks { /* lent until mr_helpers_work returns */
 };
 
 struct mr_blocks_end {
-    int err;                 /* of the first block, by number, that had one; which one that is does
-                                not depend on the threads */
-    uint32_t failed;         /* that block */
-    bool stopped;            /* is_stopped said so; blocks may have been left out */
-    mr_duration waited_cpu;  /* processor time of the owner in which it ran no block */
-    mr_duration helpers_cpu; /* processor time that other threads ran blocks */
+    int err;                /* of the first block, by number, that had one; which one that is does
+                               not depend on the threads */
+    uint32_t failed;        /* that block */
+    bool stopped;           /* is_stopped said so; blocks may have been left out */
+    mr_duration waited_cpu; /* processor time of the owner in which it ran no block */
+    mr_duration stolen_cpu; /* processor time that other threads ran blocks */
 };
 
-struct mr_helpers *mr_helpers_new(uint32_t places);
-void mr_helpers_free(struct mr_helpers **h);
+struct mr_work_sharing *mr_work_sharing_new(uint32_t slots);
+void mr_work_sharing_free(struct mr_work_sharing **h);
 
 /* The thread of a place waits in this inbox, and is woken there when it idles; NULL: no more. Any
  * thread; before its own starts and after it ended. */
-void mr_helpers_enter(struct mr_helpers *h, uint32_t place, struct mr_inbox *inbox);
+void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox);
 
 /* The owner's: all blocks are done, or will never be, at the return. */
-struct mr_blocks_end mr_helpers_work(
-    struct mr_helpers *h, uint32_t place, const struct mr_blocks *work);
+struct mr_blocks_end mr_work_sharing_run(
+    struct mr_work_sharing *h, uint32_t slot, const struct mr_blocks *work);
 /* As above, by the caller alone. */
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *work);
 
 /* A helper's: takes blocks of others, whoever has some; true: it did at least one. After each
  * block it asks whether it is wanted elsewhere. */
-bool mr_helpers_help(struct mr_helpers *h, uint32_t place, bool (*is_wanted)(void *ctx), void *ctx);
+bool mr_work_sharing_steal(
+    struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx);
 /* How much has ever been offered. Who idles says so first and then looks whether this is still
  * what it was before it looked for work; only then it waits. */
-uint32_t mr_helpers_offers(const struct mr_helpers *h);
-void mr_helpers_idle(struct mr_helpers *h, uint32_t place, bool on);
+uint32_t mr_work_sharing_epoch(const struct mr_work_sharing *h);
+void mr_work_sharing_idle(struct mr_work_sharing *h, uint32_t slot, bool on);

@@ -147,24 +147,24 @@ static int open_file(void *ctx, struct mr_str path, int *fd, struct mr_error *e)
     return mr_roots_open(x->env->roots, path, fd, e);
 }
 
-static bool has_helpers(const struct mr_executor *x)
+static bool shares_work(const struct mr_executor *x)
 {
-    return x->thread && x->env->helpers && mr_flag_is_set(&x->helps);
+    return x->thread && x->env->work_sharing && mr_flag_is_set(&x->helps);
 }
 
 static uint32_t lanes(void *ctx)
 {
     const struct mr_executor *x = ctx;
-    return has_helpers(x) ? MR_MAX(1u, MR_MIN(x->env->slots, MR_LANES_MAX)) : 1;
+    return shares_work(x) ? MR_MAX(1u, MR_MIN(x->env->slots, MR_LANES_MAX)) : 1;
 }
 
 static struct mr_blocks_end work(void *ctx, const struct mr_blocks *blocks)
 {
     struct mr_executor *x = ctx;
-    if (!has_helpers(x)) return mr_blocks_alone(blocks);
-    struct mr_blocks_end end = mr_helpers_work(x->env->helpers, x->place, blocks);
+    if (!shares_work(x)) return mr_blocks_alone(blocks);
+    struct mr_blocks_end end = mr_work_sharing_run(x->env->work_sharing, x->work_slot, blocks);
     x->waited_cpu += end.waited_cpu;
-    x->helpers_cpu += end.helpers_cpu;
+    x->stolen_cpu += end.stolen_cpu;
     return end;
 }
 
@@ -264,7 +264,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_assert(item->op < x->env->ops_count);
     bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
-    x->waited_cpu = x->helpers_cpu = 0;
+    x->waited_cpu = x->stolen_cpu = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -278,7 +278,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (!runs) return end;
     item->result.duration_ns = end - now;
     mr_duration cpu = cpu_of(x, now, end);
-    item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->helpers_cpu;
+    item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
     x->took_ns[item->op] = end - now;
     return end;
 }
@@ -378,17 +378,17 @@ static bool is_wanted(void *ctx)
 static struct mr_run *next_run(struct mr_executor *x)
 {
     struct mr_run *run = NULL;
-    struct mr_helpers *h = x->env->helpers;
+    struct mr_work_sharing *h = x->env->work_sharing;
     if (!h || !mr_flag_is_set(&x->helps)) {
         (void)mr_inbox_wait_eager(x->inbox, &run, 1);
         return run;
     }
-    uint32_t offers = mr_helpers_offers(h);
+    uint32_t epoch = mr_work_sharing_epoch(h);
     if (mr_inbox_take(x->inbox, &run, 1)) return run;
-    if (mr_helpers_help(h, x->place, is_wanted, x)) return NULL;
-    mr_helpers_idle(h, x->place, true);
-    if (mr_helpers_offers(h) == offers) (void)mr_inbox_wait_eager(x->inbox, &run, 1);
-    mr_helpers_idle(h, x->place, false);
+    if (mr_work_sharing_steal(h, x->work_slot, is_wanted, x)) return NULL;
+    mr_work_sharing_idle(h, x->work_slot, true);
+    if (mr_work_sharing_epoch(h) == epoch) (void)mr_inbox_wait_eager(x->inbox, &run, 1);
+    mr_work_sharing_idle(h, x->work_slot, false);
     return run;
 }
 
@@ -428,9 +428,9 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot)
 {
     struct mr_executor *x = mr_executor_new(env);
-    x->slot = x->place = slot;
+    x->slot = x->work_slot = slot;
     x->inbox = mr_inbox_new(MR_SLOT_STRANDS_MAX, sizeof(struct mr_run *));
-    if (env->helpers) mr_helpers_enter(env->helpers, x->place, x->inbox);
+    if (env->work_sharing) mr_work_sharing_enter(env->work_sharing, x->work_slot, x->inbox);
     char name[16];
     (void)snprintf(name, sizeof name, "exec-%u", slot);
     x->thread = mr_thread_start(name, executor_main, x);
@@ -478,7 +478,7 @@ void mr_executor_stop(struct mr_executor **executor)
     if (x->thread) {
         mr_inbox_close(x->inbox);
         mr_thread_join(&x->thread);
-        if (x->env->helpers) mr_helpers_enter(x->env->helpers, x->place, NULL);
+        if (x->env->work_sharing) mr_work_sharing_enter(x->env->work_sharing, x->work_slot, NULL);
         mr_inbox_free(&x->inbox);
     }
     mr_op_run_free(&x->call);

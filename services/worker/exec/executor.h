@@ -14,7 +14,7 @@
 #include "store/arena/client.h"
 
 struct mr_executor;
-struct mr_helpers;
+struct mr_work_sharing;
 
 /* One strand on its way: made by the core's thread, freed there after its last report. */
 struct mr_run {
@@ -45,7 +45,7 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const struct mr_credential *credential; /* for stores; NULL: none */
     const struct mr_roots *roots;
     struct mr_crash_record *crash_record; /* NULL: none is kept */
-    struct mr_helpers *helpers; /* a place for each executor with a thread; NULL: nobody helps */
+    struct mr_work_sharing *work_sharing; /* a place for each executor with a thread; NULL: nobody helps */
     uint32_t slots;             /* threads that may work on one call's blocks */
     struct mr_wake_counter *wake_counter;     /* its spare ones are kept: strands not begun, and what of one
                                    is not; NULL: nobody asks */

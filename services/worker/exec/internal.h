@@ -31,7 +31,7 @@ struct mr_local_value { /* a large value that only the strand wants, in memory o
 struct mr_executor {
     const struct mr_executor_env *env;
     uint32_t slot;
-    uint32_t place; /* among the helpers; as its slot was when it started */
+    uint32_t work_slot; /* among the work_sharing; as its slot was when it started */
     struct mr_thread *thread;
     struct mr_inbox *inbox; /* of struct mr_run * */
     struct mr_op_run *call;
@@ -55,8 +55,8 @@ struct mr_executor {
     uint64_t local_values_bytes;      /* of all of these */
     uint32_t settled;                 /* items before this one will not change any more */
     struct mr_strand_item *item;
-    mr_duration waited_cpu;  /* of its time: for helpers, not at work */
-    mr_duration helpers_cpu; /* of theirs, at work for it */
+    mr_duration waited_cpu; /* of its time: for helpers, not at work */
+    mr_duration stolen_cpu; /* of theirs, at work for it */
     struct mr_op_input *inputs;
     struct mr_store_view *views;
     uint32_t inputs_room, views_room, views_count;

@@ -163,7 +163,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .resources_count = o->resources_count};
     sh->core = mr_worker_new(&c);
     sh->executors_count = o->slots + MR_WORKER_LONG_MAX;
-    if (o->slots > 1) sh->helpers = mr_helpers_new(sh->executors_count);
+    if (o->slots > 1) sh->work_sharing = mr_work_sharing_new(sh->executors_count);
     sh->env = (struct mr_executor_env){.ops = sh->ops,
         .ops_count = c.ops_count,
         .store = sh->store,
@@ -171,7 +171,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_OBJECTSTORE),
         .roots = o->roots,
         .crash_record = sh->crash_record,
-        .helpers = sh->helpers,
+        .work_sharing = sh->work_sharing,
         .wake_counter = &sh->wake_counter,
         .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
@@ -325,7 +325,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     for (uint32_t i = 0; i < sh->executors_count; i++)
         mr_executor_stop(&sh->executors[i]);
     mr_executor_stop(&sh->here);
-    mr_helpers_free(&sh->helpers);
+    mr_work_sharing_free(&sh->work_sharing);
     mr_transport_close();
     mr_prefetch_stop(&sh->prefetch);
     if (sh->channel) mr_worker_link_free(sh);

@@ -67,7 +67,7 @@ struct mr_worker_shell {
     struct mr_executor_env env;
     const struct mr_op_desc **ops;
     struct mr_worker_op *core_ops;
-    struct mr_helpers *helpers;
+    struct mr_work_sharing *work_sharing;
     struct mr_wake_counter wake_counter; /* of items that executors reported */
     uint64_t reported;     /* of them, those whose reports were taken */
     struct mr_loan_lock loan_lock; /* all of this, but for the inbox and the wake_counter; see delegate.c */

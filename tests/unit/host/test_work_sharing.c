@@ -58,10 +58,10 @@ static struct mr_blocks blocks_of(struct work *w, uint32_t count, uint32_t lanes
 }
 
 struct helper {
-    struct mr_helpers *group;
+    struct mr_work_sharing *group;
     struct mr_inbox *inbox;
     struct mr_thread *thread;
-    uint32_t place;
+    uint32_t slot;
     _Atomic uint32_t stays; /* 1: it is never wanted */
 };
 
@@ -75,36 +75,36 @@ static void help(void *ctx)
 {
     struct helper *h = ctx;
     while (!mr_inbox_is_closed(h->inbox)) {
-        uint32_t offers = mr_helpers_offers(h->group), item;
-        if (mr_helpers_help(h->group, h->place, is_wanted, h)) continue;
-        mr_helpers_idle(h->group, h->place, true);
-        if (mr_helpers_offers(h->group) == offers)
+        uint32_t epoch = mr_work_sharing_epoch(h->group), item;
+        if (mr_work_sharing_steal(h->group, h->slot, is_wanted, h)) continue;
+        mr_work_sharing_idle(h->group, h->slot, true);
+        if (mr_work_sharing_epoch(h->group) == epoch)
             (void)mr_inbox_wait(h->inbox, MR_NEVER, &item, 1);
-        mr_helpers_idle(h->group, h->place, false);
+        mr_work_sharing_idle(h->group, h->slot, false);
     }
 }
 
-static struct mr_helpers *group_start(struct helper *helpers, uint32_t count)
+static struct mr_work_sharing *group_start(struct helper *helpers, uint32_t count)
 {
-    struct mr_helpers *g = mr_helpers_new(1 + HELPERS);
+    struct mr_work_sharing *g = mr_work_sharing_new(1 + HELPERS);
     for (uint32_t i = 0; i < count; i++) {
-        helpers[i] = (struct helper){.group = g, .place = 1 + i, .stays = 1};
+        helpers[i] = (struct helper){.group = g, .slot = 1 + i, .stays = 1};
         helpers[i].inbox = mr_inbox_new(4, sizeof(uint32_t));
-        mr_helpers_enter(g, 1 + i, helpers[i].inbox);
+        mr_work_sharing_enter(g, 1 + i, helpers[i].inbox);
         helpers[i].thread = mr_thread_start("helper", help, &helpers[i]);
     }
     return g;
 }
 
-static void group_end(struct mr_helpers *g, struct helper *helpers, uint32_t count)
+static void group_end(struct mr_work_sharing *g, struct helper *helpers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         mr_inbox_close(helpers[i].inbox);
         mr_thread_join(&helpers[i].thread);
-        mr_helpers_enter(g, 1 + i, NULL);
+        mr_work_sharing_enter(g, 1 + i, NULL);
         mr_inbox_free(&helpers[i].inbox);
     }
-    mr_helpers_free(&g);
+    mr_work_sharing_free(&g);
     assert_null(g);
 }
 
@@ -112,12 +112,12 @@ static void every_block_is_done_once_whoever_helps(void **state)
 {
     (void)state;
     struct helper helpers[HELPERS];
-    struct mr_helpers *g = group_start(helpers, HELPERS);
+    struct mr_work_sharing *g = group_start(helpers, HELPERS);
     for (uint32_t round = 0; round < 600; round++) {
         struct work w = work_new();
         uint32_t count = round % BLOCKS, lanes = 1 + round % (HELPERS + 1), all = 0;
         struct mr_blocks b = blocks_of(&w, count, lanes);
-        struct mr_blocks_end end = mr_helpers_work(g, 0, &b);
+        struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_int_equal(end.err, MR_OK);
         assert_false(end.stopped);
         for (uint32_t i = 0; i < BLOCKS; i++)
@@ -135,15 +135,15 @@ static void who_sleeps_is_woken_to_help(void **state)
 {
     (void)state;
     struct helper helper;
-    struct mr_helpers *g = group_start(&helper, 1);
+    struct mr_work_sharing *g = group_start(&helper, 1);
     for (uint32_t round = 0; round < 20; round++) {
         struct work w = work_new();
         w.wait_for_help = 0; /* which would last for ever */
         struct mr_blocks b = blocks_of(&w, BLOCKS, 2);
-        struct mr_blocks_end end = mr_helpers_work(g, 0, &b);
+        struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_int_equal(end.err, MR_OK);
         assert_true(w.in_lane[1] > 0);
-        assert_true(end.helpers_cpu > 0);
+        assert_true(end.stolen_cpu > 0);
         mr_clock_sleep(round % 4 * MR_MS / 2);
     }
     group_end(g, &helper, 1);
@@ -153,12 +153,12 @@ static void a_helper_leaves_when_it_is_wanted(void **state)
 {
     (void)state;
     struct helper helper;
-    struct mr_helpers *g = group_start(&helper, 1);
+    struct mr_work_sharing *g = group_start(&helper, 1);
     struct work w = work_new();
     w.wait_for_help = 0;
     w.stays = &helper.stays;
     struct mr_blocks b = blocks_of(&w, BLOCKS, 2);
-    (void)mr_helpers_work(g, 0, &b);
+    (void)mr_work_sharing_run(g, 0, &b);
     assert_int_equal(w.in_lane[1], 1);
     assert_int_equal(w.in_lane[0], BLOCKS - 1);
     group_end(g, &helper, 1);
@@ -168,12 +168,12 @@ static void the_first_error_by_number_ends_the_work(void **state)
 {
     (void)state;
     struct helper helpers[HELPERS];
-    struct mr_helpers *g = group_start(helpers, HELPERS);
+    struct mr_work_sharing *g = group_start(helpers, HELPERS);
     for (uint32_t round = 0; round < 200; round++) {
         struct work w = work_new();
         w.bad_from = 1 + round;
         struct mr_blocks b = blocks_of(&w, BLOCKS, 1 + HELPERS);
-        struct mr_blocks_end end = mr_helpers_work(g, 0, &b);
+        struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_int_equal(end.err, -(int)w.bad_from);
         assert_int_equal(end.failed, w.bad_from);
         for (uint32_t i = 0; i < BLOCKS; i++) {
@@ -188,12 +188,12 @@ static void what_is_stopped_begins_no_more_blocks(void **state)
 {
     (void)state;
     struct helper helpers[HELPERS];
-    struct mr_helpers *g = group_start(helpers, HELPERS);
+    struct mr_work_sharing *g = group_start(helpers, HELPERS);
     for (uint32_t lanes = 1; lanes <= 1 + HELPERS; lanes++) {
         struct work w = work_new();
         w.stop_after = 10;
         struct mr_blocks b = blocks_of(&w, BLOCKS, lanes);
-        struct mr_blocks_end end = mr_helpers_work(g, 0, &b);
+        struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_true(end.stopped);
         assert_int_equal(end.err, MR_OK);
         assert_in_range(w.begun, 10, 10 + lanes);
@@ -210,7 +210,7 @@ static void alone_blocks_are_done_in_order(void **state)
     struct mr_blocks_end end = mr_blocks_alone(&b);
     assert_int_equal(end.failed, 7);
     assert_int_equal(w.begun, 8);
-    assert_int_equal(end.helpers_cpu, 0);
+    assert_int_equal(end.stolen_cpu, 0);
     assert_int_equal(end.waited_cpu, 0);
 }
 

@@ -367,7 +367,7 @@ struct pair {
 static void pair_start(struct rig *r, struct pair *p)
 {
     p->env = r->env;
-    p->env.helpers = mr_helpers_new(3);
+    p->env.work_sharing = mr_work_sharing_new(3);
     p->env.slots = 2;
     for (uint32_t i = 0; i < 2; i++) {
         p->x[i] = mr_executor_start(&p->env, i);
@@ -380,7 +380,7 @@ static void pair_stop(struct pair *p)
 {
     mr_executor_stop(&p->x[0]);
     mr_executor_stop(&p->x[1]);
-    mr_helpers_free(&p->env.helpers);
+    mr_work_sharing_free(&p->env.work_sharing);
 }
 
 static void an_idle_executor_helps_and_its_time_is_the_tasks(void **state)
