@@ -1,6 +1,6 @@
 /* millrace: the command line. Knows the names of the commands and nothing else. */
 #include "cli/client/command.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "cli/client/jobfile.h"
 #include "cli/submit.h"
 #include "cli/term/text.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #include "cli/client/client.h"
 #include "cli/client/command.h"
 #include "host/clock.h"
-#include "host/digest.h"
-#include "host/file.h"
+#include "host/tls/sha256.h"
+#include "host/os/file.h"
 #include "rpc/secrets.h"
 
 #include <errno.h>

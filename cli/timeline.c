@@ -5,7 +5,7 @@
 #include "cli/client/client.h"
 #include "cli/client/place.h"
 #include "cli/term/table.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "services/scheduler/core/state/columns.h"
 #include "services/scheduler/history/history.h"
 

@@ -7,8 +7,8 @@
 #include "cli/term/text.h"
 #include "cli/view/train_follow.h"
 #include "host/clock.h"
-#include "host/file.h"
-#include "host/signal.h"
+#include "host/os/file.h"
+#include "host/os/signal.h"
 
 #include <errno.h>
 #include <inttypes.h>

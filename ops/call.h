@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "host/helpers.h"
+#include "host/pool/work_sharing.h"
 #include "ops/op.h"
 #include "store/object/tensor.h"
 

@@ -6,7 +6,7 @@
 #include "graph/bytes/bytes.h"
 #include "graph/template/template.h"
 #include "graph/order.h"
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

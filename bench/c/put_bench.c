@@ -4,7 +4,7 @@
 #include "bench/c/store_nodes.h"
 
 #include "base/limits.h"
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 
 #define BYTES ((uint64_t)64 << 20)
 #define PUTS 8

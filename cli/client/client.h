@@ -3,7 +3,7 @@
 
 #include "cli/client/command.h"
 #include "cli/client/http.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 #include <stdbool.h>
 #include <stdio.h>

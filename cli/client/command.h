@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 enum {
     MR_EXIT_OK = 0,

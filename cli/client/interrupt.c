@@ -1,7 +1,7 @@
 #include "cli/client/interrupt.h"
 
 #include "base/alloc.h"
-#include "host/signal.h"
+#include "host/os/signal.h"
 
 #include <pthread.h>
 #include <signal.h>

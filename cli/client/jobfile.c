@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 /* Reads the file ("-": stdin) and puts `name=value` settings into its "params" (a value that is
  * JSON keeps its type, anything else is a text). A setting that the file does not declare is

@@ -1,7 +1,7 @@
 #include "cli/client/place.h"
 
 #include "base/alloc.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <limits.h>
 #include <stdio.h>

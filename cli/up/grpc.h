@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "host/certificate.h"
+#include "host/tls/certificate.h"
 
 #include <stdbool.h>
 

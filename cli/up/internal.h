@@ -7,7 +7,7 @@
 #include "cli/up/supervisor.h"
 #include "cli/up/grpc.h"
 #include "cli/up/tls.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 struct mr_up_config {
     uint64_t nodes;

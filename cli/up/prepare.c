@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "cli/client/place.h"
-#include "host/file.h"
-#include "host/machine.h"
+#include "host/os/file.h"
+#include "host/os/machine.h"
 #include "rpc/util/auth.h"
 
 #include <arpa/inet.h>

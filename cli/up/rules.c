@@ -1,6 +1,6 @@
 #include "cli/up/rules.h"
 
-#include "host/user.h"
+#include "host/os/user.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* What `up` lets operators read and run, and how it says so. */
 #pragma once
 
-#include "host/config.h"
+#include "host/config/config.h"
 
 #include <stdio.h>
 

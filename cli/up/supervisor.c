@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/signal.h"
+#include "host/os/signal.h"
 
 #include <errno.h>
 #include <fcntl.h>

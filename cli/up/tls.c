@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/unconst.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

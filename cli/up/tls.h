@@ -1,8 +1,8 @@
 /* TLS under `up`: certificates that are given, or a CA and a certificate of its own in DIR/tls. */
 #pragma once
 
-#include "host/certificate.h"
-#include "host/common_options.h"
+#include "host/tls/certificate.h"
+#include "host/config/common_options.h"
 
 struct mr_up_tls {
     bool own;                          /* --tls */

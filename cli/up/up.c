@@ -17,7 +17,7 @@
 #include "cli/client/place.h"
 #include "cli/up/internal.h"
 #include "host/clock.h"
-#include "host/common_options.h"
+#include "host/config/common_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>

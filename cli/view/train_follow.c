@@ -4,7 +4,7 @@
 #include "cli/client/sse.h"
 #include "cli/term/text.h"
 #include "host/clock.h"
-#include "host/signal.h"
+#include "host/os/signal.h"
 
 #include <errno.h>
 #include <fcntl.h>

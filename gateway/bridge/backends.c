@@ -3,7 +3,7 @@
 #include "gateway/bridge/backends.h"
 
 #include "base/alloc.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "millrace/v1/cluster.pb-c.h"
 #include "rpc/loop.h"
 #include "rpc/util/pb.h"

@@ -9,7 +9,7 @@
 #include "gateway/bridge/backends.h"
 #include "gateway/bridge/scrape.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/loop.h"
 #include "rpc/status.h"
 #include "rpc/server/waits.h"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "gateway/bridge/exchange.h"
-#include "host/patience.h"
-#include "host/stats.h"
+#include "host/os/fd_deadlines.h"
+#include "host/os/stats.h"
 
 #define MR_BRIDGE_STORES_MAX 64
 

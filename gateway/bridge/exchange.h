@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "host/gate.h"
+#include "host/sleep_gate.h"
 #include "host/inbox.h"
 #include "proto/methods.h"
 #include "rpc/client.h"

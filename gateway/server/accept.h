@@ -4,8 +4,8 @@
  * connections. */
 #pragma once
 
-#include "host/quota.h"
-#include "host/stats.h"
+#include "host/limit/quota.h"
+#include "host/os/stats.h"
 
 #include <sys/socket.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gateway/http/framing.h"
-#include "host/intercept.h"
+#include "host/tls/intercept.h"
 
 struct mr_checked { /* its thread's */
     struct mr_interceptor interceptor;

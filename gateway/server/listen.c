@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/log.h"
+#include "host/os/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

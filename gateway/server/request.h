@@ -9,7 +9,7 @@
 #include "gateway/server/server.h"
 #include "gateway/http/range.h"
 #include "gateway/server/framing_filter.h"
-#include "host/attempts.h"
+#include "host/limit/attempts.h"
 #include "host/flag.h"
 #include "rpc/util/pb.h"
 

@@ -15,7 +15,7 @@
 #include "gateway/server/login.h"
 #include "gateway/http/login_cookie.h"
 #include "host/clock.h"
-#include "host/served_certificate.h"
+#include "host/tls/server_certificate.h"
 
 #include <stdlib.h>
 

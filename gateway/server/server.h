@@ -3,8 +3,8 @@
 
 #include "gateway/bridge/bridge.h"
 #include "gateway/http/origin.h"
-#include "host/peer.h"
-#include "host/allowance.h"
+#include "host/os/peer.h"
+#include "host/limit/allowance.h"
 
 struct mr_http_options {
     const char *listen;       /* "host:port" or "unix:/path" */

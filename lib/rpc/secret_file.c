@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/file.h"
-#include "host/log.h"
-#include "host/reread.h"
+#include "host/os/file.h"
+#include "host/os/log.h"
+#include "host/os/reread.h"
 
 #include <pthread.h>
 #include <string.h>

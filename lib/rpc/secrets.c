@@ -2,7 +2,7 @@
 #include "rpc/secrets.h"
 
 #include "base/alloc.h"
-#include "host/digest.h"
+#include "host/tls/sha256.h"
 #include "rpc/tokens.h"
 
 #include <string.h>

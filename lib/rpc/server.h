@@ -10,7 +10,7 @@
  *     mr_rpc_server_close(&server, 5 * MR_SECOND);    waits, ends the rest, destroys */
 #pragma once
 
-#include "host/peer.h"
+#include "host/os/peer.h"
 #include "rpc/rpc.h"
 
 struct mr_rpc_server;

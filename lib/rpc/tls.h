@@ -7,8 +7,8 @@
  * connections use the new files, open connections go on. */
 #pragma once
 
-#include "host/certificate.h"
-#include "host/common_options.h"
+#include "host/tls/certificate.h"
+#include "host/config/common_options.h"
 #include "rpc/rpc.h"
 
 struct mr_rpc_tls;

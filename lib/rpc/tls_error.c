@@ -3,7 +3,7 @@
 #include "rpc/core.h"
 
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "rpc/tokens.h"
 
 #include "base/alloc.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <string.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 #include "store/arena/client_link.h"
 #include "store/arena/segment.h"
 

@@ -3,7 +3,7 @@
 #include "store/arena/client_link.h"
 
 #include "base/limits.h"
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/alloc.h"
-#include "host/certificate.h"
+#include "host/tls/certificate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

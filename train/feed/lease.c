@@ -8,7 +8,7 @@
 #include "host/clock.h"
 #include "host/flag.h"
 #include "host/inbox.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "host/thread.h"
 #include "millrace/v1/queues.pb-c.h"
 #include "train/feed/rpc.h"

@@ -2,7 +2,7 @@
 #include "train/feed/store.h"
 
 #include "base/alloc.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "millrace/v1/objects.pb-c.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "train/feed/lease.h"
 #include "store/object/collection.h"
 #include "store/object/value.h"

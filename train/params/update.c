@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/machine.h"
-#include "host/thread_pool.h"
+#include "host/os/machine.h"
+#include "host/pool/thread_pool.h"
 
 #include <stdatomic.h>
 #include <string.h>

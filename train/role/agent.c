@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "host/monitor.h"
 #include "host/thread.h"
 

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/inbox.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "host/thread.h"
 #include "store/object/value.h"
 

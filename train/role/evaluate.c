@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "nn/optim/clip.h"
 #include "nn/model/model_value.h"
 #include "train/role/score.h"

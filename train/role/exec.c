@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
-#include "host/scratch.h"
+#include "host/os/log.h"
+#include "host/os/process_dir.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "lib/host/os/subprocess.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "millrace/v1/queues.pb-c.h"
 #include "ops/call.h"
 #include "store/object/collection.h"

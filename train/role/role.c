@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "host/thread.h"
 
 #include <inttypes.h>

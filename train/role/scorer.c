@@ -6,7 +6,7 @@
 #include "train/role/score.h"
 
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "millrace/v1/channels.pb-c.h"
 
 #include <inttypes.h>

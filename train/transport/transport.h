@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "host/flag.h"
-#include "host/peer.h"
+#include "host/os/peer.h"
 #include "rpc/secret_file.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/signal.h"
+#include "host/os/signal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "host/user.h"
+#include "host/os/user.h"
 
 /* Programs run in directories of this kind (host/scratch.h) beneath /tmp. */
 #define MR_PROCESS_DIR_KIND "millrace-exec"

@@ -2,7 +2,7 @@
  * the connection on. It has a thread of its own, which sleeps in poll. */
 #pragma once
 
-#include "host/peer.h"
+#include "host/os/peer.h"
 
 struct mr_unix_listener;
 

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/tls.h"
 #include "rpc/server/tls_peer.h"
 #include "rpc/util/token_file.h"

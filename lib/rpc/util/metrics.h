@@ -1,7 +1,7 @@
 /* millrace.v1.Metrics: the counters of this process on its gRPC port. */
 #pragma once
 
-#include "host/stats.h"
+#include "host/os/stats.h"
 #include "rpc/server.h"
 
 /* Before start. `stats` outlives the server. */

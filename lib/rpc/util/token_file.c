@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/log.h"
-#include "host/reread.h"
+#include "host/os/log.h"
+#include "host/os/reread.h"
 
 #include <pthread.h>
 #include <stdio.h>

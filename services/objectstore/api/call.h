@@ -4,10 +4,10 @@
  * Private to services/objectstore/api. */
 #pragma once
 
-#include "host/later.h"
-#include "host/stats.h"
+#include "host/deferred.h"
+#include "host/os/stats.h"
 #include "rpc/client.h"
-#include "host/allowance.h"
+#include "host/limit/allowance.h"
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"
 #include "rpc/util/pb.h"

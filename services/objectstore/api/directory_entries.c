@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "services/objectstore/api/call.h"
 
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/page.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/status.h"
 #include "services/objectstore/api/call.h"
 #include "services/objectstore/api/directory_entries.h"

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/status.h"
 #include "services/objectstore/control/disk_threads.h"
 #include "services/objectstore/api/offload.h"

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 
 #include <millrace/v1/session.pb-c.h>
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "proto/methods.h"
 #include "services/objectstore/api/convert.h"
 #include "services/objectstore/api/offload.h"

@@ -1,7 +1,7 @@
 /* The gRPC side of the store, on the main thread: Objects and Metrics. */
 #pragma once
 
-#include "host/config.h"
+#include "host/config/config.h"
 #include "services/objectstore/control/shell.h"
 
 struct mr_service;

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "host/file.h"
-#include "host/log.h"
+#include "host/os/file.h"
+#include "host/os/log.h"
 #include "store/meta/redis.h"
 
 #include <inttypes.h>

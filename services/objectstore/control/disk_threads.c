@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/file.h"
-#include "host/log.h"
+#include "host/os/file.h"
+#include "host/os/log.h"
 #include "host/thread.h"
 #include "services/objectstore/disk/object_file.h"
 #include "services/objectstore/disk/spill_file.h"

@@ -2,7 +2,7 @@
  * for pins before an eviction. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "services/objectstore/control/disk_threads.h"
 #include "services/objectstore/control/shell.h"
 #include "store/arena/segment.h"

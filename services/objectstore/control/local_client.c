@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "store/arena/segment.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "host/inbox.h"
-#include "host/peer.h"
+#include "host/os/peer.h"
 #include "services/objectstore/core/info.h"
 #include "store/arena/catalog.h"
 #include "store/arena/client_link.h"

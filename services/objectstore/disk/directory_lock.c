@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/file.h"
+#include "host/os/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "store/arena/layout.h"
 
 #include <errno.h>

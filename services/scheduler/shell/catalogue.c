@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/page.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "ops/registry/registry.h"
 #include "services/scheduler/submit/parser.h"
 

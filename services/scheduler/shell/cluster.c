@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/page.h"
 #include "host/clock.h"
-#include "host/config.h"
+#include "host/config/config.h"
 #include "services/scheduler/shell/catalogue.h"
 #include "services/scheduler/shell/cluster_watch.h"
 #include "services/scheduler/shell/journal_link.h"

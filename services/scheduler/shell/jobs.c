@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "graph/explain.h"
-#include "host/config.h"
+#include "host/config/config.h"
 #include "services/scheduler/shell/watch.h"
 #include "services/scheduler/shell/logs.h"
 #include "services/scheduler/shell/submit.h"

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/log.h"
+#include "host/os/log.h"
 
 #include <inttypes.h>
 #include <stdio.h>

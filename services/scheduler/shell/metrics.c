@@ -1,6 +1,6 @@
 #include "services/scheduler/shell/metrics.h"
 
-#include "host/stats.h"
+#include "host/os/stats.h"
 #include "rpc/util/metrics.h"
 #include "services/scheduler/submit/parser.h"
 

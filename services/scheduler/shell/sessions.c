@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "services/scheduler/shell/catalogue.h"
 #include "services/scheduler/shell/cluster_watch.h"
 #include "services/scheduler/shell/logs.h"

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/clock.h"
-#include "host/config.h"
+#include "host/config/config.h"
 #include "proto/methods.h"
 #include "services/scheduler/shell/watch.h"
 #include "services/scheduler/shell/journal_link.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "host/inbox.h"
-#include "host/stats.h"
+#include "host/os/stats.h"
 #include "services/scheduler/shell/trace.h"
 #include "store/meta/trace/log.h"
 

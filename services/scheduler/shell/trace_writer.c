@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "host/thread.h"
 
 #define MESSAGES_MAX 8192

@@ -5,7 +5,7 @@
  * parsing it is parsed on the core thread, with that thread's own copy of the catalogue. */
 #pragma once
 
-#include "host/allowance.h"
+#include "host/limit/allowance.h"
 #include "services/scheduler/shell/shell.h"
 
 enum mr_intake_form {

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/json/stream.h"
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 #include "services/scheduler/submit/pb_columns.h"
 
 #include <xxhash.h>

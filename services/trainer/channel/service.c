@@ -6,7 +6,7 @@
 #include "base/page.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "services/trainer/channel/fanout.h"
 #include "services/trainer/queue/service.h"
 #include "services/trainer/shell/json.h"

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "proto/methods.h"
 #include "rpc/status.h"
 #include "services/trainer/queue/internal.h"

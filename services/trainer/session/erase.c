@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/status.h"
 
 #include <millrace/v1/objects.pb-c.h>

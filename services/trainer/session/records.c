@@ -3,7 +3,7 @@
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "store/meta/keys.h"
 
 #include <inttypes.h>

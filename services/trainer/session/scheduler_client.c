@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/status.h"
 #include "services/trainer/core/core.h"
 #include "services/trainer/link/role_job.h"

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "services/trainer/channel/service.h"
 #include "store/meta/stream/channel.h"
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 
 /* Long polls of jobs (scheduler_client.c) make up for the pause between them. */
 #define POLL_PAUSE (100 * MR_MS)

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "host/clock.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "proto/methods.h"
 #include "rpc/util/metrics.h"
 #include "store/meta/keys.h"

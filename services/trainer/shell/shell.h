@@ -14,8 +14,8 @@
 
 #include "base/list.h"
 #include "host/inbox.h"
-#include "host/later.h"
-#include "host/stats.h"
+#include "host/deferred.h"
+#include "host/os/stats.h"
 #include "rpc/client.h"
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"

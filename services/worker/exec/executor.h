@@ -3,10 +3,10 @@
  * scheduler. */
 #pragma once
 
-#include "host/cursor.h"
+#include "host/strand_cursor.h"
 #include "host/flag.h"
 #include "host/tail.h"
-#include "host/tally.h"
+#include "host/wake_counter.h"
 #include "ops/registry/registry.h"
 #include "ops/roots.h"
 #include "services/worker/core/strand_item.h"

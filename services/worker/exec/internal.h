@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "host/helpers.h"
+#include "host/pool/work_sharing.h"
 #include "host/stop.h"
 #include "host/tail.h"
 #include "ops/call.h"

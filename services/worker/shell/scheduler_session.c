@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/unconst.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/status.h"
 
 #include <inttypes.h>

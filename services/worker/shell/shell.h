@@ -2,11 +2,11 @@
  * an inbox; executors; the prefetch thread. Private to services/worker. */
 #pragma once
 
-#include "host/baton.h"
-#include "host/helpers.h"
+#include "host/loan_lock.h"
+#include "host/pool/work_sharing.h"
 #include "host/inbox.h"
-#include "host/stats.h"
-#include "host/tally.h"
+#include "host/os/stats.h"
+#include "host/wake_counter.h"
 #include "rpc/client.h"
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "base/utf8.h"
-#include "host/config.h"
+#include "host/config/config.h"
 #include "millrace/v1/session.pb-c.h"
 
 /* The arena of outgoing messages is ours and grows with what the core may lend: running into its

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "store/meta/trace/codec.h"
 
 #include <dirent.h>

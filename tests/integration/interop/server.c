@@ -2,9 +2,9 @@
  * drains. Prints `listening PORT` when it is ready. */
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/config.h"
+#include "host/config/config.h"
 #include "host/inbox.h"
-#include "host/signal.h"
+#include "host/os/signal.h"
 #include "interop.pb-c.h"
 #include "rpc/loop.h"
 #include "rpc/util/pb.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/up/tls.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "tests/support/tls_rig.h"
 
 #include <string.h>

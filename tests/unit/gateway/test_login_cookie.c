@@ -2,7 +2,7 @@
  * the attributes that keep it from others; what is malformed is none; failures of an address are
  * counted for a while. */
 #include "gateway/http/login_cookie.h"
-#include "host/attempts.h"
+#include "host/limit/attempts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

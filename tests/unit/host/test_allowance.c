@@ -1,7 +1,7 @@
 /* Issue 11, E: host/allowance: what is being read is bounded in all and for one user, and small
  * requests pass. */
 #include "base/defs.h"
-#include "host/allowance.h"
+#include "host/limit/allowance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

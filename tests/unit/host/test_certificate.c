@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "host/file.h"
+#include "host/os/file.h"
 #include "tests/support/tls_rig.h"
 
 #include <string.h>

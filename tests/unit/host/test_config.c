@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "host/config.h"
+#include "host/config/config.h"
 
 #include <stdlib.h>
 

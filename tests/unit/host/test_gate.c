@@ -1,8 +1,8 @@
 /* host/gate: no wake is lost. host/patience: who is late is shut down, once, and nobody else. */
-#include "host/gate.h"
+#include "host/sleep_gate.h"
 #include "host/inbox.h"
-#include "host/later.h"
-#include "host/patience.h"
+#include "host/deferred.h"
+#include "host/os/fd_deadlines.h"
 #include "host/thread.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
 
 #include "host/clock.h"
 #include "host/inbox.h"
-#include "host/tally.h"
+#include "host/wake_counter.h"
 #include "host/thread.h"
 
 #include <stdatomic.h>

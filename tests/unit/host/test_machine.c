@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "host/file.h"
-#include "host/machine.h"
+#include "host/os/file.h"
+#include "host/os/machine.h"
 
 #include <ftw.h>
 #include <stdio.h>

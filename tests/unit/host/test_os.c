@@ -8,12 +8,12 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "host/inbox.h"
-#include "host/log.h"
-#include "host/quota.h"
-#include "host/signal.h"
-#include "host/stats.h"
+#include "host/os/log.h"
+#include "host/limit/quota.h"
+#include "host/os/signal.h"
+#include "host/os/stats.h"
 #include "host/thread.h"
 
 #include <fcntl.h>

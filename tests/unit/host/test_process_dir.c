@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "host/file.h"
-#include "host/scratch.h"
+#include "host/os/file.h"
+#include "host/os/process_dir.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "host/clock.h"
-#include "host/served_certificate.h"
+#include "host/tls/server_certificate.h"
 #include "tests/support/tls_rig.h"
 
 #include <string.h>

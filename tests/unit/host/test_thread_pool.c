@@ -1,4 +1,4 @@
-#include "host/thread_pool.h"
+#include "host/pool/thread_pool.h"
 
 #include "base/defs.h"
 

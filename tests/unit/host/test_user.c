@@ -1,5 +1,5 @@
 /* Acting for another user with files. Where the test is not root, only what is refused. */
-#include "host/user.h"
+#include "host/os/user.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "host/helpers.h"
+#include "host/pool/work_sharing.h"
 
 #include "base/defs.h"
 #include "base/err.h"

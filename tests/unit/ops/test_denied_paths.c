@@ -3,7 +3,7 @@
 #include "ops/roots.h"
 
 #include "base/alloc.h"
-#include "host/user.h"
+#include "host/os/user.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "proto/methods.h"
 #include "rpc/util/auth.h"
 #include "rpc/loop.h"

@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/digest.h"
-#include "host/file.h"
+#include "host/tls/sha256.h"
+#include "host/os/file.h"
 #include "proto/methods.h"
 #include "rpc/util/auth.h"
 #include "rpc/util/token_file.h"

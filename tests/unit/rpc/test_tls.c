@@ -1,7 +1,7 @@
 /* Issue 11, D: TLS on TCP ports, mutual between services, and who is refused in which words. */
 #include "tests/unit/rpc/rig.h"
 
-#include "host/file.h"
+#include "host/os/file.h"
 #include "proto/methods.h"
 #include "rpc/util/auth.h"
 #include "rpc/tls.h"

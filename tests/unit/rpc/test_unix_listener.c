@@ -8,9 +8,9 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/file.h"
+#include "host/os/file.h"
 #include "host/inbox.h"
-#include "host/log.h"
+#include "host/os/log.h"
 #include "rpc/server/unix_listener.h"
 
 #include <stdio.h>

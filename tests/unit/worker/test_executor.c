@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/pack.h"
 #include "host/clock.h"
-#include "host/helpers.h"
+#include "host/pool/work_sharing.h"
 #include "host/inbox.h"
 #include "host/thread.h"
 #include "services/worker/exec/executor.h"

@@ -1,0 +1,76 @@
+/* Rows that several programs have in their option tables (host/config.h). The name, the environment
+ * variable, the type and the help of such a row stand here once. `offset` is the offset of the
+ * member in the program's struct. `text` is the help of an option that programs use in different
+ * ways. `...` is such a help, and what else the row of one program has. */
+#pragma once
+
+#include "host/config/config.h"
+
+// clang-format off
+
+/* Addresses. */
+#define MR_OPTION_GRPC_LISTEN(variable, address, offset)                                           \
+    {.name = "listen", .env = (variable), .type = MR_OPTION_TEXTS, .value = "ADDR",                \
+        .init = (address), .help = "where to serve gRPC: unix:PATH or HOST:PORT", .at = (offset)}
+
+#define MR_OPTION_SCHEDULER(offset, ...)                                                           \
+    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",    \
+        .at = (offset), .help = __VA_ARGS__}
+
+#define MR_OPTION_TRAINER(offset, text)                                                            \
+    {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",        \
+        .help = (text), .at = (offset)}
+
+#define MR_OPTION_NODE(offset, text)                                                               \
+    {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME",              \
+        .init = "node", .help = (text), .at = (offset)}
+
+/* Redis: of a program that needs it, and of one that works without, too. */
+#define MR_OPTION_REDIS(offset)                                                                    \
+    MR_OPTION_REDIS_IF_ANY(offset, "Redis: unix:PATH or HOST:PORT", .init = "127.0.0.1:6379")
+
+#define MR_OPTION_REDIS_IF_ANY(offset, ...)                                                        \
+    {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",            \
+        .at = (offset), .help = __VA_ARGS__}
+
+#define MR_OPTION_REDIS_PASSWORD_FILE(offset)                                                      \
+    {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT, \
+        .value = "FILE", .help = "what Redis wants to hear, alone in a file of mode 0600",         \
+        .at = (offset)}
+
+#define MR_OPTION_REDIS_TIMEOUT(offset)                                                            \
+    {.name = "redis-timeout", .type = MR_OPTION_DURATION, .value = "TIME", .init = "30s",          \
+        .help = "how long to wait for Redis at the start", .at = (offset)}
+
+/* Access. */
+#define MR_OPTION_TOKEN_FILE(offset, text)                                                         \
+    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",  \
+        .help = (text), .at = (offset)}
+
+#define MR_TOKEN_FILE_HELP(who)                                                                    \
+    who ", one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to listen on a public address"
+
+#define MR_OPTION_SECRET_FILE(offset, text)                                                        \
+    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT,                 \
+        .value = "FILE", .help = (text), .at = (offset)}
+
+/* Of a struct mr_texts for mr_peer_rules_parse (host/peer.h). */
+#define MR_OPTION_ALLOW_UID(offset)                                                                \
+    {.name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID",    \
+        .help = "a user who may connect to the UNIX sockets, beside our own and root",             \
+        .at = (offset)}
+
+/* TLS. Services have the three rows of MR_RPC_TLS_OPTIONS (rpc/tls.h). */
+#define MR_OPTION_TLS_CERT(offset, text)                                                           \
+    {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",      \
+        .help = (text), .at = (offset)}
+
+#define MR_OPTION_TLS_KEY(offset)                                                                  \
+    {.name = "tls-key", .env = "MILLRACE_TLS_KEY", .type = MR_OPTION_TEXT, .value = "FILE",        \
+        .help = "its key (PEM), in a file of mode 0600", .at = (offset)}
+
+#define MR_OPTION_TLS_CA(offset, text)                                                             \
+    {.name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",          \
+        .help = (text), .at = (offset)}
+
+// clang-format on

@@ -1,0 +1,165 @@
+/* Knows the files of control groups, v1 and v2; refuses to know what their numbers are for. In a
+ * container that sees its own group as the root, the path in /proc/self/cgroup may not be there:
+ * the walk ends at the root in any case, whose limits are the container's then. */
+#include "host/os/machine.h"
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/defs.h"
+#include "base/id.h"
+#include "base/str.h"
+#include "host/os/file.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+#define MEMORY_MIN ((uint64_t)1 << 20) /* less is no limit that anybody meant */
+
+/* What a group says; `memory` UINT64_MAX and `milli_cpus` UINT64_MAX: nothing. */
+struct limits {
+    uint64_t memory, milli_cpus;
+    uint64_t group; /* that says `memory` */
+};
+
+static char *text_of(const char *path)
+{
+    MR_AUTO(mr_buf_fini) struct mr_buf b;
+    mr_buf_init(&b, FILE_BYTES_MAX);
+    if (mr_file_read(path, &b, NULL)) return NULL;
+    mr_buf_add_byte(&b, 0);
+    return mr_copy_text((const char *)b.p);
+}
+
+/* The first number of a file; UINT64_MAX when there is none ("max", "-1"). */
+static uint64_t number_in(const char *folder, const char *file, uint64_t *second)
+{
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, file);
+    MR_AUTO(mr_free_ptr) char *text = text_of(path);
+    if (!text || *text < '0' || *text > '9') return UINT64_MAX;
+    char *end;
+    uint64_t n = strtoull(text, &end, 10);
+    if (second) *second = strtoull(end, NULL, 10);
+    return n;
+}
+
+/* What a group is known by in every mount namespace: the folder itself. */
+static uint64_t group_of(const char *folder)
+{
+    struct stat st;
+    if (stat(folder, &st)) return 0;
+    uint64_t n = mr_hash_u64(mr_hash_u64((uint64_t)st.st_dev) + (uint64_t)st.st_ino);
+    return n ? n : 1;
+}
+
+static void memory_of(const char *folder, struct limits *l)
+{
+    static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(files); i++) {
+        uint64_t n = number_in(folder, files[i], NULL);
+        if (n < MEMORY_MIN || n >= l->memory) continue;
+        l->memory = n;
+        l->group = group_of(folder);
+    }
+}
+
+static void cpus_of(const char *folder, struct limits *l)
+{
+    uint64_t period = 0;
+    uint64_t quota = number_in(folder, "cpu.max", &period);
+    if (quota == UINT64_MAX) {
+        quota = number_in(folder, "cpu.cfs_quota_us", NULL);
+        period = number_in(folder, "cpu.cfs_period_us", NULL);
+    }
+    if (quota == UINT64_MAX || quota > UINT64_MAX / 1000) return;
+    if (!period || period == UINT64_MAX) return;
+    l->milli_cpus = MR_MIN(l->milli_cpus, MR_MAX(quota * 1000 / period, (uint64_t)1));
+}
+
+/* The group and all above it, beneath `mount`. */
+static void climb(const char *mount, const char *group, struct limits *l)
+{
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s%s", mount, group);
+    size_t least = strlen(mount);
+    for (;;) {
+        memory_of(path, l);
+        cpus_of(path, l);
+        if (strlen(path) <= least) return;
+        char *slash = strrchr(path + least, '/');
+        *(slash ? slash : path + least) = 0;
+    }
+}
+
+/* A line of /proc/self/cgroup: "number:controllers:/group"; no controllers: v2. */
+static void group_line(const char *root, char *line, struct limits *l)
+{
+    char *controllers = strchr(line, ':');
+    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!group) return;
+    *controllers++ = *group++ = 0;
+    if (!*controllers) {
+        static const char *const mounts[] = {"", "/unified"};
+        for (size_t i = 0; i < MR_ARRAY_LEN(mounts); i++) {
+            MR_AUTO(mr_free_ptr) char *mount = mr_format("%s/sys/fs/cgroup%s", root, mounts[i]);
+            climb(mount, group, l);
+        }
+        return;
+    }
+    MR_AUTO(mr_free_ptr) char *all = mr_format("%s/sys/fs/cgroup/%s", root, controllers);
+    climb(all, group, l);
+    char *rest = NULL;
+    for (char *one = strtok_r(controllers, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+        MR_AUTO(mr_free_ptr) char *mount = mr_format("%s/sys/fs/cgroup/%s", root, one);
+        climb(mount, group, l);
+    }
+}
+
+void mr_machine_read_at(
+    const char *root, uint64_t memory_bytes, uint32_t cpus, struct mr_machine *out)
+{
+    struct limits l = {UINT64_MAX, UINT64_MAX, 0};
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s/proc/self/cgroup", root);
+    MR_AUTO(mr_free_ptr) char *text = text_of(path);
+    char *rest = NULL;
+    if (text)
+        for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+            group_line(root, line, &l);
+    uint64_t whole = l.milli_cpus / 1000 + (l.milli_cpus % 1000 != 0);
+    uint64_t most = MR_MAX(cpus, 1u);
+    *out = (struct mr_machine){
+        .memory_bytes = MR_MIN(memory_bytes, l.memory),
+        .is_limited = l.memory < memory_bytes,
+        .group = l.memory < memory_bytes ? l.group : 0,
+        .cpus = (uint32_t)MR_MIN(most, MR_MAX(whole, (uint64_t)1)),
+    };
+}
+
+static struct mr_machine here;
+
+static void read_here(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 31;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    long cpus =
+        sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+    mr_machine_read_at("", memory, cpus > 0 ? (uint32_t)cpus : 1, &here);
+}
+
+void mr_machine_read(struct mr_machine *out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, read_here);
+    *out = here;
+}
+
+uint64_t mr_machine_share(const struct mr_machine *m, uint64_t wanted)
+{
+    if (!wanted) return m->memory_bytes / 10 * 4;
+    return MR_MIN(wanted, m->memory_bytes / 10 * 8);
+}
