@@ -131,7 +131,7 @@ static int settle_tls(const struct config *c, struct mr_error *e)
     bool has_own = mr_certificate_is_given(services.cert) || mr_certificate_is_given(services.key);
     https.ca = NULL; /* anybody's may have signed it */
     int err = mr_certificate_check(&https, e);
-    if (!err && mr_certificate_is_given(https.cert)) err = mr_served_certificate_open(&https, e);
+    if (!err && mr_certificate_is_given(https.cert)) err = mr_server_certificate_open(&https, e);
     if (err) return err;
     if (!has_own && !mr_certificate_is_given(c->tls.ca)) return MR_OK;
     if (has_own)
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
         .fd_deadlines = fd_deadlines,
         .stats = stats};
     serve(&c, &o, secrets);
-    mr_served_certificate_close();
+    mr_server_certificate_close();
     mr_stats_free(&stats);
     mr_fd_deadlines_free(&fd_deadlines);
     mr_allowance_free(&allowance);

@@ -383,7 +383,7 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
 {
     const struct mr_http_options *o = &h->options;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)mr_served_certificate_pick},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)mr_server_certificate_pick},
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags =

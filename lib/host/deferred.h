@@ -7,40 +7,40 @@
 
 #include <stddef.h>
 
-struct mr_later_item {
+struct mr_deferred_item {
     void (*run)(void *p);
     void *p;
 };
 
-struct mr_later { /* zero: empty */
-    struct mr_later_item *items;
+struct mr_deferred { /* zero: empty */
+    struct mr_deferred_item *items;
     size_t count, room;
 };
 
-static inline void mr_later_add(struct mr_later *l, void (*run)(void *p), void *p)
+static inline void mr_deferred_add(struct mr_deferred *l, void (*run)(void *p), void *p)
 {
     if (l->count == l->room) {
         size_t room = l->room ? 2 * l->room : 64;
         l->items = mr_grow(l->items, l->room * sizeof *l->items, room * sizeof *l->items);
         l->room = room;
     }
-    l->items[l->count++] = (struct mr_later_item){run, p};
+    l->items[l->count++] = (struct mr_deferred_item){run, p};
 }
 
 /* Runs what was left until now, in order; what that leaves stays for the next round. */
-static inline size_t mr_later_run(struct mr_later *l)
+static inline size_t mr_deferred_run(struct mr_deferred *l)
 {
     if (!l->count) return 0;
-    struct mr_later now = *l;
-    *l = (struct mr_later){0};
+    struct mr_deferred now = *l;
+    *l = (struct mr_deferred){0};
     for (size_t i = 0; i < now.count; i++)
         now.items[i].run(now.items[i].p);
     mr_release(now.items);
     return now.count;
 }
 
-static inline void mr_later_fini(struct mr_later *l)
+static inline void mr_deferred_fini(struct mr_deferred *l)
 {
     mr_release(l->items);
-    *l = (struct mr_later){0};
+    *l = (struct mr_deferred){0};
 }

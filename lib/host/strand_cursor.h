@@ -7,19 +7,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mr_cursor {
+struct mr_strand_cursor {
     _Atomic uint64_t v; /* end << 32 | next */
     _Atomic uint32_t settled;
 };
 
-static inline void mr_cursor_init(struct mr_cursor *c, uint32_t count)
+static inline void mr_strand_cursor_init(struct mr_strand_cursor *c, uint32_t count)
 {
     atomic_store_explicit(&c->v, (uint64_t)count << 32, memory_order_relaxed);
     atomic_store_explicit(&c->settled, 0, memory_order_relaxed);
 }
 
 /* Taker: the next item in *item; false: there is none, now or ever. */
-static inline bool mr_cursor_take(struct mr_cursor *c, uint32_t *item)
+static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *item)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
     do {
@@ -31,18 +31,18 @@ static inline bool mr_cursor_take(struct mr_cursor *c, uint32_t *item)
 }
 
 /* Taker: what it wrote of the first n items is final, and may be read by the cutter. */
-static inline void mr_cursor_settle(struct mr_cursor *c, uint32_t n)
+static inline void mr_strand_cursor_settle(struct mr_strand_cursor *c, uint32_t n)
 {
     atomic_store_explicit(&c->settled, n, memory_order_release);
 }
 
-static inline uint32_t mr_cursor_settled(const struct mr_cursor *c)
+static inline uint32_t mr_strand_cursor_settled(const struct mr_strand_cursor *c)
 {
     return atomic_load_explicit(&c->settled, memory_order_acquire);
 }
 
 /* Taker: would take find nothing? */
-static inline bool mr_cursor_is_at_end(const struct mr_cursor *c)
+static inline bool mr_strand_cursor_is_at_end(const struct mr_strand_cursor *c)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
     return (uint32_t)v >= (uint32_t)(v >> 32);
@@ -50,7 +50,7 @@ static inline bool mr_cursor_is_at_end(const struct mr_cursor *c)
 
 /* Cutter: items from `keep` on that have not been taken never will be. Returns the new end: the
  * items below it are or will be taken. */
-static inline uint32_t mr_cursor_cut(struct mr_cursor *c, uint32_t keep)
+static inline uint32_t mr_strand_cursor_cut(struct mr_strand_cursor *c, uint32_t keep)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed), next;
     uint32_t end;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void mr_start_with(char **argv, const char *name, const char *value)
+void mr_reexec_with(char **argv, const char *name, const char *value)
 {
     /* By its path, not /proc/self/exe: the process keeps the name of its program. */
     char path[PATH_MAX];

@@ -4,4 +4,4 @@
 #pragma once
 
 /* First thing in `main`. Returns if the variable is set already, or if it cannot be done. */
-void mr_start_with(char **argv, const char *name, const char *value);
+void mr_reexec_with(char **argv, const char *name, const char *value);

@@ -97,7 +97,7 @@ static void read_again(void)
     if (!err) mr_log(MR_INFO, "tls.renewed", "cert=%s", served.files.cert);
 }
 
-int mr_served_certificate_open(const struct mr_certificate_files *files, struct mr_error *e)
+int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e)
 {
     struct version *v = NULL;
     mr_assert(!atomic_load(&served.current));
@@ -109,14 +109,14 @@ int mr_served_certificate_open(const struct mr_certificate_files *files, struct 
     return MR_OK;
 }
 
-void mr_served_certificate_close(void)
+void mr_server_certificate_close(void)
 {
     atomic_store(&served.current, NULL);
     for (uint32_t i = 0; i < KEPT; i++)
         version_free(&served.kept[i]);
 }
 
-int mr_served_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
+int mr_server_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
     int ca_names_count, const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
     gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key)
 {

@@ -1,9 +1,9 @@
 /* The certificate of an HTTPS server that GnuTLS serves, read again when its files change: new
  * connections have the new one. One a process: GnuTLS's callback has no context.
  *
- *     err = mr_served_certificate_open(&files, &e);
- *     … MHD_OPTION_HTTPS_CERT_CALLBACK, mr_served_certificate_pick …
- *     mr_served_certificate_close(); */
+ *     err = mr_server_certificate_open(&files, &e);
+ *     … MHD_OPTION_HTTPS_CERT_CALLBACK, mr_server_certificate_pick …
+ *     mr_server_certificate_close(); */
 #pragma once
 
 #include "base/time.h"
@@ -13,10 +13,10 @@
 #include <gnutls/gnutls.h>
 
 /* Reads it; paths are lent until close. MR_EINVAL, MR_EPERM, MR_ENOENT name the flag. */
-int mr_served_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
-void mr_served_certificate_close(void); /* after the server */
+int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
+void mr_server_certificate_close(void); /* after the server */
 
 /* A gnutls_certificate_retrieve_function2; on any thread. */
-int mr_served_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
+int mr_server_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
     int ca_names_count, const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
     gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key);

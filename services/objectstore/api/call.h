@@ -36,7 +36,7 @@ struct mr_service {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_inbox *inbox;
-    struct mr_later later; /* what the gRPC thread found no room for in it */
+    struct mr_deferred later; /* what the gRPC thread found no room for in it */
     struct mr_names *names;
     struct mr_places *places;
     struct mr_converter *converter;

@@ -36,7 +36,7 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p)
 {
     struct item item = {run, p};
     if (own == sv) { /* never waits for itself */
-        if (mr_inbox_push(sv->inbox, &item) == MR_ELIMIT) mr_later_add(&sv->later, run, p);
+        if (mr_inbox_push(sv->inbox, &item) == MR_ELIMIT) mr_deferred_add(&sv->later, run, p);
     } else if (mr_inbox_push_wait(sv->inbox, &item, MR_NEVER)) {
         return; /* closed: the loop has ended */
     }
@@ -64,7 +64,7 @@ static size_t take_round(struct mr_service *sv)
     size_t n = mr_inbox_take(sv->inbox, items, MR_ARRAY_LEN(items));
     for (size_t i = 0; i < n; i++)
         items[i].run(items[i].p);
-    n += mr_later_run(&sv->later);
+    n += mr_deferred_run(&sv->later);
     struct mr_store_completion done[64];
     size_t gets = sv->self ? mr_store_completions(sv->self, done, MR_ARRAY_LEN(done)) : 0;
     for (size_t i = 0; i < gets; i++)
@@ -390,7 +390,7 @@ void mr_service_close(struct mr_service **psv)
     mr_checksums_cache_free(&sv->checksums);
     mr_rpc_loop_free(&sv->loop);
     mr_inbox_free(&sv->inbox);
-    mr_later_fini(&sv->later);
+    mr_deferred_fini(&sv->later);
     mr_stats_free(&sv->stats);
     mr_release(sv->address);
     mr_rpc_auth_free(&sv->auth);

@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 {
     struct config config = {0};
     struct mr_error e = {0};
-    mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* its threads would take our SIGTERM */
+    mr_reexec_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* its threads would take our SIGTERM */
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);

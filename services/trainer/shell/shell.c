@@ -35,7 +35,7 @@ void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p)
 {
     struct item item = {run, p};
     if (own == t) { /* never waits for itself */
-        if (mr_inbox_push(t->inbox, &item) == MR_ELIMIT) mr_later_add(&t->later, run, p);
+        if (mr_inbox_push(t->inbox, &item) == MR_ELIMIT) mr_deferred_add(&t->later, run, p);
     } else {
         (void)mr_inbox_push_wait(t->inbox, &item, MR_NEVER);
     }
@@ -90,7 +90,7 @@ static size_t take(struct mr_trainer_shell *t, mr_time deadline)
     size_t n = mr_inbox_wait(t->inbox, deadline, batch, MR_ARRAY_LEN(batch));
     for (size_t i = 0; i < n; i++)
         batch[i].run(batch[i].p);
-    return n + mr_later_run(&t->later);
+    return n + mr_deferred_run(&t->later);
 }
 
 int mr_trainer_run(struct mr_trainer_shell *t)
@@ -280,7 +280,7 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     mr_trainer_settle(t);
     for (size_t i = t->options.parts_count; i-- > 0;)
         if (t->parts[i]) t->options.parts[i]->close(&t->parts[i]);
-    mr_later_fini(&t->later);
+    mr_deferred_fini(&t->later);
     mr_pb_arena_fini(&t->scratch);
     mr_inbox_clear_waiter(t->inbox);
     mr_inbox_free(&t->inbox);

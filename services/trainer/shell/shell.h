@@ -52,7 +52,7 @@ struct mr_trainer_shell {
     struct mr_stats *stats;
     struct mr_redis *redis; /* one connection for all parts; commands that block have their own */
     struct mr_inbox *inbox;
-    struct mr_later later;            /* what the loop's thread found no room for in it */
+    struct mr_deferred later;         /* what the loop's thread found no room for in it */
     struct mr_pb_arena scratch;       /* of the message in hand */
     struct mr_rpc_channel *scheduler; /* shows the secret; NULL: none */
     struct mr_rpc_channel *store;     /* the same */

@@ -38,7 +38,7 @@ struct mr_run *mr_run_new(struct mr_strand *strand)
     run->id = strand->id;
     run->slot = strand->slot;
     run->count = strand->count;
-    mr_cursor_init(&run->cursor, strand->count);
+    mr_strand_cursor_init(&run->cursor, strand->count);
     run->texts = chunk_new(CHUNK_BYTES);
     return run;
 }
@@ -306,7 +306,7 @@ static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
     bool ok = !all || mr_executor_local_value_settle(x);
     if (!x->local_values_count) x->settled = done;
-    mr_cursor_settle(&x->run->cursor, x->settled);
+    mr_strand_cursor_settle(&x->run->cursor, x->settled);
     return ok;
 }
 
@@ -343,8 +343,8 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         x->cpu_seen_at = 0;
     }
     x->in_use = x->settled = 0;
-    while (mr_cursor_take(&run->cursor, &x->at)) {
-        if (mr_cursor_is_at_end(&run->cursor)) not_spare(x, &is_spare);
+    while (mr_strand_cursor_take(&run->cursor, &x->at)) {
+        if (mr_strand_cursor_is_at_end(&run->cursor)) not_spare(x, &is_spare);
         x->item = &run->strand->items[x->at];
         bool at_once = x->item->report;
         now = item_run(x, now);
@@ -352,7 +352,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         quiet = quiet && is_quiet(x->item); /* once settled, it is the core's */
         count_uses(x);
         quiet = settle(x, done, at_once) && quiet;
-        if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
+        if (mr_strand_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
             .run = run, .done = x->settled, .fresh = x->settled - reported_count, .quiet = quiet};

@@ -23,7 +23,7 @@ struct mr_run {
     uint32_t slot;
     uint32_t count;
     uint32_t reported; /* of the core's thread */
-    struct mr_cursor cursor;
+    struct mr_strand_cursor cursor;
     struct mr_run_chunk *texts; /* what results lend */
     struct mr_flag stop[MR_STRAND_ITEMS_MAX];
 };

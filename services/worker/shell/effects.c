@@ -93,7 +93,7 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     struct mr_run *run = run_of(sh, strand);
     mr_assert(run); /* the core lends the strand until it is reported */
     struct mr_worker_event ev = {.kind = MR_WORKER_CUT,
-        .cut = {.strand = strand, .count = mr_cursor_cut(&run->cursor, keep)}};
+        .cut = {.strand = strand, .count = mr_strand_cursor_cut(&run->cursor, keep)}};
     mr_worker_shell_step(sh, &ev);
 }
 
@@ -101,7 +101,7 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
 static void look(struct mr_worker_shell *sh, uint32_t strand)
 {
     struct mr_run *run = run_of(sh, strand);
-    uint32_t done = run ? mr_cursor_settled(&run->cursor) : 0;
+    uint32_t done = run ? mr_strand_cursor_settled(&run->cursor) : 0;
     struct mr_run_report r = {.run = run, .done = done};
     if (done) mr_worker_shell_report(sh, &r);
 }

@@ -238,9 +238,9 @@ int main(int argc, char **argv)
     struct mr_rpc_auth *auth = NULL;
     struct mr_peer_rules peers = {0};
     char name[128];
-    mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
-    mr_start_with(argv, "OMP_NUM_THREADS", "1");
-    mr_start_with(argv, "GOMP_SPINCOUNT", "0");
+    mr_reexec_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
+    mr_reexec_with(argv, "OMP_NUM_THREADS", "1");
+    mr_reexec_with(argv, "GOMP_SPINCOUNT", "0");
     mr_signal_block();
     mr_log_set_program("mr-worker");
     mr_config_load(&spec, argc, argv, &c, NULL);

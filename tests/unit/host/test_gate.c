@@ -107,7 +107,7 @@ static void only_who_is_late_is_shut_down(void **state)
 }
 
 struct left {
-    struct mr_later later;
+    struct mr_deferred later;
     unsigned order[8], count;
 };
 
@@ -116,7 +116,7 @@ static struct left left;
 static void leave_once_more(void *p)
 {
     left.order[left.count++] = (unsigned)(uintptr_t)p;
-    if (left.count < 3) mr_later_add(&left.later, leave_once_more, (void *)((uintptr_t)p + 10));
+    if (left.count < 3) mr_deferred_add(&left.later, leave_once_more, (void *)((uintptr_t)p + 10));
 }
 
 /* Issue 11, B: a loop's own thread that found no room in its inbox ended the process. */
@@ -124,15 +124,15 @@ static void what_is_left_for_later_runs_in_the_next_round(void **state)
 {
     (void)state;
     left = (struct left){0};
-    mr_later_add(&left.later, leave_once_more, (void *)1);
-    mr_later_add(&left.later, leave_once_more, (void *)2);
-    assert_int_equal(mr_later_run(&left.later), 2);
+    mr_deferred_add(&left.later, leave_once_more, (void *)1);
+    mr_deferred_add(&left.later, leave_once_more, (void *)2);
+    assert_int_equal(mr_deferred_run(&left.later), 2);
     assert_int_equal(left.count, 2); /* what these left waits */
-    assert_int_equal(mr_later_run(&left.later), 2);
-    assert_int_equal(mr_later_run(&left.later), 0);
+    assert_int_equal(mr_deferred_run(&left.later), 2);
+    assert_int_equal(mr_deferred_run(&left.later), 0);
     const unsigned order[] = {1, 2, 11, 12};
     assert_memory_equal(left.order, order, sizeof order);
-    mr_later_fini(&left.later);
+    mr_deferred_fini(&left.later);
 }
 
 int main(void)

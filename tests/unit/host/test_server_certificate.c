@@ -25,7 +25,7 @@ static unsigned serial_of_served(unsigned char out[64]) /* what a connection wou
     unsigned count = 0;
     size_t n = 64;
     gnutls_x509_crt_t cert;
-    assert_int_equal(mr_served_certificate_pick(NULL, NULL, 0, NULL, 0, &certs, &count, &key), 0);
+    assert_int_equal(mr_server_certificate_pick(NULL, NULL, 0, NULL, 0, &certs, &count, &key), 0);
     assert_true(count > 0);
     assert_int_equal(gnutls_x509_crt_init(&cert), 0);
     assert_int_equal(gnutls_x509_crt_import(cert, &certs[0].cert, GNUTLS_X509_FMT_DER), 0);
@@ -48,7 +48,7 @@ static void a_want_of_descriptors_is_got_over(void **state)
     struct rlimit limit;
     pki_make("ca", "turn", "127.0.0.1", -60, DAY);
     const struct mr_certificate_files files = {.cert = pki_path("turn"), .key = pki_key("turn")};
-    if (mr_served_certificate_open(&files, &e)) fail_msg("%s", e.text);
+    if (mr_server_certificate_open(&files, &e)) fail_msg("%s", e.text);
     unsigned n = serial_of_served(first);
 
     pki_make("ca", "turn", "127.0.0.1", -60, 2 * DAY);
@@ -72,7 +72,7 @@ static void a_want_of_descriptors_is_got_over(void **state)
         assert_true(mr_clock_now() < until);
         mr_clock_sleep(50 * MR_MS);
     }
-    mr_served_certificate_close();
+    mr_server_certificate_close();
 }
 
 int main(void)

@@ -318,7 +318,7 @@ static void what_a_cut_says_is_what_ran(void **state)
         mr_executor_give(r->x, run);
         for (volatile uint32_t spin = 0; spin < round * 50; spin++)
             ;
-        uint32_t end = mr_cursor_cut(&run->cursor, round % 7 ? 0 : 100);
+        uint32_t end = mr_strand_cursor_cut(&run->cursor, round % 7 ? 0 : 100);
         assert_int_equal(finish(r, run), end);
         for (uint32_t i = 0; i < end; i++)
             assert_int_equal(int_of(&r->strand->items[i]), 2);
@@ -329,7 +329,7 @@ static void what_a_cut_says_is_what_ran(void **state)
 }
 
 struct race {
-    struct mr_cursor cursor;
+    struct mr_strand_cursor cursor;
     uint32_t taken;
 };
 
@@ -337,7 +337,7 @@ static void take_all(void *ctx)
 {
     struct race *race = ctx;
     uint32_t i;
-    while (mr_cursor_take(&race->cursor, &i))
+    while (mr_strand_cursor_take(&race->cursor, &i))
         race->taken = i + 1;
 }
 
@@ -346,11 +346,11 @@ static void each_item_is_taken_or_cut_never_both(void **state)
     (void)state;
     for (uint32_t round = 0; round < 300; round++) {
         struct race race = {0};
-        mr_cursor_init(&race.cursor, 100000);
+        mr_strand_cursor_init(&race.cursor, 100000);
         struct mr_thread *t = mr_thread_start("taker", take_all, &race);
         uint32_t end = 100000;
         for (uint32_t keep = 90000; keep; keep = keep * 3 / 4)
-            end = mr_cursor_cut(&race.cursor, keep);
+            end = mr_strand_cursor_cut(&race.cursor, keep);
         mr_thread_join(&t);
         assert_int_equal(race.taken, end);
     }
