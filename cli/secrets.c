@@ -159,7 +159,7 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
     return err;
 }
 
-/* A service may show for two seconds yet what stood in its file before (host/reread.h), and that is
+/* A service may show for two seconds yet what stood in its file before (host/os/reread.h), and that is
  * about to be taken back. */
 static void await_renewals(const struct set *s)
 {

@@ -1,5 +1,5 @@
-/* Memory of one call: taken piece by piece, given back all at once. Keeps one block from call to
- * call, so that small operators never reach the heap. */
+/* An arena for one call: memory is taken piece by piece and given back all at once. It keeps one
+ * block from call to call, so small operators never use the heap. */
 #pragma once
 
 #include "base/defs.h"

@@ -1,5 +1,5 @@
 /* One connection of which everything that the client sends passes gateway/http/framing.h before
- * libmicrohttpd reads it (host/intercept.h). */
+ * libmicrohttpd reads it (host/tls/intercept.h). */
 #pragma once
 
 #include "gateway/http/framing.h"

@@ -13,7 +13,7 @@ struct mr_http_options {
     struct mr_token_file *tokens; /* NULL: everyone is an admin */
     struct mr_peer_rules peers;   /* who may connect to a UNIX socket */
     const char *dashboard;        /* a directory; NULL: a small page */
-    bool is_https;                /* with host/served_certificate.h, which is open */
+    bool is_https;                /* with host/tls/server_certificate.h, which is open */
     uint32_t connections_max;
     uint32_t connections_each_max; /* of one address; 0: no limit */
     uint32_t threads;

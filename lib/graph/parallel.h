@@ -1,5 +1,5 @@
 /* What runs work on several threads. This folder starts no thread: a caller that has a thread pool
- * (host/thread_pool.h) lends it. Without one, all work runs in turn, with the same outcome. */
+ * (host/pool/thread_pool.h) lends it. Without one, all work runs in turn, with the same outcome. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* What a loop's own thread leaves for its next round when its inbox has no room: the one thread
- * that makes room cannot wait for it. Grows with the calls under way, of which each leaves one
- * thing at most. Owned by the loop's thread. */
+/* Work that a loop's own thread defers to its next round when its inbox has no room: the thread
+ * that makes room cannot wait for it. It grows with the calls under way; each call defers one item
+ * at most. Owned by the loop's thread. */
 #pragma once
 
 #include "base/alloc.h"

@@ -163,7 +163,7 @@ int mr_inbox_push_wait(struct mr_inbox *in, const void *item, mr_time deadline)
         uint32_t turns = atomic_load(&in->room_turns);
         err = mr_inbox_push(in, item);
         if (err != MR_ELIMIT) break;
-        mr_inbox_notify(in); /* it may sleep through what was only put */
+        mr_inbox_notify(in); /* it may sleep through quiet pushes */
         if (mr_clock_now() >= deadline) {
             err = MR_ETIMEOUT;
             break;

@@ -31,7 +31,8 @@ void mr_inbox_clear_waiter(struct mr_inbox *inbox);
  * still the caller's. */
 int mr_inbox_push(struct mr_inbox *inbox, const void *item);
 
-/* Push in two steps, for who may leave the owner asleep until there is more. */
+/* Push in two steps: push_quiet leaves the owner asleep, notify wakes it if it sleeps
+ * (host/wake_counter.h says when). */
 int mr_inbox_push_quiet(struct mr_inbox *inbox, const void *item);
 void mr_inbox_notify(struct mr_inbox *inbox);
 

@@ -1,5 +1,7 @@
-/* What belongs to one thread, which lends it to others while it sleeps: who has the baton may touch
- * it. The owner takes it, others only try. */
+/* The lock of data that belongs to one thread, which lends the data to other threads while it
+ * sleeps. The owner locks and waits; the others only try. A thread that gets the lock acts as the
+ * owner's delegate: it applies what others have queued. That is flat combining (Hendler, Incze,
+ * Shavit, Tzafrir: "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010). */
 #pragma once
 
 #include <pthread.h>
@@ -14,12 +16,12 @@ static inline void mr_loan_lock_init(struct mr_loan_lock *l)
     (void)pthread_mutex_init(&l->lock, NULL);
 }
 
-static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* nobody has it */
+static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* no thread has it */
 {
     (void)pthread_mutex_destroy(&l->lock);
 }
 
-static inline void mr_loan_lock_lock(struct mr_loan_lock *l) /* waits for a borrower */
+static inline void mr_loan_lock_lock(struct mr_loan_lock *l) /* waits for a delegate */
 {
     (void)pthread_mutex_lock(&l->lock);
 }

@@ -1,4 +1,3 @@
-/* Knows how to start and join a thread; refuses to know what it does. */
 #include "host/thread.h"
 
 #include "base/alloc.h"
@@ -16,7 +15,7 @@
 #define SHORT_SLICE_NS 300000
 #define RETURN_PAUSE (50 * MR_MS)
 #define RETURN_PAUSE_MAX (2 * MR_SECOND)
-#define CPU_IS_BUSY (MR_MS) /* getting there took longer */
+#define CPU_IS_BUSY (MR_MS) /* if it took longer to get there */
 
 struct mr_thread {
     pthread_t id;
@@ -87,10 +86,10 @@ static _Thread_local struct {
     mr_duration pause; /* before that */
 } preferred;
 
-/* To be bound to a processor for a moment is enough to be moved there. Bound for good, a thread
- * waits there for the threads of others whoever else is idle, and makes what the kernel has
- * bound there wait for it. It first runs there to be free again: who else is there may make it
- * wait, and the next time is later then. */
+/* The kernel moves a thread that is bound to a processor for a moment; that is enough. A thread that
+ * stayed bound would wait there for other threads while other processors are idle, and would delay
+ * the kernel's own bound threads. The thread must run on the processor once to be free again. If it
+ * had to wait for that, the next return is later. */
 static void go_to_cpu(const cpu_set_t *allowed)
 {
     mr_time begun = mr_clock_now();
@@ -128,7 +127,7 @@ void mr_thread_cpu_return(void)
     if (CPU_ISSET((size_t)preferred.cpu, &set))
         go_to_cpu(&set);
     else
-        preferred.is_set = false; /* somebody took it from us */
+        preferred.is_set = false; /* we may not use it any more */
 }
 
 void mr_thread_cpu_clear(void)

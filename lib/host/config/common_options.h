@@ -1,7 +1,7 @@
-/* Rows that several programs have in their option tables (host/config.h). The name, the environment
- * variable, the type and the help of such a row stand here once. `offset` is the offset of the
- * member in the program's struct. `text` is the help of an option that programs use in different
- * ways. `...` is such a help, and what else the row of one program has. */
+/* Rows that several programs have in their option tables (host/config/config.h). The name, the
+ * environment variable, the type and the help of such a row stand here once. `offset` is the offset
+ * of the member in the program's struct. `text` is the help of an option that programs use in
+ * different ways. `...` is such a help, and what else the row of one program has. */
 #pragma once
 
 #include "host/config/config.h"
@@ -54,7 +54,7 @@
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT,                 \
         .value = "FILE", .help = (text), .at = (offset)}
 
-/* Of a struct mr_texts for mr_peer_rules_parse (host/peer.h). */
+/* Of a struct mr_texts for mr_peer_rules_parse (host/os/peer.h). */
 #define MR_OPTION_ALLOW_UID(offset)                                                                \
     {.name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID",    \
         .help = "a user who may connect to the UNIX sockets, beside our own and root",             \

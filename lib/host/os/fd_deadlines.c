@@ -1,5 +1,5 @@
-/* A table by descriptor under one lock. The lock is held around shutdown(2), so that forgetting
- * means that it is over. */
+/* A table by descriptor, under one lock. The lock is held during shutdown(2): after forget has
+ * returned, no shutdown of that descriptor is under way. */
 #include "host/os/fd_deadlines.h"
 
 #include "base/alloc.h"

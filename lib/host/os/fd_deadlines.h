@@ -1,5 +1,5 @@
-/* How long sockets of others are waited for: each has a deadline, and who passes it is shut down,
- * which wakes whoever owns the socket. Owners tell from their own threads; one thread reaps. */
+/* Deadlines of sockets. A socket that is past its deadline is shut down, and that wakes its owner.
+ * Owners set deadlines on their own threads; one thread reaps. */
 #pragma once
 
 #include "base/time.h"
@@ -11,11 +11,11 @@ struct mr_fd_deadlines;
 struct mr_fd_deadlines *mr_fd_deadlines_new(void);
 void mr_fd_deadlines_free(struct mr_fd_deadlines **d);
 
-/* Owner, any thread: from now until `deadline`; MR_NEVER lets it be. Replaces what was set. */
+/* Owner, any thread. MR_NEVER: no deadline. Replaces the deadline that was set. */
 void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline);
-/* Before the owner closes `fd`: it will not be touched after the return. */
+/* Before the owner closes `fd`: nothing touches it after the return. */
 void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd);
 
-/* Shuts down what is over its deadline; returns how many. `*next` is when to come again, or
- * MR_NEVER. */
+/* Shuts down the sockets that are past their deadlines; returns how many. `*next`: when to call it
+ * again, or MR_NEVER. */
 size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *next);

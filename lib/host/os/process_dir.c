@@ -1,7 +1,6 @@
-/* Knows how a directory is claimed and how a forsaken one is told from a live one; not what stands
- * in it. A claim is an exclusive flock on the directory. Between mkdtemp and flock it has none, and
- * a sweeper may take it for forsaken: the maker looks again once it has the lock, and makes another
- * if this one is gone. */
+/* A claim is an exclusive flock on the directory. Between mkdtemp and flock a new directory has no
+ * lock, and a sweep may remove it. So the maker looks again once it has the lock, and makes another
+ * directory if this one is gone. */
 #include "host/os/process_dir.h"
 
 #include "base/alloc.h"
@@ -41,8 +40,9 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_one, DEPTH_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The directory's descriptor with the lock on it; -1: somebody has it, or it is gone or not ours.
- * Ours is what belongs to the user as whom this thread uses files (host/user.h). */
+/* The directory's descriptor with the lock on it; -1: another process has the lock, or the directory
+ * is gone or not ours. It is ours if its owner is the user as whom this thread uses files
+ * (host/os/user.h). */
 static int claim(const char *path)
 {
     struct stat there, locked;
@@ -67,7 +67,7 @@ int mr_process_dir_open(
                 e, MR_EIO, "cannot make the directory \"%s\": %s", s->path, strerror(errno));
         s->lock_fd = claim(s->path);
         if (s->lock_fd >= 0) return MR_OK;
-        (void)rmdir(s->path); /* or who swept it has done so */
+        (void)rmdir(s->path); /* unless a sweep has done so */
     }
     return mr_fail(e, MR_EIO, "cannot lock a directory \"%s/%s-XXXXXX\"", base, kind);
 }

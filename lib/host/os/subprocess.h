@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "host/os/user.h"
 
-/* Programs run in directories of this kind (host/scratch.h) beneath /tmp. */
+/* Programs run in directories of this kind (host/os/process_dir.h) beneath /tmp. */
 #define MR_PROCESS_DIR_KIND "millrace-exec"
 #define MR_PROCESS_OUTPUT_MAX ((size_t)256 << 20)
 

@@ -2,7 +2,7 @@
  * that is free takes the next item, so a thread that others hold up does not hold up all. The
  * caller is one of the workers. Threads sleep between two runs; a pool of one worker has no thread.
  *
- * Work that a task shares while it runs is work_sharing's (host/helpers.h). */
+ * Work that a task shares while it runs is work_sharing's (host/pool/work_sharing.h). */
 #pragma once
 
 #include <stdint.h>

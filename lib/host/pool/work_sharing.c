@@ -1,8 +1,9 @@
-/* A slot's state is one word: blocks that nobody has begun, and who is inside. Blocks are claimed,
- * and helpers come in, by moving it, so nobody comes in when nothing is left; and what the slot
- * lends may be read by whoever is inside, because the owner waits until nobody is. Helpers that
- * idle are woken as an inbox is: they say that they idle and look at the number of epoch, the
- * owner counts its offer and looks who idles; one of the two sees the other. */
+/* A slot's state is one word: the blocks that have not begun, and the number of stealers inside. A
+ * thread claims a block, and a stealer comes in, by an atomic change of this word; so no stealer
+ * comes in when no block is left. The owner waits until no stealer is inside; until then stealers
+ * may read the slot's `work`. Idle threads wait as at an eventcount: a thread sets `idle` and then
+ * reads the epoch, an owner adds to the epoch and then reads `idle`; one of the two sees the other.
+ */
 #include "host/pool/work_sharing.h"
 
 #include "base/alloc.h"
@@ -20,21 +21,21 @@
 #include <unistd.h>
 
 #define LINE 64
-#define LOOK (200 * MR_US) /* for the last helper, before the owner sleeps */
+#define LOOK (200 * MR_US) /* for the last stealer, before the owner sleeps */
 #define LEFT ((uint64_t)1 << 32)
 #define ASLEEP ((uint64_t)1 << 31) /* the owner, until nobody is inside */
-#define INSIDE (ASLEEP - 1)        /* helpers */
+#define INSIDE (ASLEEP - 1)        /* stealers */
 #define NO_ERROR UINT64_MAX
 
 struct slot {
-    alignas(LINE) _Atomic uint64_t state; /* blocks left << 32 | ASLEEP | helpers inside */
+    alignas(LINE) _Atomic uint64_t state; /* blocks left << 32 | ASLEEP | stealers inside */
     _Atomic uint32_t lanes;               /* taken */
-    _Atomic uint32_t woken;               /* moves when the last helper left a sleeping owner */
+    _Atomic uint32_t woken;               /* moves when the last stealer left a sleeping owner */
     _Atomic uint64_t error;               /* block << 32 | -err, the least */
     _Atomic bool stopped;
     _Atomic uint64_t stolen_cpu;
     struct mr_blocks work;
-    alignas(LINE) _Atomic bool idle; /* of the slot's thread as a helper */
+    alignas(LINE) _Atomic bool idle; /* the slot's thread waits for work */
     struct mr_inbox *inbox;          /* under the lock */
 };
 

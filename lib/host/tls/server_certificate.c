@@ -1,5 +1,5 @@
 /* Knows how GnuTLS is handed a certificate for each connection. A connection that finds the files
- * changed reads them again (host/reread.h); others meanwhile get what there is. A pair of files
+ * changed reads them again (host/os/reread.h); others meanwhile get what there is. A pair of files
  * that does not work is logged, tried again, and the last good one stays. */
 #include "host/tls/server_certificate.h"
 

@@ -1,4 +1,4 @@
-/* Encodes ReadMetricsResponse (text 1). host/stats.h has the counters. */
+/* Encodes ReadMetricsResponse (text 1). host/os/stats.h has the counters. */
 #include "rpc/util/metrics.h"
 
 #include "base/protowire.h"

@@ -1,10 +1,10 @@
-/* When the network thread sleeps through reports, and who acts for it then. Before it sleeps it
- * counts with how many of the values under way something can start (mr_worker_wake_after). Reports
- * until then are left in its inbox and wake nobody; the one that completes the count is acted on by
- * the executor that has it, which has nothing else to do and is awake: it borrows the core - the
- * loan_lock, which the network thread lays down while it sleeps - takes the inbox, steps the core
- * and hands out strands. What is to be sent waits for the network thread, which is woken if that is
- * soon or if anything else is for it. */
+/* When the network thread sleeps through reports, and which thread acts for it then (flat
+ * combining, host/loan_lock.h). Before it sleeps it sets the number of reports after which
+ * something can start (mr_worker_wake_after). Reports until then stay in its inbox and wake no
+ * thread. The executor whose report completes the number acts as the network thread's delegate, if
+ * it is idle: it takes the loan lock, which the network thread releases while it sleeps, empties
+ * the inbox, steps the core and hands out strands. Messages wait for the network thread. It is
+ * woken if they are due soon or if anything else is for it. */
 #include "services/worker/shell/shell.h"
 
 #include "base/assert.h"
@@ -13,9 +13,9 @@
 #define NAP (32 * MR_MS) /* with reports in the inbox */
 #define NAP_MAX (128 * MR_MS)
 #define BATCH 64
-#define TURNS_MAX 8 /* in a row, on a borrower's thread */
+#define TURNS_MAX 8 /* in a row, on a delegate's thread */
 
-/* Says with how many more reports there is something to do. False: they have come already. */
+/* Sets after how many more reports to wake. False: they have come already. */
 static bool count_on(struct mr_worker_shell *sh)
 {
     uint32_t wake_after = sh->ending ? 0 : mr_worker_wake_after(sh->core);
@@ -23,13 +23,13 @@ static bool count_on(struct mr_worker_shell *sh)
     return mr_wake_counter_wait_for(&sh->wake_counter, sh->reported + MR_MAX(wake_after, 1u));
 }
 
-/* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
- * is waited for takes its time, and what came waits no longer than about what has passed. */
+/* Until when to sleep, if nothing comes. If too few reports came in a nap, the next nap is longer:
+ * the tasks are slow, and a report waits no longer than about the time that has passed. */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);
-    /* Reports that are counted and cannot be taken stand behind one that somebody is just writing:
-     * it counts, and wakes us, afterwards. He may need our processor for it. */
+    /* Reports that are counted and cannot be taken stand behind one that its sender is still
+     * writing: the sender counts, and wakes us, afterwards. It may need our processor for that. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->delays_wake) {
         bool is_over = delayed_wake && sh->now >= sh->sleeps_until;
@@ -68,7 +68,7 @@ static void take_all(struct mr_worker_shell *sh)
     }
 }
 
-/* With the loan_lock. False: the network thread has to be woken. */
+/* Under the loan lock. False: the network thread has to be woken. */
 static bool run_turns(struct mr_worker_shell *sh)
 {
     for (int turns = 0; turns < TURNS_MAX; turns++) {
@@ -87,7 +87,8 @@ static bool run_turns(struct mr_worker_shell *sh)
 
 static bool run_as_delegate(struct mr_worker_shell *sh)
 {
-    if (!mr_loan_lock_try(&sh->loan_lock)) return false; /* it is awake, or somebody acts already */
+    if (!mr_loan_lock_try(&sh->loan_lock))
+        return false; /* the owner is awake, or there is a delegate */
     bool ok = sh->delays_wake && run_turns(sh);
     mr_loan_lock_unlock(&sh->loan_lock);
     return ok;

@@ -1,4 +1,5 @@
-/* host/gate: no wake is lost. host/patience: who is late is shut down, once, and nobody else. */
+/* host/sleep_gate: no wake-up is lost. host/os/fd_deadlines: a late socket is shut down, once, and
+ * no other. */
 #include "host/sleep_gate.h"
 #include "host/inbox.h"
 #include "host/deferred.h"
