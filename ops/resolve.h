@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/call.h"
-#include "ops/scratch.h"
+#include "ops/call_arena.h"
 
 struct mr_resolve {
     struct mr_call_arena *scratch; /* the tree lives here */

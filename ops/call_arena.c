@@ -1,4 +1,4 @@
-#include "ops/scratch.h"
+#include "ops/call_arena.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
