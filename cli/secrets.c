@@ -159,8 +159,8 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
     return err;
 }
 
-/* A service may show for two seconds yet what stood in its file before (host/os/reread.h), and that is
- * about to be taken back. */
+/* A service may show for two seconds yet what stood in its file before (host/os/reread.h), and that
+ * is about to be taken back. */
 static void await_renewals(const struct set *s)
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {

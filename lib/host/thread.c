@@ -86,10 +86,10 @@ static _Thread_local struct {
     mr_duration pause; /* before that */
 } preferred;
 
-/* The kernel moves a thread that is bound to a processor for a moment; that is enough. A thread that
- * stayed bound would wait there for other threads while other processors are idle, and would delay
- * the kernel's own bound threads. The thread must run on the processor once to be free again. If it
- * had to wait for that, the next return is later. */
+/* The kernel moves a thread that is bound to a processor for a moment; that is enough. A thread
+ * that stayed bound would wait there for other threads while other processors are idle, and would
+ * delay the kernel's own bound threads. The thread must run on the processor once to be free again.
+ * If it had to wait for that, the next return is later. */
 static void go_to_cpu(const cpu_set_t *allowed)
 {
     mr_time begun = mr_clock_now();

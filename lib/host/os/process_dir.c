@@ -40,8 +40,8 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_one, DEPTH_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The directory's descriptor with the lock on it; -1: another process has the lock, or the directory
- * is gone or not ours. It is ours if its owner is the user as whom this thread uses files
+/* The directory's descriptor with the lock on it; -1: another process has the lock, or the
+ * directory is gone or not ours. It is ours if its owner is the user as whom this thread uses files
  * (host/os/user.h). */
 static int claim(const char *path)
 {
