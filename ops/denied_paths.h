@@ -13,7 +13,6 @@ struct mr_denied {
     uint32_t count;
 };
 
-void mr_denied_init(struct mr_denied *d);
 void mr_denied_fini(struct mr_denied *d);
 /* A file or a directory with all beneath it. It need not exist yet. */
 int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struct mr_error *e);

@@ -339,18 +339,3 @@ void mr_supervisor_stop(struct mr_supervisor *s)
         end = first;
     }
 }
-
-size_t mr_supervisor_count(const struct mr_supervisor *s)
-{
-    return s->count;
-}
-
-const char *mr_supervisor_name(const struct mr_supervisor *s, size_t i)
-{
-    return s->children[i]->name;
-}
-
-pid_t mr_supervisor_pid(const struct mr_supervisor *s, size_t i)
-{
-    return s->children[i]->pid;
-}

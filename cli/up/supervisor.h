@@ -46,7 +46,3 @@ enum mr_supervisor_event mr_supervisor_run(
  * what others wrote end together. Another signal, two seconds later or more, ends the waiting: what
  * still runs is killed. */
 void mr_supervisor_stop(struct mr_supervisor *s);
-
-size_t mr_supervisor_count(const struct mr_supervisor *s);
-const char *mr_supervisor_name(const struct mr_supervisor *s, size_t i);
-pid_t mr_supervisor_pid(const struct mr_supervisor *s, size_t i); /* 0: not running */

@@ -110,13 +110,6 @@ uint32_t mr_graph_descendants(
     return collect(g, node, false, nodes, nodes_max, more);
 }
 
-bool mr_graph_is_target(const struct mr_graph *g, uint32_t node)
-{
-    for (uint32_t i = 0; i < g->targets_count; i++)
-        if (g->targets[i] == node) return true;
-    return false;
-}
-
 /* Every kept node that is no target has a dependent, and the order is finite, so that going to the
  * first dependent ends at a target. */
 uint32_t mr_graph_path_to_target(

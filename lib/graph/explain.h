@@ -18,8 +18,6 @@ uint32_t mr_graph_ancestors(
 uint32_t mr_graph_descendants(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 
-bool mr_graph_is_target(const struct mr_graph *g, uint32_t node); /* O(targets) */
-
 /* A path from `node` to the target that needs it, node first: how it got into the graph. Returns
  * its length, cut at nodes_max. */
 uint32_t mr_graph_path_to_target(

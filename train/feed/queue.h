@@ -36,4 +36,3 @@ int mr_queue_feed_batch(
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f);
 /* The fate of all batches up to that number: learned, or to be learned again. */
 void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned);
-bool mr_queue_feed_is_settled(const struct mr_queue_feed *f);

@@ -12,12 +12,10 @@
 #include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-#define EACH_MAX 16u            /* gradients of one pass */
-#define PIECE ((uint64_t)65536) /* numbers that a thread takes at a time */
-#define ALONE_MAX                                                                                  \
-    ((uint64_t)262144)          /* numbers; below, waking threads costs more than they save        \
-                                 */
-#define COPIED ((uint64_t)8192) /* numbers of a slot, still in the cache when they are moved */
+#define EACH_MAX 16u                 /* gradients of one pass */
+#define PIECE ((uint64_t)65536)      /* numbers that a thread takes at a time */
+#define ALONE_MAX ((uint64_t)262144) /* numbers; for fewer it does not pay to wake threads */
+#define COPIED ((uint64_t)8192)      /* numbers of a slot, still in the cache when they are moved */
 /* Of one update; memory is the limit soon. */
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2

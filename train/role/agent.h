@@ -59,7 +59,6 @@ void mr_membership_free(struct mr_membership **m);
 /* Member `index` of a role; NULL if there is none. */
 const Millrace__V1__TrainingMember *mr_membership_find(
     const struct mr_membership *m, Millrace__V1__TrainingRole role, uint32_t index);
-uint32_t mr_membership_count(const struct mr_membership *m, Millrace__V1__TrainingRole role);
 
 /* ---- reports of the role --------------------------------------------------------------------- */
 

@@ -30,11 +30,6 @@ void mr_json_template_free(struct mr_json_template **tp)
     mr_release(t);
 }
 
-size_t mr_json_template_bytes(const struct mr_json_template *t)
-{
-    return t->bytes;
-}
-
 /* The parameters in {"params": {…}}. */
 static int find_params(yyjson_val *root, yyjson_val **out, struct mr_error *e)
 {

@@ -9,7 +9,6 @@ struct mr_json_template;
 /* The text is copied. It is not checked to be a job: mr_json_template_graph does that. */
 int mr_json_template_new(struct mr_str text, struct mr_json_template **out, struct mr_error *e);
 void mr_json_template_free(struct mr_json_template **t);
-size_t mr_json_template_bytes(const struct mr_json_template *t); /* of its text */
 
 /* `given`: empty, or {"params": {…}}: values for parameters of the template, of the kind of their
  * defaults (a default of null takes any). `shape` (NULL: not asked for): equal for graphs of equal

@@ -127,11 +127,6 @@ struct mr_follower *mr_follower_of(struct mr_shell *sh, const struct mr_rpc_call
     return slot == MR_INDEX_NONE ? NULL : sh->follow->slots[slot];
 }
 
-void mr_follower_end(struct mr_follower *w)
-{
-    follower_free(w->sh->follow, w);
-}
-
 void mr_follow_call_done(struct mr_rpc_call *call)
 {
     /* calls with a context of their own name the shell in its first field */

@@ -34,7 +34,6 @@ struct mr_follower {
 };
 
 struct mr_follower *mr_follower_of(struct mr_shell *sh, const struct mr_rpc_call *call); /* NULL */
-void mr_follower_end(struct mr_follower *w);
 
 void mr_results_init(struct mr_follower *w, const struct mr_follower_spec *spec,
     const struct mr_sched_job_info *info);

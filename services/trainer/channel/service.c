@@ -45,9 +45,7 @@ struct asking {
     struct mr_channels *channels;
     enum asking_kind kind;
     char *channel;
-    mr_rpc_call_id call; /* of a caller; or */
-    mr_appended_fn fn;   /* of another part */
-    void *ctx;
+    mr_rpc_call_id call;
     char *values; /* of an append, one after the other */
     size_t *values_bytes;
     size_t count;
@@ -146,7 +144,6 @@ static void give_up_asking(struct mr_waiting *w)
     struct asking *a = (struct asking *)w;
     struct mr_rpc_call *call = mr_rpc_call_find(a->channels->trainer->loop, a->call);
     if (call) fail_asking(a, call, MR_EAWAY);
-    if (a->fn) a->fn(a->ctx, MR_EAWAY, "");
 }
 
 static void free_asking(struct mr_waiting *w)
@@ -183,7 +180,6 @@ static void begin(struct asking *a)
         mr_trainer_fail(call, MR_ELIMIT,
             "channel \"%s\": Redis is slow or away, and %zu MiB wait for it", a->channel,
             WAITING_BYTES_MAX >> 20);
-    if (a->fn) a->fn(a->ctx, MR_ELIMIT, "");
     free_asking(w);
 }
 
@@ -209,23 +205,12 @@ static void add_values(struct asking *a, const struct mr_str *values, size_t cou
         ++a->channels->appends);
 }
 
-void mr_channels_append(struct mr_channels *c, const char *channel, const struct mr_str *values,
-    size_t count, mr_time deadline, mr_appended_fn fn, void *ctx)
-{
-    struct asking *a = asking_new(c, ASK_APPEND, channel, deadline);
-    a->fn = fn;
-    a->ctx = ctx;
-    add_values(a, values, count);
-    begin(a);
-}
-
 static void reply_appended(struct asking *a)
 {
     const struct mr_channel_answer *answer = a->answer;
     char last[64];
     (void)snprintf(last, sizeof last, "%.*s", MR_STR_ARG(answer->last_id));
     if (!answer->err) mr_counter_add(a->channels->entries_count, a->count);
-    if (a->fn) a->fn(a->ctx, answer->err, answer->err ? "" : last);
     struct mr_rpc_call *call = mr_rpc_call_find(a->channels->trainer->loop, a->call);
     if (!call) return;
     if (answer->err) {

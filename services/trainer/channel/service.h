@@ -16,15 +16,6 @@ struct mr_follower;
 
 extern const struct mr_trainer_part mr_channels_part;
 
-/* `last_id` is "" unless err is MR_OK. MR_EAWAY: Redis did not come back in time, and whether the
- * entries are there is not known. */
-typedef void (*mr_appended_fn)(void *ctx, int err, const char *last_id);
-
-/* Appends JSON texts (copied; not checked: ours), in order, all or none, waiting for Redis until
- * `deadline`. `fn` may be NULL. */
-void mr_channels_append(struct mr_channels *c, const char *channel, const struct mr_str *values,
-    size_t count, mr_time deadline, mr_appended_fn fn, void *ctx);
-
 /* MR_OK with an entry (lent for the call), in order, each once; MR_ERANGE with NULL: a part is
  * gone (trimmed, or Redis lost it), what follows begins at the oldest that is there. */
 typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *entry);
