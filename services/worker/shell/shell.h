@@ -69,8 +69,9 @@ struct mr_worker_shell {
     struct mr_worker_op *core_ops;
     struct mr_work_sharing *work_sharing;
     struct mr_wake_counter wake_counter; /* of items that executors reported */
-    uint64_t reported;     /* of them, those whose reports were taken */
-    struct mr_loan_lock loan_lock; /* all of this, but for the inbox and the wake_counter; see delegate.c */
+    uint64_t reported;                   /* of them, those whose reports were taken */
+    struct mr_loan_lock
+        loan_lock; /* all of this, but for the inbox and the wake_counter; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
     bool delays_wake, by_delegate;
