@@ -45,10 +45,11 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const struct mr_credential *credential; /* for stores; NULL: none */
     const struct mr_roots *roots;
     struct mr_crash_record *crash_record; /* NULL: none is kept */
-    struct mr_work_sharing *work_sharing; /* a place for each executor with a thread; NULL: nobody helps */
-    uint32_t slots;             /* threads that may work on one call's blocks */
-    struct mr_wake_counter *wake_counter;     /* its spare ones are kept: strands not begun, and what of one
-                                   is not; NULL: nobody asks */
+    struct mr_work_sharing
+        *work_sharing; /* a place for each executor with a thread; NULL: nobody helps */
+    uint32_t slots;    /* threads that may work on one call's blocks */
+    struct mr_wake_counter *wake_counter; /* its spare ones are kept: strands not begun, and what of
+                               one is not; NULL: nobody asks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
     void (*logged)(void *ctx); /* any thread: mr_executor_take_log has something; NULL: no use */
