@@ -17,11 +17,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-void mr_denied_init(struct mr_denied *d)
-{
-    *d = (struct mr_denied){0};
-}
-
 void mr_denied_fini(struct mr_denied *d)
 {
     for (uint32_t i = 0; i < d->count; i++) {

@@ -267,11 +267,6 @@ void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned)
     memmove(f->unsure, f->unsure + n, f->unsure_count * sizeof f->unsure[0]);
 }
 
-bool mr_queue_feed_is_settled(const struct mr_queue_feed *f)
-{
-    return !f->unsure_count;
-}
-
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 static int rows_get(

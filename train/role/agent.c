@@ -82,14 +82,6 @@ const Millrace__V1__TrainingMember *mr_membership_find(
     return NULL;
 }
 
-uint32_t mr_membership_count(const struct mr_membership *m, Millrace__V1__TrainingRole role)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < m->m->n_members; i++)
-        n += m->m->members[i]->role == role;
-    return n;
-}
-
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 static void stop_all(struct mr_agent *a)
