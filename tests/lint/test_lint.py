@@ -21,8 +21,8 @@ CLEAN = {
     "tests/lint/prefixes.txt": "services/a mr_a_\n",
     "lib/base/list.h": "/* Lists. */\n#pragma once\nint mr_list_count(int n);\n",
     "lib/base/list.c": "#include \"base/list.h\"\n\nint mr_list_count(int n)\n{\n    return n;\n}\n",
-    "lib/host/sleep_gate.h": "/* Gates. */\n#pragma once\nint mr_gate_open(int n);\n",
-    "lib/host/sleep_gate.c": "#include \"host/gate.h\"\n\n#include \"base/list.h\"\n\nint mr_gate_open(int n)\n{\n    return mr_list_count(n);\n}\n",
+    "lib/host/gate.h": "/* Gates. */\n#pragma once\nint mr_gate_open(int n);\n",
+    "lib/host/gate.c": "#include \"host/gate.h\"\n\n#include \"base/list.h\"\n\nint mr_gate_open(int n)\n{\n    return mr_list_count(n);\n}\n",
     "services/a/core.h": "/* A. */\n#pragma once\nint mr_a_step(int n);\n",
     "services/a/core.c": "#include \"services/a/core.h\"\n\n#include \"host/gate.h\"\n\nint mr_a_step(int n)\n{\n    return mr_gate_open(n);\n}\n",
     "services/a/internal.h": "/* Inside a. */\n#pragma once\n",
@@ -81,7 +81,7 @@ class Planted(unittest.TestCase):
 
     def test_a_known_offence_passes_and_a_stale_row_does_not(self):
         self.add("lib/base/list.h", '#include "host/gate.h"\n')
-        row = "lib/base/list.h lib/host/sleep_gate.h\n"
+        row = "lib/base/list.h lib/host/gate.h\n"
         self.write("tests/lint/known/layers.txt", "# why\n" + row)
         self.assertEqual(self.check("layers"), [])
         self.write("tests/lint/known/layers.txt", "# why\n" + row + "lib/base/list.h lib/host/gone.h\n")
@@ -101,7 +101,7 @@ class Planted(unittest.TestCase):
 
     def test_a_file_is_judged_by_the_place_it_will_have(self):
         self.write("tests/lint/moves.txt", "lib/base/list.h lib/rpc/list.h\n")
-        self.finds("layers", "lib/host/sleep_gate.c")
+        self.finds("layers", "lib/host/gate.c")
 
     # ---- the floor plan ---------------------------------------------------------------------------
 
