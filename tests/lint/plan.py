@@ -35,10 +35,10 @@ def refused(tree, mine, theirs):
     (own, rank), (other, below) = tree.room(mine), tree.room(theirs)
     if own is None or other is None or own == other:
         return None
-    if programs_apart(tree.place(mine), tree.place(theirs)):
+    if programs_apart(mine, theirs):
         return f"{component(own)} does not see {component(other)}"
     for folder, seen in SEES.items():
-        if tree.place(mine).startswith(folder) and not tree.place(theirs).startswith(seen):
+        if mine.startswith(folder) and not theirs.startswith(seen):
             return f"{folder} sees {' and '.join(seen)} only"
     return None if below < rank else f"{own} has rank {rank}, {other} has {below}"
 
@@ -47,7 +47,6 @@ def check_layers(tree, shrink=False):
     bad, offences = [], {}
     for name in tree.files(".c", ".h"):
         own, _ = tree.room(name)
-        place = tree.place(name)
         if own is None:
             bad.append(f"{name}: its folder has no rank in ranks.txt")
             continue
@@ -62,12 +61,12 @@ def check_layers(tree, shrink=False):
             target = tree.included(m[1])
             if not target or outside:
                 continue
-            to = tree.place(target)
+            to = target
             why = refused(tree, name, target)
             if why:
-                offences[f"{place} {to}"] = f"{name}:{number}: may not include {m[1]}: {why}"
-            if os.path.basename(to) == "internal.h" and os.path.dirname(to) != os.path.dirname(place):
-                offences[f"{place} {to}"] = f"{name}:{number}: {to} is for its own folder only"
+                offences[f"{name} {to}"] = f"{name}:{number}: may not include {m[1]}: {why}"
+            if os.path.basename(to) == "internal.h" and os.path.dirname(to) != os.path.dirname(name):
+                offences[f"{name} {to}"] = f"{name}:{number}: {to} is for its own folder only"
     return bad + known(tree, "layers", offences, shrink)
 
 
@@ -133,7 +132,7 @@ def check_calls(tree, shrink=False):
             why = refused(tree, source, target)
             if why:
                 for s in sorted(symbols):
-                    offences[f"{tree.place(source)} {tree.place(target)} {s}"] = f"{source}: may not call {s} of {target}: {why}"
+                    offences[f"{source} {target} {s}"] = f"{source}: may not call {s} of {target}: {why}"
     return bad + known(tree, "calls", offences, shrink)
 
 
@@ -176,10 +175,10 @@ def check_cycles(tree, shrink=False):
     edges = Objects(tree).edges()
     for part in circles(sorted(edges), edges):
         rooms = sorted({tree.room(f)[0] or "" for f in part})
-        names = " ".join(tree.place(f) for f in part)
+        names = " ".join(part)
         for f in part:
             if len(rooms) > 1:
-                offences[f"crosses {tree.place(f)}"] = f"{f}: in a circle of calls over {len(rooms)} folders: {names}"
+                offences[f"crosses {f}"] = f"{f}: in a circle of calls over {len(rooms)} folders: {names}"
         by_room = collections.defaultdict(set)
         for f in part:
             by_room[tree.room(f)[0]].add(f)
@@ -188,7 +187,7 @@ def check_cycles(tree, shrink=False):
             for own in circles(sorted(files), inside):
                 if len(own) > CIRCLE_MAX:
                     for f in own:
-                        offences[f"large {tree.place(f)}"] = f"{f}: in a circle of {len(own)} files inside {room}, at most {CIRCLE_MAX}"
+                        offences[f"large {f}"] = f"{f}: in a circle of {len(own)} files inside {room}, at most {CIRCLE_MAX}"
     return known(tree, "cycles", offences, shrink)
 
 
@@ -196,14 +195,13 @@ def check_symbols(tree, shrink=False):
     objects, counts, owners = Objects(tree), {}, collections.defaultdict(set)
     prefixes = {folder: words for folder, *words in tree.rows("prefixes.txt")}
     for source, symbols in sorted(objects.defines.items()):
-        place = tree.place(source)
-        folder = os.path.dirname(place)
+        folder = os.path.dirname(source)
         while folder and folder not in prefixes:
             folder = os.path.dirname(folder)
         allowed = tuple(prefixes.get(folder, ["mr_"]))
         for s, kind in sorted(symbols.items()):
             if s not in FOREIGN and not s.startswith(allowed):
-                key = component(place)
+                key = component(source)
                 have, first = counts.get(key, (0, f"{source}: {s}, should begin with {' or '.join(allowed)}"))
                 counts[key] = (have + 1, first)
             if kind not in "VW" and s not in FOREIGN:
@@ -214,18 +212,17 @@ def check_symbols(tree, shrink=False):
 
 
 def check_folders(tree, shrink=False):
-    counts = collections.Counter(os.path.dirname(tree.place(f)) for f in tree.files(".c", ".h"))
+    counts = collections.Counter(os.path.dirname(f) for f in tree.files(".c", ".h"))
     large = {folder: (n, f"at most {FILES_MAX}") for folder, n in counts.items() if n > FILES_MAX}
     return counted(tree, "folders", large, "C files", shrink)
 
 
 def check_modules(tree, shrink=False):
-    places = {tree.place(f) for f in tree.sources()}
+    places = set(tree.sources())
     offences = {}
     for name in tree.sources():
-        place = tree.place(name)
-        if not name.endswith(".c") or os.path.basename(place) == "main.c":
+        if not name.endswith(".c") or os.path.basename(name) == "main.c":
             continue
-        if place[:-1] + "h" not in places and os.path.dirname(place) + "/internal.h" not in places:
-            offences[place] = f"{name}: has no header of its name, and its folder no internal.h"
+        if name[:-1] + "h" not in places and os.path.dirname(name) + "/internal.h" not in places:
+            offences[name] = f"{name}: has no header of its name, and its folder no internal.h"
     return known(tree, "modules", offences, shrink)

@@ -86,12 +86,12 @@ def check_sizes(tree, shrink=False):
                 bad.append(f"{name}:{start}: a function of {length} lines, at most {FUNCTION_MAX}")
         for line, function, parameters in signatures(tree.code(name)):
             if len(parameters) > PARAMETERS_MAX:
-                key = component(tree.place(name))
+                key = component(name)
                 have, first = long_lists.get(key, (0, f"{name}:{line}: {function} has {len(parameters)}"))
                 long_lists[key] = (have + 1, first)
         for line, struct, bools in structs(tree.code(name)):
             if bools > BOOLS_MAX:
-                many[f"{bools} {tree.place(name)} {struct}"] = f"{name}:{line}: struct {struct} has {bools} bools, at most {BOOLS_MAX}"
+                many[f"{bools} {name} {struct}"] = f"{name}:{line}: struct {struct} has {bools} bools, at most {BOOLS_MAX}"
     bad += counted(tree, "parameters", long_lists, f"functions of more than {PARAMETERS_MAX} parameters", shrink)
     return bad + known(tree, "bools", many, shrink)
 
@@ -110,10 +110,10 @@ def works_in_assert(code):
 def check_banned(tree, shrink=False):
     bad, casts, banners = [], {}, {}
     for name in tree.files(".c", ".h"):
-        text, code, place = tree.text(name), tree.code(name), tree.place(name)
+        text, code = tree.text(name), tree.code(name)
         for number, line in enumerate(code.splitlines(), 1):
             for m in re.finditer(BANNED, line):
-                if m[1] not in MAY_BANNED.get(place, ()):
+                if m[1] not in MAY_BANNED.get(name, ()):
                     bad.append(f"{name}:{number}: {m[1]}() is banned")
             if re.search(r"\bgoto\b", line):
                 bad.append(f"{name}:{number}: goto")
@@ -124,9 +124,9 @@ def check_banned(tree, shrink=False):
         for m in re.finditer(r"/\* -{3,} [^\n]*\n \*", text):
             bad.append(f"{name}:{line_of(text, m.start())}: a banner broken in two: at most 100 columns")
         for m in re.finditer(r"\*+\)\s*\(uintptr_t\)", code):
-            if name.startswith(OUTSIDE) or place == "lib/base/unconst.h":
+            if name.startswith(OUTSIDE) or name == "lib/base/unconst.h":
                 continue
-            key = component(place)
+            key = component(name)
             have, first = casts.get(key, (0, f"{name}:{line_of(code, m.start())}"))
             casts[key] = (have + 1, first)
     return bad + counted(tree, "casts", casts, "casts by way of uintptr_t outside mr_unconst()", shrink)

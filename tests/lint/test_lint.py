@@ -99,10 +99,6 @@ class Planted(unittest.TestCase):
         self.write("tests/lint/known/parameters.txt", "2 lib/base\n")
         self.assertEqual(self.check("sizes"), [])
 
-    def test_a_file_is_judged_by_the_place_it_will_have(self):
-        self.write("tests/lint/moves.txt", "lib/base/list.h lib/rpc/list.h\n")
-        self.finds("layers", "lib/host/gate.c")
-
     # ---- the floor plan ---------------------------------------------------------------------------
 
     def test_layers_a_higher_rank(self):

@@ -1,8 +1,4 @@
-"""The tree that is checked: its files, their places on the floor plan, and the lists of known offences.
-
-Until the files have moved, moves.txt says where each will stand (`old new` a line). Checks name a file
-by that place, so that the lists in known/ stay true when it moves. Without moves.txt a file stands
-where it is."""
+"""The tree that is checked: its files, the ranks of its folders, and the lists of known offences."""
 import functools
 import os
 import pathlib
@@ -16,9 +12,8 @@ OUTSIDE = ("tests/", "bench/", "examples/")  # not part of a program: any folder
 class Tree:
     def __init__(self, root, lint=None, build=None):
         self.root = pathlib.Path(root)
-        self.lint = pathlib.Path(lint or self.root / "tests/lint")  # ranks, moves, known/
+        self.lint = pathlib.Path(lint or self.root / "tests/lint")  # ranks, known/
         self.build = self.root / build if build else None
-        self.moves = dict(self.rows("moves.txt"))
         self.ranks = {folder: int(rank) for rank, folder in self.rows("ranks.txt")}
 
     def rows(self, name):
@@ -54,14 +49,10 @@ class Tree:
     def code(self, name):
         return strip(self.text(name))
 
-    def place(self, name):
-        """Where a file stands on the floor plan."""
-        return self.moves.get(name, name)
-
     @functools.cache
     def room(self, name):
         """(folder, rank) of a file: the longest folder that has a rank, or (None, None)."""
-        folder = os.path.dirname(self.place(name))
+        folder = os.path.dirname(name)
         while folder and folder not in self.ranks:
             folder = os.path.dirname(folder)
         return (folder, self.ranks[folder]) if folder else (None, None)
