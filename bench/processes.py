@@ -30,16 +30,16 @@ def marked(mark):
     return found
 
 
-def end_all(mark, patience=5.0):
+def end_all(mark, timeout=5.0):
     """SIGTERM, then SIGKILL, by pid."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + timeout
     for sign in (signal.SIGTERM, signal.SIGKILL):
         for pid in marked(mark):
             with contextlib.suppress(OSError):
                 os.kill(pid, sign)
         while marked(mark) and time.monotonic() < end:
             time.sleep(0.1)
-        end = time.monotonic() + patience
+        end = time.monotonic() + timeout
     return marked(mark)
 
 

@@ -28,7 +28,7 @@ static void send_plain(int fd, const char *data)
     }
 }
 
-/* A process that sends the data to whoever connects. */
+/* A process that sends the data to each client that connects. */
 static pid_t serve_plain(const char *data, int *port)
 {
     int listener = socket(AF_INET, SOCK_STREAM, 0);

@@ -15,5 +15,5 @@ struct mr_rules {
 /* Refuses, in words, an --exec-user that cannot be, and a data root in one of the `denied`
  * directories (canonical; a NULL ends), where operators may read nothing. */
 int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct mr_error *e);
-/* Lines for whoever started the cluster. */
+/* Lines for the user who started the cluster. */
 void mr_rules_say(const struct mr_rules *r, FILE *out);

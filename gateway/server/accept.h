@@ -15,7 +15,7 @@ struct mr_accept_options {
     bool is_tls;
     uint32_t connections_max;
     struct mr_quota *quota;       /* by address */
-    struct mr_gauge *connections; /* open now: counted by whoever takes them */
+    struct mr_gauge *connections; /* open now: counted by the server that takes them */
     struct mr_stats *stats;
     /* Takes the descriptor, on our thread. */
     void (*take)(void *ctx, int fd, const struct sockaddr *address, socklen_t bytes);

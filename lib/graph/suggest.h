@@ -9,7 +9,7 @@
 
 struct mr_nearest {
     struct mr_str want;
-    struct mr_str best; /* a loan from whoever offered it */
+    struct mr_str best; /* a loan from the caller that offered it */
     unsigned distance;
     uint32_t offers;
 };

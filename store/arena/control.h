@@ -1,6 +1,6 @@
 /* Messages between a store and its local clients, over a SEQPACKET UNIX socket: structs of this
  * machine, one a packet, descriptors beside them. Both sides check length, count and texts here;
- * what the numbers mean is checked by whoever uses them. */
+ * what the numbers mean is checked by their users. */
 #pragma once
 
 #include "base/err.h"

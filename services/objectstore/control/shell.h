@@ -26,7 +26,7 @@ struct mr_ostore_shell_config {
 };
 
 /* A question from the gRPC thread about what only the core knows. It moves to the control thread
- * and back; whoever has it owns it. */
+ * and back; the thread that has it owns it. */
 enum mr_ask_type {
     MR_ASK_STAT,
     MR_ASK_PAGE,

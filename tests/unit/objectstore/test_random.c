@@ -66,7 +66,7 @@ static uint64_t ask(struct sim *m, uint32_t client)
     return m->requests;
 }
 
-/* Once, and to whoever asked. */
+/* Once, and to the client that asked. */
 static void answered(struct sim *m, const struct mr_ostore_effect *x)
 {
     struct request *q = &m->asked[x->request];
