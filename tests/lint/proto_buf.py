@@ -8,6 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = "@bufbuild/buf@1.75.0"
+INSTALL_SECONDS = 480
 
 
 def skip(why):
@@ -24,9 +25,9 @@ def install(folder):
     os.makedirs(folder, exist_ok=True)
     command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder, PACKAGE]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=INSTALL_SECONDS)
     except subprocess.TimeoutExpired:
-        skip(f"npm could not install {PACKAGE} within 120 s")
+        skip(f"npm could not install {PACKAGE} within {INSTALL_SECONDS} s")
     if done.returncode or not os.path.exists(program):
         skip(f"npm could not install {PACKAGE}: {' '.join(done.stdout.split())[-200:]}")
     return program
