@@ -1,5 +1,4 @@
-/* Arguments back to packs, and their types in words. */
-#include "ops/call.h"
+#include "ops/arg.h"
 
 #include "base/limits.h"
 #include "base/pack.h"

@@ -5,7 +5,9 @@
 #include "base/limits.h"
 #include "base/pack.h"
 #include "base/unconst.h"
-#include "ops/registry/registry.h"
+#include "ops/arg.h"
+#include "ops/call_arena.h"
+#include "ops/describe.h"
 #include "ops/resolve.h"
 #include "store/object/value.h"
 

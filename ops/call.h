@@ -63,7 +63,3 @@ void mr_op_run_free(struct mr_op_run **r);
 int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_op_task *task,
     struct mr_str args, const struct mr_op_input *inputs, uint32_t inputs_count, void *ctx,
     struct mr_op_result *result, struct mr_error *e);
-
-/* An argument as a pack; tensors and other values become extension 2. MR_ELIMIT. */
-int mr_arg_pack(const struct mr_arg *arg, struct mr_buf *out, struct mr_error *e);
-const char *mr_arg_type_name(enum mr_arg_type type);

@@ -1,5 +1,5 @@
 /* Descriptors in words and as JSON, and the check of a call against one. */
-#include "ops/registry/registry.h"
+#include "ops/describe.h"
 
 #include "base/assert.h"
 #include "base/limits.h"

@@ -28,7 +28,3 @@ int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str pat
 /* `n` is at most the file's rest; the bytes are scratch memory. */
 int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
     uint64_t n, struct mr_str *out);
-
-/* The tensor in an IDX file as the result (array/create.c); with `rows`, what lies under one index
- * of its first axis as one row. */
-int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool rows);

@@ -1,8 +1,8 @@
 /* Arguments as arrays, shapes, types and axes. */
 #include "ops/array/array.h"
-#include "ops/call.h"
 
 #include "base/limits.h"
+#include "ops/arg.h"
 
 double mr_arg_f64(const struct mr_arg *arg)
 {

@@ -4,6 +4,8 @@
  * NaN spreads. */
 #pragma once
 
+#include "ops/family.h"
+#include "ops/file.h"
 #include "ops/kernel/strided_loop.h"
 
 enum mr_weak { MR_WEAK_NO, MR_WEAK_INT, MR_WEAK_FLOAT }; /* a number that takes the other's type */
@@ -79,3 +81,16 @@ int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *from, void *t
 int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t);
 int mr_array_concat(
     struct mr_op_call *call, const struct mr_arg *parts, uint32_t count, int64_t axis);
+/* The tensor in an IDX file as the result; with `rows`, what lies under one index of its first axis
+ * as one row. */
+int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool rows);
+
+/* ---- families of operators ---- */
+
+const struct mr_op_desc *mr_elementwise_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_shape_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_moments_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_create_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_linalg_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_encode_ops(uint32_t *count);

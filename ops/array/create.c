@@ -1,17 +1,15 @@
 /* Arrays from nothing, from numbers, and from files: full, zeros, arange, random, from_list,
  * from_npy, from_idx. */
 #include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
-#include "ops/file.h"
-#include "ops/kernel/random.h"
 
 #include "base/alloc.h"
 #include "base/unconst.h"
 #include "nn/model/npz_zip.h"
-#include "store/object/gzip.h"
+#include "ops/file.h"
+#include "ops/kernel/random.h"
 #include "store/object/format/idx.h"
 #include "store/object/format/npy.h"
+#include "store/object/gzip.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -340,7 +338,8 @@ static bool is_archive(struct mr_str bytes)
 }
 
 /* The member of an .npz that the argument "name" says ("x" or "x.npy"), or its only one. */
-static int pick_member(struct mr_op_call *call, const struct nn_zip *z, char name[NAME_BYTES_MAX])
+static int pick_member(
+    struct mr_op_call *call, const struct nn_zip *z, char name[NAME_BYTES_MAX])
 {
     struct mr_error why = {0};
     struct mr_str wanted = call->args[1].type == MR_ARG_TEXT ? call->args[1].bytes : MR_STR("");

@@ -1,8 +1,8 @@
 /* Which loop an element-wise operator runs: the types it computes in and returns, and what it
  * refuses. */
 #include "ops/array/array.h"
+
 #include "base/unconst.h"
-#include "ops/call.h"
 
 static const char *const binary_names[MR_BINARIES_COUNT] = {
     [MR_ADD] = "add",

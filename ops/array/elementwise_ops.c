@@ -1,6 +1,5 @@
 /* array.add … array.isfinite: operators that work element by element. */
 #include "ops/array/array.h"
-#include "ops/family.h"
 
 #define BINARY_RUN(name, op)                                                                       \
     static int run_##name(struct mr_op_call *call)                                                 \

@@ -1,6 +1,5 @@
 /* Arrays made ready for learning: one_hot, scale. */
 #include "ops/array/array.h"
-#include "ops/family.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* array.matmul: floats through BLAS on one thread (the parallelism is in the graph), integers by
  * themselves. */
 #include "ops/array/array.h"
+
 #include "base/unconst.h"
-#include "ops/family.h"
 
 #include <cblas.h>
 

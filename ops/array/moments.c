@@ -1,7 +1,8 @@
 /* Mean and variance, of a whole array and of a distributed one. A partial result is one f64 tensor
  * of shape [4, …]: count, mean, sum of squared deviations (m2) and the low part of the mean, of
  * every group; partial results merge in any tree. */
-#include "ops/family.h"
+#include "ops/array/array.h"
+
 #include "base/unconst.h"
 #include "ops/array/reduce.h"
 

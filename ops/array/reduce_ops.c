@@ -1,10 +1,10 @@
 /* array.sum … array.argmax, and the forms in which parts of a distributed array are reduced apart
  * and put together: array.reduce_partial, array.reduce_merge. */
-#include "ops/family.h"
-#include "ops/array/reduce.h"
+#include "ops/array/array.h"
 
 #include "base/assert.h"
 #include "base/unconst.h"
+#include "ops/array/reduce.h"
 
 #include <math.h>
 

@@ -1,8 +1,6 @@
 /* Operators that move elements and compute nothing: reshape, transpose, slice, take, concat, stack,
  * split, tile, astype. Results are contiguous; an input that already is the answer is returned. */
 #include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
 
 #include "base/limits.h"
 #include "base/pack.h"

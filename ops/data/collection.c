@@ -1,8 +1,8 @@
 /* collection: many values as one, by reference; array.partition: one of them back. */
-#include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
+#include "ops/data/data.h"
 
+#include "ops/arg.h"
+#include "ops/array/array.h"
 #include "store/object/collection.h"
 
 #include <stdio.h>

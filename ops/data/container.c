@@ -1,10 +1,10 @@
 /* Lists, dicts and what looks into them: identity, list, dict, get_item, len, concat, range. */
-#include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
+#include "ops/data/data.h"
 
 #include "base/limits.h"
 #include "base/pack.h"
+#include "ops/arg.h"
+#include "ops/array/array.h"
 #include "store/object/value.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* Digits to learn from: real ones from a file (digits.load), or drawn as if by hand (digits.draw).
  * A file that was named is read, or refused in words; digits.load draws only where none was named.
  * What is drawn is marked as such; digits.source says it in a text. */
+#include "ops/data/data.h"
+
 #include "ops/array/array.h"
-#include "ops/family.h"
 #include "ops/file.h"
 #include "ops/kernel/random.h"
 

@@ -1,7 +1,7 @@
 /* Pictures: image.png. */
-#include "ops/array/array.h"
-#include "ops/family.h"
+#include "ops/data/data.h"
 
+#include "ops/array/array.h"
 #include "store/object/format/png.h"
 
 #define PNG_BYTES_MAX ((size_t)1 << 30)

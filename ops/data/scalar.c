@@ -1,10 +1,11 @@
 /* Numbers: arithmetic and comparison as Python has them, except that an integer that no longer fits
  * 64 bits is an error. With a tensor among the operands the same operators work element by element
  * (array/array.h); this file refuses to know how. */
+#include "ops/data/data.h"
+
+#include "ops/arg.h"
 #include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
-#include "ops/kernel/kernel.h"
+#include "ops/kernel/floor_div.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* Tables, the basics: table.from_csv, table.columns, table.head, table.column, table.to_tensor.
  * Queries belong to an engine of their own. */
-#include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
-#include "ops/file.h"
+#include "ops/data/data.h"
 
+#include "ops/arg.h"
+#include "ops/array/array.h"
+#include "ops/file.h"
 #include "store/object/format/csv.h"
 #include "store/object/table.h"
 

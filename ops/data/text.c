@@ -1,13 +1,13 @@
 /* Text: text.read, text.split, text.count_words, text.merge_counts, text.top. A text here is UTF-8;
  * words are what white space of ASCII keeps apart. */
-#include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
-#include "ops/file.h"
+#include "ops/data/data.h"
 
 #include "base/index.h"
 #include "base/pack.h"
 #include "base/utf8.h"
+#include "ops/arg.h"
+#include "ops/array/array.h"
+#include "ops/file.h"
 #include "store/object/value.h"
 
 #include <stdlib.h>

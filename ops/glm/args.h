@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
-#include "ops/glm/glm.h"
+#include "ops/glm/state.h"
 #include "ops/op.h"
 #include "store/object/tensor.h"
 

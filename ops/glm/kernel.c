@@ -7,7 +7,7 @@
 #include "ops/glm/kernel.h"
 
 #include "ops/glm/exp_log.h"
-#include "ops/kernel/kernel.h"
+#include "ops/kernel/macros.h"
 
 #include <string.h>
 

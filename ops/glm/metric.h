@@ -3,7 +3,7 @@
  * M = R^T R - without the variables being changed. So penalties stay those of w. */
 #pragma once
 
-#include "ops/glm/glm.h"
+#include "ops/glm/state.h"
 
 /* Keeps what the first look has found, by w's units. `room` of mr_glm_metric_numbers doubles. */
 void mr_glm_metric_take(struct mr_glm *g, const double *packed_hessian, double *room);

@@ -1,10 +1,10 @@
 /* What a fit of a generalized linear model has found, and data to fit: glm.coef, glm.intercept,
  * glm.predict, glm.summary, glm.sample. */
-#include "ops/family.h"
-#include "ops/call.h"
+#include "ops/glm/glm.h"
+
 #include "ops/glm/args.h"
-#include "ops/ml/ml.h"
 #include "ops/kernel/random.h"
+#include "ops/ml/ml.h"
 
 #include <math.h>
 

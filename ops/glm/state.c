@@ -1,4 +1,4 @@
-#include "ops/glm/glm.h"
+#include "ops/glm/state.h"
 
 #include "base/assert.h"
 

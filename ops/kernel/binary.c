@@ -1,6 +1,9 @@
 /* Kernels of two operands. */
 #include "ops/kernel/kernel.h"
 
+#include "ops/kernel/floor_div.h"
+#include "ops/kernel/macros.h"
+
 #define WRAP(W, op) ((W)x op(W) y)
 #define SMALLER ((x < y || x != x) ? x : y) /* NaN spreads */
 #define LARGER ((x > y || x != x) ? x : y)

@@ -1,6 +1,8 @@
 /* Kernels that cast: every type to every other. */
 #include "ops/kernel/kernel.h"
 
+#include "ops/kernel/macros.h"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
 #endif

@@ -1,115 +1,69 @@
-/* How kernels are written: a loop over three or two strided operands, with the contiguous cases
- * apart so that the compiler vectorises them, and once more for AVX2 where the machine has it. */
+/* The element-wise kernels: casts, operations of one and of two operands, and a choice between two.
+ * A kernel is a loop over elements of one dtype; ops/kernel/strided_loop.h runs it over tensors. */
 #pragma once
 
-#include "ops/array/array.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "store/object/tensor.h"
 
-#include <math.h>
+/* n elements of each operand, `step` bytes apart; the last is the result. */
+typedef void (*mr_kernel)(char *const *p, size_t n, const ptrdiff_t *step);
 
-/* The sanitizers cannot stand functions that are chosen while the program is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define MR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define MR_CLONES
-#endif
+/* From one type to another: floats to integers are cut towards zero and held to the range, NaN is
+ * 0; integers keep their low bits; to bool: not zero. */
+mr_kernel mr_cast_kernel(enum mr_dtype from, enum mr_dtype to);
 
-/* X(name, type, the unsigned type in which it wraps) */
-#define MR_INTEGERS(X)                                                                             \
-    X(i8, int8_t, uint32_t)                                                                        \
-    X(i16, int16_t, uint32_t)                                                                      \
-    X(i32, int32_t, uint32_t)                                                                      \
-    X(i64, int64_t, uint64_t)                                                                      \
-    X(u8, uint8_t, uint32_t)                                                                       \
-    X(u16, uint16_t, uint32_t)                                                                     \
-    X(u32, uint32_t, uint32_t)                                                                     \
-    X(u64, uint64_t, uint64_t)
-#define MR_FLOATS(X)                                                                               \
-    X(f32, float, float)                                                                           \
-    X(f64, double, double)
+enum mr_binary {
+    MR_ADD,
+    MR_SUB,
+    MR_MUL,
+    MR_DIV,
+    MR_FLOOR_DIV,
+    MR_MOD,
+    MR_POW,
+    MR_MIN,
+    MR_MAX,
+    MR_EQ,
+    MR_NE,
+    MR_LT,
+    MR_LE,
+    MR_GT,
+    MR_GE,
+    MR_AND,
+    MR_OR,
+    MR_XOR,
+    MR_BINARIES_COUNT,
+};
+enum mr_unary {
+    MR_ABS,
+    MR_NEG,
+    MR_SIGN,
+    MR_SQUARE,
+    MR_SQRT,
+    MR_RECIPROCAL,
+    MR_EXP,
+    MR_EXPM1,
+    MR_LOG,
+    MR_LOG1P,
+    MR_LOG2,
+    MR_LOG10,
+    MR_SIN,
+    MR_COS,
+    MR_TAN,
+    MR_TANH,
+    MR_SIGMOID,
+    MR_FLOOR,
+    MR_CEIL,
+    MR_TRUNC,
+    MR_ROUND,
+    MR_ISNAN,
+    MR_ISINF,
+    MR_ISFINITE,
+    MR_NOT,
+    MR_UNARIES_COUNT,
+};
 
-/* One result R from one T: EXPR of x. */
-#define MR_UNARY_KERNEL(name, T, R, EXPR)                                                          \
-    MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
-    {                                                                                              \
-        if (step[0] == sizeof(T) && step[1] == sizeof(R)) {                                        \
-            const T *a = (const T *)(const void *)p[0];                                            \
-            R *c = (R *)(void *)p[1];                                                              \
-            for (size_t i = 0; i < n; i++) {                                                       \
-                T x = a[i];                                                                        \
-                c[i] = (R)(EXPR);                                                                  \
-            }                                                                                      \
-            return;                                                                                \
-        }                                                                                          \
-        const char *a = p[0];                                                                      \
-        char *c = p[1];                                                                            \
-        for (size_t i = 0; i < n; i++, a += step[0], c += step[1]) {                               \
-            T x = *(const T *)(const void *)a;                                                     \
-            *(R *)(void *)c = (R)(EXPR);                                                           \
-        }                                                                                          \
-    }
-
-/* One result R from two T: EXPR of x and y. `c` may be `a`: a value gathered in place. */
-#define MR_BINARY_KERNEL(name, T, R, EXPR)                                                         \
-    MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
-    {                                                                                              \
-        bool whole_a = step[0] == sizeof(T);                                                       \
-        bool whole_b = step[1] == sizeof(T);                                                       \
-        if (step[2] == sizeof(R) && (whole_a || !step[0]) && (whole_b || !step[1]) && n > 1) {     \
-            const T *a = (const T *)(const void *)p[0];                                            \
-            const T *b = (const T *)(const void *)p[1];                                            \
-            R *c = (R *)(void *)p[2];                                                              \
-            if (whole_a && whole_b && (const void *)a == (const void *)c) {                        \
-                T *t = (T *)(void *)c;                                                             \
-                for (size_t i = 0; i < n; i++) {                                                   \
-                    T x = t[i], y = b[i];                                                          \
-                    c[i] = (R)(EXPR);                                                              \
-                }                                                                                  \
-            } else if (whole_a && whole_b) {                                                       \
-                for (size_t i = 0; i < n; i++) {                                                   \
-                    T x = a[i], y = b[i];                                                          \
-                    c[i] = (R)(EXPR);                                                              \
-                }                                                                                  \
-            } else if (whole_a) {                                                                  \
-                const T y = *b;                                                                    \
-                for (size_t i = 0; i < n; i++) {                                                   \
-                    T x = a[i];                                                                    \
-                    c[i] = (R)(EXPR);                                                              \
-                }                                                                                  \
-            } else {                                                                               \
-                const T x = *a;                                                                    \
-                for (size_t i = 0; i < n; i++) {                                                   \
-                    T y = whole_b ? b[i] : *b;                                                     \
-                    c[i] = (R)(EXPR);                                                              \
-                }                                                                                  \
-            }                                                                                      \
-            return;                                                                                \
-        }                                                                                          \
-        const char *a = p[0];                                                                      \
-        const char *b = p[1];                                                                      \
-        char *c = p[2];                                                                            \
-        for (size_t i = 0; i < n; i++, a += step[0], b += step[1], c += step[2]) {                 \
-            T x = *(const T *)(const void *)a, y = *(const T *)(const void *)b;                    \
-            *(R *)(void *)c = (R)(EXPR);                                                           \
-        }                                                                                          \
-    }
-
-/* Division that rounds down, and what is left of it, as Python and NumPy define them. */
-static inline double mr_mod_f64(double a, double b)
-{
-    double m = fmod(a, b);
-    if (b == 0 || isnan(m)) return m;
-    if (m == 0) return copysign(0, b);
-    return (b < 0) != (m < 0) ? m + b : m;
-}
-
-static inline double mr_floor_div_f64(double a, double b)
-{
-    if (b == 0) return a / b;
-    double m = fmod(a, b);
-    double q = (a - m) / b;
-    if (m != 0 && (b < 0) != (m < 0)) q -= 1;
-    if (q == 0) return copysign(0, a / b);
-    double down = floor(q);
-    return q - down > 0.5 ? down + 1 : down;
-}
+/* NULL: not for this type. There are none for f16, which is computed in f32. */
+mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t);
+mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t);
+mr_kernel mr_where_kernel(enum mr_dtype t); /* bool, t, t -> t */

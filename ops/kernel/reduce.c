@@ -1,6 +1,6 @@
-/* Kernels of reductions: rows into accumulators. */
-#include "ops/kernel/kernel.h"
-#include "ops/array/reduce.h"
+#include "ops/kernel/reduce.h"
+
+#include "ops/kernel/macros.h"
 
 /* Two rows at a time: the accumulators are touched half as often, and memory is still read in order
  * (four rows are four streams, which the prefetcher serves worse). */

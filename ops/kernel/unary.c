@@ -1,6 +1,8 @@
 /* Kernels of one operand, and the choice between two. */
 #include "ops/kernel/kernel.h"
 
+#include "ops/kernel/macros.h"
+
 /* Neither side overflows on the way. */
 static inline double sigmoid(double x)
 {

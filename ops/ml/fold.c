@@ -1,10 +1,9 @@
 /* Cutting rows into folds, and standardising them: ml.kfold, ml.fold, ml.standardize. Folds are
  * those of scikit-learn's KFold and StratifiedKFold, for the same seed the same. */
-#include "ops/family.h"
 #include "ops/ml/ml.h"
-#include "ops/ml/random.h"
 
 #include "base/assert.h"
+#include "ops/ml/random.h"
 
 #include <float.h>
 #include <math.h>

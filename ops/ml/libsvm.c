@@ -1,9 +1,9 @@
 /* ml.libsvm: sparse rows as LIBSVM writes them - "label index:value index:value … # comment" - as a
  * dense matrix and its labels. Indices count from 1 and ascend. Twice over the text: the first
  * pass finds the shape and everything that is wrong, the second writes. */
-#include "ops/family.h"
-#include "ops/file.h"
 #include "ops/ml/ml.h"
+
+#include "ops/file.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* Linear classifiers: ml.sgd.fit, ml.sgd.decision, ml.sgd.predict, ml.sgd.proba. A model is a plain
  * dict - coef, intercept, classes, epochs, loss - that every client reads. Several classes are
  * learnt one against all others. */
-#include "ops/family.h"
-#include "ops/call.h"
 #include "ops/ml/ml.h"
+
 #include "ops/ml/random.h"
 #include "ops/ml/sgd.h"
 

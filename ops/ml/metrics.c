@@ -1,6 +1,5 @@
 /* What predictions are worth: ml.accuracy, ml.confusion_matrix, ml.classification_report,
  * ml.log_loss. Definitions, order of classes and names are scikit-learn's. */
-#include "ops/family.h"
 #include "ops/ml/ml.h"
 
 #include <float.h>

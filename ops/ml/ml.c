@@ -3,7 +3,7 @@
 #include "ops/ml/ml.h"
 
 #include "base/assert.h"
-#include "ops/call.h"
+#include "ops/arg.h"
 #include "store/object/value.h"
 
 #include <math.h>

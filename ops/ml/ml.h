@@ -42,3 +42,11 @@ struct mr_arg mr_ml_list(const struct mr_arg *items, uint32_t count);
 
 /* A member of a dict; NULL: there is none. */
 const struct mr_arg *mr_ml_member(const struct mr_arg *dict, const char *name);
+
+/* ---- families of operators ---- */
+
+const struct mr_op_desc *mr_ml_fold_ops(uint32_t *count);
+const struct mr_op_desc *mr_ml_libsvm_ops(uint32_t *count);
+const struct mr_op_desc *mr_ml_linear_ops(uint32_t *count);
+const struct mr_op_desc *mr_ml_metrics_ops(uint32_t *count);
+const struct mr_op_desc *mr_ml_search_ops(uint32_t *count);

@@ -2,11 +2,9 @@
  * their scores, ml.search.pick takes one of many values by its place in that order. Which values
  * there are is fixed when a graph is submitted; which one of them is the third best is data: that
  * is how a static graph goes on with the best half. */
-#include "ops/family.h"
-#include "ops/call.h"
 #include "ops/ml/ml.h"
-#include "ops/ml/random.h"
 
+#include "ops/ml/random.h"
 #include "store/object/value.h"
 
 #include <math.h>

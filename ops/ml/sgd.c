@@ -1,6 +1,6 @@
 #include "ops/ml/sgd.h"
 
-#include "ops/kernel/kernel.h"
+#include "ops/kernel/macros.h"
 #include "ops/ml/random.h"
 
 #include <float.h>

@@ -3,15 +3,15 @@
  * holds the model as a value and all that going on needs - the optimizer's memory, how many epochs
  * there were - so that the answer of one nn.fit is the model of the next: r epochs and then s more
  * are bit for bit r + s epochs. */
-#include "ops/family.h"
-#include "ops/call.h"
-#include "ops/ml/ml.h"
-#include "ops/ml/random.h"
+#include "ops/nn/nn.h"
 
-#include "nn/optim/clip.h"
 #include "nn/model/model_value.h"
 #include "nn/net/net.h"
+#include "nn/optim/clip.h"
 #include "nn/optim/optim.h"
+#include "ops/arg.h"
+#include "ops/ml/ml.h"
+#include "ops/ml/random.h"
 #include "store/object/format/json.h"
 #include "store/object/value.h"
 

@@ -2,13 +2,13 @@
  * has one as "model", as nn.fit answers. Examples are rows along axis 0, of any type; the axes
  * behind may be those of the model's input, or hold as many numbers. Training is nn.fit's and the
  * sessions'. */
-#include "ops/array/array.h"
-#include "ops/family.h"
-#include "ops/call.h"
+#include "ops/nn/nn.h"
 
 #include "nn/model/model_value.h"
 #include "nn/model/npz.h"
 #include "nn/net/rows.h"
+#include "ops/arg.h"
+#include "ops/array/array.h"
 #include "store/object/format/json.h"
 
 #include <inttypes.h>

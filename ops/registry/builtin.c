@@ -1,4 +1,10 @@
-#include "ops/family.h"
+#include "ops/registry/builtin.h"
+
+#include "ops/array/array.h"
+#include "ops/data/data.h"
+#include "ops/glm/glm.h"
+#include "ops/ml/ml.h"
+#include "ops/nn/nn.h"
 
 const mr_op_family *mr_op_families(uint32_t *count)
 {
@@ -25,6 +31,7 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_ml_search_ops,
         mr_nn_fit_ops,
         mr_glm_ops,
+        mr_glm_part_ops,
         mr_glm_model_ops,
     };
     *count = MR_ARRAY_LEN(families);

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "ops/family.h"
+#include "ops/registry/builtin.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * checks, a step, and a chunk's own work. The first two bytes say how many numbers are the state.
  */
 #include "base/alloc.h"
-#include "ops/glm/glm.h"
+#include "ops/glm/state.h"
 #include "ops/glm/admm.h"
 #include "ops/glm/solve.h"
 

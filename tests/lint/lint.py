@@ -10,7 +10,7 @@
 | cycles  | plan.py  | no circle of files that call each other crosses a folder, none has more than 10 files |
 | symbols | plan.py  | symbols that are not static begin with mr_ or what prefixes.txt says; none is defined in two archives |
 | folders | plan.py  | at most 24 .c and .h in a folder |
-| modules | plan.py  | a .c has a header of its name, or its folder an internal.h |
+| modules | plan.py  | a .c has a header of its name, or its folder an internal.h, or FOLDER/FOLDER.h declares what other files use of the .c |
 | sizes   | source.py| 800 lines a file, 150 a header (250 a private one), 70 a function; 5 parameters a function; 12 bools a struct |
 | banned  | source.py| banned functions, goto, no #pragma once, work inside mr_assert, banners in two lines, casts by way of uintptr_t outside mr_unconst() |
 | words   | words.py | TODO wants an issue; a metric that only grows ends in _total; an event is noun.verb |

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 
+from source import exported
 from tree import OUTSIDE, component, counted, known
 
 ONLY = {  # header pattern: the folder that may include it
@@ -217,12 +218,31 @@ def check_folders(tree, shrink=False):
     return counted(tree, "folders", large, "C files", shrink)
 
 
+def words_of(tree, name):
+    return set(re.findall(r"\w+", tree.code(name)))
+
+
 def check_modules(tree, shrink=False):
-    places = set(tree.sources())
-    offences = {}
+    """A .c without a header of its name stands in a folder with internal.h, or the header of the folder's
+    name declares what other files use of it."""
+    places, offences, rest = set(tree.sources()), {}, {}
     for name in tree.sources():
+        folder = os.path.dirname(name)
         if not name.endswith(".c") or os.path.basename(name) == "main.c":
             continue
-        if name[:-1] + "h" not in places and os.path.dirname(name) + "/internal.h" not in places:
-            offences[name] = f"{name}: has no header of its name, and its folder no internal.h"
+        if name[:-1] + "h" in places or folder + "/internal.h" in places:
+            continue
+        header = f"{folder}/{os.path.basename(folder)}.h"
+        if header in places:
+            rest[name] = (header, exported(tree.code(name)) - words_of(tree, header))
+        else:
+            offences[name] = f"{name}: has no header of its name, and its folder neither internal.h nor {header}"
+    users = collections.defaultdict(set)
+    for name in tree.files(".c"):
+        for word in words_of(tree, name):
+            users[word].add(name)
+    for name, (header, missing) in rest.items():
+        used = sorted(s for s in missing if users[s] - {name})
+        if used:
+            offences[name] = f"{name}: has no header of its name, and {header} does not declare {', '.join(used)}"
     return known(tree, "modules", offences, shrink)

@@ -59,6 +59,13 @@ def signatures(code):
         yield line_of(code, m.start()), outer[1], parameters
 
 
+def exported(code):
+    """Names of the functions and objects that are defined and not static."""
+    functions = re.findall(r"^(?!#|static\b)[A-Za-z_][^;{}(]*?\b(\w+)\([^;{}]*\)\n\{$", code, re.M)
+    objects = re.findall(r"^(?!#|static\b|extern\b|(?:__extension__ )?typedef\b)[A-Za-z_][\w \t*]*?\b(\w+)(?:\[[^\]]*\])*(?:;| =)", code, re.M)
+    return {*functions, *objects}
+
+
 def structs(code):
     """(line, name, bool members) of every struct with a body."""
     for m in re.finditer(r"\bstruct\s+(\w+)\s*\{", code):

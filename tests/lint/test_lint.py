@@ -174,6 +174,16 @@ class Planted(unittest.TestCase):
         found = self.check("modules")
         self.assertEqual([line.split(":")[0] for line in found], ["lib/base/alone.c"])
 
+    def test_modules_declared_in_the_header_of_their_folder(self):
+        self.write("lib/host/host.h", "#pragma once\nint mr_part_open(int n);\nextern const int mr_parts[];\n")
+        self.write("lib/host/part.c", "static int one(void)\n{\n    return 1;\n}\n\nint mr_part_open(int n)\n{\n    return one() + n;\n}\n"
+                   "\nconst int mr_parts[2] = {1, 2};\nint mr_part_unused(int n)\n{\n    return n;\n}\n")
+        self.assertEqual(self.check("modules"), [])
+        self.add("lib/host/part.c", "\nint mr_part_close(int n)\n{\n    return n;\n}\n\nconst char *const mr_part_names[2] = {0};\n")
+        self.write("lib/rpc/user.h", "#pragma once\n")
+        self.write("lib/rpc/user.c", "int mr_part_close(int n);\nextern const char *const mr_part_names[2];\nint mr_user(void)\n{\n    return mr_part_close(mr_part_names[0] != 0);\n}\n")
+        self.finds("modules", "lib/host/part.c: has no header of its name, and lib/host/host.h does not declare mr_part_close, mr_part_names")
+
     # ---- what stands in files ---------------------------------------------------------------------
 
     def test_sizes(self):

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "millrace/v1/queues.pb-c.h"
-#include "ops/call.h"
+#include "ops/op.h"
 
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define RETRY (200 * MR_MS)

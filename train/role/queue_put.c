@@ -8,7 +8,7 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "millrace/v1/queues.pb-c.h"
-#include "ops/call.h"
+#include "ops/arg.h"
 #include "store/object/collection.h"
 #include "store/object/value.h"
 

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/page.h"
 #include "host/os/log.h"
+#include "ops/describe.h"
 #include "ops/registry/registry.h"
 #include "services/scheduler/submit/parser.h"
 

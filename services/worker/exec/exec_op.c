@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "host/os/file.h"
 #include "host/os/process_dir.h"
-#include "ops/call.h"
+#include "ops/arg.h"
 #include "lib/host/os/subprocess.h"
 #include "store/object/format/json.h"
 

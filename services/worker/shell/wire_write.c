@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "host/config/config.h"
 #include "millrace/v1/session.pb-c.h"
+#include "ops/describe.h"
 
 /* The arena of outgoing messages is ours and grows with what the core may lend: running into its
  * ceiling is our mistake. */

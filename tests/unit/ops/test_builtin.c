@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "ops/describe.h"
 #include "store/object/collection.h"
 #include "store/object/format/json.h"
 #include "store/object/value.h"
