@@ -339,7 +339,7 @@ static bool is_archive(struct mr_str bytes)
 
 /* The member of an .npz that the argument "name" says ("x" or "x.npy"), or its only one. */
 static int pick_member(
-    struct mr_op_call *call, const struct nn_zip *z, char name[NAME_BYTES_MAX])
+    struct mr_op_call *call, const struct mr_nn_zip *z, char name[NAME_BYTES_MAX])
 {
     struct mr_error why = {0};
     struct mr_str wanted = call->args[1].type == MR_ARG_TEXT ? call->args[1].bytes : MR_STR("");
@@ -349,7 +349,7 @@ static int pick_member(
     int err = MR_OK;
     for (uint32_t i = 0; i < z->members && !err; i++) {
         struct mr_str own;
-        err = nn_zip_name(z, i, &own, &why);
+        err = mr_nn_zip_name(z, i, &own, &why);
         if (err) break;
         bool is_npy = own.n > 4 && memcmp(own.p + own.n - 4, ".npy", 4) == 0;
         struct mr_str stem = mr_str_of(own.p, own.n - (is_npy ? 4 : 0));
@@ -372,17 +372,17 @@ static int pick_member(
 /* An .npy as it is, or in an archive. */
 static int npy_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_str path)
 {
-    struct nn_zip z;
+    struct mr_nn_zip z;
     struct mr_error why = {0};
     char name[NAME_BYTES_MAX];
     if (!is_archive(bytes)) return import_bytes(call, bytes, path, mr_npy_import);
-    int err = nn_zip_open(bytes, &z, &why);
+    int err = mr_nn_zip_open(bytes, &z, &why);
     if (err) return call->does->fail(call, err, "%s", why.text);
     err = pick_member(call, &z, name);
     if (err) return err;
     MR_AUTO(mr_free_ptr) void *owned = NULL;
     struct mr_str npy;
-    err = nn_zip_take(&z, name, PACKED_BYTES_MAX, &owned, &npy, &why);
+    err = mr_nn_zip_take(&z, name, PACKED_BYTES_MAX, &owned, &npy, &why);
     return err ? call->does->fail(call, err, "%s", why.text)
                : import_bytes(call, npy, path, mr_npy_import);
 }

@@ -31,20 +31,20 @@ uint64_t mr_nn_npz_bytes_max(const struct mr_nn_model *m)
     return m->count * sizeof(float) + m->text_bytes + 4096 + members * (512 + 2 * NAME_MAX_BYTES);
 }
 
-static int add_tensor(struct nn_zip_writer *w, const char *name, enum mr_dtype dtype,
+static int add_tensor(struct mr_nn_zip_writer *w, const char *name, enum mr_dtype dtype,
     const struct mr_nn_shape *s, const void *data, struct mr_error *e)
 {
     struct mr_tensor t = {.dtype = dtype, .ndim = s->rank, .data = data};
     for (uint32_t i = 0; i < s->rank; i++)
         t.shape[i] = s->dims[i];
     mr_tensor_strides(t.dtype, t.ndim, t.shape, t.strides);
-    nn_zip_begin(w, name);
+    mr_nn_zip_begin(w, name);
     int err = mr_npy_export(&t, mr_sink_to_buf(w->out), e);
-    nn_zip_end(w);
+    mr_nn_zip_end(w);
     return err;
 }
 
-static void add_text(struct nn_zip_writer *w, struct mr_str text)
+static void add_text(struct mr_nn_zip_writer *w, struct mr_str text)
 {
     char header[128];
     int n = snprintf(header, sizeof header,
@@ -53,17 +53,17 @@ static void add_text(struct nn_zip_writer *w, struct mr_str text)
     mr_assert(n > 10 && n < 127);
     memset(header + n, ' ', sizeof header - (size_t)n); /* the header's 118 bytes end in a line */
     header[127] = '\n';
-    nn_zip_begin(w, TEXT_MEMBER);
+    mr_nn_zip_begin(w, TEXT_MEMBER);
     mr_buf_add(w->out, header, sizeof header);
     mr_buf_add_str(w->out, text);
-    nn_zip_end(w);
+    mr_nn_zip_end(w);
 }
 
 int mr_nn_npz_write(const struct mr_nn_model *m, uint64_t version, const float *params,
     struct mr_buf *out, struct mr_error *e)
 {
-    MR_AUTO(nn_zip_writer_fini) struct nn_zip_writer w;
-    nn_zip_writer_init(&w, out);
+    MR_AUTO(mr_nn_zip_writer_fini) struct mr_nn_zip_writer w;
+    mr_nn_zip_writer_init(&w, out);
     add_text(&w, mr_nn_model_text(m));
     const struct mr_nn_shape scalar = {0};
     int err = add_tensor(&w, VERSION_MEMBER, MR_DTYPE_U64, &scalar, &version, e);
@@ -73,7 +73,7 @@ int mr_nn_npz_write(const struct mr_nn_model *m, uint64_t version, const float *
         member_name(m, p, name);
         err = add_tensor(&w, name, MR_DTYPE_F32, &p->shape, params + p->offset, e);
     }
-    return err ? err : nn_zip_finish(&w, e);
+    return err ? err : mr_nn_zip_finish(&w, e);
 }
 
 /* ---- the text -------------------------------------------------------------------------------- */
@@ -144,12 +144,12 @@ static int text_of(struct mr_str npy, struct mr_buf *out, struct mr_error *e)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int read_version(const struct nn_zip *z, uint64_t *out, struct mr_error *e)
+static int read_version(const struct mr_nn_zip *z, uint64_t *out, struct mr_error *e)
 {
     struct mr_error why = {0};
     struct mr_str npy;
     MR_AUTO(mr_free_ptr) void *owned = NULL;
-    int err = nn_zip_take(z, VERSION_MEMBER, HEADER_BYTES_MAX, &owned, &npy, &why);
+    int err = mr_nn_zip_take(z, VERSION_MEMBER, HEADER_BYTES_MAX, &owned, &npy, &why);
     *out = 0;
     if (err == MR_ENOENT) return MR_OK;
     if (err) return mr_fail(e, err, "%s", why.text);
@@ -168,13 +168,13 @@ static int read_version(const struct nn_zip *z, uint64_t *out, struct mr_error *
 int mr_nn_npz_model(
     struct mr_str npz, struct mr_nn_model **out, uint64_t *version_out, struct mr_error *e)
 {
-    struct nn_zip z;
-    int err = nn_zip_open(npz, &z, e);
+    struct mr_nn_zip z;
+    int err = mr_nn_zip_open(npz, &z, e);
     if (err) return err;
     struct mr_str npy;
     MR_AUTO(mr_free_ptr) void *owned = NULL;
-    err =
-        nn_zip_take(&z, TEXT_MEMBER, 4 * MR_NN_MODEL_BYTES_MAX + HEADER_BYTES_MAX, &owned, &npy, e);
+    err = mr_nn_zip_take(
+        &z, TEXT_MEMBER, 4 * MR_NN_MODEL_BYTES_MAX + HEADER_BYTES_MAX, &owned, &npy, e);
     if (err) return err;
     MR_AUTO(mr_buf_fini) struct mr_buf text;
     mr_buf_init(&text, 4 * MR_NN_MODEL_BYTES_MAX);
@@ -219,13 +219,13 @@ static void convert(const struct mr_npy_header *h, const char *data, uint64_t co
         out[i] = (float)wide[i];
 }
 
-static int read_param(const struct nn_zip *z, const char *name, const struct mr_nn_param *p,
+static int read_param(const struct mr_nn_zip *z, const char *name, const struct mr_nn_param *p,
     float *out, struct mr_error *e)
 {
     struct mr_str npy;
     MR_AUTO(mr_free_ptr) void *owned = NULL;
     uint64_t most = p->count * sizeof(double) + HEADER_BYTES_MAX;
-    int err = nn_zip_take(z, name, most, &owned, &npy, e);
+    int err = mr_nn_zip_take(z, name, most, &owned, &npy, e);
     if (err) return err;
     struct mr_npy_header h;
     struct mr_error why = {0};
@@ -253,8 +253,8 @@ static int read_param(const struct nn_zip *z, const char *name, const struct mr_
 int mr_nn_npz_read(
     struct mr_str npz, const struct mr_nn_model *m, float *params, struct mr_error *e)
 {
-    struct nn_zip z;
-    int err = nn_zip_open(npz, &z, e);
+    struct mr_nn_zip z;
+    int err = mr_nn_zip_open(npz, &z, e);
     for (uint32_t i = 0; !err && i < m->params_count; i++) {
         char name[NAME_MAX_BYTES];
         member_name(m, &m->params[i], name);

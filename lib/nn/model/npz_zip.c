@@ -47,18 +47,18 @@ static uint32_t crc_of(const void *p, size_t n)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-void nn_zip_writer_init(struct nn_zip_writer *w, struct mr_buf *out)
+void mr_nn_zip_writer_init(struct mr_nn_zip_writer *w, struct mr_buf *out)
 {
-    *w = (struct nn_zip_writer){.out = out};
-    mr_buf_init(&w->directory, (size_t)NN_ZIP_MEMBERS_MAX * (ENTRY + sizeof w->name));
+    *w = (struct mr_nn_zip_writer){.out = out};
+    mr_buf_init(&w->directory, (size_t)MR_NN_ZIP_MEMBERS_MAX * (ENTRY + sizeof w->name));
 }
 
-void nn_zip_writer_fini(struct nn_zip_writer *w)
+void mr_nn_zip_writer_fini(struct mr_nn_zip_writer *w)
 {
     mr_buf_fini(&w->directory);
 }
 
-void nn_zip_begin(struct nn_zip_writer *w, const char *name)
+void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name)
 {
     int n = snprintf(w->name, sizeof w->name, "%s", name);
     mr_assert(n > 0 && (size_t)n < sizeof w->name);
@@ -79,7 +79,7 @@ static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t na
     put16(p + 22, name_bytes);
 }
 
-void nn_zip_end(struct nn_zip_writer *w)
+void mr_nn_zip_end(struct mr_nn_zip_writer *w)
 {
     if (mr_buf_status(w->out) || w->out->n > UINT32_MAX) return; /* finish tells */
     uint32_t name_bytes = (uint32_t)strlen(w->name);
@@ -99,7 +99,7 @@ void nn_zip_end(struct nn_zip_writer *w)
     w->members++;
 }
 
-int nn_zip_finish(struct nn_zip_writer *w, struct mr_error *e)
+int mr_nn_zip_finish(struct mr_nn_zip_writer *w, struct mr_error *e)
 {
     size_t at = w->out->n;
     mr_buf_add_str(w->out, mr_buf_str(&w->directory));
@@ -141,7 +141,7 @@ static bool find_end(struct mr_str b, size_t *out)
     return false;
 }
 
-int nn_zip_open(struct mr_str bytes, struct nn_zip *out, struct mr_error *e)
+int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *e)
 {
     size_t at = 0;
     if (!find_end(bytes, &at))
@@ -149,18 +149,18 @@ int nn_zip_open(struct mr_str bytes, struct nn_zip *out, struct mr_error *e)
     const unsigned char *p = (const unsigned char *)bytes.p + at;
     uint32_t members = get16(p + 10), directory_bytes = get32(p + 12), offset = get32(p + 16);
     if (members != get16(p + 8)) return broken("it is one of several", e);
-    if (members > NN_ZIP_MEMBERS_MAX)
+    if (members > MR_NN_ZIP_MEMBERS_MAX)
         return mr_fail(
-            e, MR_ELIMIT, "npz: %u members, at most %d are read", members, NN_ZIP_MEMBERS_MAX);
+            e, MR_ELIMIT, "npz: %u members, at most %d are read", members, MR_NN_ZIP_MEMBERS_MAX);
     if (offset > at || directory_bytes > at - offset)
         return broken("its directory is outside (zip64 is not read)", e);
-    *out = (struct nn_zip){
+    *out = (struct mr_nn_zip){
         .bytes = bytes, .directory = mr_str_of(bytes.p + offset, directory_bytes), members};
     return MR_OK;
 }
 
 /* The member at `*at` of the directory; moves on to the next. */
-static bool next_member(const struct nn_zip *z, size_t *at, struct member *out)
+static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *out)
 {
     const unsigned char *p = (const unsigned char *)z->directory.p + *at;
     size_t left = z->directory.n - *at;
@@ -180,7 +180,7 @@ static bool next_member(const struct nn_zip *z, size_t *at, struct member *out)
 
 /* The member's bytes as they lie in the archive. */
 static int packed(
-    const struct nn_zip *z, const struct member *m, struct mr_str *out, struct mr_error *e)
+    const struct mr_nn_zip *z, const struct member *m, struct mr_str *out, struct mr_error *e)
 {
     const unsigned char *p = (const unsigned char *)z->bytes.p;
     if (m->offset > z->bytes.n || z->bytes.n - m->offset < LOCAL)
@@ -214,7 +214,7 @@ static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_e
     return MR_OK;
 }
 
-static int find(const struct nn_zip *z, const char *name, struct member *out, struct mr_error *e)
+static int find(const struct mr_nn_zip *z, const char *name, struct member *out, struct mr_error *e)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < z->members; i++) {
@@ -224,7 +224,7 @@ static int find(const struct nn_zip *z, const char *name, struct member *out, st
     return mr_fail(e, MR_ENOENT, "npz: there is no \"%s\" in the archive", name);
 }
 
-int nn_zip_name(const struct nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e)
+int mr_nn_zip_name(const struct mr_nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e)
 {
     size_t at = 0;
     struct member m = {0};
@@ -234,7 +234,7 @@ int nn_zip_name(const struct nn_zip *z, uint32_t i, struct mr_str *out, struct m
     return MR_OK;
 }
 
-int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
+int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e)
 {
     struct member m = {0};

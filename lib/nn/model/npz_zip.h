@@ -8,11 +8,11 @@
 
 #include <zlib.h>
 
-#define NN_ZIP_MEMBERS_MAX 4096
+#define MR_NN_ZIP_MEMBERS_MAX 4096
 
 /* ---- writing: begin, then the member's bytes into the same buffer, then end ------------------ */
 
-struct nn_zip_writer {
+struct mr_nn_zip_writer {
     struct mr_buf *out;
     struct mr_buf directory;
     uint32_t members;
@@ -20,24 +20,24 @@ struct nn_zip_writer {
     char name[160];
 };
 
-void nn_zip_writer_init(struct nn_zip_writer *w, struct mr_buf *out);
-void nn_zip_writer_fini(struct nn_zip_writer *w);
-void nn_zip_begin(struct nn_zip_writer *w, const char *name);
-void nn_zip_end(struct nn_zip_writer *w);
-int nn_zip_finish(struct nn_zip_writer *w, struct mr_error *e);
+void mr_nn_zip_writer_init(struct mr_nn_zip_writer *w, struct mr_buf *out);
+void mr_nn_zip_writer_fini(struct mr_nn_zip_writer *w);
+void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name);
+void mr_nn_zip_end(struct mr_nn_zip_writer *w);
+int mr_nn_zip_finish(struct mr_nn_zip_writer *w, struct mr_error *e);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct nn_zip { /* borrowed bytes */
+struct mr_nn_zip { /* borrowed bytes */
     struct mr_str bytes;
     struct mr_str directory;
     uint32_t members;
 };
 
-int nn_zip_open(struct mr_str bytes, struct nn_zip *out, struct mr_error *e);
+int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *e);
 /* The name of member `i`, below `members`; MR_EFORMAT. */
-int nn_zip_name(const struct nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
+int mr_nn_zip_name(const struct mr_nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
 /* A member's bytes: where they lie when they are stored, else in `*owned`, to mr_release. MR_ENOENT
  * without such a name; MR_ELIMIT, and nothing is unpacked, when it says it has over `bytes_max`. */
-int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
+int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e);

@@ -20,7 +20,7 @@ static struct window window_of(const struct mr_nn_layer *l)
     return w;
 }
 
-static int no_memory(const struct nn_unit *u, struct mr_error *e)
+static int no_memory(const struct mr_nn_unit *u, struct mr_error *e)
 {
     return mr_fail(e, MR_ELIMIT, "nn: layer \"%s\" needs too much memory", u->layer->name);
 }
@@ -44,20 +44,20 @@ static dnnl_memory_desc_t bias_desc(const struct mr_nn_layer *l)
 }
 
 /* A reorder between the two layouts, with memory for oneDNN's in *packed; none if they agree. */
-static int reorder(struct mr_nn_net *n, struct nn_unit *u, const dnnl_memory_desc_t *theirs,
-    bool back, struct nn_prim *p, void **packed, struct mr_error *e)
+static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_desc_t *theirs,
+    bool back, struct mr_nn_primitive *p, void **packed, struct mr_error *e)
 {
     dnnl_memory_desc_t ours = kernel_desc(u->layer, dnnl_hwio);
     if (dnnl_memory_desc_equal(&ours, theirs)) return MR_OK;
-    *packed = nn_memory(n, dnnl_memory_desc_get_size(theirs));
+    *packed = mr_nn__memory(n, dnnl_memory_desc_get_size(theirs));
     if (!*packed) return no_memory(u, e);
     const dnnl_memory_desc_t *from = back ? theirs : &ours, *to = back ? &ours : theirs;
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
     if (dnnl_reorder_primitive_desc_create(&pd, from, n->engine, to, n->engine, n->attr))
         return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": no reorder", u->layer->name);
-    int err = nn_make(n, pd, p, e);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_FROM, from, back ? *packed : NULL);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_TO, to, back ? NULL : *packed);
+    int err = mr_nn__make(n, pd, p, e);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_FROM, from, back ? *packed : NULL);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_TO, to, back ? NULL : *packed);
     return err;
 }
 
@@ -69,180 +69,181 @@ struct conv {
     dnnl_primitive_desc_t forward; /* the others want it as a hint */
 };
 
-static int build_forward(struct mr_nn_net *n, struct nn_unit *u, struct conv *c, struct mr_error *e)
+static int build_forward(
+    struct mr_nn_net *n, struct mr_nn_unit *u, struct conv *c, struct mr_error *e)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t bad = dnnl_convolution_forward_desc_init(&d, dnnl_forward_training,
         dnnl_convolution_direct, &c->x, &c->w, u->layer->bias ? &c->b : NULL, &c->y,
         c->window.stride, c->window.before, c->window.after);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    int err = nn_describe(n, &d, NULL, &c->forward, e);
+    int err = mr_nn__describe(n, &d, NULL, &c->forward, e);
     if (err) return err;
     const dnnl_memory_desc_t *w =
         dnnl_primitive_desc_query_md(c->forward, dnnl_query_weights_md, 0);
     err = reorder(n, u, w, false, &u->pack, &u->packed, e);
-    if (!err) err = nn_make(n, c->forward, &u->forward, e);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_SRC, &c->x, NULL);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_WEIGHTS, w, u->packed);
-    if (!err && u->layer->bias) err = nn_bind(n, &u->forward, DNNL_ARG_BIAS, &c->b, NULL);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_DST, &c->y, u->y);
+    if (!err) err = mr_nn__make(n, c->forward, &u->forward, e);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_SRC, &c->x, NULL);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_WEIGHTS, w, u->packed);
+    if (!err && u->layer->bias) err = mr_nn__bind(n, &u->forward, DNNL_ARG_BIAS, &c->b, NULL);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_DST, &c->y, u->y);
     return err;
 }
 
 static int build_backward_data(
-    struct mr_nn_net *n, struct nn_unit *u, struct conv *c, struct mr_error *e)
+    struct mr_nn_net *n, struct mr_nn_unit *u, struct conv *c, struct mr_error *e)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t bad = dnnl_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, &c->x,
         &c->w, &c->y, c->window.stride, c->window.before, c->window.after);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, &d, c->forward, &pd, e);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, &d, c->forward, &pd, e);
     if (err) return err;
     const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     err = reorder(n, u, w, false, &u->pack_backward, &u->packed_backward, e);
-    if (!err) err = nn_make(n, pd, &u->backward, e);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_DST, &c->y, u->dy);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_WEIGHTS, w, u->packed_backward);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &c->x, u->dx);
+    if (!err) err = mr_nn__make(n, pd, &u->backward, e);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_DST, &c->y, u->dy);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_WEIGHTS, w, u->packed_backward);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &c->x, u->dx);
     return err;
 }
 
 static int build_backward_weights(
-    struct mr_nn_net *n, struct nn_unit *u, struct conv *c, struct mr_error *e)
+    struct mr_nn_net *n, struct mr_nn_unit *u, struct conv *c, struct mr_error *e)
 {
     dnnl_convolution_desc_t d;
     dnnl_status_t bad = dnnl_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct,
         &c->x, &c->w, u->layer->bias ? &c->b : NULL, &c->y, c->window.stride, c->window.before,
         c->window.after);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, &d, c->forward, &pd, e);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, &d, c->forward, &pd, e);
     if (err) return err;
     const dnnl_memory_desc_t *w = dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0);
-    struct nn_prim *p = &u->backward_w;
+    struct mr_nn_primitive *p = &u->backward_w;
     err = reorder(n, u, w, true, &u->unpack, &u->packed_dw, e);
-    if (!err) err = nn_make(n, pd, p, e);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_SRC, &c->x, NULL);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_DIFF_DST, &c->y, u->dy);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_DIFF_WEIGHTS, w, u->packed_dw);
-    if (!err && u->layer->bias) err = nn_bind(n, p, DNNL_ARG_DIFF_BIAS, &c->b, NULL);
+    if (!err) err = mr_nn__make(n, pd, p, e);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_SRC, &c->x, NULL);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_DST, &c->y, u->dy);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_WEIGHTS, w, u->packed_dw);
+    if (!err && u->layer->bias) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_BIAS, &c->b, NULL);
     return err;
 }
 
-static int conv_build(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int conv_build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
-    struct conv c = {.x = nn_image(n, &u->layer->in),
-        .y = nn_image(n, &u->layer->out),
+    struct conv c = {.x = mr_nn__image(n, &u->layer->in),
+        .y = mr_nn__image(n, &u->layer->out),
         .w = kernel_desc(u->layer, dnnl_format_tag_any),
         .b = bias_desc(u->layer),
         .window = window_of(u->layer)};
     int err = build_forward(n, u, &c, e);
     if (!err && !n->for_use) err = build_backward_weights(n, u, &c, e);
     if (!err && u->dx) err = build_backward_data(n, u, &c, e);
-    nn_desc_free(&c.forward);
+    mr_nn__desc_free(&c.forward);
     return err;
 }
 
 /* Brings the kernel into the layout in `packed`, or points the primitive at it where it lies. */
-static int take_kernel(
-    struct mr_nn_net *n, struct nn_unit *u, struct nn_prim *pack, struct nn_prim *user)
+static int take_kernel(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *pack,
+    struct mr_nn_primitive *user)
 {
     if (!pack->p) {
-        nn_point(user, DNNL_ARG_WEIGHTS, u->w);
+        mr_nn__point(user, DNNL_ARG_WEIGHTS, u->w);
         return 0;
     }
-    nn_point(pack, DNNL_ARG_FROM, u->w);
-    return nn_run(n, pack);
+    mr_nn__point(pack, DNNL_ARG_FROM, u->w);
+    return mr_nn__run(n, pack);
 }
 
-static uint64_t kernel_count(const struct nn_unit *u)
+static uint64_t kernel_count(const struct mr_nn_unit *u)
 {
     return u->layer->count - (u->layer->bias ? u->layer->out.dims[2] : 0);
 }
 
-static int conv_forward(struct mr_nn_net *n, struct nn_unit *u)
+static int conv_forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
     int status = take_kernel(n, u, &u->pack, &u->forward);
     if (status) return status;
-    nn_point(&u->forward, DNNL_ARG_SRC, u->x);
-    nn_point(&u->forward, DNNL_ARG_BIAS, u->w + kernel_count(u));
-    return nn_run(n, &u->forward);
+    mr_nn__point(&u->forward, DNNL_ARG_SRC, u->x);
+    mr_nn__point(&u->forward, DNNL_ARG_BIAS, u->w + kernel_count(u));
+    return mr_nn__run(n, &u->forward);
 }
 
-static int conv_backward(struct mr_nn_net *n, struct nn_unit *u)
+static int conv_backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    nn_point(&u->backward_w, DNNL_ARG_SRC, u->x);
-    nn_point(&u->backward_w, DNNL_ARG_DIFF_BIAS, u->dw + kernel_count(u));
-    if (!u->unpack.p) nn_point(&u->backward_w, DNNL_ARG_DIFF_WEIGHTS, u->dw);
-    int status = nn_run(n, &u->backward_w);
+    mr_nn__point(&u->backward_w, DNNL_ARG_SRC, u->x);
+    mr_nn__point(&u->backward_w, DNNL_ARG_DIFF_BIAS, u->dw + kernel_count(u));
+    if (!u->unpack.p) mr_nn__point(&u->backward_w, DNNL_ARG_DIFF_WEIGHTS, u->dw);
+    int status = mr_nn__run(n, &u->backward_w);
     if (status) return status;
     if (u->unpack.p) {
-        nn_point(&u->unpack, DNNL_ARG_TO, u->dw);
-        status = nn_run(n, &u->unpack);
+        mr_nn__point(&u->unpack, DNNL_ARG_TO, u->dw);
+        status = mr_nn__run(n, &u->unpack);
         if (status) return status;
     }
-    nn_grads_ready(n, u);
+    mr_nn__grads_ready(n, u);
     if (!u->dx) return 0;
     status = take_kernel(n, u, &u->pack_backward, &u->backward);
-    return status ? status : nn_run(n, &u->backward);
+    return status ? status : mr_nn__run(n, &u->backward);
 }
 
-const struct nn_kind nn_conv = {
+const struct mr_nn_kind_ops mr_nn__conv = {
     .build = conv_build, .forward = conv_forward, .backward = conv_backward};
 
 /* ---- MaxPool2D ------------------------------------------------------------------------------- */
 
-static int pool_build_backward(struct mr_nn_net *n, struct nn_unit *u,
+static int pool_build_backward(struct mr_nn_net *n, struct mr_nn_unit *u,
     const_dnnl_primitive_desc_t hint, const dnnl_memory_desc_t *ws, struct mr_error *e)
 {
-    dnnl_memory_desc_t x = nn_image(n, &u->layer->in), y = nn_image(n, &u->layer->out);
+    dnnl_memory_desc_t x = mr_nn__image(n, &u->layer->in), y = mr_nn__image(n, &u->layer->out);
     struct window w = window_of(u->layer);
     dnnl_pooling_desc_t d;
     dnnl_status_t bad = dnnl_pooling_backward_desc_init(
         &d, dnnl_pooling_max, &x, &y, w.stride, w.kernel, w.before, w.after);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, &d, hint, &pd, e);
-    if (!err) err = nn_make(n, pd, &u->backward, e);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_DST, &y, u->dy);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &x, u->dx);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_WORKSPACE, ws, u->workspace);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, &d, hint, &pd, e);
+    if (!err) err = mr_nn__make(n, pd, &u->backward, e);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_DST, &y, u->dy);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &x, u->dx);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_WORKSPACE, ws, u->workspace);
     return err;
 }
 
-static int pool_build(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int pool_build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
-    dnnl_memory_desc_t x = nn_image(n, &u->layer->in), y = nn_image(n, &u->layer->out);
+    dnnl_memory_desc_t x = mr_nn__image(n, &u->layer->in), y = mr_nn__image(n, &u->layer->out);
     struct window w = window_of(u->layer);
     dnnl_pooling_desc_t d;
     dnnl_status_t bad = dnnl_pooling_forward_desc_init(
         &d, dnnl_forward_training, dnnl_pooling_max, &x, &y, w.stride, w.kernel, w.before, w.after);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, &d, NULL, &pd, e);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, &d, NULL, &pd, e);
     if (err) return err;
     const dnnl_memory_desc_t *ws = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
-    u->workspace = nn_memory(n, dnnl_memory_desc_get_size(ws));
+    u->workspace = mr_nn__memory(n, dnnl_memory_desc_get_size(ws));
     if (!u->workspace) return no_memory(u, e);
-    err = nn_make(n, pd, &u->forward, e);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_SRC, &x, NULL);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_DST, &y, u->y);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_WORKSPACE, ws, u->workspace);
+    err = mr_nn__make(n, pd, &u->forward, e);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_SRC, &x, NULL);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_DST, &y, u->y);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_WORKSPACE, ws, u->workspace);
     if (err || !u->dx) return err;
     return pool_build_backward(n, u, pd, ws, e);
 }
 
-static int pool_forward(struct mr_nn_net *n, struct nn_unit *u)
+static int pool_forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    nn_point(&u->forward, DNNL_ARG_SRC, u->x);
-    return nn_run(n, &u->forward);
+    mr_nn__point(&u->forward, DNNL_ARG_SRC, u->x);
+    return mr_nn__run(n, &u->forward);
 }
 
-static int pool_backward(struct mr_nn_net *n, struct nn_unit *u)
+static int pool_backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    return nn_run(n, &u->backward);
+    return mr_nn__run(n, &u->backward);
 }
 
-const struct nn_kind nn_pool = {
+const struct mr_nn_kind_ops mr_nn__pool = {
     .build = pool_build, .forward = pool_forward, .backward = pool_backward};

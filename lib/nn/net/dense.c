@@ -11,7 +11,7 @@ struct sizes {
     dnnl_dim_t rows, in, out;
 };
 
-static struct sizes sizes_of(const struct mr_nn_net *n, const struct nn_unit *u)
+static struct sizes sizes_of(const struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     const struct mr_nn_shape *in = &u->layer->in, *out = &u->layer->out;
     uint32_t columns = in->dims[in->rank - 1];
@@ -19,7 +19,7 @@ static struct sizes sizes_of(const struct mr_nn_net *n, const struct nn_unit *u)
         out->dims[out->rank - 1]};
 }
 
-static int forward(struct mr_nn_net *n, struct nn_unit *u)
+static int forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
     struct sizes s = sizes_of(n, u);
     const float *b = u->w + s.in * s.out;
@@ -30,7 +30,7 @@ static int forward(struct mr_nn_net *n, struct nn_unit *u)
         'N', 'N', s.rows, s.out, s.in, 1, u->x, s.in, u->w, s.out, keep, u->y, s.out);
 }
 
-static int backward(struct mr_nn_net *n, struct nn_unit *u)
+static int backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
     struct sizes s = sizes_of(n, u);
     dnnl_dim_t end = s.in * s.out;
@@ -48,7 +48,7 @@ static int backward(struct mr_nn_net *n, struct nn_unit *u)
         int status = (int)dnnl_sgemm('T', 'N', top - low, s.out, s.rows, 1, u->x + low, s.in, u->dy,
             s.out, 0, u->dw + low * s.out, s.out);
         if (status) return status;
-        nn_grads_ready_part(n, u, (uint64_t)(low * s.out), (uint64_t)(end - low * s.out));
+        mr_nn__grads_ready_part(n, u, (uint64_t)(low * s.out), (uint64_t)(end - low * s.out));
         end = low * s.out;
         top = low;
     }
@@ -57,7 +57,7 @@ static int backward(struct mr_nn_net *n, struct nn_unit *u)
         'N', 'T', s.rows, s.in, s.out, 1, u->dy, s.out, u->w, s.out, 0, u->dx, s.in);
 }
 
-const struct nn_kind nn_dense = {.forward = forward, .backward = backward};
+const struct mr_nn_kind_ops mr_nn__dense = {.forward = forward, .backward = backward};
 
 /* Flatten and Reshape: rows of numbers stay where they are. */
-const struct nn_kind nn_alias = {.alias = true};
+const struct mr_nn_kind_ops mr_nn__alias = {.alias = true};

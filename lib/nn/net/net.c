@@ -14,25 +14,25 @@
 /* GNU OpenMP's, which oneDNN runs on; set for the calling thread only. */
 extern void omp_set_num_threads(int count);
 
-static const struct nn_kind *const kinds[MR_NN_KINDS] = {
-    [MR_NN_DENSE] = &nn_dense,
-    [MR_NN_CONV2D] = &nn_conv,
-    [MR_NN_MAXPOOL2D] = &nn_pool,
-    [MR_NN_FLATTEN] = &nn_alias,
-    [MR_NN_RESHAPE] = &nn_alias,
-    [MR_NN_RELU] = &nn_relu,
-    [MR_NN_TANH] = &nn_tanh,
-    [MR_NN_SIGMOID] = &nn_sigmoid,
-    [MR_NN_SOFTMAX] = &nn_softmax,
-    [MR_NN_DROPOUT] = &nn_dropout,
-    [MR_NN_BATCHNORM] = &nn_norm,
+static const struct mr_nn_kind_ops *const kinds[MR_NN_KINDS] = {
+    [MR_NN_DENSE] = &mr_nn__dense,
+    [MR_NN_CONV2D] = &mr_nn__conv,
+    [MR_NN_MAXPOOL2D] = &mr_nn__pool,
+    [MR_NN_FLATTEN] = &mr_nn__alias,
+    [MR_NN_RESHAPE] = &mr_nn__alias,
+    [MR_NN_RELU] = &mr_nn__relu,
+    [MR_NN_TANH] = &mr_nn__tanh,
+    [MR_NN_SIGMOID] = &mr_nn__sigmoid,
+    [MR_NN_SOFTMAX] = &mr_nn__softmax,
+    [MR_NN_DROPOUT] = &mr_nn__dropout,
+    [MR_NN_BATCHNORM] = &mr_nn__norm,
 };
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 #define LINE 64 /* bytes; oneDNN's kernels want no less */
 
-void *nn_memory(struct mr_nn_net *n, uint64_t bytes)
+void *mr_nn__memory(struct mr_nn_net *n, uint64_t bytes)
 {
     if (bytes > MR_NN_NET_BYTES_MAX - n->bytes) return NULL;
     n->bytes += bytes;
@@ -49,7 +49,7 @@ static uint64_t bytes_of(const struct mr_nn_net *n, const struct mr_nn_shape *s)
 static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 {
     if (i == 0) return false;
-    const struct nn_kind *before = n->units[i - 1].kind;
+    const struct mr_nn_kind_ops *before = n->units[i - 1].kind;
     if (before->alias) return may_overwrite(n, i - 1);
     return n->for_use || !before->needs_y;
 }
@@ -57,10 +57,10 @@ static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 static bool forward_buffers(struct mr_nn_net *n)
 {
     for (uint32_t i = 0; i < n->units_count; i++) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         u->x = i ? n->units[i - 1].y : NULL;
         bool same = u->kind->alias || (u->kind->in_place && may_overwrite(n, i));
-        u->owned = same ? NULL : nn_memory(n, bytes_of(n, &u->layer->out));
+        u->owned = same ? NULL : mr_nn__memory(n, bytes_of(n, &u->layer->out));
         if (!same && !u->owned) return false;
         u->y = same ? u->x : u->owned;
     }
@@ -74,12 +74,12 @@ static bool backward_buffers(struct mr_nn_net *n)
     for (uint32_t i = n->first + 1; i < n->units_count; i++)
         most = MR_MAX(most, bytes_of(n, &n->units[i].layer->in));
     for (int i = 0; i < 2; i++) {
-        n->grad[i] = nn_memory(n, most);
+        n->grad[i] = mr_nn__memory(n, most);
         if (!n->grad[i]) return false;
     }
     int at = 0;
     for (uint32_t i = n->units_count; i-- > n->first;) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         u->dy = n->grad[at];
         if (i == n->first) break;
         if (!u->kind->alias) at = !at;
@@ -105,18 +105,18 @@ static void scratch_point(struct mr_nn_net *n)
 {
     n->scratch = mr_alloc_aligned(n->scratch_bytes, LINE);
     for (uint32_t i = 0; i < n->units_count; i++) {
-        struct nn_unit *u = &n->units[i];
-        struct nn_prim *all[] = {&u->forward, &u->backward, &u->backward_w, &u->infer, &u->pack,
-            &u->pack_backward, &u->unpack};
+        struct mr_nn_unit *u = &n->units[i];
+        struct mr_nn_primitive *all[] = {&u->forward, &u->backward, &u->backward_w, &u->infer,
+            &u->pack, &u->pack_backward, &u->unpack};
         for (size_t k = 0; k < MR_ARRAY_LEN(all); k++)
-            nn_point(all[k], DNNL_ARG_SCRATCHPAD, n->scratch);
+            mr_nn__point(all[k], DNNL_ARG_SCRATCHPAD, n->scratch);
     }
 }
 
 static int units_build(struct mr_nn_net *n, struct mr_error *e)
 {
     for (uint32_t i = 0; i < n->units_count; i++) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         int err = u->kind->build ? u->kind->build(n, u, e) : MR_OK;
         if (err) return err;
     }
@@ -166,12 +166,12 @@ int mr_nn_net_new_for_use(
     return net_new(m, batch, true, out, e);
 }
 
-static void unit_fini(struct nn_unit *u)
+static void unit_fini(struct mr_nn_unit *u)
 {
-    struct nn_prim *all[] = {&u->forward, &u->backward, &u->backward_w, &u->infer, &u->pack,
+    struct mr_nn_primitive *all[] = {&u->forward, &u->backward, &u->backward_w, &u->infer, &u->pack,
         &u->pack_backward, &u->unpack};
     for (size_t k = 0; k < MR_ARRAY_LEN(all); k++)
-        nn_prim_fini(all[k]);
+        mr_nn__primitive_fini(all[k]);
     mr_release(u->packed);
     mr_release(u->packed_backward);
     mr_release(u->packed_dw);
@@ -185,7 +185,7 @@ void mr_nn_net_free(struct mr_nn_net **net)
     struct mr_nn_net *n = *net;
     if (!n) return;
     for (uint32_t i = 0; i < n->units_count; i++) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         unit_fini(u);
         mr_release(u->owned);
     }
@@ -206,15 +206,15 @@ void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx)
     n->ready_ctx = ctx;
 }
 
-void nn_grads_ready(struct mr_nn_net *n, const struct nn_unit *u)
+void mr_nn__grads_ready(struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     const struct mr_nn_layer *l = u->layer;
     if (n->ready && l->count) n->ready(n->ready_ctx, l->offset, l->count);
     if (n->ready && l->state_count) n->ready(n->ready_ctx, l->state, l->state_count);
 }
 
-void nn_grads_ready_part(
-    struct mr_nn_net *n, const struct nn_unit *u, uint64_t first, uint64_t count)
+void mr_nn__grads_ready_part(
+    struct mr_nn_net *n, const struct mr_nn_unit *u, uint64_t first, uint64_t count)
 {
     if (n->ready && count) n->ready(n->ready_ctx, u->layer->offset + first, count);
 }
@@ -226,7 +226,7 @@ uint32_t mr_nn_net_batch(const struct mr_nn_net *n)
 
 /* ---- running it ------------------------------------------------------------------------------ */
 
-static int broken(const struct nn_unit *u, int status, struct mr_error *e)
+static int broken(const struct mr_nn_unit *u, int status, struct mr_error *e)
 {
     return mr_fail(
         e, MR_EINTERNAL, "nn: layer \"%s\": oneDNN says status %d", u->layer->name, status);
@@ -244,7 +244,7 @@ static int forward(
     omp_set_num_threads(1);
     float *at = writable(x);
     for (uint32_t i = 0; i < until; i++) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         u->x = at;
         if (u->kind->alias) u->y = at;
         u->w = params + u->layer->offset;
@@ -259,7 +259,7 @@ static int forward(
 static int backward(struct mr_nn_net *n, uint32_t from, float *grads, struct mr_error *e)
 {
     for (uint32_t i = from; i-- > n->first;) {
-        struct nn_unit *u = &n->units[i];
+        struct mr_nn_unit *u = &n->units[i];
         u->dw = grads + u->layer->offset;
         u->dstate = grads + u->layer->state;
         int status = u->kind->backward ? u->kind->backward(n, u) : 0;
@@ -288,7 +288,7 @@ int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
     const struct mr_nn_batch *b, float *grads, struct mr_nn_score *score, struct mr_error *e)
 {
     mr_assert(!n->for_use);
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     n->training = true;
     n->step = b->step;
     uint32_t until = before_loss(n, loss);
@@ -303,7 +303,7 @@ int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, struct mr_nn_score *score, struct mr_error *e)
 {
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     n->training = false;
     uint32_t until = before_loss(n, loss);
     int err = forward(n, until, params, b->x, e);
@@ -314,7 +314,7 @@ int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 int mr_nn_net_predict(
     struct mr_nn_net *n, const float *params, const float *x, const float **out, struct mr_error *e)
 {
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     n->training = false;
     int err = forward(n, n->units_count, params, x, e);
     if (err) return err;

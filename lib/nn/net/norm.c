@@ -3,17 +3,17 @@
  */
 #include "nn/net/internal.h"
 
-static uint64_t channels(const struct nn_unit *u)
+static uint64_t channels(const struct mr_nn_unit *u)
 {
     return u->layer->in.dims[u->layer->in.rank - 1];
 }
 
 /* Every rank becomes batch, channels, everything else, 1: statistics are the same. */
-static dnnl_memory_desc_t data_desc(const struct mr_nn_net *n, const struct nn_unit *u)
+static dnnl_memory_desc_t data_desc(const struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     uint64_t c = channels(u);
     struct mr_nn_shape s = {3, {(uint32_t)(mr_nn_shape_count(&u->layer->in) / c), 1, (uint32_t)c}};
-    return nn_image(n, &s);
+    return mr_nn__image(n, &s);
 }
 
 static dnnl_memory_desc_t row_desc(uint64_t count)
@@ -24,22 +24,22 @@ static dnnl_memory_desc_t row_desc(uint64_t count)
     return md;
 }
 
-static int bind(struct mr_nn_net *n, struct nn_unit *u, struct nn_prim *p)
+static int bind(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *p)
 {
     dnnl_memory_desc_t data = data_desc(n, u), row = row_desc(channels(u));
-    dnnl_memory_desc_t scale = nn_rows(2, channels(u));
-    int err = nn_bind(n, p, DNNL_ARG_SRC, &data, NULL);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_SCALE_SHIFT, &scale, NULL);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_MEAN, &row, p == &u->infer ? NULL : u->mean);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_VARIANCE, &row, p == &u->infer ? NULL : u->variance);
-    if (p != &u->backward) return err ? err : nn_bind(n, p, DNNL_ARG_DST, &data, u->y);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_DIFF_DST, &data, u->dy);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_DIFF_SRC, &data, u->dx ? u->dx : u->workspace);
-    if (!err) err = nn_bind(n, p, DNNL_ARG_DIFF_SCALE_SHIFT, &scale, NULL);
+    dnnl_memory_desc_t scale = mr_nn__rows(2, channels(u));
+    int err = mr_nn__bind(n, p, DNNL_ARG_SRC, &data, NULL);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_SCALE_SHIFT, &scale, NULL);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_MEAN, &row, p == &u->infer ? NULL : u->mean);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_VARIANCE, &row, p == &u->infer ? NULL : u->variance);
+    if (p != &u->backward) return err ? err : mr_nn__bind(n, p, DNNL_ARG_DST, &data, u->y);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_DST, &data, u->dy);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_SRC, &data, u->dx ? u->dx : u->workspace);
+    if (!err) err = mr_nn__bind(n, p, DNNL_ARG_DIFF_SCALE_SHIFT, &scale, NULL);
     return err;
 }
 
-static int build_forward(struct mr_nn_net *n, struct nn_unit *u, struct nn_prim *p,
+static int build_forward(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *p,
     dnnl_primitive_desc_t *pd, struct mr_error *e)
 {
     dnnl_memory_desc_t data = data_desc(n, u);
@@ -49,69 +49,71 @@ static int build_forward(struct mr_nn_net *n, struct nn_unit *u, struct nn_prim 
         infer ? dnnl_forward_inference : dnnl_forward_training, &data, u->layer->epsilon,
         dnnl_use_scaleshift | (infer ? dnnl_use_global_stats : 0u));
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    int err = nn_describe(n, &d, NULL, pd, e);
-    if (!err) err = nn_make(n, *pd, p, e);
+    int err = mr_nn__describe(n, &d, NULL, pd, e);
+    if (!err) err = mr_nn__make(n, *pd, p, e);
     return err ? err : bind(n, u, p);
 }
 
 static int build_backward(
-    struct mr_nn_net *n, struct nn_unit *u, const_dnnl_primitive_desc_t hint, struct mr_error *e)
+    struct mr_nn_net *n, struct mr_nn_unit *u, const_dnnl_primitive_desc_t hint, struct mr_error *e)
 {
     dnnl_memory_desc_t data = data_desc(n, u);
     dnnl_batch_normalization_desc_t d;
     dnnl_status_t bad = dnnl_batch_normalization_backward_desc_init(
         &d, dnnl_backward, &data, &data, u->layer->epsilon, dnnl_use_scaleshift);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: layer \"%s\": status %d", u->layer->name, bad);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, &d, hint, &pd, e);
-    if (!err) err = nn_make(n, pd, &u->backward, e);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, &d, hint, &pd, e);
+    if (!err) err = mr_nn__make(n, pd, &u->backward, e);
     return err ? err : bind(n, u, &u->backward);
 }
 
-static int build(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
     uint64_t c = channels(u);
-    u->mean = nn_memory(n, c * sizeof(float));
-    u->variance = nn_memory(n, c * sizeof(float));
+    u->mean = mr_nn__memory(n, c * sizeof(float));
+    u->variance = mr_nn__memory(n, c * sizeof(float));
     /* The first layer's input wants no derivative, but oneDNN writes one. */
     if (!u->dx && !n->for_use)
-        u->workspace = nn_memory(n, n->batch * mr_nn_shape_count(&u->layer->in) * sizeof(float));
+        u->workspace =
+            mr_nn__memory(n, n->batch * mr_nn_shape_count(&u->layer->in) * sizeof(float));
     if (!u->mean || !u->variance || (!u->dx && !n->for_use && !u->workspace))
         return mr_fail(e, MR_ELIMIT, "nn: layer \"%s\" needs too much memory", u->layer->name);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd_infer = NULL;
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd_infer = NULL;
     int err = build_forward(n, u, &u->infer, &pd_infer, e);
     if (err || n->for_use) return err;
     err = build_forward(n, u, &u->forward, &pd, e);
     return err ? err : build_backward(n, u, pd, e);
 }
 
-static int forward(struct mr_nn_net *n, struct nn_unit *u)
+static int forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    struct nn_prim *p = n->training ? &u->forward : &u->infer;
-    nn_point(p, DNNL_ARG_SRC, u->x);
-    nn_point(p, DNNL_ARG_SCALE_SHIFT, u->w);
+    struct mr_nn_primitive *p = n->training ? &u->forward : &u->infer;
+    mr_nn__point(p, DNNL_ARG_SRC, u->x);
+    mr_nn__point(p, DNNL_ARG_SCALE_SHIFT, u->w);
     if (!n->training) {
-        nn_point(p, DNNL_ARG_MEAN, u->state);
-        nn_point(p, DNNL_ARG_VARIANCE, u->state + channels(u));
+        mr_nn__point(p, DNNL_ARG_MEAN, u->state);
+        mr_nn__point(p, DNNL_ARG_VARIANCE, u->state + channels(u));
     }
-    return nn_run(n, p);
+    return mr_nn__run(n, p);
 }
 
-static int backward(struct mr_nn_net *n, struct nn_unit *u)
+static int backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    nn_point(&u->backward, DNNL_ARG_SRC, u->x);
-    nn_point(&u->backward, DNNL_ARG_SCALE_SHIFT, u->w);
-    nn_point(&u->backward, DNNL_ARG_DIFF_SCALE_SHIFT, u->dw);
+    mr_nn__point(&u->backward, DNNL_ARG_SRC, u->x);
+    mr_nn__point(&u->backward, DNNL_ARG_SCALE_SHIFT, u->w);
+    mr_nn__point(&u->backward, DNNL_ARG_DIFF_SCALE_SHIFT, u->dw);
     uint64_t c = channels(u);
     float share = 1 - u->layer->momentum;
     for (uint64_t i = 0; i < c; i++) {
         u->dstate[i] = share * (u->state[i] - u->mean[i]);
         u->dstate[c + i] = share * (u->state[c + i] - u->variance[i]);
     }
-    int status = nn_run(n, &u->backward);
-    if (!status) nn_grads_ready(n, u);
+    int status = mr_nn__run(n, &u->backward);
+    if (!status) mr_nn__grads_ready(n, u);
     return status;
 }
 
-const struct nn_kind nn_norm = {.build = build, .forward = forward, .backward = backward};
+const struct mr_nn_kind_ops mr_nn__norm = {
+    .build = build, .forward = forward, .backward = backward};

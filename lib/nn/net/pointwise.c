@@ -6,32 +6,32 @@
 static dnnl_memory_desc_t rows_of(const struct mr_nn_net *n, const struct mr_nn_shape *s)
 {
     uint64_t columns = s->dims[s->rank - 1];
-    return nn_rows(n->batch * mr_nn_shape_count(s) / columns, columns);
+    return mr_nn__rows(n->batch * mr_nn_shape_count(s) / columns, columns);
 }
 
 /* ---- one number at a time, and Softmax ------------------------------------------------------- */
 
-static int build(struct mr_nn_net *n, struct nn_unit *u, const void *forward, const void *backward,
-    struct mr_error *e)
+static int build(struct mr_nn_net *n, struct mr_nn_unit *u, const void *forward,
+    const void *backward, struct mr_error *e)
 {
     dnnl_memory_desc_t md = rows_of(n, &u->layer->in);
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
-    int err = nn_describe(n, forward, NULL, &pd, e);
-    if (!err) err = nn_make(n, pd, &u->forward, e);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_SRC, &md, NULL);
-    if (!err) err = nn_bind(n, &u->forward, DNNL_ARG_DST, &md, u->y);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd = NULL;
+    int err = mr_nn__describe(n, forward, NULL, &pd, e);
+    if (!err) err = mr_nn__make(n, pd, &u->forward, e);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_SRC, &md, NULL);
+    if (!err) err = mr_nn__bind(n, &u->forward, DNNL_ARG_DST, &md, u->y);
     if (err || !u->dx) return err;
 
-    MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd_back = NULL;
-    err = nn_describe(n, backward, pd, &pd_back, e);
-    if (!err) err = nn_make(n, pd_back, &u->backward, e);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DST, &md, u->y);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_DST, &md, u->dy);
-    if (!err) err = nn_bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &md, u->dx);
+    MR_AUTO(mr_nn__desc_free) dnnl_primitive_desc_t pd_back = NULL;
+    err = mr_nn__describe(n, backward, pd, &pd_back, e);
+    if (!err) err = mr_nn__make(n, pd_back, &u->backward, e);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DST, &md, u->y);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_DST, &md, u->dy);
+    if (!err) err = mr_nn__bind(n, &u->backward, DNNL_ARG_DIFF_SRC, &md, u->dx);
     return err;
 }
 
-static int build_eltwise(struct mr_nn_net *n, struct nn_unit *u, dnnl_alg_kind_t forward,
+static int build_eltwise(struct mr_nn_net *n, struct mr_nn_unit *u, dnnl_alg_kind_t forward,
     dnnl_alg_kind_t backward, struct mr_error *e)
 {
     dnnl_memory_desc_t md = rows_of(n, &u->layer->in);
@@ -43,25 +43,25 @@ static int build_eltwise(struct mr_nn_net *n, struct nn_unit *u, dnnl_alg_kind_t
     return build(n, u, &f, &b, e);
 }
 
-static int build_relu(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int build_relu(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
     return build_eltwise(
         n, u, dnnl_eltwise_relu_use_dst_for_bwd, dnnl_eltwise_relu_use_dst_for_bwd, e);
 }
 
-static int build_tanh(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int build_tanh(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
     return build_eltwise(
         n, u, dnnl_eltwise_tanh_use_dst_for_bwd, dnnl_eltwise_tanh_use_dst_for_bwd, e);
 }
 
-static int build_sigmoid(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int build_sigmoid(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
     return build_eltwise(
         n, u, dnnl_eltwise_logistic_use_dst_for_bwd, dnnl_eltwise_logistic_use_dst_for_bwd, e);
 }
 
-static int build_softmax(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
+static int build_softmax(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
 {
     dnnl_memory_desc_t md = rows_of(n, &u->layer->in);
     dnnl_softmax_desc_t f, b;
@@ -71,31 +71,32 @@ static int build_softmax(struct mr_nn_net *n, struct nn_unit *u, struct mr_error
     return build(n, u, &f, &b, e);
 }
 
-static int forward(struct mr_nn_net *n, struct nn_unit *u)
+static int forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    nn_point(&u->forward, DNNL_ARG_SRC, u->x);
-    return nn_run(n, &u->forward);
+    mr_nn__point(&u->forward, DNNL_ARG_SRC, u->x);
+    return mr_nn__run(n, &u->forward);
 }
 
-static int backward(struct mr_nn_net *n, struct nn_unit *u)
+static int backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
-    return nn_run(n, &u->backward);
+    return mr_nn__run(n, &u->backward);
 }
 
 #define POINTWISE(how)                                                                             \
     {                                                                                              \
         .build = how, .forward = forward, .backward = backward, .in_place = true, .needs_y = true  \
     }
-const struct nn_kind nn_relu = POINTWISE(build_relu);
-const struct nn_kind nn_tanh = POINTWISE(build_tanh);
-const struct nn_kind nn_sigmoid = POINTWISE(build_sigmoid);
-const struct nn_kind nn_softmax = POINTWISE(build_softmax);
+const struct mr_nn_kind_ops mr_nn__relu = POINTWISE(build_relu);
+const struct mr_nn_kind_ops mr_nn__tanh = POINTWISE(build_tanh);
+const struct mr_nn_kind_ops mr_nn__sigmoid = POINTWISE(build_sigmoid);
+const struct mr_nn_kind_ops mr_nn__softmax = POINTWISE(build_softmax);
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
 /* Four draws of 16 bits from each number of the generator; made again in the backward pass, which
  * costs less than keeping them. */
-static void drop(const struct mr_nn_net *n, const struct nn_unit *u, const float *from, float *to)
+static void drop(
+    const struct mr_nn_net *n, const struct mr_nn_unit *u, const float *from, float *to)
 {
     uint64_t count = n->batch * mr_nn_shape_count(&u->layer->in);
     uint64_t below = (uint64_t)(u->layer->rate * 65536.0f);
@@ -109,7 +110,7 @@ static void drop(const struct mr_nn_net *n, const struct nn_unit *u, const float
     }
 }
 
-static int drop_forward(struct mr_nn_net *n, struct nn_unit *u)
+static int drop_forward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
     if (n->training)
         drop(n, u, u->x, u->y);
@@ -118,11 +119,11 @@ static int drop_forward(struct mr_nn_net *n, struct nn_unit *u)
     return 0;
 }
 
-static int drop_backward(struct mr_nn_net *n, struct nn_unit *u)
+static int drop_backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 {
     if (u->dx) drop(n, u, u->dy, u->dx);
     return 0;
 }
 
-const struct nn_kind nn_dropout = {
+const struct mr_nn_kind_ops mr_nn__dropout = {
     .forward = drop_forward, .backward = drop_backward, .in_place = true};

@@ -8,7 +8,7 @@
 
 enum { LANES = 16 }; /* sums side by side, always as many: the same bits on every processor */
 
-NN_CLONES static double norm_of(const float *g, uint64_t count)
+MR_NN_CLONES static double norm_of(const float *g, uint64_t count)
 {
     double sums[LANES] = {0};
     uint64_t i = 0;
@@ -28,7 +28,7 @@ double mr_nn_norm(const float *g, uint64_t count)
     return norm_of(g, count);
 }
 
-NN_CLONES static void clamp(float *g, uint64_t count, float limit)
+MR_NN_CLONES static void clamp(float *g, uint64_t count, float limit)
 {
     for (uint64_t i = 0; i < count; i++) {
         float v = g[i];
@@ -37,7 +37,7 @@ NN_CLONES static void clamp(float *g, uint64_t count, float limit)
     }
 }
 
-NN_CLONES static void scale(float *g, uint64_t count, float by)
+MR_NN_CLONES static void scale(float *g, uint64_t count, float by)
 {
     for (uint64_t i = 0; i < count; i++)
         g[i] *= by;

@@ -66,7 +66,7 @@ static struct step step_of(const struct mr_nn_optim *o, uint64_t t, float scale)
 
 /* ---- the loops ------------------------------------------------------------------------------- */
 
-NN_CLONES static void sgd(float *restrict p, const float *restrict g, size_t n, struct step s)
+MR_NN_CLONES static void sgd(float *restrict p, const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
         float d = s.scale * g[i] + s.decay * p[i];
@@ -74,7 +74,7 @@ NN_CLONES static void sgd(float *restrict p, const float *restrict g, size_t n, 
     }
 }
 
-NN_CLONES static void sgd_momentum(
+MR_NN_CLONES static void sgd_momentum(
     float *restrict p, float *restrict m, const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
@@ -84,7 +84,7 @@ NN_CLONES static void sgd_momentum(
     }
 }
 
-NN_CLONES static void sgd_nesterov(
+MR_NN_CLONES static void sgd_nesterov(
     float *restrict p, float *restrict m, const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
@@ -94,7 +94,7 @@ NN_CLONES static void sgd_nesterov(
     }
 }
 
-NN_CLONES static void adam(float *restrict p, float *restrict m, float *restrict v,
+MR_NN_CLONES static void adam(float *restrict p, float *restrict m, float *restrict v,
     const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ NN_CLONES static void adam(float *restrict p, float *restrict m, float *restrict
     }
 }
 
-NN_CLONES static void rmsprop(
+MR_NN_CLONES static void rmsprop(
     float *restrict p, float *restrict v, const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
@@ -115,7 +115,7 @@ NN_CLONES static void rmsprop(
     }
 }
 
-NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, float *restrict m,
+MR_NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, float *restrict m,
     const float *restrict g, size_t n, struct step s)
 {
     for (size_t i = 0; i < n; i++) {
@@ -127,20 +127,20 @@ NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, flo
 }
 
 /* State only follows: its gradient is what to take off. */
-NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
+MR_NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
         p[i] -= scale * g[i];
 }
 
-NN_CLONES static void add(float *restrict sum, const float *restrict g, size_t n)
+MR_NN_CLONES static void add(float *restrict sum, const float *restrict g, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sum[i] += g[i];
 }
 
 /* ((a + b) + c) + d: the order of one after another, in one pass. */
-NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
+MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
     const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -208,7 +208,7 @@ void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struc
     const float *const *grads, uint32_t n, float grad_scale)
 {
     mr_assert(n > 0);
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     struct mr_nn_range range = *r;
     for (uint32_t done = 0; done < n; done += GROUP) {
         struct step steps[GROUP];
@@ -241,7 +241,7 @@ void mr_nn_optim_apply(const struct mr_nn_optim *o, uint64_t t, const struct mr_
 void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out)
 {
     mr_assert(n > 0);
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     for (uint64_t at = 0; at < count; at += BLOCK) {
         size_t block = (size_t)MR_MIN(count - at, (uint64_t)BLOCK);
         add_all(grads, n, at, block, out + at);
@@ -256,7 +256,7 @@ void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struc
         mr_nn_optim_apply(o, t, r, grads[0], 1);
         return;
     }
-    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();
     float share = 1 / (float)n;
     struct step s = step_of(o, t, share);
     bool trained = false;

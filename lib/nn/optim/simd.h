@@ -7,38 +7,38 @@
  * sanitizers cannot stand. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define NN_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#define MR_NN_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
-#define NN_CLONES
+#define MR_NN_CLONES
 #endif
 
 /* Numbers below 1.2e-38 taken for 0 while a scope lasts: what decays step by step (a momentum that
  * gets no more gradients) ends there, and processors take a hundred times as long for each such
- * number: `MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();`. */
+ * number: `MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();`. */
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 
-#define NN_FLUSH_BITS 0x8040u /* results that are too small, and operands */
+#define MR_NN_FLUSH_BITS 0x8040u /* results that are too small, and operands */
 
-static inline unsigned nn_flush_begin(void)
+static inline unsigned mr_nn_flush_begin(void)
 {
     unsigned was = _mm_getcsr();
-    _mm_setcsr(was | NN_FLUSH_BITS);
+    _mm_setcsr(was | MR_NN_FLUSH_BITS);
     return was;
 }
 
-static inline void nn_flush_end(const unsigned *was)
+static inline void mr_nn_flush_end(const unsigned *was)
 {
     _mm_setcsr(*was);
 }
 #else
-static inline unsigned nn_flush_begin(void)
+static inline unsigned mr_nn_flush_begin(void)
 {
     return 0;
 }
 
-static inline void nn_flush_end(const unsigned *was)
+static inline void mr_nn_flush_end(const unsigned *was)
 {
     (void)was;
 }
