@@ -1,6 +1,7 @@
 /* ADMM: what a chunk does alone, and the step that all take together. */
 #pragma once
 
+#include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
 /* Numbers of memory that a local step works in, beside mr_glm_work_bytes(columns, true). */

@@ -57,3 +57,9 @@ static inline size_t mr_glm_packed(uint32_t n)
 {
     return (size_t)n * (n + 1) / 2;
 }
+
+/* Is `v` a whole number from 0 to `max`? */
+static inline bool mr_glm_is_count(double v, double max)
+{
+    return v >= 0 && v <= max && v == (double)(uint64_t)v;
+}

@@ -1,6 +1,7 @@
 /* Sums of partials: what the chunks answered, put together, and the step that it allows. */
 #pragma once
 
+#include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 #include "ops/op.h"
 

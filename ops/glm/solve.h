@@ -1,6 +1,7 @@
 /* The step of a fit: what the parts answered becomes the next state. */
 #pragma once
 
+#include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
 /* Does a step want a Hessian? Do the parts solve their own problem (ADMM, after its first look)? */

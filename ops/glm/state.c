@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define STATE_MAGIC 1735159091.0   /* "glm3" */
-#define PARTIAL_MAGIC 1735159154.0 /* "glmr" */
+#define STATE_MAGIC 1735159091.0 /* "glm3" */
 
 const char *const mr_glm_families[MR_GLM_FAMILIES] = {
     [MR_GLM_LOGISTIC] = "logistic", [MR_GLM_NORMAL] = "normal", [MR_GLM_POISSON] = "poisson"};
@@ -21,13 +20,6 @@ const char *const mr_glm_statuses[MR_GLM_STATUSES] = {
     [MR_GLM_STALLED] = "no step makes it better",
     [MR_GLM_ITERATIONS] = "as many iterations as were allowed",
     [MR_GLM_SEPARATED] = "the classes are separated: coefficients grow without bound"};
-
-static bool is_count(double v, double max)
-{
-    return v >= 0 && v <= max && v == floor(v);
-}
-
-/* ---- state ---- */
 
 static size_t vectors_of(const struct mr_glm_head *h)
 {
@@ -53,17 +45,22 @@ size_t mr_glm_numbers(const struct mr_glm_head *h)
 static bool is_head(const struct mr_glm_head *h)
 {
     if (h->magic != STATE_MAGIC) return false;
-    if (!is_count(h->family, MR_GLM_FAMILIES - 1) || !is_count(h->solver, MR_GLM_SOLVERS - 1))
+    if (!mr_glm_is_count(h->family, MR_GLM_FAMILIES - 1) ||
+        !mr_glm_is_count(h->solver, MR_GLM_SOLVERS - 1))
         return false;
-    if (!is_count(h->status, MR_GLM_STATUSES - 1) || !is_count(h->intercept, 1)) return false;
-    if (!is_count(h->standardized, 1) || !is_count(h->columns, MR_GLM_COLUMNS_MAX)) return false;
-    if (!is_count(h->chunks, MR_GLM_CHUNKS_MAX) || !is_count(h->memory, MR_GLM_MEMORY_MAX))
+    if (!mr_glm_is_count(h->status, MR_GLM_STATUSES - 1) || !mr_glm_is_count(h->intercept, 1))
         return false;
-    if (h->memory < 1 || !is_count(h->pairs, h->memory)) return false;
-    if (!is_count(h->pairs_at, h->memory - 1) || !is_count(h->evaluations, 1e15)) return false;
-    if (!is_count(h->iterations, 1e15)) return false;
+    if (!mr_glm_is_count(h->standardized, 1) || !mr_glm_is_count(h->columns, MR_GLM_COLUMNS_MAX))
+        return false;
+    if (!mr_glm_is_count(h->chunks, MR_GLM_CHUNKS_MAX) ||
+        !mr_glm_is_count(h->memory, MR_GLM_MEMORY_MAX))
+        return false;
+    if (h->memory < 1 || !mr_glm_is_count(h->pairs, h->memory)) return false;
+    if (!mr_glm_is_count(h->pairs_at, h->memory - 1) || !mr_glm_is_count(h->evaluations, 1e15))
+        return false;
+    if (!mr_glm_is_count(h->iterations, 1e15)) return false;
     if (h->evaluations > 0 && (h->columns == 0 || !(h->weight > 0))) return false;
-    if (!is_count(h->metric, 1) || (h->metric != 0 && (int)h->solver == MR_GLM_NEWTON))
+    if (!mr_glm_is_count(h->metric, 1) || (h->metric != 0 && (int)h->solver == MR_GLM_NEWTON))
         return false;
     return !mr_glm_is_square(h) || h->columns <= MR_GLM_SQUARE_COLUMNS_MAX;
 }
@@ -151,69 +148,4 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
     if (g->h->intercept != 0) return;
     memset(last, 0, p * sizeof *last);
     last[p] = 1; /* with a gradient of 0 it stays where it is */
-}
-
-/* ---- partials ---- */
-
-size_t mr_glm_partial_numbers(const struct mr_glm_partial_head *h)
-{
-    size_t n = (size_t)h->columns + 1;
-    return MR_GLM_PARTIAL_HEAD + n + (h->hessian != 0 ? mr_glm_packed((uint32_t)n) : 0) +
-           (h->points != 0 ? (size_t)h->entries * (n + 1) : 0);
-}
-
-void mr_glm_partial_lay_out(struct mr_glm_partial *p, double *numbers)
-{
-    p->h = (struct mr_glm_partial_head *)(void *)numbers;
-    p->h->magic = PARTIAL_MAGIC;
-    p->columns = (uint32_t)p->h->columns;
-    p->entries = (uint32_t)p->h->entries;
-    double *at = numbers + MR_GLM_PARTIAL_HEAD;
-    p->gradient = at;
-    at += p->columns + 1;
-    p->hessian = p->h->hessian != 0 ? at : NULL;
-    if (p->hessian) at += mr_glm_packed(p->columns + 1);
-    p->points = p->h->points != 0 ? at : NULL;
-}
-
-int mr_glm_partial_open(
-    double *numbers, size_t count, struct mr_glm_partial *out, struct mr_error *e)
-{
-    const struct mr_glm_partial_head *h = (const struct mr_glm_partial_head *)(const void *)numbers;
-    bool good = count >= MR_GLM_PARTIAL_HEAD && h->magic == PARTIAL_MAGIC &&
-                is_count(h->columns, MR_GLM_COLUMNS_MAX) && is_count(h->hessian, 1) &&
-                is_count(h->entries, MR_GLM_CHUNKS_MAX) && is_count(h->points, 1);
-    good = good && (h->hessian == 0 || h->columns <= MR_GLM_SQUARE_COLUMNS_MAX);
-    if (!good || count != mr_glm_partial_numbers(h))
-        return mr_fail(e, MR_EINVAL, "expected what glm.part or glm.add gave");
-    mr_glm_partial_lay_out(out, numbers);
-    return MR_OK;
-}
-
-/* 0 is no weight. */
-static double least_of(double a, double b)
-{
-    return a == 0 ? b : b == 0 ? a : fmin(a, b);
-}
-
-void mr_glm_partial_add(
-    struct mr_glm_partial *to, const struct mr_glm_partial *from, uint32_t *entry)
-{
-    size_t n = (size_t)to->columns + 1;
-    to->h->rows += from->h->rows;
-    to->h->weight += from->h->weight;
-    to->h->saturated += from->h->saturated;
-    to->h->least = least_of(to->h->least, from->h->least);
-    to->h->offset = fmax(to->h->offset, from->h->offset);
-    to->h->wrong = fmax(to->h->wrong, from->h->wrong);
-    to->h->loss += from->h->loss;
-    to->h->stuck += from->h->stuck;
-    for (size_t j = 0; j < n; j++)
-        to->gradient[j] += from->gradient[j];
-    for (size_t j = 0; to->hessian && j < mr_glm_packed(to->columns + 1); j++)
-        to->hessian[j] += from->hessian[j];
-    if (to->points)
-        memcpy(
-            to->points + *entry * (n + 1), from->points, from->entries * (n + 1) * sizeof(double));
-    *entry += from->entries;
 }
