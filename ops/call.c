@@ -14,18 +14,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PACK_KEPT_BYTES ((size_t)1 << 20) /* of room for results, from one call to the next */
+#define PACK_KEPT_BYTES ((size_t)1 << 20) /* capacity for results, kept between calls */
 
 struct mr_op_run {
-    struct mr_op_call call; /* first: the services find the rest from it */
+    struct mr_op_call call; /* the services find the struct from this member */
     const struct mr_op_host *host;
     void *ctx;
     struct mr_call_arena scratch;
-    struct mr_buf pack;          /* of a result */
-    struct mr_op_result *result; /* the caller's */
+    struct mr_buf pack;          /* the result, if it is a pack */
+    struct mr_op_result *result; /* lent by the caller */
     struct mr_error *error;
-    uint32_t lanes; /* 0: nobody has asked yet */
-    bool is_drawn;  /* the operator said so */
+    uint32_t lanes; /* 0: the host has not been asked yet */
+    bool is_drawn;  /* the operator called mark_drawn */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
 
@@ -34,7 +34,7 @@ static struct mr_op_run *run_of(struct mr_op_call *call)
     return MR_CONTAINER_OF(call, struct mr_op_run, call);
 }
 
-/* ---- what the function may ask for ----------------------------------------------------------- */
+/* ---- the services of a call ---- */
 
 static int does_fail(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
@@ -86,7 +86,7 @@ static void *does_return_bytes(struct mr_op_call *call, uint64_t bytes)
     return extent ? mr_value_bytes_build(extent, bytes) : NULL;
 }
 
-/* The pack that has been written into r->pack is the result. */
+/* Makes the pack in r->pack the result. */
 static int return_written(struct mr_op_run *r)
 {
     if (mr_buf_status(&r->pack))
@@ -221,7 +221,7 @@ static void does_mark_drawn(struct mr_op_call *call)
     run_of(call)->is_drawn = true;
 }
 
-struct pieces { /* of one `parallel` */
+struct pieces { /* one call of `parallel` */
     struct mr_op_run *run;
     int (*block)(void *ctx, uint32_t block, uint32_t lane);
     void *ctx;
@@ -278,7 +278,7 @@ static const struct mr_op_services services = {
     .mark_drawn = does_mark_drawn,
 };
 
-/* ---- arguments to parameters ----------------------------------------------------------------- */
+/* ---- arguments become parameters ---- */
 
 static uint32_t takes_bit(enum mr_arg_type type)
 {
@@ -299,7 +299,7 @@ static uint32_t takes_bit(enum mr_arg_type type)
     return bits[type];
 }
 
-/* A tensor without axes where only a number will do. */
+/* A tensor without axes becomes a number. */
 static void unwrap_number(struct mr_arg *arg)
 {
     const struct mr_tensor *t = arg->tensor;
@@ -345,7 +345,7 @@ static int check_type(const struct mr_op_desc *op, const struct mr_op_param *p, 
     return err;
 }
 
-/* The named arguments into `bound`; a bit for each in `*given`. */
+/* Stores the named arguments in `bound` and sets a bit for each in `*given`. */
 static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *bound,
     const struct mr_arg *named, uint32_t named_count, uint32_t *given)
 {
@@ -354,7 +354,7 @@ static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct m
         uint32_t p = 0;
         while (p < op->params_count && !mr_str_eq(mr_str(op->params[p].name), named[i].name))
             p++;
-        mr_assert(p < op->params_count); /* mr_op_check_call has seen it */
+        mr_assert(p < op->params_count); /* mr_op_check_call has refused unknown names */
         if (p < fixed) {
             bound[p] = named[i];
             *given |= 1u << p;
@@ -369,8 +369,8 @@ static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct m
     return MR_OK;
 }
 
-/* What was given, and defaults for the rest, as call->args and call->rest. Where every parameter
- * was given in its place the arguments stay where they are. */
+/* Fills call->args and call->rest from the arguments and the defaults. If every parameter has a
+ * positional argument, the arguments are not copied. */
 static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *positional,
     uint32_t positional_count, const struct mr_arg *named, uint32_t named_count)
 {
@@ -396,7 +396,7 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
         bound[i] = mr_arg_of_fallback(fallback ? fallback : "null");
     }
     if (!in_place && fixed < op->params_count) bound[fixed] = mr_arg_of_fallback("null");
-    struct mr_arg *rest = mr_unconst(r->call.rest); /* our own tree */
+    struct mr_arg *rest = mr_unconst(r->call.rest); /* points into this call's own arguments */
     for (uint32_t i = 0; i < r->call.rest_count; i++) {
         err = check_type(op, &op->params[fixed], &rest[i], r->error);
         if (err) return err;
@@ -404,7 +404,7 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
     return MR_OK;
 }
 
-/* Splits the resolved pack (graph/args.h) and binds it. */
+/* Splits the decoded arguments (graph/args.h) into positional and named ones, and binds them. */
 static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *all)
 {
     struct mr_arg *items = mr_unconst(all->items);
@@ -430,7 +430,7 @@ static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr
     return bind(r, op, mr_unconst(positional->items), positional->count, named, named_count);
 }
 
-/* What is made of drawn data is drawn itself. */
+/* A result is synthetic if the operator marked it or if an input is synthetic. */
 static bool is_of_drawn(
     const struct mr_op_run *r, const struct mr_op_input *inputs, uint32_t inputs_count)
 {
@@ -447,7 +447,7 @@ static void mark_result(
     struct mr_op_result *result = r->result;
     result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
     if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
-        mr_value_mark_drawn(mr_unconst(result->extent.p)); /* ours, just written */
+        mr_value_mark_drawn(mr_unconst(result->extent.p)); /* memory of this result */
 }
 
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max)
@@ -475,7 +475,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     mr_assert(e);
     e->code = MR_OK;
     mr_call_arena_reset(&r->scratch);
-    if (r->pack.room > PACK_KEPT_BYTES) { /* one large result does not cost its memory for ever */
+    if (r->pack.room > PACK_KEPT_BYTES) { /* releases the memory of a large result */
         size_t bytes_max = r->pack.bytes_max;
         mr_buf_fini(&r->pack);
         mr_buf_init(&r->pack, bytes_max);
@@ -495,7 +495,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
         .inputs_count = inputs_count,
         .by_reference = op->flags & MR_OP_BY_REFERENCE};
     struct mr_arg all;
-    struct mr_error why; /* not zeroed: its text alone is a thousand bytes */
+    struct mr_error why; /* not zeroed, for speed: its text has a thousand bytes */
     why.text[0] = 0;
     int err = mr_resolve(&x, args, &all, &why);
     if (err) return mr_fail(e, err, "%s: %s", op->name, why.text);
@@ -505,7 +505,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     if (err) return e->code ? err : mr_fail(e, err, "%s: failed without a reason", op->name);
     if (r->result->kind == MR_OP_RESULT_NONE)
         return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
-    e->code = MR_OK; /* what an operator has overcome is forgotten */
+    e->code = MR_OK; /* discards errors that the operator recovered from */
     e->text[0] = 0;
     mark_result(r, inputs, inputs_count);
     return MR_OK;

@@ -1,5 +1,5 @@
-/* An arena for one call: memory is taken piece by piece and given back all at once. It keeps one
- * block from call to call, so small operators never use the heap. */
+/* The arena of one call: memory is taken piece by piece and released all at once. The arena keeps
+ * one block for the next call, so small operators never use the heap. */
 #pragma once
 
 #include "base/defs.h"
@@ -16,5 +16,6 @@ void mr_call_arena_init(struct mr_call_arena *s, uint64_t bytes_max);
 void mr_call_arena_fini(struct mr_call_arena *s);
 void mr_call_arena_reset(struct mr_call_arena *s);
 
-/* Zeroed, at a multiple of `align` (a power of two, at most 64). NULL past the bound. */
+/* Zeroed memory at a multiple of `align` (a power of two, at most 64). NULL: the bound is reached.
+ */
 void *mr_call_arena_take(struct mr_call_arena *s, uint64_t bytes, size_t align);

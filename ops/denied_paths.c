@@ -1,5 +1,5 @@
-/* Knows what is denied and how a file is recognised; not why a file is opened. The paths are looked
- * at anew for each file, since a token file is replaced while the cluster runs. */
+/* Recognises denied files; does not know why a file is opened. Each check looks the denied paths up
+ * again, because a token file may be replaced while the cluster runs. */
 #include "ops/denied_paths.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,8 @@ void mr_denied_fini(struct mr_denied *d)
     *d = (struct mr_denied){0};
 }
 
-/* Without links as far as it exists: `path` may be a file that is made later. */
+/* The absolute path with links resolved. The last component may be missing: the file may be created
+ * later. */
 static char *canonical(const char *path)
 {
     char full[PATH_MAX], there[PATH_MAX];
@@ -87,7 +88,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 static bool tree_holds(const char *directory, const struct stat *st)
 {
-    char *roots[] = {mr_unconst(directory), NULL}; /* fts does not write to it */
+    char *roots[] = {mr_unconst(directory), NULL}; /* fts does not write to the path */
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
     bool found = false;
     for (FTSENT *f = tree ? fts_read(tree) : NULL; f && !found; f = fts_read(tree))
@@ -104,8 +105,9 @@ static uint64_t mount_of(int fd, const char *path)
     return x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0;
 }
 
-/* A file of a denied directory has another path when it has several names, or when the directory,
- * or one in it, is mounted twice. Only then is the directory searched. */
+/* Is the open file `denied`, or in that directory? A file in a denied directory can be opened under
+ * a path outside it in two cases: it has several hard links, or the directory (or a part of it) is
+ * mounted twice. The directory is searched in these cases only. */
 static bool is_in(const char *denied, int fd, const struct stat *st)
 {
     struct stat there;
@@ -116,7 +118,8 @@ static bool is_in(const char *denied, int fd, const struct stat *st)
     return (has_names || mount_of(fd, NULL) != mount_of(-1, denied)) && tree_holds(denied, st);
 }
 
-/* The kernel's mark of a file whose name another has taken since it was opened. */
+/* Removes the suffix that /proc/self/fd shows for a file that was unlinked or replaced after it was
+ * opened. */
 static void cut_deleted(char *path)
 {
     static const char mark[] = " (deleted)";

@@ -1,4 +1,3 @@
-/* Descriptors in words and as JSON, and the check of a call against one. */
 #include "ops/describe.h"
 
 #include "base/assert.h"
@@ -32,7 +31,7 @@ static uint32_t param_of(const struct mr_op_desc *op, struct mr_str name)
     return UINT32_MAX;
 }
 
-/* "add(x, y)", with what may be left out in brackets. */
+/* "add(x, [y])": optional parameters stand in brackets. */
 static void signature(const struct mr_op_desc *op, struct mr_buf *out)
 {
     mr_buf_add_text(out, op->name);
@@ -66,7 +65,7 @@ int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
             op->params_count, op->params_count == 1 ? "" : "s", positional_count);
         return wrong_call(op, e, what);
     }
-    uint32_t given = 0; /* a bit per parameter: MR_OP_PARAMS_MAX is small */
+    uint32_t given = 0; /* one bit for each parameter */
     static_assert(MR_OP_PARAMS_MAX <= 32, "one bit per parameter");
     for (uint32_t i = 0; i < MR_MIN(positional_count, op->params_count); i++)
         given |= 1u << i;

@@ -1,13 +1,13 @@
-/* Descriptors in words: what a parameter takes, an operator as JSON, and whether a call fits its
- * operator. Knows descriptors only; a name becomes a descriptor in ops/registry. */
+/* Descriptions of operators: as JSON, and the types of a parameter in words. Checks whether a call
+ * fits a descriptor. ops/registry finds descriptors by name. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "ops/op.h"
 
-/* May `op` be called with so many positional arguments and these named ones? MR_EINVAL names the
- * argument that is missing, unknown or given twice. */
+/* Checks the number of positional arguments and the names of the others. MR_EINVAL: the text says
+ * which argument is missing, unknown or given twice. */
 int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
     const struct mr_str *names, uint32_t names_count, struct mr_error *e);
 

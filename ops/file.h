@@ -1,4 +1,5 @@
-/* Reading files beneath the data roots, for operators. All fail in words that name the path. */
+/* Reads files below the data roots, for operators. On failure each function records an error text
+ * that names the path. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,16 +16,16 @@ struct mr_op_file {
 
 int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_file *out);
 void mr_op_file_close(struct mr_op_file *f);
-/* Exactly n bytes at `offset`; stops when the task is cancelled. */
+/* Reads exactly n bytes at `offset`. MR_ECANCELED when the task is cancelled. */
 int mr_op_file_read(
     struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset, void *p, uint64_t n);
-/* The whole file, unpacked when it is gzipped: into `room`, to be mr_buf_fini'd, or memory of the
- * call. MR_ELIMIT past `room`'s ceiling. */
+/* The whole file; a gzipped file is decompressed. The bytes lie in `room` (the caller calls
+ * mr_buf_fini) or in memory of the call. MR_ELIMIT: more than `room` may hold. */
 int mr_op_file_take_all(
     struct mr_op_call *call, const struct mr_op_file *f, struct mr_buf *room, struct mr_str *out);
-/* The same of bytes; `path` empty: of an argument. */
+/* The same for bytes. `path` is for error texts; empty: the bytes were an argument. */
 int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str path,
     struct mr_buf *room, struct mr_str *out);
-/* `n` is at most the file's rest; the bytes are scratch memory. */
+/* Reads n bytes at `offset` into scratch memory. The file has at least that many. */
 int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
     uint64_t n, struct mr_str *out);

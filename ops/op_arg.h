@@ -1,4 +1,4 @@
-/* An argument of an operator, and what a parameter may take. Part of ops/op.h. */
+/* The argument of an operator, and the types that a parameter accepts. Part of ops/op.h. */
 #pragma once
 
 #include "base/id_type.h"
@@ -15,18 +15,18 @@ enum mr_arg_type {
     MR_ARG_BYTES,
     MR_ARG_LIST,
     MR_ARG_DICT,
-    MR_ARG_TENSOR, /* a tensor value, mapped or inline */
-    MR_ARG_VALUE,  /* any other value extent: table, collection, model … */
-    MR_ARG_OBJECT, /* by reference: an id, not loaded */
+    MR_ARG_TENSOR, /* a tensor, in shared memory or inline */
+    MR_ARG_VALUE,  /* any other stored value: table, collection, model … */
+    MR_ARG_OBJECT, /* the id of a stored value that is not loaded */
 };
 
 #define MR_ARG_NO_INPUT UINT32_MAX
 
 struct mr_arg {
     enum mr_arg_type type;
-    uint32_t count;     /* of LIST and DICT */
-    uint32_t input;     /* the input slot this argument is as a whole, else MR_ARG_NO_INPUT */
-    struct mr_str name; /* of a member of a DICT */
+    uint32_t count;     /* members of a LIST or DICT */
+    uint32_t input;     /* the input that is this whole argument; MR_ARG_NO_INPUT: none is */
+    struct mr_str name; /* key, if this is a member of a DICT */
     union {
         bool boolean;
         int64_t i;
@@ -36,12 +36,11 @@ struct mr_arg {
         const struct mr_arg *items;     /* LIST, DICT */
         const struct mr_tensor *tensor; /* TENSOR */
     };
-    struct mr_str
-        extent; /* the whole value in its layout: TENSOR, VALUE; of OBJECT when it is mapped */
-    mr_object_id object; /* of OBJECT; of an input that has one */
+    struct mr_str extent; /* TENSOR, VALUE: the value extent; OBJECT: its mapped part, if any */
+    mr_object_id object;  /* of an OBJECT, and of any input that is a stored value */
 };
 
-enum { /* what a parameter accepts; checked before the function runs */
+enum { /* What a parameter accepts. The types are checked before the function runs. */
     MR_TAKES_NIL = 1 << 0,
     MR_TAKES_BOOL = 1 << 1,
     MR_TAKES_INT = 1 << 2, /* i64 or u64 */
@@ -55,6 +54,6 @@ enum { /* what a parameter accepts; checked before the function runs */
     MR_TAKES_OBJECT = 1 << 10,
     MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
-    MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* what becomes a tensor */
+    MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* becomes a tensor */
     MR_TAKES_ANY = (1 << 11) - 1,
 };

@@ -6,19 +6,19 @@
 
 #include <stdlib.h>
 
-/* Arguments, an input inside them, a value inside that: each may be MR_DEPTH_MAX deep. */
+/* the arguments, an input inside them, a value inside the input: each may nest MR_DEPTH_MAX deep */
 #define FRAMES_MAX (3 * MR_DEPTH_MAX)
-#define HOPS_MAX 4 /* from a slot to a value to the pack in it … */
+#define HOPS_MAX 4 /* an input, its value, the pack in the value */
 
-/* A container whose members are being read. */
+/* A list or dict whose members are being decoded. */
 struct frame {
     struct mr_arg *items;
     uint32_t count;
     uint32_t at;
     struct mr_pack_reader reader;
     bool dict;
-    bool slots;  /* input slots may appear: only in the arguments themselves */
-    bool shared; /* the parent goes on where this one ends */
+    bool slots;  /* references to inputs are allowed: in the arguments themselves only */
+    bool shared; /* the parent reads the same bytes and continues behind this container */
 };
 
 static int out_of_scratch(struct mr_error *e)
@@ -26,7 +26,8 @@ static int out_of_scratch(struct mr_error *e)
     return mr_fail(e, MR_ELIMIT, "the arguments need more memory than one call may take");
 }
 
-/* Field by field: a struct built apart and copied costs more than all the rest of a small call. */
+/* Sets single fields: to build and copy a whole struct would cost more than the rest of a small
+ * call. */
 static void set_arg(struct mr_arg *a, const struct mr_pack_item *item)
 {
     switch (item->type) {
@@ -59,11 +60,12 @@ static void set_arg(struct mr_arg *a, const struct mr_pack_item *item)
     }
 }
 
-/* A value extent as an argument. A pack is not finished by this: `*inner` receives it. */
+/* Decodes a value extent. An extent that contains a pack is not finished here: `*inner` receives
+ * the pack. */
 static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct mr_arg *arg,
     struct mr_str *inner, struct mr_error *e)
 {
-    if ((uintptr_t)extent.p % MR_VALUE_ALIGN) { /* inside a pack: the layout wants its alignment */
+    if ((uintptr_t)extent.p % MR_VALUE_ALIGN) { /* bytes in a pack are not aligned */
         void *copy = mr_call_arena_take(x->scratch, extent.n, MR_VALUE_ALIGN);
         if (!copy) return out_of_scratch(e);
         memcpy(copy, extent.p, extent.n);
@@ -95,7 +97,8 @@ static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct 
     return MR_OK;
 }
 
-/* An input slot. Like fill_extent, leaves what is itself a pack in `*inner`. */
+/* Decodes a reference to an input. As with fill_extent, `*inner` receives a value that is a pack.
+ */
 static int fill_input(const struct mr_resolve *x, const struct mr_pack_item *item,
     struct mr_arg *arg, struct mr_str *inner, struct mr_error *e)
 {
@@ -128,8 +131,8 @@ static int open_container(
     return MR_OK;
 }
 
-/* Reads one item at `f->reader` into `*arg`; if it is a container, `*child` is made ready to read
- * its members (child->items stays NULL otherwise). */
+/* Decodes one item at `f->reader` into `*arg`. If the item is a list or dict, `*child` is prepared
+ * for its members; otherwise child->items is NULL. */
 static int fill(const struct mr_resolve *x, struct frame *f, struct mr_arg *arg,
     struct frame *child, struct mr_error *e)
 {
@@ -225,7 +228,7 @@ struct mr_arg mr_arg_of_fallback(const char *json)
         break;
     case '[': a.type = MR_ARG_LIST; break;
     case '{': a.type = MR_ARG_DICT; break;
-    default: /* a number */
+    default:
         if (strpbrk(json, ".eE")) {
             a.type = MR_ARG_FLOAT;
             a.f = strtod(json, NULL);

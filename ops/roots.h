@@ -1,5 +1,5 @@
-/* The directories beneath which operators may read files (--data-root). Paths are resolved by the
- * kernel (openat2 with RESOLVE_BENEATH), so that neither ".." nor a symbolic link leads out. */
+/* The directories below which operators may read files (--data-root). The kernel resolves paths
+ * (openat2 with RESOLVE_BENEATH), so neither ".." nor a symbolic link leads outside. */
 #pragma once
 
 #include "base/err.h"
@@ -9,20 +9,21 @@
 #define MR_ROOTS_MAX 16
 
 struct mr_roots {
-    char *paths[MR_ROOTS_MAX]; /* canonical */
+    char *paths[MR_ROOTS_MAX]; /* absolute, links resolved */
     int fds[MR_ROOTS_MAX];
     uint32_t count;
-    struct mr_denied denied; /* refused in every root; add with mr_denied_add */
+    struct mr_denied denied; /* refused in every root; mr_denied_add adds to it */
 };
 
 void mr_roots_init(struct mr_roots *r);
 void mr_roots_fini(struct mr_roots *r);
 int mr_roots_add(struct mr_roots *r, const char *directory, struct mr_error *e);
 
-/* A root that is denied itself would refuse every file: MR_EPERM with a sentence. */
+/* Refuses a root that lies in a denied directory, because no file below it could be read. MR_EPERM
+ * with an error text. */
 int mr_roots_check(const struct mr_roots *r, struct mr_error *e);
 
-/* Opens for reading. A relative path is looked up in every root in turn; an absolute one must lie
- * beneath a root. MR_ENOENT: no such file. MR_EPERM: it lies outside (the words name the path and
- * --data-root), it is denied, or its mode keeps it from this process. */
+/* Opens a file for reading. A relative path is looked up in each root in turn; an absolute path
+ * must lie below a root. MR_ENOENT: there is no such file. MR_EPERM: the path lies outside the
+ * roots, is denied, or its mode forbids this process to read it; the error text says which. */
 int mr_roots_open(const struct mr_roots *r, struct mr_str path, int *fd, struct mr_error *e);

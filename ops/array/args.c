@@ -1,4 +1,4 @@
-/* Arguments as arrays, shapes, types and axes. */
+/* Converts arguments to arrays, shapes, types and axes. */
 #include "ops/array/array.h"
 
 #include "base/limits.h"
@@ -46,7 +46,7 @@ static int number_operand(struct mr_op_call *call, const struct mr_arg *arg, str
 
 /* ---- nested lists of numbers, or of tensors of one shape ---- */
 
-/* The type of a leaf: of a number, or of a tensor's elements. NONE: it is neither. */
+/* The type of a leaf, which is a number or a tensor. NONE: it is neither. */
 static enum mr_dtype leaf_type(const struct mr_arg *a)
 {
     return a->type == MR_ARG_TENSOR ? a->tensor->dtype : type_of_number(a);
@@ -54,15 +54,15 @@ static enum mr_dtype leaf_type(const struct mr_arg *a)
 
 struct nest {
     unsigned lists; /* axes that are lists */
-    unsigned ndim;  /* with those of the tensors inside */
+    unsigned ndim;  /* with the axes of the tensors inside */
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     enum mr_dtype dtype;
     bool tensors;
-    bool below_u64; /* a leaf is no integer from 0 on */
-    char *p;        /* where the next leaf goes */
+    bool below_u64; /* some leaf is negative, or no integer */
+    char *p;        /* destination of the next leaf */
 };
 
-/* The shape by the first branch; walk_list checks the others against it. */
+/* Finds the shape from the first items; walk_list compares the other items with it. */
 static int nest_shape(
     struct mr_op_call *call, const struct mr_arg *list, const char *name, struct nest *n)
 {
@@ -82,7 +82,8 @@ static int nest_shape(
     return MR_OK;
 }
 
-/* A leaf must be a number, or a tensor, of the shape that all have. */
+/* Checks that a leaf is a number, or a tensor of the shape of the other leaves; promotes the type.
+ */
 static int check_leaf(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
 {
@@ -99,13 +100,13 @@ static int check_leaf(
     return MR_OK;
 }
 
-/* A leaf as `n->dtype`, to n->p. */
+/* Writes a leaf, converted to n->dtype, to n->p. */
 static int fill_leaf(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
 {
     (void)name;
     size_t width = mr_dtype_bytes(n->dtype);
-    if (!n->tensors) { /* bool, i64, u64 or f64: the most frequent, and the quickest */
+    if (!n->tensors) { /* numbers only: bool, i64, u64 or f64, the frequent case */
         double v = mr_arg_f64(a);
         uint64_t i = a->type == MR_ARG_BOOL ? a->boolean : a->u;
         if (n->dtype == MR_DTYPE_BOOL)
@@ -131,7 +132,7 @@ static int fill_leaf(
 typedef int (*leaf_fn)(
     struct mr_op_call *call, const struct mr_arg *leaf, const char *name, struct nest *n);
 
-/* Calls `each` on every leaf, in order; refuses lists that are not all of one length. */
+/* Calls `each` on every leaf in order. Refuses lists of different lengths at one level. */
 static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const char *name,
     struct nest *n, leaf_fn each)
 {
@@ -159,7 +160,7 @@ static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const c
     }
 }
 
-/* `exact`: integers from 0 on of which some are above i64 are u64, not f64 as NumPy has it. */
+/* `exact`: integers from 0 on with some above INT64_MAX become u64, not f64 as in NumPy. */
 static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const char *name,
     bool exact, struct mr_tensor *out)
 {
@@ -168,7 +169,7 @@ static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const
     if (!err) err = walk_list(call, list, name, &n, check_leaf);
     if (err) return err;
     if (n.dtype == MR_DTYPE_NONE)
-        n.dtype = MR_DTYPE_F64; /* empty: as NumPy */
+        n.dtype = MR_DTYPE_F64; /* an empty list, as in NumPy */
     else if (exact && !n.below_u64)
         n.dtype = MR_DTYPE_U64;
     struct mr_error why = {0};

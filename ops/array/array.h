@@ -1,65 +1,69 @@
-/* What the families of array operators share: arguments as arrays, promotion of types,
- * broadcasting. Types and rules are NumPy's: of two tensors the smallest type that holds both,
- * where i64 with u64 is f64; a number beside a tensor does not widen it (NEP 50). Integers wrap;
- * NaN spreads. */
+/* What array operators share: arguments as arrays, type promotion, broadcasting. Types and rules
+ * are NumPy's. The common type of two tensors is the smallest that holds both; that of i64 and u64
+ * is f64. A plain number beside a tensor takes the tensor's type (NEP 50). Integers wrap. NaN
+ * propagates. */
 #pragma once
 
 #include "ops/family.h"
 #include "ops/file.h"
 #include "ops/kernel/strided_loop.h"
 
-enum mr_weak { MR_WEAK_NO, MR_WEAK_INT, MR_WEAK_FLOAT }; /* a number that takes the other's type */
+/* A weak number gives way to the type of a tensor beside it. */
+enum mr_weak { MR_WEAK_NO, MR_WEAK_INT, MR_WEAK_FLOAT };
 
 struct mr_operand {
     struct mr_tensor t;
     enum mr_weak weak;
-    void *cell;       /* the number itself, when weak: t.data points here */
-    const char *name; /* of the parameter, for errors */
+    void *cell;       /* the number itself if `weak`; t.data points here */
+    const char *name; /* name of the parameter, for error texts */
 };
 
-/* ---- arguments (args.c); each fails in words ---- */
+/* ---- arguments (args.c); on failure each records an error text ---- */
 
-/* A tensor, a number or a nested list of numbers as an array. */
+/* Converts a tensor, a number or a nested list of numbers to an operand. */
 int mr_array_operand(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_operand *out);
-/* The same where the type is the array's own: a number becomes bool, i64, u64 or f64. */
+/* The same as a tensor with a type of its own: a number becomes bool, i64, u64 or f64. */
 int mr_array_tensor(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
-/* The same, to be cast: a list of integers from 0 to 2^64 - 1 keeps all their digits. */
+/* The same for an array that is then cast. A list of integers from 0 to 2^64 - 1 becomes u64, not
+ * f64, so no digit is lost. */
 int mr_array_tensor_exact(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
 int mr_array_shape(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 int mr_array_dtype(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, enum mr_dtype *out);
-/* One axis, negative ones from the end; `ndim` axes exist. */
+/* Reads one axis of `ndim`; negative axes count from the end. */
 int mr_array_axis(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, unsigned *out);
-/* null: all axes; an int or a list of them. A bit per axis. */
+/* Reads axes: null means all, otherwise an int or a list of them. Returns one bit for each axis. */
 int mr_array_axes(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, uint32_t *out);
 int mr_arg_int(struct mr_op_call *call, const struct mr_arg *arg, const char *name, int64_t min,
     int64_t max, int64_t *out);
-double mr_arg_f64(const struct mr_arg *arg); /* of BOOL, INT, UINT, FLOAT */
+double mr_arg_f64(const struct mr_arg *arg); /* for BOOL, INT, UINT and FLOAT; other types give 0 */
 
 /* ---- types (types.c) ---- */
 
 enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b);
-enum mr_dtype mr_dtype_float_of(enum mr_dtype t); /* what exp of it gives: i8 is f16, i32 is f64 */
-/* The common type of the operands, weak ones considered; their numbers are put into that type, or
- * refused when they do not fit. */
+/* The result type of exp: i8 gives f16, i32 gives f64. */
+enum mr_dtype mr_dtype_float_of(enum mr_dtype t);
+/* The common type of the operands. Converts weak numbers to it; MR_ERANGE: a number does not fit.
+ */
 int mr_array_common(
     struct mr_op_call *call, struct mr_operand *operands, unsigned count, enum mr_dtype *out);
-/* Whether a number of type `from` at `p` is one of `t`, when that is an integer type: floats are
- * cut towards zero first, as array.astype does, NaN is none. */
+/* Does the number of type `from` at `p` fit the integer type `t`? A float is truncated towards zero
+ * first, as array.astype does; NaN does not fit. true if `t` is not an integer type. */
 bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t);
-/* The common shape; operands' strides become 0 along axes they are spread over. */
+/* Broadcasts tensors to their common shape: an operand's stride is 0 along each axis where it
+ * repeats. */
 int mr_array_broadcast(struct mr_op_call *call, struct mr_tensor *const *tensors, unsigned count,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 
-/* ---- whole operators, for families that share them ---- */
+/* ---- whole operators that several families use ---- */
 
-/* Elements of one view into another of the same shape, cast. */
+/* Copies the elements of one view to another of the same shape, with a cast. */
 int mr_array_cast(
     struct mr_op_call *call, const struct mr_tensor *from, const struct mr_tensor *to);
 
@@ -68,21 +72,20 @@ int mr_array_binary(struct mr_op_call *call, enum mr_binary op, const struct mr_
 int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_arg *a);
 int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, const struct mr_arg *a,
     const struct mr_arg *b);
-/* a0 op a1 op a2 …: of tensors, numbers and lists, at least one. */
+/* Folds tensors, numbers and lists: a0 op a1 op a2 …; count is at least 1. */
 int mr_array_fold(struct mr_op_call *call, enum mr_binary op, const struct mr_arg *items,
     uint32_t count, const char *name);
-/* Over all axes, for MR_ADD, MR_MUL, MR_MIN, MR_MAX. */
+/* Reduces over all axes by MR_ADD, MR_MUL, MR_MIN or MR_MAX. */
 int mr_array_reduce_all(struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x);
 int mr_array_clip(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *low,
     const struct mr_arg *high);
-/* Elements of any strides to `to`, row-major and without gaps. */
+/* Copies the elements of a strided view to `to`, row-major and contiguous. */
 int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *from, void *to);
-/* A view as the result: a number when it has no axis, else a contiguous tensor. */
+/* Returns a view as the result: a number if it has no axes, otherwise a contiguous tensor. */
 int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t);
 int mr_array_concat(
     struct mr_op_call *call, const struct mr_arg *parts, uint32_t count, int64_t axis);
-/* The tensor in an IDX file as the result; with `rows`, what lies under one index of its first axis
- * as one row. */
+/* Returns the tensor in an IDX file. With `rows`, all axes but the first are joined into one. */
 int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool rows);
 
 /* ---- families of operators ---- */

@@ -1,5 +1,5 @@
-/* Arrays from nothing, from numbers, and from files: full, zeros, arange, random, from_list,
- * from_npy, from_idx. */
+/* Operators that create arrays from constants, numbers, random streams and files: array.full,
+ * zeros, arange, random, from_list, from_npy, from_idx. */
 #include "ops/array/array.h"
 
 #include "base/alloc.h"
@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define NAME_BYTES_MAX 256 /* of an array in an archive */
-#define HEADER_BYTES 65536 /* of a file: more than any header we accept */
+#define NAME_BYTES_MAX 256 /* name of an array in an archive */
+#define HEADER_BYTES 65536 /* more than any header that is accepted */
 
 /* ---- constants and ranges ---- */
 
@@ -61,8 +61,8 @@ static int refuse_number(
     return err;
 }
 
-/* An array to be cast to `*t`, which "dtype" says, or its own type. Numbers that are written out
- * must fit it, as beside a tensor; a tensor is cast as array.astype does it. */
+/* Reads numbers to be cast to `*t`: the type that "dtype" names, or their own. Numbers written in
+ * the arguments must fit an integer type; a tensor is cast as by array.astype. */
 static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     const struct mr_arg *dtype, struct mr_tensor *x, enum mr_dtype *t)
 {
@@ -74,7 +74,7 @@ static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const c
     err = mr_array_dtype(call, dtype, "dtype", t);
     if (err || arg->type == MR_ARG_TENSOR || !mr_dtype_is_integer(*t)) return err;
     uint64_t n = mr_tensor_elements(x), width = mr_dtype_bytes(x->dtype);
-    for (uint64_t i = 0; i < n; i++) { /* in a row, in memory of this call */
+    for (uint64_t i = 0; i < n; i++) { /* contiguous, in memory of the call */
         const char *p = (const char *)x->data + i * width;
         if (!mr_array_number_fits(x->dtype, p, *t))
             return refuse_number(call, name, x->dtype, p, *t);
@@ -134,7 +134,7 @@ static int arange_floats(
     uint64_t n = length > 0 ? (uint64_t)length : 0;
     void *data = call->does->return_tensor(call, t, 1, &n);
     if (!data) return MR_ELIMIT;
-    double delta = (start + step) - start; /* as NumPy steps */
+    double delta = (start + step) - start; /* as NumPy computes steps */
     double block[512];
     mr_kernel cast = mr_cast_kernel(MR_DTYPE_F64, t);
     for (uint64_t i = 0; i < n; i += MR_ARRAY_LEN(block)) {
@@ -197,7 +197,7 @@ struct drawing {
     enum mr_dtype t;
     double low;
     double high;
-    int64_t first; /* of integers */
+    int64_t first; /* of integers: the smallest */
     uint64_t range;
 };
 
@@ -330,14 +330,15 @@ static int import_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_
                   : call->does->fail(call, why.code, "%s", why.text);
 }
 
-#define PACKED_BYTES_MAX ((uint64_t)4 << 30) /* of an archive, and of what is in it */
+#define PACKED_BYTES_MAX ((uint64_t)4 << 30) /* of an archive and of an array in it */
 
 static bool is_archive(struct mr_str bytes)
 {
     return bytes.n > 4 && memcmp(bytes.p, "PK\3\4", 4) == 0;
 }
 
-/* The member of an .npz that the argument "name" says ("x" or "x.npy"), or its only one. */
+/* Finds the member of an .npz that the argument "name" names ("x" or "x.npy"), or the only member.
+ */
 static int pick_member(
     struct mr_op_call *call, const struct mr_nn_zip *z, char name[NAME_BYTES_MAX])
 {
@@ -369,7 +370,7 @@ static int pick_member(
     return err;
 }
 
-/* An .npy as it is, or in an archive. */
+/* Imports an .npy, or one from an .npz archive. */
 static int npy_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_str path)
 {
     struct mr_nn_zip z;
@@ -398,7 +399,7 @@ static int npy_packed(struct mr_op_call *call, const struct mr_op_file *f)
     return err;
 }
 
-/* Reads the elements straight into the result when the file's order is ours. */
+/* Reads the elements directly into the result if the file is in row-major order. */
 static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
 {
     struct mr_str head;
@@ -543,15 +544,15 @@ const struct mr_op_desc *mr_array_create_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.full", D, full, 2000, run_full, "tensor",
-            "Makes a tensor in which every element has one value."),
+            "Makes a tensor filled with one value; a number that does not fit the type is an error."),
         MR_OP_ROW("array.zeros", D, zeros, 2000, run_zeros, "tensor", "Makes a tensor of zeros."),
-        MR_OP_ROW("array.arange", D, arange, 2000, run_arange, "tensor of one axis",
+        MR_OP_ROW("array.arange", D, arange, 2000, run_arange, "tensor [n]",
             "Makes the numbers from start up to, but not including, stop."),
         MR_OP_ROW("array.from_list", D, listed, 2000, run_from_list, "tensor",
-            "Makes a tensor from a nested list of numbers."),
+            "Makes a tensor from a nested list of numbers; a number that does not fit the type is an error."),
         MR_OP_ROW("array.random", D, random_params, 5000, run_random, "tensor",
-            "Draws random numbers: uniform and integers equal NumPy's bit for bit, normal inverts "
-            "uniform numbers."),
+            "Draws random numbers; uniform and integers equal NumPy's bit for bit, normal is by "
+            "inversion (AS 241) and does not."),
         MR_OP_ROW("array.from_npy", MR_OP_MAY_BLOCK, from_numpy, 1000000, run_from_npy, "tensor",
             "Reads a NumPy file: .npy, plain or gzipped, or an array of an .npz."),
         MR_OP_ROW("array.from_idx", MR_OP_MAY_BLOCK, from_source, 1000000, run_from_idx, "tensor",

@@ -1,5 +1,5 @@
-/* Which loop an element-wise operator runs: the types it computes in and returns, and what it
- * refuses. */
+/* Element-wise operations: chooses the kernel, the type to compute in and the result type, and
+ * refuses undefined combinations. */
 #include "ops/array/array.h"
 
 #include "base/unconst.h"
@@ -35,7 +35,7 @@ static bool is_logical(enum mr_binary op)
     return op == MR_AND || op == MR_OR || op == MR_XOR;
 }
 
-/* The type that `op` is computed in, when the operands have `t` in common. */
+/* The type in which `op` is computed if `t` is the common type of its operands. */
 static enum mr_dtype computed_in(enum mr_binary op, enum mr_dtype t)
 {
     if (is_logical(op)) return MR_DTYPE_BOOL;
@@ -44,13 +44,13 @@ static enum mr_dtype computed_in(enum mr_binary op, enum mr_dtype t)
     return small && t == MR_DTYPE_BOOL ? MR_DTYPE_I8 : t;
 }
 
-/* f16 is stored, never computed in. */
+/* f16 is a storage type: computation is in f32. */
 static enum mr_dtype kernel_type(enum mr_dtype t)
 {
     return t == MR_DTYPE_F16 ? MR_DTYPE_F32 : t;
 }
 
-/* Integers have no negative powers. */
+/* Refuses integers with negative exponents, as NumPy does. */
 static int check_exponents(struct mr_op_call *call, const struct mr_tensor *y, enum mr_dtype t)
 {
     if (!mr_dtype_is_integer(t) || !mr_dtype_is_signed(t) || !mr_dtype_is_signed(y->dtype))
@@ -81,7 +81,8 @@ static int no_kernel(struct mr_op_call *call, const char *what, enum mr_dtype t)
     return call->does->fail(call, MR_EINVAL, "%s is not defined for %s", what, mr_dtype_name(t));
 }
 
-/* Logical operators see any type as bools; a number keeps its own type then. */
+/* The common type of two operands. Logical operators convert each operand to bool from its own
+ * type. */
 static int common_type(
     struct mr_op_call *call, enum mr_binary op, struct mr_operand *o, enum mr_dtype *t)
 {
@@ -90,8 +91,9 @@ static int common_type(
     return MR_OK;
 }
 
-/* How every integer of a tensor's type compares with a number that lies outside it: as it does with
- * a larger (1) or smaller (-1) one; 0: the number lies inside, or this is another case. */
+/* Compares a tensor of integers with a number outside the range of its type: 1 if the number is
+ * larger than every element, -1 if it is smaller. 0: the number is in range, or the operands are
+ * others. */
 static int side_of(const struct mr_operand *tensor, const struct mr_operand *number)
 {
     if (tensor->weak != MR_WEAK_NO || number->weak != MR_WEAK_INT) return 0;
@@ -101,7 +103,7 @@ static int side_of(const struct mr_operand *tensor, const struct mr_operand *num
     return is_negative ? -1 : 1;
 }
 
-/* NumPy's answer to a comparison with such a number: the same for every element. */
+/* The result of a comparison with such a number, as in NumPy: the same for every element. */
 static int run_outside(
     struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, bool is_less)
 {
@@ -160,9 +162,9 @@ int mr_array_binary(struct mr_op_call *call, enum mr_binary op, const struct mr_
 
 struct unary_rule {
     const char *name;
-    bool floats;  /* computed in floating point, whatever comes */
-    bool to_bool; /* answers yes or no */
-    bool as_bool; /* sees bools */
+    bool floats;  /* integers are converted to floats first */
+    bool to_bool; /* the result is bool */
+    bool as_bool; /* the operand is converted to bool */
 };
 
 static const struct unary_rule unary_rules[MR_UNARIES_COUNT] = {
@@ -201,7 +203,7 @@ int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_ar
     if (err) return err;
     enum mr_dtype computed = rule->floats ? mr_dtype_float_of(x.dtype) : x.dtype;
     if (rule->as_bool) computed = MR_DTYPE_BOOL;
-    if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8; /* as NumPy */
+    if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8; /* as in NumPy */
     enum mr_dtype inner = kernel_type(computed);
     struct mr_loop l = {.ndim = x.ndim, .count = 2, .kernel = mr_unary_kernel(op, inner)};
     if (!l.kernel) return no_kernel(call, rule->name, x.dtype);
@@ -216,7 +218,7 @@ int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_ar
     return mr_loop_run(call, &l);
 }
 
-/* ---- a choice between two ---- */
+/* ---- where ---- */
 
 int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, const struct mr_arg *a,
     const struct mr_arg *b)
@@ -246,7 +248,7 @@ int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, cons
 
 /* ---- many operands ---- */
 
-#define SLAB_BYTES ((uint64_t)32 << 20) /* copied between two looks at the cancel flag */
+#define SLAB_BYTES ((uint64_t)32 << 20) /* copied between two checks for cancellation */
 
 int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *t, void *to)
 {
@@ -282,7 +284,7 @@ int mr_array_cast(struct mr_op_call *call, const struct mr_tensor *from, const s
     return mr_loop_run(call, &l);
 }
 
-/* The next operand into what has been gathered. */
+/* Combines `out` with the next operand, in place. */
 static int gather(struct mr_op_call *call, const struct mr_tensor *out, mr_kernel kernel,
     const struct mr_tensor *x, enum mr_dtype inner)
 {

@@ -1,4 +1,4 @@
-/* array.add … array.isfinite: operators that work element by element. */
+/* The element-wise operators on arrays: array.add … array.clip. */
 #include "ops/array/array.h"
 
 #define BINARY_RUN(name, op)                                                                       \
@@ -61,7 +61,7 @@ static int run_where(struct mr_op_call *call)
     return mr_array_where(call, &call->args[0], &call->args[1], &call->args[2]);
 }
 
-/* Held between bounds; what is not given does not bind. The bounds' NaN spreads. */
+/* A missing bound does not clamp. NaN in a bound gives NaN. */
 static int run_clip(struct mr_op_call *call)
 {
     const struct mr_arg *low = &call->args[1];
@@ -152,7 +152,7 @@ const struct mr_op_desc *mr_elementwise_ops(uint32_t *count)
         MR_OP_ROW("array.where", D, choice, 2000, run_where, "tensor",
             "Takes each element from x or from y, as the condition says."),
         MR_OP_ROW("array.clip", D, bounds, 2000, run_clip, "tensor",
-            "Clamps each element to two bounds."),
+            "Clamps each element to two bounds, one of which may be null; NaN in a bound gives NaN."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -1,4 +1,4 @@
-/* Arrays made ready for learning: one_hot, scale. */
+/* Encodings of data for learning: array.one_hot, array.scale. */
 #include "ops/array/array.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static int scale_bounds(struct mr_op_call *call, enum mr_dtype t, double *low, d
     return MR_OK;
 }
 
-/* out = x op y, where y is one number of out's type. */
+/* out = x op y, where y is one number converted to the type of `out`. */
 static int apply(struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, double y,
     const struct mr_tensor *out)
 {
@@ -116,8 +116,8 @@ static int run_scale(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param encoded[] = {
-    {"labels", MR_TAKES_ARRAY, NULL, "Labels: integers from 0."},
-    {"classes", MR_TAKES_INT, NULL, "Number of classes."},
+    {"labels", MR_TAKES_ARRAY, NULL, "Labels: integers from 0 to classes - 1."},
+    {"classes", MR_TAKES_INT, NULL, "Number of classes, 1 to 2^24."},
     {"dtype", MR_TAKES_TEXT, "\"f32\"", "Type of the result."},
 };
 static const struct mr_op_param scaled[] = {
@@ -131,9 +131,10 @@ static const struct mr_op_param scaled[] = {
 const struct mr_op_desc *mr_array_encode_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("array.one_hot", D, encoded, 2000, run_one_hot, "tensor",
-            "Makes one row for each label, with 1 in the column of the label."),
-        MR_OP_ROW("array.scale", D, scaled, 2000, run_scale, "tensor",
+        MR_OP_ROW("array.one_hot", D, encoded, 2000, run_one_hot, "tensor [labels…, classes]",
+            "Makes one row for each label, with 1 in the column of the label; a label outside the "
+            "classes is an error."),
+        MR_OP_ROW("array.scale", D, scaled, 2000, run_scale, "tensor of floats",
             "Scales a range of values linearly to 0 … 1."),
     };
     *count = MR_ARRAY_LEN(ops);

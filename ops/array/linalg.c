@@ -1,14 +1,15 @@
-/* array.matmul: floats through BLAS on one thread (the parallelism is in the graph), integers by
- * themselves. */
+/* array.matmul: floats with BLAS on one thread, since the tasks of a graph run in parallel;
+ * integers with a plain loop. */
 #include "ops/array/array.h"
 
 #include "base/unconst.h"
 
 #include <cblas.h>
 
-#define BAND_PRODUCTS 2e9 /* multiplications between two looks at the cancel flag */
+#define BAND_PRODUCTS 2e9 /* multiplications between two checks for cancellation */
 
-/* m × k by k × n, for a stack of such pairs; everything contiguous. */
+/* A product of an m × k and a k × n matrix, or a stack of such products. All operands are
+ * contiguous. */
 struct product {
     enum mr_dtype t; /* f32, f64, i64 */
     uint64_t m;
@@ -24,7 +25,7 @@ static void multiply_integers(
         for (uint64_t l = 0; l < p->k; l++) {
             uint64_t x = a[i * p->k + l];
             for (uint64_t j = 0; j < p->n; j++)
-                c[i * p->n + j] += x * b[l * p->n + j]; /* wraps */
+                c[i * p->n + j] += x * b[l * p->n + j]; /* overflow wraps */
         }
     }
 }
@@ -44,7 +45,7 @@ static void multiply(const struct product *p, const void *a, const void *b, void
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
 }
 
-/* `x` contiguous and of type `t`: itself or a copy. */
+/* Makes `x` contiguous and of type `t`, by a copy if necessary. */
 static int ready(struct mr_op_call *call, struct mr_tensor *x, enum mr_dtype t)
 {
     if (x->dtype == t && mr_tensor_is_contiguous(x)) return MR_OK;
@@ -68,7 +69,7 @@ static int shapes_do_not_fit(
     return call->does->fail(call, MR_EINVAL, "%s and %s cannot be multiplied", x, y);
 }
 
-/* A vector becomes a matrix of one row (or column); the result loses that axis again. */
+/* Makes a vector a matrix of one row or column. matmul removes that axis from the result. */
 static void as_matrix(struct mr_tensor *x, bool column)
 {
     int64_t stride = x->strides[0];
@@ -80,7 +81,7 @@ static void as_matrix(struct mr_tensor *x, bool column)
     x->strides[column ? 1 : 0] = column ? stride : stride * (int64_t)length;
 }
 
-/* The stacked axes of both, broadcast: strides in matrices, 0 where one is spread. */
+/* The stacked axes of both operands, broadcast; the stride is 0 where an operand repeats. */
 struct stack {
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
@@ -110,7 +111,7 @@ static const char *matrix_at(const struct mr_tensor *t, const struct stack *s, u
     return p;
 }
 
-/* One product, a band of rows at a time. */
+/* Computes one product in bands of rows, with checks for cancellation between bands. */
 static int multiply_bands(
     struct mr_op_call *call, const struct product *p, const char *a, const void *b, char *c)
 {
@@ -138,7 +139,7 @@ static int run_stack(struct mr_op_call *call, const struct product *p, const str
     return MR_OK;
 }
 
-/* The type that products of `t` are computed in. */
+/* The type in which a product of type `t` is computed. */
 static enum mr_dtype computed_in(enum mr_dtype t)
 {
     if (t == MR_DTYPE_F16) return MR_DTYPE_F32;

@@ -1,6 +1,6 @@
-/* Mean and variance, of a whole array and of a distributed one. A partial result is one f64 tensor
- * of shape [4, …]: count, mean, sum of squared deviations (m2) and the low part of the mean, of
- * every group; partial results merge in any tree. */
+/* Mean, variance and standard deviation of an array and of a distributed array. The moments of a
+ * part are an f64 tensor of shape [4, …]: for each group its count, mean, sum of squared deviations
+ * (m2) and the low part of the mean. Moments merge in any tree (Chan, Golub and LeVeque 1983). */
 #include "ops/array/array.h"
 
 #include "base/unconst.h"
@@ -24,7 +24,7 @@ static int groups_of(struct mr_op_call *call, uint32_t axis_at, bool keepdims,
     return mr_reduction_prepare(call, &x, axes, keepdims, r);
 }
 
-/* m2 to variance or standard deviation, with `ddof` degrees of freedom taken off. */
+/* Converts m2 to variances or standard deviations with divisor count - ddof. */
 static void finish(
     double *m2, const double *counts, double count, uint64_t n, double ddof, bool root)
 {
@@ -68,7 +68,7 @@ static int run_std(struct mr_op_call *call)
 
 /* ---- of parts ---- */
 
-/* The rows of a partial result of n groups behind the count. */
+/* The rows of a moments tensor of n groups, behind the counts. */
 static struct mr_moments rows_of(double *partial, uint64_t n)
 {
     return (struct mr_moments){.mean = partial + n, .m2 = partial + 2 * n, .low = partial + 3 * n};
@@ -93,7 +93,7 @@ static int run_moments(struct mr_op_call *call)
     return mr_reduce_moments(call, &r, &m);
 }
 
-/* A partial result: f64 [4, …], contiguous. */
+/* Reads a moments tensor: f64 [4, …], contiguous. */
 static int partial_arg(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out)
 {
@@ -131,7 +131,7 @@ static int run_merge(struct mr_op_call *call)
         if (err) return err;
         if (!mr_tensor_same_shape(&first, &t))
             return call->does->fail(call, MR_EINVAL, "the parts differ in shape");
-        double *p = mr_unconst(t.data); /* only read */
+        double *p = mr_unconst(t.data); /* read only */
         for (uint64_t j = 0; j < n; j++) {
             const struct mr_moments a = {&out[n + j], &out[3 * n + j], &out[2 * n + j]};
             const struct mr_moments b = {&p[n + j], &p[3 * n + j], &p[2 * n + j]};
@@ -142,7 +142,8 @@ static int run_merge(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* The axes behind the first, as a result; `t` receives the operator's type. */
+/* Opens the argument "moments" and prepares a result with its axes behind the first, of the type
+ * that "dtype" names. */
 static int finished(struct mr_op_call *call, struct mr_tensor *moments, struct mr_tensor *out)
 {
     enum mr_dtype t = MR_DTYPE_NONE;
@@ -240,9 +241,9 @@ const struct mr_op_desc *mr_array_moments_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.var", D, spreads, 5000, run_var, "tensor or float",
-            "Computes the variance over axes, in one pass and without cancellation."),
+            "Computes the variance over axes in f64, in one pass (Chan, Golub, LeVeque 1983)."),
         MR_OP_ROW("array.std", D, spreads, 5000, run_std, "tensor or float",
-            "Computes the standard deviation over axes."),
+            "Computes the standard deviation over axes in f64, as array.var."),
         MR_OP_ROW("array.moments", D, moments, 5000, run_moments, "f64 tensor [4, …]",
             "Computes count, mean, sum of squared deviations and the mean's low part for one part "
             "of an array."),

@@ -1,4 +1,4 @@
-/* Brings any tensor into the shape that the kernels of reductions want, and moments. */
+/* Prepares tensors for the kernels of reductions, and computes moments. */
 #include "ops/array/reduce.h"
 
 #include "base/assert.h"
@@ -6,14 +6,15 @@
 
 #include <math.h>
 
-#define LANES 64       /* a row at least this wide vectorises */
-#define BLOCK_ROWS 128 /* rows around one shift: error grows with this, not with n */
+#define LANES 64 /* rows of this many elements vectorise well */
+/* Rows with one shift; the rounding error grows with this number, not with n. */
+#define BLOCK_ROWS 128
 #define CANCEL_BYTES ((uint64_t)16 << 20)
 
-/* Do the reduced axes stand together, those of length 1 aside? */
+/* Are the reduced axes adjacent? Axes of length 1 do not count. */
 static bool is_block(const struct mr_tensor *x, uint32_t axes)
 {
-    int state = 0; /* 0: before, 1: within, 2: behind */
+    int state = 0; /* 0: before the reduced axes, 1: among them, 2: behind them */
     for (unsigned i = 0; i < x->ndim; i++) {
         if (x->shape[i] == 1) continue;
         bool reduced = axes >> i & 1;
@@ -39,7 +40,7 @@ static void group_axes(const struct mr_tensor *x, uint32_t axes, struct mr_reduc
     }
 }
 
-/* `t` with the reduced axes last. */
+/* The view with the reduced axes moved to the end. */
 static struct mr_tensor reduced_last(const struct mr_tensor *x, uint32_t axes)
 {
     struct mr_tensor t = *x;
@@ -96,12 +97,13 @@ int mr_reduction_result(struct mr_op_call *call, enum mr_dtype t, unsigned ndim,
 
 int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out)
 {
-    return out->ndim ? MR_OK : mr_array_return(call, out); /* tensors are written in place */
+    return out->ndim ? MR_OK : mr_array_return(call, out); /* tensors are in place already */
 }
 
 /* ---- moments ---- */
 
-/* hi + t as a double and what that leaves, 0 where it is not finite. */
+/* TwoSum (Knuth): hi + t as a double and its rounding error. The error is 0 where the sum is not
+ * finite. */
 static inline double two_sum(double hi, double t, double *low)
 {
     double sum = hi + t;
@@ -116,7 +118,7 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
 {
     double count = count_a + count_b;
     if (count_b == 0) return;
-    if (count_a == 0) { /* `delta` would round the low part away */
+    if (count_a == 0) { /* not by the formula below, whose `delta` would round `low` away */
         memcpy(a->mean, b->mean, n * sizeof *a->mean);
         memcpy(a->low, b->low, n * sizeof *a->low);
         memcpy(a->m2, b->m2, n * sizeof *a->m2);
@@ -127,16 +129,16 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
     for (size_t j = 0; j < n; j++) {
         double low = b->low[j] - a->low[j];
         double delta = b->mean[j] - a->mean[j] + low;
-        if (b->mean[j] == a->mean[j]) delta = low; /* also where both are infinite */
+        if (b->mean[j] == a->mean[j]) delta = low; /* equal means, infinite ones included */
         a->mean[j] = two_sum(a->mean[j], a->low[j] + delta * share, &a->low[j]);
         a->m2[j] += b->m2[j] + delta * delta * weight;
     }
 }
 
-/* Memory of one group of columns. */
+/* Working memory for the columns of one outer index. */
 struct moments {
     double *shift;
-    struct mr_moments block; /* sums and squares stand in its `mean` and `m2` first */
+    struct mr_moments block; /* `mean` and `m2` hold sums and squares first */
     struct mr_moments all;
 };
 
@@ -150,7 +152,7 @@ static const char *element(const struct mr_reduction *r, const char *row, size_t
     return row + j * mr_dtype_bytes(r->dtype);
 }
 
-/* One block of rows into the running means. */
+/* Adds one block of rows to the running moments. */
 static void add_block(const struct mr_reduction *r, const char *rows, size_t count, size_t width,
     double seen, const struct moments *m)
 {
@@ -174,7 +176,7 @@ static void add_block(const struct mr_reduction *r, const char *rows, size_t cou
     mr_moments_merge(seen, &m->all, n, &m->block, width);
 }
 
-/* n rows of `width` into m->all. */
+/* Computes the moments of n rows of `width` columns into m->all. */
 static int moments_of_rows(struct mr_op_call *call, const struct mr_reduction *r, const char *rows,
     uint64_t n, size_t width, const struct moments *m)
 {
@@ -195,7 +197,8 @@ static int moments_of_rows(struct mr_op_call *call, const struct mr_reduction *r
     return MR_OK;
 }
 
-/* n rows of few columns: `lanes` rows side by side as one, then the lanes and the rest merged. */
+/* The same for few columns: `lanes` rows are taken as one wide row. The lanes and the remaining
+ * rows are merged at the end. */
 static int moments_narrow(struct mr_op_call *call, const struct mr_reduction *r, const char *rows,
     const struct moments *m)
 {

@@ -1,5 +1,5 @@
-/* array.sum … array.argmax, and the forms in which parts of a distributed array are reduced apart
- * and put together: array.reduce_partial, array.reduce_merge. */
+/* array.sum … array.argmax. array.reduce_partial and array.reduce_merge reduce a distributed array:
+ * part by part, then the parts' results. */
 #include "ops/array/array.h"
 
 #include "base/assert.h"
@@ -9,12 +9,12 @@
 #include <math.h>
 
 #define LANES 64
-#define BLOCK_ROWS 512 /* of a sum of floats: then its total is put aside */
+#define BLOCK_ROWS 512 /* rows of a sum of floats in one block */
 
 static const char *const names[] = {"sum", "prod", "min", "max", "any", "all"};
 static const enum mr_binary by[] = {MR_ADD, MR_MUL, MR_MIN, MR_MAX, MR_OR, MR_AND};
 
-/* The accumulators before the first row. */
+/* Initialises the accumulators. */
 static void start(enum mr_reduce op, enum mr_dtype t, const char *first, size_t width, char *acc)
 {
     size_t bytes = mr_dtype_bytes(t);
@@ -34,15 +34,16 @@ static void start(enum mr_reduce op, enum mr_dtype t, const char *first, size_t 
 
 struct reducing {
     enum mr_reduce op;
-    enum mr_dtype t;   /* of elements */
-    enum mr_dtype acc; /* of accumulators */
+    enum mr_dtype t;   /* type of the elements */
+    enum mr_dtype acc; /* type of the accumulators */
     mr_rows_kernel kernel;
-    mr_rows_kernel fold; /* accumulators into accumulators */
+    mr_rows_kernel fold; /* adds accumulators to accumulators */
     char *block;         /* accumulators of one block */
     char *total;
 };
 
-/* n rows into `total`; sums of floats block by block, so that errors do not pile up. */
+/* Reduces n rows into `total`. Sums of floats are added block by block, which bounds the rounding
+ * error (two-level summation). */
 static int reduce_rows(
     struct mr_op_call *call, struct reducing *x, const char *rows, uint64_t n, size_t width)
 {
@@ -62,7 +63,8 @@ static int reduce_rows(
     return MR_OK;
 }
 
-/* Narrow rows side by side: lanes of accumulators, folded into the first. */
+/* The same for few columns: several rows are taken as one wide row, whose accumulators are combined
+ * at the end. */
 static int reduce_narrow(
     struct mr_op_call *call, struct reducing *x, const char *rows, uint64_t n, size_t inner)
 {
@@ -79,7 +81,7 @@ static int reduce_narrow(
 
 #define SHORT_N 16
 
-/* Many short groups: one after the other's elements are combined across all groups at once. */
+/* Many short groups: combines the k-th elements of all groups in one loop, for each k. */
 static int reduce_short(
     struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
 {
@@ -103,7 +105,7 @@ static int reduce_short(
     return err;
 }
 
-/* Every group of `r` into `out`, elements of the accumulator's type. */
+/* Reduces every group of `r` into `out`, elements of the accumulator's type. */
 static int reduce_all(
     struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
 {
@@ -135,7 +137,7 @@ static enum mr_dtype result_type(enum mr_reduce op, enum mr_dtype t)
     return mr_reduce_accumulator(op, t);
 }
 
-/* Means from sums: in f64, then in the result's type. */
+/* Divides sums by the count in f64, then converts to the result's type. */
 static int finish_mean(struct mr_op_call *call, const struct mr_reduction *r,
     const struct mr_tensor *sums, const struct mr_tensor *out)
 {
@@ -151,7 +153,7 @@ static int finish_mean(struct mr_op_call *call, const struct mr_reduction *r,
     return mr_array_cast(call, &m, out);
 }
 
-/* Sums of 64-bit integers might wrap on the way to a mean. */
+/* Converts 64-bit integers to f64 for a mean: their sum could overflow. */
 static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x)
 {
     if (op != MR_REDUCE_MEAN || mr_dtype_is_float(x->dtype) || mr_dtype_bytes(x->dtype) < 8)
@@ -165,7 +167,7 @@ static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x
     return err;
 }
 
-/* `partial`: the result keeps the accumulator's type. */
+/* Reduces over axes and returns the result. `partial`: the result has the accumulator's type. */
 static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x, uint32_t axes,
     bool keepdims, bool partial)
 {
@@ -208,7 +210,7 @@ int mr_array_reduce_all(struct mr_op_call *call, enum mr_binary op, const struct
 
 /* ---- the operators ---- */
 
-/* Arguments x, axis, keepdims at 0, `at` and the last. */
+/* Reads the arguments x (the first), axis (at axis_at) and keepdims (behind it). */
 static int common_args(
     struct mr_op_call *call, uint32_t axis_at, struct mr_tensor *x, uint32_t *axes, bool *keepdims)
 {
@@ -240,7 +242,7 @@ REDUCE_RUN(any, MR_REDUCE_ANY)
 REDUCE_RUN(all, MR_REDUCE_ALL)
 REDUCE_RUN(mean, MR_REDUCE_MEAN)
 
-/* One axis, or all of them as one. */
+/* The index along one axis, or in the flattened array. */
 static int arg_extreme(struct mr_op_call *call, bool max)
 {
     struct mr_tensor x;
@@ -279,7 +281,7 @@ static int run_argmax(struct mr_op_call *call)
     return arg_extreme(call, true);
 }
 
-/* ---- apart and together ---- */
+/* ---- distributed arrays ---- */
 
 static int reduce_op(struct mr_op_call *call, const struct mr_arg *arg, enum mr_reduce *out)
 {
@@ -341,20 +343,21 @@ static const struct mr_op_param merged[] = {
 const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        ROW(sum, "tensor or number", "Sums over axes; floats are added in f64."),
-        ROW(prod, "tensor or number", "Multiplies over axes."),
+        ROW(sum, "tensor or number",
+            "Sums over axes; floats are added in f64, integers in 64 bits, where overflow wraps."),
+        ROW(prod, "tensor or number", "Multiplies over axes; types are as in array.sum."),
         ROW(min, "tensor or number",
-            "Takes the smallest element over axes; NaN if an element is NaN."),
+            "Takes the smallest element over axes; NaN if an element is NaN; no elements are an error."),
         ROW(max, "tensor or number",
-            "Takes the largest element over axes; NaN if an element is NaN."),
+            "Takes the largest element over axes; NaN if an element is NaN; no elements are an error."),
         ROW(any, "tensor of bools or bool", "Tests whether any element is not zero."),
         ROW(all, "tensor of bools or bool", "Tests whether all elements are not zero."),
         ROW(mean, "tensor or number",
             "Computes the mean over axes; the mean of no elements is NaN."),
         ROW(argmin, "tensor of i64 or int",
-            "Finds the index of the first smallest element, over one axis or all."),
+            "Finds the index of the first smallest element along axes; the first NaN wins."),
         ROW(argmax, "tensor of i64 or int",
-            "Finds the index of the first largest element, over one axis or all."),
+            "Finds the index of the first largest element along axes; the first NaN wins."),
         MR_OP_ROW("array.reduce_partial", D, partial, 5000, run_partial, "tensor or number",
             "Reduces one part of an array, for array.reduce_merge; sums stay in f64 or 64-bit "
             "integers."),

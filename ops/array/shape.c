@@ -1,5 +1,6 @@
-/* Operators that move elements and compute nothing: reshape, transpose, slice, take, concat, stack,
- * split, tile, astype. Results are contiguous; an input that already is the answer is returned. */
+/* Operators that rearrange elements: reshape, transpose, slice, take, concat, stack, split, part,
+ * tile, copy, astype. Results are contiguous. If an input already is the result, it is returned
+ * without a copy. */
 #include "ops/array/array.h"
 
 #include "base/limits.h"
@@ -14,13 +15,14 @@ static int tensor_arg(struct mr_op_call *call, uint32_t i, struct mr_tensor *out
     return mr_array_tensor(call, &call->args[i], call->op->params[i].name, out);
 }
 
-/* Is argument 0 a whole tensor input that may be handed on? */
+/* Is argument 0 a tensor that can be returned without a copy? */
 static bool may_pass(const struct mr_op_call *call)
 {
     return call->args[0].type == MR_ARG_TENSOR;
 }
 
-/* A tensor with all its axes (unlike mr_array_return, which makes a number of one without). */
+/* Returns a copy with its axes. mr_array_return makes a number of a tensor without axes; this does
+ * not. */
 static int return_copy(struct mr_op_call *call, const struct mr_tensor *t)
 {
     void *data = call->does->return_tensor(call, t->dtype, t->ndim, t->shape);
@@ -52,7 +54,7 @@ int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t)
 
 /* ---- reshape, transpose ---- */
 
-/* A shape in which one length may be -1: what is left. */
+/* Reads a shape in which one length may be -1, which is computed from the others. */
 static int wanted_shape(
     struct mr_op_call *call, const struct mr_tensor *x, unsigned *ndim, uint64_t *shape)
 {
@@ -79,7 +81,7 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    if (open < *ndim && known && n % known == 0) { /* also of nothing: 0 x 4 */
+    if (open < *ndim && known && n % known == 0) { /* also for no elements: 0 × 4 */
         shape[open] = n / known;
         return MR_OK;
     }
@@ -132,7 +134,7 @@ static int run_transpose(struct mr_op_call *call)
 
 /* ---- slice, take ---- */
 
-/* The bound of one axis: an int, null, or what a list says for it. NULL: open. */
+/* The bound of one axis, from an int (axis 0) or from a list. NULL: no bound. */
 static const struct mr_arg *bound_of(const struct mr_arg *arg, unsigned axis)
 {
     if (arg->type == MR_ARG_LIST) return axis < arg->count ? &arg->items[axis] : NULL;
@@ -148,7 +150,7 @@ static int bound(
     return mr_arg_int(call, a, call->op->params[param].name, INT64_MIN + 1, INT64_MAX, out);
 }
 
-/* start:stop:step of one axis, as Python has it. */
+/* Applies start:stop:step to one axis, as Python does. */
 static int slice_axis(struct mr_op_call *call, struct mr_tensor *t, unsigned axis)
 {
     int64_t n = (int64_t)t->shape[axis];
@@ -194,7 +196,7 @@ static int run_slice(struct mr_op_call *call)
     return err ? err : return_copy(call, &x);
 }
 
-/* Index `i` of `indices`, from the end if negative. */
+/* Reads index `i`; a negative index counts from the end. false: out of range. */
 static bool index_at(const struct mr_tensor *indices, uint64_t i, uint64_t length, uint64_t *out)
 {
     const int64_t *p = indices->data;
@@ -203,7 +205,7 @@ static bool index_at(const struct mr_tensor *indices, uint64_t i, uint64_t lengt
     return at >= 0 && (uint64_t)at < length;
 }
 
-/* `t` as contiguous i64 in scratch memory. */
+/* Converts `t` to contiguous i64 in scratch memory. */
 static int as_indices(struct mr_op_call *call, struct mr_tensor *t, const char *name)
 {
     uint64_t n = mr_tensor_elements(t);
@@ -237,9 +239,9 @@ static int run_take(struct mr_op_call *call)
     memcpy(out.shape + axis + k.ndim, x.shape + axis + 1, (x.ndim - axis - 1) * sizeof *x.shape);
     char *data = call->does->return_tensor(call, x.dtype, out.ndim, out.shape);
     if (!data) return MR_ELIMIT;
-    /* as outer × indices × inner */
+    /* the result is outer × indices × inner */
     uint64_t n = mr_tensor_elements(&k);
-    struct mr_tensor line = x; /* one index: every axis but this one */
+    struct mr_tensor line = x; /* the elements at one index of the axis */
     line.shape[axis] = 1;
     struct mr_tensor to;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
@@ -330,7 +332,7 @@ static int run_stack(struct mr_op_call *call)
             return call->does->fail(call, MR_EINVAL, "the tensors differ in shape");
         if (first.ndim == MR_TENSOR_DIMS_MAX)
             return call->does->fail(call, MR_ELIMIT, "the result would have too many axes");
-        for (unsigned k = t[i].ndim; k > axis; k--) { /* a new axis of length 1 */
+        for (unsigned k = t[i].ndim; k > axis; k--) { /* insert an axis of length 1 */
             t[i].shape[k] = t[i].shape[k - 1];
             t[i].strides[k] = t[i].strides[k - 1];
         }
@@ -343,7 +345,7 @@ static int run_stack(struct mr_op_call *call)
     return mr_array_concat(call, grown, parts->count, axis);
 }
 
-/* Part `i` of `n` near-equal ones along an axis, as numpy.array_split cuts them. */
+/* Part `i` of `n` parts of nearly equal length along an axis, as numpy.array_split. */
 static struct mr_tensor part_of(const struct mr_tensor *x, unsigned axis, uint64_t i, uint64_t n)
 {
     struct mr_tensor t = *x;
@@ -403,7 +405,7 @@ static int run_split(struct mr_op_call *call)
 
 /* ---- tile, copy, astype ---- */
 
-/* numpy.tile: the tensor, repeated along each axis. */
+/* numpy.tile: repeats the tensor along each axis. */
 static int run_tile(struct mr_op_call *call)
 {
     struct mr_tensor x;
@@ -417,7 +419,7 @@ static int run_tile(struct mr_op_call *call)
         return call->does->fail(call, MR_ELIMIT, "at most %d axes", MR_TENSOR_DIMS_MAX / 2);
     struct mr_tensor from = {.dtype = x.dtype, .ndim = 2 * dims, .data = x.data};
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    for (unsigned i = 0; i < dims; i++) { /* each axis: repeats × length, repeats with stride 0 */
+    for (unsigned i = 0; i < dims; i++) { /* each axis becomes two: repeats (stride 0) × length */
         unsigned missing = dims - x.ndim;
         uint64_t repeats = i + ndim < dims ? 1 : times[i + ndim - dims];
         uint64_t length = i < missing ? 1 : x.shape[i - missing];
@@ -486,7 +488,7 @@ static const struct mr_op_param sliced[] = {
 static const struct mr_op_param taken[] = {
     X_PARAM,
     {"indices", MR_TAKES_INT | MR_TAKES_LIST | MR_TAKES_TENSOR, NULL,
-        "Indices of the elements, in any order."},
+        "Indices of the elements, in any order; negative: from the end."},
     AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param joined[] = {
@@ -496,13 +498,13 @@ static const struct mr_op_param joined[] = {
 static const struct mr_op_param split[] = {
     X_PARAM,
     {"parts", MR_TAKES_INT, NULL,
-        "Number of parts; if the length is not divisible, the first parts are longer."},
+        "Number of parts, 1 to 65,536; if the length is not divisible, the first parts are longer."},
     AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param one_part[] = {
     X_PARAM,
     {"index", MR_TAKES_INT, NULL, "Index of the part, from 0."},
-    {"parts", MR_TAKES_INT, NULL, "Number of parts."},
+    {"parts", MR_TAKES_INT, NULL, "Number of parts, 1 to 65,536."},
     AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param tiled[] = {
@@ -518,15 +520,15 @@ const struct mr_op_desc *mr_array_shape_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.reshape", D, reshaped, 2000, run_reshape, "tensor",
-            "Arranges the same elements in another shape."),
+            "Arranges the same elements in another shape, in row-major order."),
         MR_OP_ROW("array.transpose", D, transposed, 2000, run_transpose, "tensor",
             "Puts the axes in another order."),
         MR_OP_ROW("array.slice", D, sliced, 2000, run_slice, "tensor",
             "Takes the elements from start to stop by step along each axis, as Python slices."),
         MR_OP_ROW("array.take", D, taken, 2000, run_take, "tensor",
-            "Takes the elements at the given indices along an axis."),
-        MR_OP_ROW(
-            "array.concat", D, joined, 2000, run_concat, "tensor", "Joins tensors along an axis."),
+            "Takes the elements at indices along an axis; an index out of range is an error."),
+        MR_OP_ROW("array.concat", D, joined, 2000, run_concat, "tensor",
+            "Joins tensors along an axis; their other axes must be equal, types are promoted."),
         MR_OP_ROW("array.stack", D, joined, 2000, run_stack, "tensor",
             "Joins tensors of one shape along a new axis."),
         MR_OP_ROW("array.split", D, split, 2000, run_split, "list of tensors",

@@ -1,4 +1,4 @@
-/* Lists, dicts and what looks into them: identity, list, dict, get_item, len, concat, range. */
+/* Lists, dicts and access to their members: identity, list, dict, get_item, len, concat, range. */
 #include "ops/data/data.h"
 
 #include "base/limits.h"
@@ -25,7 +25,7 @@ static int run_list(struct mr_op_call *call)
     return call->does->return_arg(call, &list);
 }
 
-/* A dict as it is, or a list of [name, value] pairs; of equal names the last one counts. */
+/* Accepts a dict, or a list of [name, value] pairs; of equal names the last one counts. */
 static int run_dict(struct mr_op_call *call)
 {
     const struct mr_arg *x = &call->args[0];
@@ -41,7 +41,7 @@ static int run_dict(struct mr_op_call *call)
         members[i].name = pair->items[0].bytes;
     }
     uint32_t count = 0;
-    for (uint32_t i = 0; i < x->count; i++) { /* few names: a table would cost more */
+    for (uint32_t i = 0; i < x->count; i++) { /* linear search: dicts have few names */
         uint32_t at = 0;
         while (at < count && !mr_str_eq(members[at].name, members[i].name))
             at++;
@@ -75,7 +75,7 @@ static int item_of_dict(struct mr_op_call *call, const struct mr_arg *x, const s
     return missing(call, what);
 }
 
-/* An index from the end if negative; false when there is no such item. */
+/* Reads an index, which counts from the end if negative. false: there is no such item. */
 static bool index_in(const struct mr_arg *key, uint64_t count, uint64_t *out)
 {
     if (key->type != MR_ARG_INT) return false;
@@ -99,7 +99,7 @@ static int no_such_item(struct mr_op_call *call, const struct mr_arg *key, uint6
     return missing(call, what);
 }
 
-/* An item along axis 0, or along several axes with a list of indices. */
+/* The item at one index along axis 0, or at a list of indices along several axes. */
 static int item_of_tensor(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *key)
 {
     struct mr_tensor t = *x->tensor;

@@ -1,6 +1,7 @@
-/* Digits to learn from: real ones from a file (digits.load), or drawn as if by hand (digits.draw).
- * A file that was named is read, or refused in words; digits.load draws only where none was named.
- * What is drawn is marked as such; digits.source says it in a text. */
+/* Images of digits for learning: digits.load reads them from a file, digits.draw draws synthetic
+ * ones. digits.load also draws, but only if the job names no file: a file that is named is read, or
+ * its error is reported. Drawn data is marked (mr_op_services.mark_drawn). digits.source returns
+ * the source as a text. */
 #include "ops/data/data.h"
 
 #include "ops/array/array.h"
@@ -13,7 +14,8 @@
 #define SIDE 28
 #define POINTS_MAX 14
 
-/* Each digit as a line through points of a 10 × 10 grid, y downwards; -1 lifts the pen. */
+/* Each digit as strokes through points of a 10 × 10 grid, y downwards. -1 lifts the pen, -2 ends
+ * the digit. */
 static const signed char strokes[10][2 * POINTS_MAX] = {
     {5, 1, 3, 2, 2, 5, 3, 8, 5, 9, 7, 8, 8, 5, 7, 2, 5, 1, -2},
     {3, 3, 5, 1, 5, 9, -2},
@@ -30,7 +32,7 @@ static const signed char strokes[10][2 * POINTS_MAX] = {
 struct pen {
     float x[POINTS_MAX];
     float y[POINTS_MAX];
-    bool lifted[POINTS_MAX]; /* no line from the point before */
+    bool lifted[POINTS_MAX]; /* no line from the previous point */
     unsigned count;
     float width;
 };
@@ -40,7 +42,8 @@ static float draw_between(struct mr_stream *s, float low, float high)
     return low + (high - low) * mr_stream_f32(s);
 }
 
-/* A hand's own size, slant, turn and place, the same for all points; a little tremor for each. */
+/* Places the points of a digit with random size, slant, rotation and position, and a small random
+ * shift of each point. */
 static void place_pen(struct mr_stream *s, unsigned digit, struct pen *pen)
 {
     float size_x = draw_between(s, 1.7f, 2.3f);
@@ -67,7 +70,7 @@ static void place_pen(struct mr_stream *s, unsigned digit, struct pen *pen)
     }
 }
 
-/* Squared distance of a pixel from one line. */
+/* Squared distance of a pixel from one line segment. */
 static float distance2(const struct pen *pen, unsigned i, float x, float y)
 {
     float ax = pen->x[i - 1];
@@ -92,14 +95,14 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
                 float d = distance2(pen, i, (float)x + 0.5f, (float)y + 0.5f);
                 nearest = d < nearest ? d : nearest;
             }
-            float ink = pen->width + 0.5f - sqrtf(nearest); /* soft over one pixel */
+            float ink = pen->width + 0.5f - sqrtf(nearest); /* antialiased over one pixel */
             ink = ink < 0 ? 0 : ink > 1 ? 1 : ink;
             out[y * SIDE + x] = (unsigned char)(ink * 255 + 0.5f);
         }
     }
 }
 
-struct wish { /* the arguments count, seed, start, what and rows, wherever they stand */
+struct wish { /* the arguments count, seed, start, what and rows of both operators */
     int64_t count;
     int64_t seed;
     int64_t start;
@@ -115,7 +118,8 @@ static int draw_digits(struct mr_op_call *call, const struct wish *w)
     unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, ndim, shape);
     if (!out) return MR_ELIMIT;
     call->does->mark_drawn(call);
-    for (int64_t i = 0; i < w->count; i++) { /* a stream each: any range can be drawn by itself */
+    /* Each digit has its own stream, so any range can be drawn separately. */
+    for (int64_t i = 0; i < w->count; i++) {
         struct mr_stream s;
         mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)w->seed, (uint64_t)(w->start + i));
         unsigned digit = (unsigned)mr_stream_upto(&s, 9);
@@ -158,12 +162,12 @@ static int run_draw(struct mr_op_call *call)
     return err ? err : draw_digits(call, &w);
 }
 
-/* ---- from a file, if one is named ---- */
+/* ---- digits.load, digits.source ---- */
 
 #define PATH_BYTES_MAX 4096
 
-/* The argument "path": a text, or a directory and a name beneath it. Nothing in `*path`: null, or
- * null as the directory, which is how an example says that no data was given. */
+/* Reads the argument "path": a path, or [directory, name]. null, or null as the directory, leaves
+ * `*path` empty: no data was given. */
 static int read_path(struct mr_op_call *call, char text[PATH_BYTES_MAX], struct mr_str *path)
 {
     const struct mr_arg *a = &call->args[0];

@@ -1,4 +1,4 @@
-/* Pictures: image.png. */
+/* image.png: a tensor as a PNG image. */
 #include "ops/data/data.h"
 
 #include "ops/array/array.h"
@@ -41,7 +41,8 @@ static const struct mr_op_param pictured[] = {
 const struct mr_op_desc *mr_image_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("image.png", D, pictured, 1000000, run_png, "bytes", "Makes a PNG picture."),
+        MR_OP_ROW("image.png", D, pictured, 1000000, run_png, "bytes",
+            "Makes a PNG image of 8 bits for each channel; values outside low … high are clamped."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -1,6 +1,6 @@
-/* Numbers: arithmetic and comparison as Python has them, except that an integer that no longer fits
- * 64 bits is an error. With a tensor among the operands the same operators work element by element
- * (array/array.h); this file refuses to know how. */
+/* Arithmetic and comparison of numbers as in Python, except that an integer result outside 64 bits
+ * is an error. If an operand is a tensor, the operators call ops/array/array.h, which works element
+ * by element. */
 #include "ops/data/data.h"
 
 #include "ops/arg.h"
@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-__extension__ typedef __int128 wide; /* sums, differences and products of two 64-bit integers fit */
+/* Holds sums, differences and products of two 64-bit integers. */
+__extension__ typedef __int128 wide;
 
 struct number {
     bool is_float;
@@ -56,7 +57,7 @@ static int return_number(struct mr_op_call *call, struct number n)
     return call->does->return_arg(call, &big);
 }
 
-static const wide over = (wide)UINT64_MAX + 1; /* does not fit: all that needs to be known */
+static const wide over = (wide)UINT64_MAX + 1; /* stands for any result that does not fit */
 
 static wide multiply(wide x, wide y)
 {
@@ -64,7 +65,7 @@ static wide multiply(wide x, wide y)
     return __builtin_mul_overflow(x, y, &product) ? over : product;
 }
 
-/* x to the power of y >= 0, by squaring. */
+/* x to the power of y >= 0 by squaring. */
 static wide power(wide x, wide y)
 {
     wide result = 1;
@@ -122,7 +123,7 @@ static int combine(struct mr_op_call *call, enum mr_binary op, struct number a, 
     struct number *out)
 {
     bool floats = a.is_float || b.is_float;
-    switch ((int)op) { /* the four that lists are folded with */
+    switch ((int)op) { /* the operators that fold lists */
     case MR_ADD: *out = floats ? of_float(a.f + b.f) : of_int(a.i + b.i); break;
     case MR_MUL: *out = floats ? of_float(a.f * b.f) : of_int(multiply(a.i, b.i)); break;
     case MR_SUB: *out = floats ? of_float(a.f - b.f) : of_int(a.i - b.i); break;
@@ -187,7 +188,7 @@ static int run_abs(struct mr_op_call *call)
     return return_number(call, n.is_float ? of_float(fabs(n.f)) : of_int(n.i < 0 ? -n.i : n.i));
 }
 
-/* sum, min, max: of several values, or of the items of one list. */
+/* Folds several values, or the items of one list. */
 static int fold(struct mr_op_call *call, enum mr_binary op)
 {
     const struct mr_arg *items = call->rest;
@@ -227,7 +228,7 @@ static int run_max(struct mr_op_call *call)
     return fold(call, MR_MAX);
 }
 
-/* ---- comparison and choice ---- */
+/* ---- compare, where, not ---- */
 
 static int compare_op(struct mr_op_call *call, struct mr_str text, enum mr_binary *out)
 {
@@ -273,7 +274,7 @@ static int compare_numbers(
     return return_order(call, op, a.f<b.f, a.f == b.f, a.f> b.f);
 }
 
-/* Lists, dicts, null: equal when their packs are. */
+/* Lists, dicts and null are equal if their packs are equal. */
 static int compare_packs(
     struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x, const struct mr_arg *y)
 {
@@ -312,7 +313,7 @@ static int run_compare(struct mr_op_call *call)
     return compare_packs(call, op, x, y);
 }
 
-/* As Python has it: empty, zero and null are false. */
+/* As in Python, empty, zero and null are false. */
 static bool truth(const struct mr_arg *a)
 {
     switch (a->type) {
@@ -348,7 +349,7 @@ static int run_not(struct mr_op_call *call)
     return call->does->return_bool(call, !truth(x));
 }
 
-/* ---- time and failure ---- */
+/* ---- sleep, fail ---- */
 
 static int run_sleep(struct mr_op_call *call)
 {

@@ -1,5 +1,5 @@
-/* Tables, the basics: table.from_csv, table.columns, table.head, table.column, table.to_tensor.
- * Queries belong to an engine of their own. */
+/* Basic operators on tables: table.from_csv, table.columns, table.head, table.column,
+ * table.to_tensor. There are no queries. */
 #include "ops/data/data.h"
 
 #include "ops/arg.h"
@@ -191,15 +191,16 @@ static int run_head(struct mr_op_call *call)
 
 /* ---- columns as arrays ---- */
 
-/* The type that a column's numbers have as a tensor; NONE: it has none. */
+/* The dtype of a column of numbers; NONE: the column has no numbers. */
 static enum mr_dtype dtype_of(enum mr_column_type t)
 {
-    if (t >= MR_COLUMN_BOOL && t <= MR_COLUMN_F64) return (enum mr_dtype)t; /* the same numbers */
+    /* The two enums have equal values. */
+    if (t >= MR_COLUMN_BOOL && t <= MR_COLUMN_F64) return (enum mr_dtype)t;
     if (t == MR_COLUMN_DATE32) return MR_DTYPE_I32;
     return t >= MR_COLUMN_TIMESTAMP_S && t <= MR_COLUMN_TIMESTAMP_NS ? MR_DTYPE_I64 : MR_DTYPE_NONE;
 }
 
-/* Rows of numbers as they are (bools one byte each). */
+/* Converts a column without missing values. Bools are stored as bits and become bytes. */
 static int plain_rows(
     struct mr_op_call *call, const struct mr_column *c, const struct mr_tensor *out)
 {
@@ -215,7 +216,7 @@ static int plain_rows(
     return mr_array_cast(call, &from, out);
 }
 
-/* A column into `out` (f64 or the column's own type); what is missing is NaN. */
+/* Converts a column to `out`; a missing value becomes NaN. */
 static int column_rows(
     struct mr_op_call *call, const struct mr_column *c, const struct mr_tensor *out)
 {
@@ -271,7 +272,7 @@ static int run_column(struct mr_op_call *call)
     return column_rows(call, &c, &out);
 }
 
-/* The chosen columns, or all that are numbers. */
+/* The columns that the argument names, or all columns of numbers. */
 static int choose(
     struct mr_op_call *call, const struct mr_table *t, struct mr_column *columns, uint32_t *count)
 {

@@ -1,5 +1,5 @@
-/* Text: text.read, text.split, text.count_words, text.merge_counts, text.top. A text here is UTF-8;
- * words are what white space of ASCII keeps apart. */
+/* Operators on text: text.read, text.split, text.count_words, text.merge_counts, text.top. Text is
+ * UTF-8; words are separated by ASCII white space. */
 #include "ops/data/data.h"
 
 #include "base/index.h"
@@ -17,7 +17,7 @@
 
 /* ---- reading ---- */
 
-/* The first position at or behind `from` that follows a delimiter; the end if there is none. */
+/* The first position from `from` on that follows a delimiter, or the end of the file. */
 static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint64_t from,
     char delimiter, uint64_t *out)
 {
@@ -40,13 +40,13 @@ static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint6
     return MR_OK;
 }
 
-/* A text as a pack extent, so that what is read from the file stays where it is. */
+/* Memory for a text result inside a pack extent, so that the file is read into its final place. */
 static char *return_text_extent(struct mr_op_call *call, uint64_t n)
 {
     void *extent = call->does->return_extent(call, mr_value_pack_size(5 + n));
     if (!extent) return NULL;
     unsigned char *p = mr_value_pack_build(extent, 5 + n);
-    p[0] = 0xdb; /* MessagePack: a text with its length in four bytes */
+    p[0] = 0xdb; /* MessagePack str 32: the length has four bytes */
     for (int i = 0; i < 4; i++)
         p[1 + i] = (unsigned char)(n >> (24 - 8 * i));
     return (char *)p + 5;
@@ -60,7 +60,8 @@ static int read_range(
         return call->does->fail(call, MR_ELIMIT,
             "%llu bytes of text at once, at most %llu are allowed; give \"length\"",
             (unsigned long long)n, (unsigned long long)TEXT_BYTES_MAX);
-    bool small = n <= UINT16_MAX; /* the shortest pack is the only right one */
+    /* A pack uses the shortest length field that fits; str 32 is for longer texts. */
+    bool small = n <= UINT16_MAX;
     char *p = small ? call->does->scratch(call, n + 1) : return_text_extent(call, n);
     if (!p) return MR_ELIMIT;
     int err = mr_op_file_read(call, f, start, p, n);
@@ -106,7 +107,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next word of `s` from `*at`; false when there is none. */
+/* Finds the next word of `s` from `*at` on; false: there is none. */
 static bool next_word(struct mr_str s, size_t *at, struct mr_str *word)
 {
     size_t i = *at;
@@ -120,7 +121,7 @@ static bool next_word(struct mr_str s, size_t *at, struct mr_str *word)
     return i > start;
 }
 
-/* The next piece up to `separator`; the last one ends with the text. */
+/* Finds the next piece up to `separator`; the last piece ends with the text. */
 static bool next_piece(struct mr_str s, struct mr_str separator, size_t *at, struct mr_str *piece)
 {
     if (*at > s.n) return false;
@@ -164,7 +165,7 @@ struct count {
     int64_t n;
 };
 
-/* Words and how often: a hash index over an array that doubles in scratch memory. */
+/* Counts of words: a hash index over an array that doubles its capacity in scratch memory. */
 struct counts {
     struct mr_op_call *call;
     struct mr_index index;
@@ -225,7 +226,7 @@ static int by_count(const void *a, const void *b)
     return by_word(a, b);
 }
 
-/* The counts as a dict, in the order of the words: equal counts are equal bytes. */
+/* Returns the counts as a dict sorted by word: equal counts give equal bytes. */
 static int return_counts(struct mr_op_call *call, struct counts *c)
 {
     if (c->count) qsort(c->items, c->count, sizeof *c->items, by_word);

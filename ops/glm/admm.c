@@ -1,8 +1,8 @@
-/* Consensus ADMM (Boyd et al. 2011, chapters 7 and 8): each chunk has coefficients of its own that
- * are drawn to common ones; penalties act on the common ones alone. A chunk solves its own problem
- * by a few Newton steps from the common point, so the first of them tells the loss there. With a
- * metric M (ops/glm/metric.h) all of it is as in variables that do not hang together: chunks are
- * drawn by rho / 2 |x - z + u|^2 of M, residuals are as long as M says. */
+/* Consensus ADMM (Boyd, Parikh, Chu, Peleato and Eckstein 2011, chapters 7 and 8). Each chunk has
+ * coefficients x of its own, which are drawn to common coefficients z; penalties act on z alone. A
+ * chunk minimises its own problem by a few Newton steps from z, so its first evaluation is the loss
+ * at z. With a metric M (ops/glm/metric.h) the distance of x and z and the residuals are lengths in
+ * M, which amounts to uncorrelated columns. */
 #include "ops/glm/admm.h"
 
 #include "ops/glm/metric.h"
@@ -12,16 +12,16 @@
 #include <string.h>
 
 #define LOCAL_PASSES 30
-#define LOCAL_TOL 0.05 /* of tol: how well a chunk solves its own problem */
-#define SLACK 1e-13    /* of the objective: what rounding may do to it … */
-#define NOISE 1e-10    /* … and may hide, where the gradient shows progress */
+#define LOCAL_TOL 0.05 /* times tol: accuracy of a chunk's own solution */
+#define SLACK 1e-13    /* times the objective: its rounding error … */
+#define NOISE 1e-10    /* … and the change that rounding may hide */
 #define FLATTER 0.9
-#define STUCK_TOL 100.0 /* of tol: a way this long that is not gone */
+#define STUCK_TOL 100.0 /* times tol: bound on the Newton step that a stuck chunk may have */
 #define RELAXATION 1.6
-#define BALANCE 2.0        /* primal and dual residual differ by so much: change rho … */
-#define BALANCE_MAX 10.0   /* … by so much at most … */
-#define BALANCE_EVERY 3    /* … and let the residuals follow */
-#define BALANCED_AFTER 100 /* iterations; convergence is proved for a rho that stays */
+#define BALANCE 2.0        /* residuals that differ by this factor change rho … */
+#define BALANCE_MAX 10.0   /* … by at most this factor … */
+#define BALANCE_EVERY 3    /* … every so many iterations */
+#define BALANCED_AFTER 100 /* iterations; convergence needs a constant rho afterwards */
 
 size_t mr_glm_local_numbers(uint32_t columns)
 {
@@ -36,10 +36,10 @@ struct local {
     double *scale;
     double *trial;
     double *target; /* z - u */
-    double *away;   /* from there, and as the metric sees it */
-    double best;    /* objective at the point, and its slope along the direction */
+    double *away;   /* x - target, and M times that vector */
+    double best;    /* objective at the best point, and its slope along the direction */
     double slope;
-    double wrong; /* rows, at the last evaluation */
+    double wrong; /* rows in the wrong class, at the last evaluation */
     double *hessian;
     double *room;
 };
@@ -57,7 +57,7 @@ static void lay_out(struct local *l, double *room, uint32_t n)
     l->room = l->hessian + mr_glm_packed(n);
 }
 
-/* What draws the chunk to the target: its objective; gradient and Hessian are added. */
+/* The quadratic term rho / 2 |x - target|^2: returns its value, adds its gradient and Hessian. */
 static double draw(const struct mr_glm *g, struct local *l, const double *x)
 {
     uint32_t n = g->columns + 1;
@@ -81,7 +81,7 @@ static double draw(const struct mr_glm *g, struct local *l, const double *x)
     return 0.5 * rho * far;
 }
 
-/* Objective of the chunk at `x`; gradient and Hessian of it into `l`. */
+/* Objective of the chunk at `x`; gradient and Hessian are written to `l`. */
 static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, struct local *l,
     const double *x, void *work, double *loss, double *objective, bool (*is_cancelled)(void *),
     void *ctx)
@@ -96,8 +96,8 @@ static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, str
     return true;
 }
 
-/* Newton's direction from where the last evaluation was; how far it is at most, or by the metric
- * beside `x`. */
+/* Newton's direction from the last evaluated point. Returns the length of the direction: its
+ * largest component, or with a metric its length in M relative to that of `x`. */
 static double direct(const struct mr_glm *g, struct local *l, const double *x)
 {
     uint32_t n = g->columns + 1;
@@ -113,7 +113,7 @@ static double direct(const struct mr_glm *g, struct local *l, const double *x)
     return sqrt(mr_glm_metric_square(g, l->direction, l->away) / fmax(1, size));
 }
 
-/* The gradient along the direction. */
+/* The directional derivative. */
 static double along(const struct local *l, uint32_t n)
 {
     double sum = 0;
@@ -122,8 +122,8 @@ static double along(const struct local *l, uint32_t n)
     return sum;
 }
 
-/* Is the trial, where the last evaluation was, better than the best point so far? Where rounding of
- * the objective hides it, the gradient tells. */
+/* Is the trial, which was evaluated last, better than the best point? Where rounding hides the
+ * change of the objective, the directional derivative decides (Hager and Zhang 2005). */
 static bool is_better(const struct local *l, uint32_t n, double length, double objective)
 {
     double noise = NOISE * fabs(l->best);
@@ -146,7 +146,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
     double ignored = 0;
     if (!evaluate(g, rows, &l, point, work, &found->loss, &l.best, is_cancelled, ctx)) return false;
     found->wrong = l.wrong;
-    if (!isfinite(l.best)) { /* no way leads from there */
+    if (!isfinite(l.best)) { /* the objective overflows at z: start from 0 */
         memset(point, 0, n * sizeof *point);
         if (!evaluate(g, rows, &l, point, work, &ignored, &l.best, is_cancelled, ctx)) return false;
     }
@@ -160,7 +160,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
             l.trial[j] = point[j] + length * l.direction[j];
         if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
             return false;
-        if (!is_better(&l, n, length, objective)) { /* half as far */
+        if (!is_better(&l, n, length, objective)) { /* halve the step */
             length *= 0.5;
             continue;
         }
@@ -197,7 +197,8 @@ static int check_chunks(const struct mr_glm *g, const struct mr_glm_partial *p, 
     return MR_OK;
 }
 
-/* The penalty's proximal operator of the trial, from the last common coefficients on. */
+/* Applies the proximal operator of the penalty to the trial, starting from the last common
+ * coefficients. */
 static void agree_by_metric(struct mr_glm *g, double weight, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -210,7 +211,8 @@ static void agree_by_metric(struct mr_glm *g, double weight, double *room)
     mr_glm_metric_prox(&p, g->trial, room + n);
 }
 
-/* The common coefficients from those of the chunks, which are taken further than they went. */
+/* Computes the common coefficients from those of the chunks, with over-relaxation (Boyd et al.
+ * 2011, section 3.4.3). */
 static void agree(struct mr_glm *g, struct mr_glm_partial *p, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -243,7 +245,7 @@ struct residuals {
     double dual_max;
 };
 
-/* Moves u, and says how far chunks and common point are from each other. */
+/* Updates the duals u; returns primal and dual residuals and their bounds. */
 static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -272,9 +274,9 @@ static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p,
         .dual_max = rho * floor_of + g->h->tol * rho * sqrt(us)};
 }
 
-/* rho so that both residuals are alike (He, Yang and Wang 2000). In a metric they are compared as
- * they are; otherwise half-way to what each is of its bound (Wohlberg 2017), for rho has units
- * then. */
+/* Changes rho so that the two residuals become alike (He, Yang and Wang 2000). With a metric the
+ * residuals themselves are compared. Without one rho has units, so the ratio is corrected half-way
+ * to that of the relative residuals (Wohlberg 2017). */
 static void balance(struct mr_glm *g, const struct residuals *r)
 {
     double apart = r->primal / r->dual;

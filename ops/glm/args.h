@@ -1,4 +1,5 @@
-/* Arguments of the operators of generalized linear models; each fails in words. */
+/* Reads the arguments of the operators of generalized linear models. On failure each function
+ * records an error text. */
 #pragma once
 
 #include "base/err.h"
@@ -7,17 +8,18 @@
 #include "ops/op.h"
 #include "store/object/tensor.h"
 
-/* A state, in memory of the call: it may be written to. */
+/* A copy of a state in memory of the call, which the operator may change. */
 int mr_glm_state(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_glm *out);
-/* The numbers of a one-dimensional f64 tensor, copied. */
+/* A copy of the numbers of a one-dimensional f64 tensor. */
 int mr_glm_numbers_of(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     double **numbers, uint64_t *count);
-/* x as rows: contiguous f64 is borrowed, anything else copied. `chunk` is for the error. */
+/* x as rows of f64. Contiguous f64 is borrowed, anything else is converted to a copy. `chunk` is
+ * for error texts. */
 int mr_glm_rows(
     struct mr_op_call *call, const struct mr_arg *x, int64_t chunk, struct mr_glm_rows *out);
-/* A number a row; null: NULL. */
+/* One number for each row; the argument null gives NULL. */
 int mr_glm_vector(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     int64_t chunk, uint64_t rows, const double **out);
-/* Not more columns than the fit can take. */
+/* MR_ELIMIT: more columns than the solver of the fit accepts. */
 int mr_glm_columns_check(struct mr_op_call *call, const struct mr_glm_head *h, uint64_t columns);

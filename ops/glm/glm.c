@@ -1,6 +1,7 @@
-/* The loop of a fit of a generalized linear model: glm.start, glm.add (several partials in one),
- * glm.step, glm.converged. The loop's work on rows is glm.part (ops/glm/part.c). What these
- * operators pass on is laid out in ops/glm/state.h; ops/glm/model.c reads what a fit has found. */
+/* The operators of the loop that fits a generalized linear model: glm.start, glm.add, glm.step and
+ * glm.converged. glm.part, which works on rows, is in ops/glm/part.c; the results of a fit are in
+ * ops/glm/model.c. The operators pass on states (ops/glm/state.h) and partials (ops/glm/partial.h).
+ */
 #include "ops/glm/glm.h"
 
 #include "ops/array/array.h"
@@ -54,7 +55,7 @@ static int read_penalty(struct mr_op_call *call, struct mr_glm_head *h)
         mr_glm_solvers[solver]);
 }
 
-/* Means and deviations of columns, from array.moments over axis 0. */
+/* Takes the means and standard deviations of the columns from array.moments over axis 0. */
 static int take_moments(struct mr_op_call *call, const struct mr_tensor *t, struct mr_glm *g)
 {
     const double *numbers = t->data;
@@ -87,7 +88,7 @@ static int moments_of(struct mr_op_call *call, struct mr_glm_head *h, struct mr_
     return MR_OK;
 }
 
-/* Coefficients to begin at: those of another fit. */
+/* Opens the argument "from", an earlier fit whose coefficients are the starting point. */
 static int take_from(struct mr_op_call *call, struct mr_glm_head *h, struct mr_glm *from)
 {
     if (call->args[10].type == MR_ARG_NIL) return MR_OK;
@@ -135,7 +136,8 @@ static int run_start(struct mr_op_call *call)
     if (!err) err = moments_of(call, &h, &moments);
     if (!err) err = take_from(call, &h, &from);
     if (!err) err = real(call, 11, 1e300, &h.step);
-    h.metric = call->args[12].boolean && (int)h.solver != MR_GLM_NEWTON; /* who has its own */
+    /* newton uses the Hessian of each step instead. */
+    h.metric = call->args[12].boolean && (int)h.solver != MR_GLM_NEWTON;
     if (!err) err = mr_glm_columns_check(call, &h, (uint64_t)h.columns);
     if (err) return err;
     uint64_t numbers = mr_glm_numbers(&h);
@@ -177,7 +179,7 @@ static int run_step(struct mr_op_call *call)
     int err = mr_glm_state(call, &call->args[0], "state", &g);
     if (!err) err = mr_glm_merge_step(call, &g, &all, &numbers);
     if (err) return err;
-    if (!numbers) return call->does->return_arg(call, &call->args[0]); /* as it is */
+    if (!numbers) return call->does->return_arg(call, &call->args[0]); /* unchanged */
     double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
     if (!to) return MR_ELIMIT;
     memcpy(to, g.h, numbers * sizeof *to);

@@ -1,9 +1,9 @@
-/* The loops over rows. Rows are taken in blocks that stay in the first-level cache: eta of a block,
- * then what the family makes of it, then the block once more for the gradient. Inside a block eight
- * rows go together. Dot products read in steps of eight numbers, beyond the end of a row into the
- * next one, against weights of 0; the last rows of a chunk are copied to where there is room
- * behind. (A NaN or an infinity beside a row therefore spoils it too: the chunk is refused anyway.)
- */
+/* The loops over rows. Rows are taken in blocks that stay in the L1 cache: first eta of all rows of
+ * a block, then loss and residuals of the family, then the block again for the gradient. Inside a
+ * block, loops take eight rows together. Dot products take eight numbers at a time and read beyond
+ * the end of a row into the next one, where the coefficients are padded with 0. The last rows of a
+ * chunk are copied to memory with room behind them. A NaN or an infinity also spoils the row before
+ * it, which does no harm: such a chunk is refused. */
 #include "ops/glm/kernel.h"
 
 #include "ops/glm/exp_log.h"
@@ -13,20 +13,20 @@
 
 #define LANES 8u
 #define BLOCK_ROWS 128u
-#define BLOCK_NUMBERS 1536u /* of X: 12 KiB */
+#define BLOCK_NUMBERS 1536u /* numbers of X: 12 KiB */
 #define TAIL_ROWS 16u
-#define CANCEL_NUMBERS ((uint64_t)1 << 20) /* of X between two looks */
-#define PART_NUMBERS ((uint64_t)49152)     /* of X in a block of a pass: some 45 us */
-#define HESSIAN_COLUMNS 8u /* so many more columns cost a row once more as much as without */
-#define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* of the sums of all blocks: 2 MiB */
+#define CANCEL_NUMBERS ((uint64_t)1 << 20) /* numbers of X between two checks for cancellation */
+#define PART_NUMBERS ((uint64_t)49152)     /* numbers of X in a block of a pass: about 45 us */
+#define HESSIAN_COLUMNS 8u /* so many columns double the cost of a row with a Hessian */
+#define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* numbers in the sums of all blocks: 2 MiB */
 
 struct work {
     double *eta;      /* BLOCK_ROWS each */
-    double *residual; /* mean - y, times the weight; then 0 up to a multiple of eight */
+    double *residual; /* mean - y, times the weight; padded with 0 to a multiple of eight */
     double *variance;
-    double *coef; /* columns, then 0 up to a multiple of eight */
-    double *tail; /* TAIL_ROWS × columns, and a step more */
-    double *full; /* the Hessian with whole rows, pitch `pitch`, and a row for the intercept */
+    double *coef; /* columns, padded with 0 to a multiple of eight */
+    double *tail; /* TAIL_ROWS × columns, and eight more */
+    double *full; /* the Hessian as a matrix with row length `pitch`, and a row for the intercept */
     uint32_t pitch;
 };
 
@@ -65,7 +65,7 @@ static void lay_out(void *memory, uint32_t columns, bool hessian, struct work *w
 
 /* ---- a block ---- */
 
-/* eta[i] = b + x_i · w for a multiple of eight rows. */
+/* eta[i] = b + x_i · w for a number of rows that is a multiple of eight. */
 MR_CLONES static void dots(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict w, double b, double *restrict eta)
 {
@@ -88,13 +88,14 @@ MR_CLONES static void dots(const double *restrict x, uint32_t rows, uint32_t col
     }
 }
 
-/* g += sum of r_i x_i over a multiple of eight rows. */
+/* g += sum of r_i x_i for a number of rows that is a multiple of eight. */
 MR_CLONES static void gather(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict r, double *restrict g)
 {
     for (uint32_t i = 0; i < rows; i += LANES) {
         const double *a = x + (size_t)i * columns;
-        const double *next = a + (size_t)rows * columns; /* of the next block: there or not */
+        /* The next block, to be prefetched; it need not exist. */
+        const double *next = a + (size_t)rows * columns;
         for (uint32_t l = 0; l < LANES * columns; l += LANES)
             __builtin_prefetch(next + l);
         const double *b = a + columns;
@@ -112,8 +113,8 @@ MR_CLONES static void gather(const double *restrict x, uint32_t rows, uint32_t c
     }
 }
 
-/* The lower triangle of h += sum of v_i x_i x_i^T, a multiple of four rows; what lies right of the
- * diagonal is not to be read. */
+/* Lower triangle of h += sum of v_i x_i x_i^T for a number of rows that is a multiple of four.
+ * Numbers right of the diagonal are undefined. */
 MR_CLONES static void square(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict v, double *restrict h, uint32_t pitch)
 {
@@ -134,7 +135,7 @@ MR_CLONES static void square(const double *restrict x, uint32_t rows, uint32_t c
     }
 }
 
-/* Loss, residual and variance of a row, from eta (h) and y (t). */
+/* Loss, residual and variance of a row from its eta (h) and y (t). */
 #define LOGISTIC_ROW(h, t)                                                                         \
     double size = (h) < 0 ? (h) : -(h);                                                            \
     double e = mr_glm_exp(size);                                                                   \
@@ -207,7 +208,7 @@ static double sum_of(const double *v, uint32_t n)
     return s;
 }
 
-/* Rows that are not strictly on their own side of eta, where y is 0 or 1. */
+/* Number of rows with a weight above 0 whose eta has the wrong sign for y, or is 0. */
 static double wrong_of(const struct block *b, const double *eta)
 {
     double wrong = 0;
@@ -216,7 +217,8 @@ static double wrong_of(const struct block *b, const double *eta)
     return wrong;
 }
 
-/* `wrong`: NULL, or is added to. */
+/* Computes eta of a block. `wrong` may be NULL; otherwise rows in the wrong class are added to it.
+ */
 static void eta_of(const struct block *b, uint32_t columns, double intercept, struct work *w,
     double *eta, double *wrong)
 {
@@ -245,7 +247,8 @@ static void one_block(enum mr_glm_family family, const struct block *b, uint32_t
 
 /* ---- a chunk ---- */
 
-/* Rows that can be read in place: a multiple of eight, with room behind the last to read on. */
+/* Number of rows that can be read in place: a multiple of eight with enough numbers behind the last
+ * row to read on. */
 static uint64_t rows_in_place(const struct mr_glm_rows *r, uint32_t pitch)
 {
     uint64_t numbers = r->rows * r->columns;
@@ -263,7 +266,7 @@ static struct block block_at(const struct mr_glm_rows *r, uint64_t at, uint64_t 
         .rows = (uint32_t)rows};
 }
 
-/* The last rows, where reading beyond them is harmless. */
+/* Copies the last rows to memory in which reading beyond them is harmless. */
 static struct block tail_at(const struct mr_glm_rows *r, uint64_t at, struct work *w)
 {
     struct block b = block_at(r, at, r->rows - at);
@@ -286,7 +289,7 @@ static void take_coef(struct work *w, const double *coef, uint32_t columns)
     memcpy(w->coef, coef, columns * sizeof *coef);
 }
 
-/* The square matrix becomes the packed triangle. */
+/* Packs the lower triangle of the matrix. */
 static void pack_hessian(const struct work *w, uint32_t columns, double *packed)
 {
     for (uint32_t k = 0; k <= columns; k++)
@@ -308,7 +311,7 @@ static void begin(const struct mr_glm_rows *r, const double *coef, void *work, s
     memset(w->full, 0, ((size_t)w->pitch + 1) * w->pitch * sizeof *w->full);
 }
 
-/* Rows [from, to), where `from` can be read in place, and `to`, too, or is the end. */
+/* Adds rows [from, to). `from` can be read in place; `to` can be read in place or is the end. */
 static void add_rows(enum mr_glm_family family, const struct mr_glm_rows *r, uint64_t from,
     uint64_t to, double intercept, struct work *w, struct mr_glm_sums *s)
 {
@@ -341,7 +344,7 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
     return true;
 }
 
-/* Where block `block` of `blocks` begins: in whole steps, and where rows can be read in place. */
+/* The first row of a block: a multiple of the step that can be read in place. */
 static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
 {
     uint64_t step = block_rows(r->columns);

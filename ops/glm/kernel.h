@@ -1,11 +1,15 @@
-/* One pass over rows of a generalized linear model: loss, gradient and, when wanted, Hessian at
- * given coefficients, each row read once from memory. Pure: knows no solver, no penalty, no task.
+/* One pass over the rows of a generalized linear model: loss, gradient and, if wanted, the Hessian
+ * at given coefficients. Each row is read from memory once. Knows no solver, no penalty and no
+ * task.
  *
- * With eta = X w + b + offset, summed over rows, each times its weight:
- *   logistic  log(1 + exp(eta)) - y eta      mean 1 / (1 + exp(-eta))   y in [0, 1]
- *   normal    (y - eta)^2 / 2                mean eta
- *   poisson   exp(eta) - y eta               mean exp(eta)              y >= 0
- * Links are the canonical ones, so the gradient is X^T (mean - y) and the Hessian X^T V X. */
+ * With eta = X w + b + offset, summed over rows, each row times its weight:
+ *   family    loss                           mean                       y
+ *   logistic  log(1 + exp(eta)) - y eta      1 / (1 + exp(-eta))        in [0, 1]
+ *   normal    (y - eta)^2 / 2                eta                        any
+ *   poisson   exp(eta) - y eta               exp(eta)                   >= 0
+ *
+ * The links are the canonical ones. So the gradient is X^T (mean - y), and the Hessian is X^T V X,
+ * where V has the variances of the rows on its diagonal. */
 #pragma once
 
 #include "base/defs.h"
@@ -25,31 +29,34 @@ struct mr_glm_rows {
     uint32_t columns;
 };
 
-/* Sums; the intercept comes last, so vectors have columns + 1 numbers. */
+/* Sums over rows. Vectors have columns + 1 numbers; the last one belongs to the intercept. */
 struct mr_glm_sums {
     double loss;
-    /* Logistic rows with an offset and a weight that X w + b alone puts on the other side. */
+    /* Only for logistic rows with an offset: number of rows with a weight above 0 that X w + b,
+     * without the offset, puts in the wrong class. */
     double wrong;
     double *gradient;
-    double *hessian; /* lower triangle, row by row, packed; NULL: not wanted */
+    double *hessian; /* lower triangle, packed row by row; NULL: not wanted */
 };
 
-/* Bytes of memory that a pass works in, 64-byte aligned. */
+/* Bytes of working memory for a pass, to be 64-byte aligned. */
 size_t mr_glm_work_bytes(uint32_t columns, bool hessian);
 
-/* `coef` has columns + 1 numbers. What `s` points to is overwritten. `is_cancelled` is asked every
- * few hundred microseconds; false is returned as soon as it says yes. */
+/* Overwrites the sums in `s`. `coef` has columns + 1 numbers. Asks `is_cancelled` every few hundred
+ * microseconds; returns false as soon as the answer is true. */
 bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, struct mr_glm_sums *s, bool (*is_cancelled)(void *ctx), void *ctx);
 
-/* The same pass in blocks that can be made at the same time, each with `work` and sums of its own.
- * How many there are, and so the bits of their sum, follows from the rows alone; with many columns
- * and a Hessian, whose sums are large, it is one. */
+/* The same pass in blocks that several threads may compute at the same time. Each block has its own
+ * `work` and sums. The number of blocks depends on the rows alone, so the total has the same bits
+ * on any number of threads. With many columns and a Hessian the sums are large: then there is one
+ * block. */
 uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian);
 void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
     uint32_t block, const double *coef, void *work, struct mr_glm_sums *s);
 
-/* eta of all rows into `eta`, then (when wanted) the means over it. `work` as for a pass. */
+/* Writes eta of all rows; with `means`, the mean of each row instead. `work` is as for a pass
+ * without Hessian. */
 void mr_glm_predict(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, bool means, double *eta);
 

@@ -1,8 +1,8 @@
-/* The proximal operator in a metric has no closed form. Coordinate descent finds it where columns
- * hang together little, and which coefficients are 0 elsewhere; with those and the signs of the
- * others given, the rest is one system of equations, solved up to where a sign would change (the
- * feature-sign search of Lee, Battle, Raina and Ng 2007). The two take turns until coordinate
- * descent finds nothing more to do. */
+/* The proximal operator in a metric has no closed form. Two methods alternate until coordinate
+ * descent finds no more progress. Coordinate descent solves problems with weakly correlated
+ * columns, and finds which coefficients are 0 in the others. With these zeros and the signs of the
+ * other coefficients fixed, the rest is one linear system, solved up to the first change of a sign
+ * (feature-sign search, Lee, Battle, Raina and Ng 2007). */
 #include "ops/glm/metric.h"
 
 #include "ops/glm/solve.h"
@@ -10,12 +10,12 @@
 #include <math.h>
 #include <string.h>
 
-#define SWEEPS 25         /* of coordinate descent, between two systems */
-#define TURNS 20          /* of both */
-#define SYSTEMS 20        /* in all, and more where columns are few: a second's work at most … */
-#define SYSTEMS_WORK 1e10 /* … of n^3 */
-#define RIDGE_MIN 1e-12   /* beside a diagonal of 1 */
-#define STILL 1e-14       /* of what a coordinate counts for: it does not move */
+#define SWEEPS 25  /* of coordinate descent before a linear system */
+#define TURNS 20   /* alternations of the two methods */
+#define SYSTEMS 20 /* linear systems in all; more for few columns: about a second of work … */
+#define SYSTEMS_WORK 1e10 /* … as the sum of n^3 */
+#define RIDGE_MIN 1e-12   /* relative to a diagonal of 1 */
+#define STILL 1e-14       /* relative change below which a coordinate has converged */
 
 /* ---- the metric ---- */
 
@@ -36,7 +36,7 @@ void mr_glm_metric_take(struct mr_glm *g, const double *hessian, double *room)
     double *scale = room;
     memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
     double ridge = mr_glm_cholesky(g->metric, scale, n, room + n);
-    if (!is_factor(g)) { /* as the factor is: without a length that rounding makes less than 0 */
+    if (!is_factor(g)) { /* with the factor's ridge: no squared length is negative */
         memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
         for (uint32_t i = 0; i < n; i++)
             g->metric[mr_glm_packed(i) + i] *= 1 + fmax(ridge, RIDGE_MIN);
@@ -95,9 +95,9 @@ struct search {
     const struct mr_glm_prox *p;
     double *x;
     double *r;     /* c - (M + l2) x */
-    double *y;     /* what a system says */
-    double *scale; /* of its factor */
-    double *a;     /* … itself: of as many columns as have a coefficient */
+    double *y;     /* solution of the linear system */
+    double *scale; /* scaling of the factor */
+    double *a;     /* Cholesky factor of the columns with a coefficient */
     double *room;
 };
 
@@ -116,14 +116,14 @@ static void residual(struct search *s)
         s->r[j] -= p->l2 * s->x[j];
 }
 
-/* One coordinate to where it is best; how much it moved, of all that it counts for. */
+/* Minimises over one coordinate. Returns the change, relative to the terms of the coordinate. */
 static double settle(struct search *s, uint32_t j)
 {
     const struct mr_glm_prox *p = s->p;
     double a = quadratic(p, j, j);
     double by = j + 1 < p->n ? p->l1 : 0;
     double pull = s->r[j] + a * s->x[j];
-    if (!(a > 0)) return 0; /* a column of zeroes */
+    if (!(a > 0)) return 0; /* a column of zeros */
     double to = (pull > by ? pull - by : pull < -by ? pull + by : 0) / a;
     double moved = to - s->x[j];
     if (moved == 0) return 0;
@@ -133,7 +133,7 @@ static double settle(struct search *s, uint32_t j)
     return fabs(moved) * a / (fabs(pull) + by + fabs(p->c[j]));
 }
 
-/* Everything that is not 0, at the signs it has: true, when no sign changes on the way. */
+/* Solves for all nonzero coordinates with their signs fixed. true: no sign changed. */
 static bool solve_signs(struct search *s)
 {
     const struct mr_glm_prox *p = s->p;

@@ -1,4 +1,4 @@
-/* What a fit of a generalized linear model has found, and data to fit: glm.coef, glm.intercept,
+/* The results of a fit of a generalized linear model, and data to fit: glm.coef, glm.intercept,
  * glm.predict, glm.summary, glm.sample. */
 #include "ops/glm/glm.h"
 
@@ -8,10 +8,11 @@
 
 #include <math.h>
 
-#define MEAN_MAX 1e9       /* of a Poisson number to draw */
-#define MEAN_PIECE_MAX 500 /* drawn at once: exp(-500) is a number */
+#define MEAN_MAX 1e9       /* largest mean of a Poisson number */
+#define MEAN_PIECE_MAX 500 /* mean that is drawn in one piece: exp(-500) does not underflow */
 
-/* A fit that has coefficients: raw ones, in memory of the call. */
+/* Opens a fit that has begun. Its coefficients for the original columns lie in memory of the call.
+ */
 static int open_fit(struct mr_op_call *call, struct mr_glm *g, double **raw)
 {
     int err = mr_glm_state(call, &call->args[0], "state", g);
@@ -98,7 +99,8 @@ static int run_predict(struct mr_op_call *call)
 
 /* ---- summary ---- */
 
-/* Standard errors of raw coefficients: without standardised columns only, where Newton ended. */
+/* Standard errors of the coefficients. They exist where Newton converged without penalty on columns
+ * that are not standardised; otherwise null. */
 static int spread_of(
     struct mr_op_call *call, const struct mr_glm *g, double scale, struct mr_arg *out)
 {
@@ -130,7 +132,7 @@ static int run_summary(struct mr_op_call *call)
     memcpy(data, raw, n * sizeof *raw);
     double deviance = 2 * (h->fit - h->saturated);
     double left = h->rows - g.columns - h->intercept;
-    double spread = left > 0 ? deviance / left : (double)NAN; /* as many columns as rows: none */
+    double spread = left > 0 ? deviance / left : (double)NAN; /* no degree of freedom is left */
     double scale = g.family == MR_GLM_NORMAL ? spread : 1;
     err = spread_of(call, &g, scale, &errors);
     if (err) return err;
@@ -159,7 +161,8 @@ static int run_summary(struct mr_op_call *call)
 
 /* ---- sample ---- */
 
-/* A Poisson number: exponential gaps, multiplied together in pieces that do not vanish. */
+/* Draws a Poisson number by multiplying uniform numbers (Knuth). A large mean is drawn in pieces,
+ * so that exp(-piece) does not underflow. */
 static double poisson(struct mr_stream *s, double mean)
 {
     double n = 0;

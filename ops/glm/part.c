@@ -1,4 +1,5 @@
-/* glm.part: what a solver needs of one chunk of rows at the point that the state asks about. */
+/* glm.part: loss, gradient and Hessian of one chunk of rows at the trial point of a state, or the
+ * chunk's own solution for ADMM. */
 #include "ops/array/array.h"
 #include "ops/glm/admm.h"
 #include "ops/glm/args.h"
@@ -8,7 +9,7 @@
 
 #include <math.h>
 
-#define LINE 64u /* bytes that one processor writes at a time */
+#define LINE 64u /* bytes of a cache line */
 #define NUMBERS (LINE / sizeof(double))
 
 static bool cancelled(void *ctx)
@@ -27,7 +28,7 @@ static int check_finite(
     struct mr_op_call *call, const char *name, const double *v, uint64_t rows, uint32_t columns)
 {
     for (uint64_t i = 0; i < rows; i++) {
-        double any = 0; /* NaN as soon as one is not finite */
+        double any = 0; /* NaN if any is not finite */
         for (uint32_t j = 0; j < columns; j++)
             any += v[i * columns + j] * 0;
         if (isnan(any))
@@ -38,13 +39,14 @@ static int check_finite(
     return MR_OK;
 }
 
-/* v log v, which is 0 at 0. */
+/* v log v, with 0 at v = 0. */
 static double v_log_v(double v)
 {
     return v > 0 ? v * log(v) : 0;
 }
 
-/* y as the family wants it; and what a model that hits every y has of loss and weight. */
+/* Checks that y suits the family. Sums the weights and the loss of a model that predicts every y
+ * exactly. */
 static int check_y(struct mr_op_call *call, enum mr_glm_family family, const struct mr_glm_rows *r,
     struct mr_glm_partial_head *h)
 {
@@ -73,7 +75,7 @@ static int check_y(struct mr_op_call *call, enum mr_glm_family family, const str
     return MR_OK;
 }
 
-/* What only the first look checks: the chunks are the same ones ever after. */
+/* Checks a chunk. Only the first evaluation does this, because the chunks do not change. */
 static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
     const struct mr_glm_rows *r, struct mr_glm_partial_head *h)
 {
@@ -84,7 +86,7 @@ static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
     return err ? err : check_y(call, family, r, h);
 }
 
-/* Of the chunk, rows [from, to) only: several parts may share one chunk. */
+/* Restricts the chunk to rows [from, to): several parts may share one chunk. */
 static int take_range(struct mr_op_call *call, int64_t chunk, struct mr_glm_rows *r)
 {
     const struct mr_arg *range = &call->args[7];
@@ -120,7 +122,7 @@ static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr
         g->columns);
 }
 
-/* The chunk's own point of ADMM. */
+/* The chunk's own solution of ADMM. */
 static int local_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
     struct mr_glm_partial *p)
 {
@@ -144,15 +146,15 @@ static int local_part(struct mr_op_call *call, const struct mr_glm *g, const str
     return MR_OK;
 }
 
-struct pass { /* over a chunk, in blocks */
+struct pass { /* A pass over a chunk, in blocks. */
     const struct mr_glm_rows *rows;
     enum mr_glm_family family;
     const double *raw;
     uint32_t blocks;
-    unsigned char *work; /* by lane */
+    unsigned char *work; /* one for each lane */
     size_t work_bytes;
-    double *sums;                     /* by block: loss, wrong, gradient, Hessian */
-    size_t gradient, hessian, stride; /* numbers; the Hessian's may be none */
+    double *sums;                     /* one for each block: loss, wrong, gradient, Hessian */
+    size_t gradient, hessian, stride; /* doubles; hessian is 0 if not wanted */
 };
 
 static struct mr_glm_sums sums_of(const struct pass *p, uint32_t block)
@@ -229,7 +231,7 @@ static int run_part(struct mr_op_call *call)
     memcpy(to, &h, sizeof h);
     struct mr_glm_partial p;
     mr_glm_partial_lay_out(&p, to);
-    if (over) return MR_OK; /* nobody will look */
+    if (over) return MR_OK; /* the loop ignores this partial */
     return local ? local_part(call, &g, &r, &p) : whole_part(call, &g, &r, &p);
 }
 

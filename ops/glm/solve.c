@@ -1,16 +1,16 @@
-/* Steps of the solvers that look at the whole model: each is told loss and gradient where it asked
- * for them, accepts the point or goes half-way back, and says where to look next. So there is one
- * pass over the data, and one barrier, for each evaluation.
+/* Steps of the solvers that use gradients of the whole model. Each solver receives loss and
+ * gradient at its trial point, accepts the point or halves the step, and chooses the next trial
+ * point. So each evaluation takes one pass over the data and one barrier.
  *
- *   gd, proximal  the step is Barzilai and Borwein's (1988), held to sufficient decrease against
- *                 the worst of the last ten objectives (Grippo et al. 1986; with a proximal
- *                 operator: Wright, Nowak and Figueiredo 2009)
- *   newton        Cholesky; a whole step first, halved until Armijo's rule holds
- *   lbfgs         two-loop recursion (Nocedal 1980), the same search
+ *   gd, proximal  Barzilai-Borwein step length (1988); accepted if it decreases sufficiently from
+ * the largest of the last ten objectives (Grippo, Lampariello and Lucidi 1986; proximal operator:
+ * SpaRSA, Wright, Nowak and Figueiredo 2009) newton        Cholesky factor; the full step first,
+ * halved until Armijo's rule holds lbfgs         two-loop recursion (Nocedal 1980) with the same
+ * line search
  *
- * With a metric M (ops/glm/metric.h) gd goes along M^-1 gradient, proximal takes its operator in M
- * (Becker and Fadili 2012; Lee, Sun and Saunders 2014), lengths are M's, and lbfgs begins with M.
- */
+ * With a metric M (ops/glm/metric.h), gd moves along M^-1 gradient, proximal uses the proximal
+ * operator in M (proximal Newton: Becker and Fadili 2012; Lee, Sun and Saunders 2014), lengths are
+ * measured by M, and lbfgs starts from M. */
 #include "ops/glm/solve.h"
 
 #include "ops/glm/admm.h"
@@ -19,17 +19,17 @@
 #include <math.h>
 #include <string.h>
 
-#define LOG2 0.69314718 /* what a logistic row costs that X w + b says nothing of */
+#define LOG2 0.69314718 /* loss of a logistic row at eta = 0 */
 #define ARMIJO 1e-4
-#define SLACK 1e-14 /* of the objective: what rounding may do to it */
-#define NOISE 1e-10 /* … at most, where columns are far from 0 */
+#define SLACK 1e-14 /* times the objective: bound on its rounding error */
+#define NOISE 1e-10 /* the same where columns have means far from 0 */
 #define FLATTER 0.9
 #define REJECTED_MAX 60u
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4
 #define GROWTH_MIN 0.01
-#define LENGTH_MAX 1e12 /* of a step */
+#define LENGTH_MAX 1e12 /* bound on a step length */
 #define METRIC_LENGTH_MAX 1e30
 
 bool mr_glm_is_local(const struct mr_glm *g)
@@ -47,10 +47,10 @@ bool mr_glm_is_separated(const struct mr_glm *g)
     const struct mr_glm_head *h = g->h;
     if (g->family != MR_GLM_LOGISTIC || h->l1 > 0 || h->l2 > 0) return false;
     if (!(h->least > 0) || h->saturated != 0) return false;
-    /* offsets may put rows on their side that X w + b does not, and where they leave no loss, no
-     * coefficients are told from others */
+    /* Offsets alone may classify rows that X w + b does not. If they leave no loss, the data do not
+     * determine the coefficients. */
     if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
-    /* a row on the other side, or of both classes, costs its weight times log 2 or more */
+    /* A row in the wrong class, or of both classes, costs at least its weight times log 2. */
     return h->fit < h->least * LOG2;
 }
 
@@ -79,7 +79,7 @@ static double largest(const double *a, uint32_t n)
 
 /* ---- Cholesky ---- */
 
-/* false: not positive definite. */
+/* false: the matrix is not positive definite. */
 static bool factor(double *a, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b)
 
 /* ---- directions ---- */
 
-/* Towards 0 by `by`, not beyond it. */
+/* Soft thresholding: moves v towards 0 by `by`, not beyond 0. */
 static double shrink(double v, double by)
 {
     return v > by ? v - by : v < -by ? v + by : 0;
@@ -173,13 +173,13 @@ static void proximal_trial(struct mr_glm *g, double *room)
     g->trial[g->columns] = g->w[g->columns] - t * g->gradient[g->columns];
 }
 
-/* The objective, as a size to compare others with. */
+/* The scale of the objective, for relative tolerances. */
 static double size_of(const struct mr_glm *g)
 {
     return fmax(fabs(g->h->objective), 1e-10 * fabs(g->h->recent[0]));
 }
 
-/* How far the trial is from w, by the metric. */
+/* Squared length of trial - w in the metric. */
 static double moved_by(const struct mr_glm *g, double *room)
 {
     for (uint32_t j = 0; j <= g->columns; j++)
@@ -187,13 +187,14 @@ static double moved_by(const struct mr_glm *g, double *room)
     return mr_glm_metric_square(g, room, room + g->columns + 1);
 }
 
-/* A mean loss of 0 is the limit of fits that have no end: it is no size to compare with. */
+/* A separable fit approaches a mean loss of 0, so 0 cannot scale a tolerance: families other than
+ * normal have a lower bound. */
 static double metric_size(const struct mr_glm *g)
 {
     return fmax(size_of(g), g->family == MR_GLM_NORMAL ? 0 : LOSS_MIN);
 }
 
-/* Newton's decrement, the Hessian taken for the metric divided by the length of the step. */
+/* The Newton decrement, with M divided by the step length in place of the Hessian. */
 static double metric_criterion(const struct mr_glm *g, double *room)
 {
     double size = metric_size(g);
@@ -216,7 +217,8 @@ static void go(struct mr_glm *g, const double *d)
     g->h->slope = dot(d, g->gradient, n);
 }
 
-/* Newton's direction; `a` is spoilt. Sets the criterion, and the spread when that is reached. */
+/* Computes Newton's trial point and the criterion. At convergence also the diagonal of the inverse
+ * Hessian. Overwrites `a`. */
 static void newton_trial(struct mr_glm *g, double *a, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -230,8 +232,8 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     double size = size_of(g);
     g->h->criterion = size > 0 ? sqrt(fmax(-g->h->slope, 0) / size) : 0;
     if (g->h->criterion > g->h->tol) return;
-    memcpy(g->w, g->trial, n * sizeof *g->w);        /* the loss cannot tell the two apart */
-    for (uint32_t j = 0; j < n && ridge == 0; j++) { /* else columns are collinear */
+    memcpy(g->w, g->trial, n * sizeof *g->w);        /* the loss cannot tell trial from w */
+    for (uint32_t j = 0; j < n && ridge == 0; j++) { /* a ridge: columns are collinear */
         memset(d, 0, n * sizeof *d);
         d[j] = 1;
         mr_glm_solve(a, scale, n, d);
@@ -239,7 +241,7 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     }
 }
 
-/* y^T M^-1 y. */
+/* y^T M^-1 y, or y^T y without a metric. */
 static double pull_of(const struct mr_glm *g, const double *y, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -282,7 +284,8 @@ static void lbfgs_trial(struct mr_glm *g, double *room)
     go(g, d);
 }
 
-/* The step just made and what it did to the gradient, if the two agree. */
+/* Stores the accepted step and the change of the gradient as a pair, if their product is positive
+ * enough (curvature condition). */
 static void remember_pair(struct mr_glm *g, const double *gradient)
 {
     uint32_t n = g->columns + 1;
@@ -292,7 +295,7 @@ static void remember_pair(struct mr_glm *g, const double *gradient)
     double sy = 0;
     double ss = 0;
     double yy = 0;
-    for (uint32_t j = 0; j < n; j++) { /* the oldest pair's place: lost even when these disagree */
+    for (uint32_t j = 0; j < n; j++) { /* takes the oldest pair's place */
         s[j] = g->trial[j] - g->w[j];
         y[j] = gradient[j] - g->gradient[j];
         sy += s[j] * y[j];
@@ -307,7 +310,7 @@ static void remember_pair(struct mr_glm *g, const double *gradient)
     g->h->pairs_at = (at + 1) % g->memory;
 }
 
-/* The length of the next step, from the one just made. */
+/* The Barzilai-Borwein length of the next step, from the accepted one. */
 static void next_length(struct mr_glm *g, const double *gradient, double *room)
 {
     double ss = moved_by(g, room);
@@ -326,8 +329,8 @@ static bool by_prox(const struct mr_glm *g)
     return g->solver == MR_GLM_GD || g->solver == MR_GLM_PROXIMAL;
 }
 
-/* Where rounding of the objective hides what a step gains, the gradient tells (Hager and Zhang
- * 2005, their approximate Wolfe conditions): it has become smaller along the step. */
+/* Approximate Wolfe condition (Hager and Zhang 2005): where rounding hides the change of the
+ * objective, a step is accepted if it made the directional derivative smaller. */
 static bool is_flatter(const struct mr_glm *g, double objective, const double *gradient)
 {
     double noise = NOISE * fabs(g->h->objective);
@@ -355,13 +358,12 @@ static bool is_acceptable(
 static void go_back(struct mr_glm *g, double *room)
 {
     double moved = 0;
-    bool lost = !by_prox(g) && -g->h->slope <= SLACK * fabs(g->h->objective); /* in rounding */
+    bool lost = !by_prox(g) && -g->h->slope <= SLACK * fabs(g->h->objective); /* below rounding */
     g->h->rejected += 1;
     g->h->step *= 0.5;
     g->h->slope *= 0.5;
-    if (g->metric &&
-        g->h->rejected == REJECTED_MAX / 2) /* a length gone astray: the metric's own */
-        g->h->step = fmin(g->h->step, 1);
+    /* After many halvings, back to the metric's own length. */
+    if (g->metric && g->h->rejected == REJECTED_MAX / 2) g->h->step = fmin(g->h->step, 1);
     for (uint32_t j = 0; j <= g->columns && !by_prox(g); j++)
         g->trial[j] = 0.5 * (g->trial[j] + g->w[j]);
     if (by_prox(g)) proximal_trial(g, room);
@@ -395,7 +397,7 @@ static void move(struct mr_glm *g, const struct mr_glm_partial *p, double object
     h->rejected = 0;
 }
 
-/* Where next; sets criterion and status. */
+/* Chooses the next trial point; sets criterion and status. */
 static void look_ahead(struct mr_glm *g, double *hessian, double *room)
 {
     struct mr_glm_head *h = g->h;
@@ -411,7 +413,7 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         proximal_trial(g, room);
         h->criterion = g->metric ? metric_criterion(g, room) : proximal_criterion(g);
     }
-    if (!by_prox(g) && !(h->slope < 0)) { /* rounding: downhill is where the gradient says */
+    if (!by_prox(g) && !(h->slope < 0)) { /* not downhill, by rounding: take the gradient */
         h->pairs = h->pairs_at = 0;
         for (uint32_t j = 0; j < n; j++)
             room[j] = -g->gradient[j];
@@ -426,8 +428,9 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         h->status = MR_GLM_ITERATIONS;
 }
 
-/* Poisson: how large the Hessian is where the fit ends, beside where it begins. It weighs rows by
- * their means, and with an intercept those become as many as were counted. */
+/* Poisson: an estimate of the Hessian at the solution relative to the first one. The Hessian
+ * weights rows by their means. A fit with an intercept ends with a sum of means equal to the sum of
+ * counts, so the ratio of the two sums is the estimate. */
 static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
 {
     double means = p->hessian[mr_glm_packed(g->columns) + g->columns];
@@ -436,7 +439,8 @@ static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
     return known ? fmax(counts / means, GROWTH_MIN) : 1;
 }
 
-/* What only the first look tells: how much there is, and in what metric steps are measured. */
+/* First evaluation: refuses a start without finite loss, gradient or Hessian, and takes the metric.
+ */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)
 {
@@ -457,7 +461,7 @@ static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double object
     return MR_OK;
 }
 
-/* ADMM's first look: only whether there is a model at all, and how large it is. */
+/* First evaluation of ADMM: loss of the starting point and the initial rho. */
 static void begin_admm(struct mr_glm *g, const struct mr_glm_partial *p, double objective)
 {
     struct mr_glm_head *h = g->h;

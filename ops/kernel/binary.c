@@ -1,14 +1,15 @@
-/* Kernels of two operands. */
+/* The kernels with two operands (ops/kernel/kernel.h). */
 #include "ops/kernel/kernel.h"
 
 #include "ops/kernel/floor_div.h"
 #include "ops/kernel/macros.h"
 
 #define WRAP(W, op) ((W)x op(W) y)
-#define SMALLER ((x < y || x != x) ? x : y) /* NaN spreads */
+#define SMALLER ((x < y || x != x) ? x : y) /* NaN if either is NaN */
 #define LARGER ((x > y || x != x) ? x : y)
 
-/* Division of integers rounds down; by zero it gives 0, as NumPy does. By -1 it wraps. */
+/* Floor division of integers. Division by zero gives 0, as in NumPy; division of the smallest
+ * integer by -1 wraps. */
 #define ROUNDS_UP ((x % y != 0) & ((x < 0) != (y < 0)))
 #define SIGNED_FLOOR(T, W) (y == 0 ? (T)0 : y == -1 ? (T)((W)0 - (W)x) : (T)(x / y - ROUNDS_UP))
 #define SIGNED_MOD(T) (y == 0 || y == -1 ? (T)0 : (T)(x % y + (ROUNDS_UP ? y : 0)))
@@ -71,7 +72,7 @@ UNSIGNED(u64, uint64_t)
 FLOATING(f32, float, powf)
 FLOATING(f64, double, pow)
 
-/* bool: one byte, 0 or 1. Adding is or, multiplying is and. */
+/* A bool is one byte, 0 or 1. Addition is `or`, multiplication is `and`. */
 MR_BINARY_KERNEL(bool_and, unsigned char, unsigned char, x &y)
 MR_BINARY_KERNEL(bool_or, unsigned char, unsigned char, x | y)
 MR_BINARY_KERNEL(bool_xor, unsigned char, unsigned char, x ^ y)

@@ -1,4 +1,4 @@
-/* Division of floats that rounds down, and its remainder, as Python and NumPy define them. */
+/* Floor division of floats and its remainder, as Python and NumPy define them. */
 #pragma once
 
 #include <math.h>

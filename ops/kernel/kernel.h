@@ -1,16 +1,17 @@
-/* The element-wise kernels: casts, operations of one and of two operands, and a choice between two.
- * A kernel is a loop over elements of one dtype; ops/kernel/strided_loop.h runs it over tensors. */
+/* The element-wise kernels: casts, operations of one and of two operands, and where. A kernel is a
+ * loop over elements of one dtype. ops/kernel/strided_loop.h runs kernels over tensors. */
 #pragma once
 
 #include "base/err.h"
 #include "base/id.h"
 #include "store/object/tensor.h"
 
-/* n elements of each operand, `step` bytes apart; the last is the result. */
+/* Processes n elements. Operand i starts at p[i], and its elements are step[i] bytes apart; the
+ * last operand is the result. */
 typedef void (*mr_kernel)(char *const *p, size_t n, const ptrdiff_t *step);
 
-/* From one type to another: floats to integers are cut towards zero and held to the range, NaN is
- * 0; integers keep their low bits; to bool: not zero. */
+/* Converts between two dtypes. Floats become integers by truncation towards zero, clamped to the
+ * range; NaN becomes 0. Integers keep their low bits. Anything other than 0 becomes true. */
 mr_kernel mr_cast_kernel(enum mr_dtype from, enum mr_dtype to);
 
 enum mr_binary {
@@ -63,7 +64,7 @@ enum mr_unary {
     MR_UNARIES_COUNT,
 };
 
-/* NULL: not for this type. There are none for f16, which is computed in f32. */
+/* NULL: the operation is not defined for this dtype. f16 has no kernels: it is computed in f32. */
 mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t);
 mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t);
-mr_kernel mr_where_kernel(enum mr_dtype t); /* bool, t, t -> t */
+mr_kernel mr_where_kernel(enum mr_dtype t); /* operands: bool, t, t; result: t */

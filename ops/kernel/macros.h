@@ -1,5 +1,6 @@
-/* How kernels are written: a loop over three or two strided operands, with the contiguous cases
- * apart so that the compiler vectorises them, and once more for AVX2 where the machine has it. */
+/* Macros that define kernels: a loop over strided operands, with separate loops for contiguous
+ * operands so that the compiler vectorises them. On x86-64 each kernel is compiled for several
+ * vector widths. */
 #pragma once
 
 #include "base/defs.h"
@@ -9,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The sanitizers cannot stand functions that are chosen while the program is loaded. */
+/* Compiles a function for AVX-512, AVX2 and the baseline; the loader chooses one (ifunc).
+ * Sanitizers do not support this. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -17,7 +19,7 @@
 #define MR_CLONES
 #endif
 
-/* X(name, type, the unsigned type in which it wraps) */
+/* X(name, type, unsigned type in which arithmetic wraps) */
 #define MR_INTEGERS(X)                                                                             \
     X(i8, int8_t, uint32_t)                                                                        \
     X(i16, int16_t, uint32_t)                                                                      \
@@ -31,7 +33,7 @@
     X(f32, float, float)                                                                           \
     X(f64, double, double)
 
-/* One result R from one T: EXPR of x. */
+/* A kernel with one operand of type T and a result of type R. EXPR computes the result from x. */
 #define MR_UNARY_KERNEL(name, T, R, EXPR)                                                          \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \
@@ -52,7 +54,8 @@
         }                                                                                          \
     }
 
-/* One result R from two T: EXPR of x and y. `c` may be `a`: a value gathered in place. */
+/* A kernel with two operands of type T and a result of type R. EXPR computes the result from x and
+ * y. The result may overwrite the first operand. */
 #define MR_BINARY_KERNEL(name, T, R, EXPR)                                                         \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \

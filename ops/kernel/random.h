@@ -1,7 +1,7 @@
-/* Named random streams, bit for bit those of NumPy: `pcg64` is numpy.random.PCG64(seed), `philox`
- * is numpy.random.Philox(seed), both seeded through SeedSequence (O'Neill 2014; Salmon et al.
- * 2011). A stream number is SeedSequence's spawn_key: parts of one array draw from streams of one
- * seed. */
+/* Random streams with the bits of NumPy: `pcg64` is numpy.random.PCG64(seed) (O'Neill 2014),
+ * `philox` is numpy.random.Philox(seed) (Salmon et al. 2011). Both are seeded by SeedSequence. A
+ * stream number is SeedSequence's spawn_key, so the parts of one array draw from independent
+ * streams of one seed. */
 #pragma once
 
 #include "base/str.h"
@@ -23,11 +23,12 @@ struct mr_stream {
 void mr_stream_init(
     struct mr_stream *s, enum mr_generator generator, uint64_t seed, uint64_t stream);
 uint64_t mr_stream_u64(struct mr_stream *s);
-uint32_t mr_stream_u32(struct mr_stream *s); /* halves of u64, the low one first */
+uint32_t mr_stream_u32(struct mr_stream *s); /* halves of a u64, the low half first */
 double mr_stream_f64(struct mr_stream *s);   /* in [0, 1), 53 bits: Generator.random() */
 float mr_stream_f32(struct mr_stream *s);    /* in [0, 1), 24 bits: random(dtype=float32) */
-/* 0 … range, both ends in: Generator.integers for i64 (Lemire 2019). */
+/* An integer from 0 to `range`, both included: Generator.integers for i64 (Lemire 2019). */
 uint64_t mr_stream_upto(struct mr_stream *s, uint64_t range);
-/* Standard normal, by inversion of one mr_stream_u64 (Wichura 1988, AS 241): not NumPy's ziggurat.
- * The value is the quantile of ((u >> 11) + 0.5) / 2^53. */
+/* A standard normal number by inversion: the quantile (AS 241, Wichura 1988) of ((u >> 11) + 0.5) /
+ * 2^53, where u is one mr_stream_u64. NumPy uses the ziggurat method, so its normal numbers differ.
+ */
 double mr_stream_normal(struct mr_stream *s);

@@ -2,8 +2,8 @@
 
 #include "ops/kernel/macros.h"
 
-/* Two rows at a time: the accumulators are touched half as often, and memory is still read in order
- * (four rows are four streams, which the prefetcher serves worse). */
+/* Takes two rows at a time, so that each accumulator is loaded and stored half as often. Four rows
+ * would be four streams of memory, more than the hardware prefetcher follows well. */
 #define ADD_ROWS(name, T, A)                                                                       \
     MR_CLONES static void name##_sum(const void *px, size_t rows, size_t width, void *pa)          \
     {                                                                                              \
@@ -27,7 +27,7 @@
                 a[j] *= (A)x[j];                                                                   \
     }
 
-/* Integers are added as unsigned: they wrap. */
+/* Integers are added as unsigned numbers: overflow wraps. */
 ADD_ROWS(b1, unsigned char, uint64_t)
 #define ADD_INTEGER(name, T, W) ADD_ROWS(name, T, uint64_t)
 MR_INTEGERS(ADD_INTEGER)
@@ -55,7 +55,7 @@ ADD_ROWS(f64, double, double)
 MR_INTEGERS(CHOOSE_ROWS)
 CHOOSE_ROWS(b1, unsigned char, uint32_t)
 
-/* NaN spreads: as x it is taken, as y it stays. */
+/* NaN in x replaces the accumulator; NaN in the accumulator stays. */
 #define CHOOSE_FLOATS(name, T, W)                                                                  \
     EACH_ROW(name##_min, T, T, ((x < y) | (x != x)) ? x : y)                                       \
     EACH_ROW(name##_max, T, T, ((x > y) | (x != x)) ? x : y)                                       \
@@ -96,7 +96,7 @@ enum mr_dtype mr_reduce_accumulator(enum mr_reduce op, enum mr_dtype t)
     return t == MR_DTYPE_BOOL || mr_dtype_is_signed(t) ? MR_DTYPE_I64 : MR_DTYPE_U64;
 }
 
-/* ---- where the smallest is ---- */
+/* ---- argmin, argmax ---- */
 
 #define ARG_ROWS(name, T, BETTER)                                                                  \
     static void name(const void *px, size_t n, size_t inner, void *pbest, int64_t *index)          \
@@ -151,8 +151,8 @@ mr_arg_kernel mr_argmin_kernel(enum mr_dtype t, bool max)
 
 /* ---- moments ---- */
 
-/* Rows are added in twos, and while a stretch of them is added the same of the next two is asked
- * for: the processor does not see so far ahead by itself, and waited a third of the time. */
+/* Takes two rows at a time and prefetches the next two. The hardware prefetcher does not look far
+ * enough ahead for wide rows; without prefetch a third of the time is spent waiting for memory. */
 #define STRETCH ((size_t)128)
 #define ASK_AHEAD(T, x, from, to, bytes)                                                           \
     for (size_t j_ = from; j_ < to; j_ += 64 / sizeof(T))                                          \

@@ -1,5 +1,5 @@
-/* The kernels of reductions: rows of a contiguous array into accumulators. A kernel adds rows of
- * `width` elements into as many accumulators, so one kernel serves every shape. */
+/* The kernels of reductions. A kernel adds rows of `width` elements of a contiguous array into
+ * `width` accumulators, so one kernel serves every shape. */
 #pragma once
 
 #include "base/err.h"
@@ -13,25 +13,26 @@ enum mr_reduce {
     MR_REDUCE_MAX,
     MR_REDUCE_ANY,
     MR_REDUCE_ALL,
-    MR_REDUCE_KERNELS, /* what follows is made of others, or has kernels of its own */
+    MR_REDUCE_KERNELS, /* the reductions below use these or have kernels of their own */
     MR_REDUCE_MEAN = MR_REDUCE_KERNELS,
     MR_REDUCE_VAR,
     MR_REDUCE_STD,
 };
 
-/* rows × width elements into width accumulators: f64 for sums and products of floats, i64 or u64
- * for those of integers, the type itself for min and max, bool for any and all. */
+/* Adds rows × width elements into width accumulators. Their type: f64 for sums and products of
+ * floats, i64 or u64 for those of integers, the dtype itself for min and max, bool for any and all.
+ */
 typedef void (*mr_rows_kernel)(const void *x, size_t rows, size_t width, void *accumulators);
 
 mr_rows_kernel mr_reduce_kernel(enum mr_reduce op, enum mr_dtype t);
 enum mr_dtype mr_reduce_accumulator(enum mr_reduce op, enum mr_dtype t);
 
-/* The index of the smallest (or largest) of n rows for each of `inner` columns; `best` is scratch
- * of inner elements. The first NaN wins. */
+/* Finds the index of the smallest (or largest) of n rows for each of `inner` columns. `best` is
+ * working memory of `inner` elements. The first NaN wins, as in NumPy. */
 typedef void (*mr_arg_kernel)(const void *x, size_t n, size_t inner, void *best, int64_t *index);
 mr_arg_kernel mr_argmin_kernel(enum mr_dtype t, bool max);
 
-/* Sums of x - shift and of its square. */
+/* Adds x - shift to `sums` and its square to `squares`, column by column. */
 typedef void (*mr_moments_kernel)(
     const void *x, size_t rows, size_t width, const double *shift, double *sums, double *squares);
 mr_moments_kernel mr_moments_rows(enum mr_dtype t);

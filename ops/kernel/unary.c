@@ -1,9 +1,9 @@
-/* Kernels of one operand, and the choice between two. */
+/* The kernels with one operand, and where (ops/kernel/kernel.h). */
 #include "ops/kernel/kernel.h"
 
 #include "ops/kernel/macros.h"
 
-/* Neither side overflows on the way. */
+/* exp of a negative number only, so neither branch overflows. */
 static inline double sigmoid(double x)
 {
     double e = exp(-fabs(x));
@@ -16,7 +16,7 @@ static inline float sigmoidf(float x)
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-/* Integers are their own floor and never NaN. */
+/* An integer is its own floor, ceil, trunc and round. It is finite and not NaN. */
 #define INTEGER(name, T, W)                                                                        \
     MR_UNARY_KERNEL(name##_neg, T, T, (W)0 - (W)x)                                                 \
     MR_UNARY_KERNEL(name##_square, T, T, (W)x *(W)x)                                               \
@@ -119,7 +119,7 @@ mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t)
     return kernels[t][op];
 }
 
-/* The choice only moves bits, so one kernel a width serves all types of it. */
+/* where copies elements, so one kernel for each width serves all dtypes of that width. */
 #define WHERE(name, T)                                                                             \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \

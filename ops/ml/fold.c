@@ -1,5 +1,5 @@
-/* Cutting rows into folds, and standardising them: ml.kfold, ml.fold, ml.standardize. Folds are
- * those of scikit-learn's KFold and StratifiedKFold, for the same seed the same. */
+/* Cross-validation folds and standardisation: ml.kfold, ml.fold, ml.standardize. Folds equal those
+ * of scikit-learn's KFold and StratifiedKFold with the same seed. */
 #include "ops/ml/ml.h"
 
 #include "base/assert.h"
@@ -15,10 +15,10 @@ struct folding {
     uint32_t k;
     bool shuffle;
     struct mr_mt mt;
-    int64_t *fold; /* of each row: the one in which it is tested */
+    int64_t *fold; /* for each row, the fold that tests it */
 };
 
-/* Blocks of near-equal length over the rows in their order, or in a shuffled one. */
+/* KFold: blocks of nearly equal length over the rows, in order or shuffled. */
 static int plain_folds(struct mr_op_call *call, struct folding *f)
 {
     int64_t *order = call->does->scratch(call, MR_MAX(f->n, 1u) * sizeof *order);
@@ -33,7 +33,7 @@ static int plain_folds(struct mr_op_call *call, struct folding *f)
     return MR_OK;
 }
 
-/* Classes numbered as they first appear: `number` of each of c->count. */
+/* Renumbers the classes by first appearance, as scikit-learn does: `number` of each class. */
 static void by_appearance(const struct mr_classes *c, uint32_t *number)
 {
     uint32_t seen = 0;
@@ -43,7 +43,7 @@ static void by_appearance(const struct mr_classes *c, uint32_t *number)
         if (number[c->of[i]] == UINT32_MAX) number[c->of[i]] = seen++;
 }
 
-/* How many rows of each class a fold tests: the labels are laid out class by class and dealt to the
+/* Computes for each class and fold the number of test rows: rows sorted by class are assigned to
  * folds in turn. */
 static void deal(const uint64_t *sizes, uint32_t classes, uint32_t k, uint64_t *share)
 {
@@ -74,7 +74,7 @@ static int stratified_folds(
             f->k, (unsigned long long)largest);
     deal(sizes, c, f->k, share);
     uint64_t at = 0;
-    for (uint32_t j = 0; j < c; j++) { /* the folds of a class's rows, in a row */
+    for (uint32_t j = 0; j < c; j++) { /* the folds of the rows of one class */
         next[j] = at;
         for (uint32_t k = 0; k < f->k; k++)
             for (uint64_t i = 0; i < share[(uint64_t)j * f->k + k]; i++)
@@ -87,7 +87,6 @@ static int stratified_folds(
     return MR_OK;
 }
 
-/* ml.kfold(y, folds, shuffle, seed, stratified) */
 static int run_kfold(struct mr_op_call *call)
 {
     const struct mr_arg *y = &call->args[0];
@@ -127,7 +126,6 @@ static int run_kfold(struct mr_op_call *call)
     return stratified ? stratified_folds(call, &f, &classes) : plain_folds(call, &f);
 }
 
-/* ml.fold(folds, fold, part): the rows of one fold to train or to test on. */
 static int run_fold(struct mr_op_call *call)
 {
     struct mr_tensor t;
@@ -157,9 +155,8 @@ static int run_fold(struct mr_op_call *call)
 
 /* ---- standardize ---- */
 
-/* Mean and 1 / deviation of each column, from [4, columns]: count, mean, sum of squared
- * deviations, the mean's low part. What does not vary beyond rounding is divided by 1, by
- * scikit-learn's bound. */
+/* Reads mean and standard deviation of each column from moments of shape [4, columns]. The divisor
+ * of a column that is constant up to rounding is 1, by scikit-learn's bound. */
 static void scales_of(const double *moments, uint64_t columns, double *mean, double *divide)
 {
     for (uint64_t j = 0; j < columns; j++) {
@@ -232,7 +229,7 @@ static int run_standardize(struct mr_op_call *call)
 static const struct mr_op_param folded[] = {
     {"y", MR_TAKES_INT | MR_TAKES_TENSOR | MR_TAKES_LIST, NULL,
         "Number of rows, or a value with as many rows; for stratified folds, the labels."},
-    {"folds", MR_TAKES_INT, "5", "Number of folds."},
+    {"folds", MR_TAKES_INT, "5", "Number of folds, 2 to 65,535."},
     {"shuffle", MR_TAKES_BOOL, "false", "Assign rows to folds at random instead of in blocks."},
     {"seed", MR_TAKES_INT, "0", "Seed of the shuffle: scikit-learn's random_state."},
     {"stratified", MR_TAKES_BOOL, "false", "Keep the proportions of the classes in each fold."},
@@ -252,12 +249,13 @@ static const struct mr_op_param standardized[] = {
 const struct mr_op_desc *mr_ml_fold_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("ml.kfold", D, folded, 20000, run_kfold, "i64 tensor",
+        MR_OP_ROW("ml.kfold", D, folded, 20000, run_kfold, "i64 tensor [rows]",
             "Returns the fold in which each row is tested, as scikit-learn's KFold and "
             "StratifiedKFold."),
-        MR_OP_ROW("ml.fold", D, one_fold, 10000, run_fold, "i64 tensor",
+        MR_OP_ROW("ml.fold", D, one_fold, 10000, run_fold, "i64 tensor [rows of the part]",
             "Returns the row numbers of one fold for testing or training, ascending."),
-        MR_OP_ROW("ml.standardize", D, standardized, 20000, run_standardize, "tensor",
+        MR_OP_ROW("ml.standardize", D, standardized, 20000, run_standardize,
+            "tensor [rows, columns]",
             "Subtracts from each column its mean and divides by its standard deviation; a "
             "constant column is not divided."),
     };

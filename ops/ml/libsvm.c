@@ -1,6 +1,6 @@
-/* ml.libsvm: sparse rows as LIBSVM writes them - "label index:value index:value … # comment" - as a
- * dense matrix and its labels. Indices count from 1 and ascend. Twice over the text: the first
- * pass finds the shape and everything that is wrong, the second writes. */
+/* ml.libsvm: reads sparse rows in LIBSVM's format, "label index:value index:value … # comment", as
+ * a dense matrix and its labels. Indices count from 1 and ascend. The first pass over the text
+ * finds the shape and reports errors; the second pass fills the matrix. */
 #include "ops/ml/ml.h"
 
 #include "ops/file.h"
@@ -28,7 +28,7 @@ static void skip_blanks(struct cursor *c)
         c->p++;
 }
 
-/* The next line without its comment; false: there is none. */
+/* Finds the next line, without its comment; false: there is none. */
 static bool next_line(struct cursor *text, struct cursor *line)
 {
     if (text->p == text->end) return false;
@@ -42,7 +42,7 @@ static bool next_line(struct cursor *text, struct cursor *line)
     return true;
 }
 
-/* A finite number that ends at a blank, at `until` or at the line's end. */
+/* Reads a finite number that ends at a blank, at `until` or at the end of the line. */
 static bool read_number(struct cursor *line, char until, double *out)
 {
     char copy[NUMBER_BYTES_MAX + 1];
@@ -59,7 +59,7 @@ static bool read_number(struct cursor *line, char until, double *out)
     return end == copy + n && isfinite(*out);
 }
 
-/* index:value; false: it is neither that nor the end of the line, which is `*index` 0. */
+/* Reads index:value. `*index` is 0 at the end of the line. false: the line has something else. */
 static bool read_pair(struct cursor *line, uint64_t *index, double *value)
 {
     skip_blanks(line);
@@ -115,7 +115,7 @@ static int measure(struct mr_op_call *call, struct cursor text, struct size *s)
     return s->rows ? MR_OK : call->does->fail(call, MR_EFORMAT, "no rows");
 }
 
-/* What measure has seen is well-formed. `x` is zero. */
+/* Fills `x`, which is zeroed, and `y` from a text that the first pass found well-formed. */
 static void fill(struct cursor text, uint64_t features, bool wide, void *x, double *y)
 {
     struct cursor line;
@@ -148,7 +148,7 @@ static int answer(struct mr_op_call *call, struct mr_str text, enum mr_dtype dty
     void *x = NULL;
     void *y = NULL;
     struct mr_arg items[2];
-    err = mr_ml_tensor(call, dtype, 2, shape, &x, &items[0]); /* zero, as scratch is */
+    err = mr_ml_tensor(call, dtype, 2, shape, &x, &items[0]); /* zeroed, like all scratch memory */
     if (!err) err = mr_ml_tensor(call, MR_DTYPE_F64, 1, shape, &y, &items[1]);
     if (err) return err;
     fill(c, shape[1], dtype == MR_DTYPE_F64, x, y);

@@ -1,6 +1,6 @@
-/* Linear classifiers: ml.sgd.fit, ml.sgd.decision, ml.sgd.predict, ml.sgd.proba. A model is a plain
- * dict - coef, intercept, classes, epochs, loss - that every client reads. Several classes are
- * learnt one against all others. */
+/* Linear classifiers: ml.sgd.fit, ml.sgd.decision, ml.sgd.predict, ml.sgd.proba. A model is a dict
+ * (coef, intercept, classes, epochs, loss) that every client can read. Several classes are learned
+ * one against all others. */
 #include "ops/ml/ml.h"
 
 #include "ops/ml/random.h"
@@ -37,7 +37,7 @@ enum setting_kind { SET_NAME, SET_COUNT, SET_REAL, SET_FLAG };
 struct setting {
     const char *name;
     enum setting_kind kind;
-    double min; /* REAL: lowest; -1: it may also be null, for "not at all" */
+    double min; /* SET_REAL: lowest value; -1: null is allowed too, and turns it off */
     const char *const *names;
     unsigned names_count;
     size_t offset;
@@ -69,7 +69,7 @@ static int set_name(struct mr_op_call *call, const struct setting *d, const stru
     if (v->type == MR_ARG_NIL && d->names == penalties) text = MR_STR("none");
     for (unsigned i = 0; i < d->names_count; i++) {
         if (!mr_str_eq(text, mr_str(d->names[i]))) continue;
-        memcpy((char *)s + d->offset, &i, sizeof i); /* every enum is an unsigned */
+        memcpy((char *)s + d->offset, &i, sizeof i); /* enums have the size of unsigned */
         return MR_OK;
     }
     char all[160] = "";
@@ -134,7 +134,7 @@ static int check_settings(struct mr_op_call *call, const struct mr_sgd_settings 
     return MR_OK;
 }
 
-/* The call's own parameters 2 to 7, then the dict `settings`, which has the last word. */
+/* Reads the parameters 2 to 7, then the dict `settings`, which overrides them. */
 static int read_settings(struct mr_op_call *call, struct mr_sgd_settings *s, int64_t *seed)
 {
     *s = (struct mr_sgd_settings){
@@ -175,12 +175,12 @@ struct fit {
     struct mr_sgd_settings settings;
     struct mr_sgd_rows rows;
     struct mr_sgd_work work;
-    uint32_t separators; /* 1 for two classes */
+    uint32_t separators; /* classifiers to fit: 1 for two classes */
     struct mr_mt mt;
 };
 
-/* The seed of the rows' shuffle: scikit-learn draws one generator's seed for each separator of
- * several, and from that generator the shuffle's (never 0), then the fit's own. */
+/* The seed of the row shuffle, drawn in scikit-learn's order. With several classifiers each has a
+ * generator of its own, which draws the seed of the shuffle (never 0). */
 static uint32_t shuffle_seed(struct fit *f, uint32_t own)
 {
     if (f->separators == 1) {
@@ -244,7 +244,7 @@ static int prepare(struct mr_op_call *call, struct fit *f, struct mr_classes *cl
     return MR_OK;
 }
 
-/* The classes as an argument: a tensor or a list of texts. */
+/* The classes as a tensor or a list of texts. */
 static int classes_arg(struct mr_op_call *call, const struct mr_classes *c, struct mr_arg *out)
 {
     uint64_t n = c->count;
@@ -290,7 +290,7 @@ static int run_fit(struct mr_op_call *call)
     return call->does->return_arg(call, &dict);
 }
 
-/* ---- use ---- */
+/* ---- decision, predict, proba ---- */
 
 struct model {
     const double *coef;
@@ -336,7 +336,7 @@ static int open_model(struct mr_op_call *call, struct model *m)
     return MR_OK;
 }
 
-/* One column a separator, in `*out`: scratch. */
+/* Computes the decision function into `*out`, scratch memory: one column for each classifier. */
 static int decide(struct mr_op_call *call, struct model *m, uint64_t *rows_out, double **out)
 {
     const double *x = NULL;
@@ -410,8 +410,8 @@ static int run_predict(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* 1 / (1 + exp(-d)), or (clip(d, -1, 1) + 1) / 2 of the modified Huber loss; several classes are
- * brought to a sum of 1, all alike where there is nothing to bring. */
+/* Probabilities of classes: 1 / (1 + exp(-d)), or for the modified Huber loss (clip(d, -1, 1) + 1)
+ * / 2. Those of several classes are normalised to the sum 1, or equal if all are 0. */
 static void probabilities(const struct model *m, bool huber, const double *d, double *out)
 {
     uint64_t n = m->classes_count;

@@ -1,5 +1,5 @@
-/* What predictions are worth: ml.accuracy, ml.confusion_matrix, ml.classification_report,
- * ml.log_loss. Definitions, order of classes and names are scikit-learn's. */
+/* Metrics of predictions: ml.accuracy, ml.confusion_matrix, ml.classification_report, ml.log_loss.
+ * Definitions, names and the order of classes are scikit-learn's. */
 #include "ops/ml/ml.h"
 
 #include <float.h>
@@ -10,14 +10,14 @@
 /* ---- counting ---- */
 
 struct counts {
-    struct mr_classes classes; /* of the truth; the predicted ones have the same numbers */
-    uint64_t *hit;             /* of each class: rightly predicted */
+    struct mr_classes classes; /* true labels; the predicted labels have the same class numbers */
+    uint64_t *hit;             /* rows of each class that were predicted correctly */
     uint64_t *predicted;
     uint64_t *actual;
     uint64_t correct;
 };
 
-/* args 0 and 1: true labels and predicted ones. */
+/* Reads the arguments 0 and 1: true and predicted labels. */
 static int both(struct mr_op_call *call, struct mr_classes pair[2])
 {
     const struct mr_arg *ys[2] = {&call->args[0], &call->args[1]};
@@ -103,7 +103,7 @@ static struct row row_of(const struct counts *c, uint32_t i)
     return r;
 }
 
-/* A row as a dict of its measures; the memory is the call's. */
+/* A row of the report as a dict, in memory of the call. */
 static int row_arg(struct mr_op_call *call, const struct row *r, struct mr_arg *out)
 {
     static const char *const names[MEASURES] = {"precision", "recall", "f1-score", "support"};
@@ -156,7 +156,7 @@ static double clipped(double p)
     return fmin(1 - DBL_EPSILON, fmax(DBL_EPSILON, p));
 }
 
-/* -log of what a row gives its class, after clipping, as a share of the row's sum. */
+/* -log of the probability that a row gives its true class, clipped and divided by the row's sum. */
 static double row_loss(const double *p, uint64_t columns, uint32_t label)
 {
     if (columns == 1) return -log(label ? clipped(p[0]) : 1 - clipped(p[0]));

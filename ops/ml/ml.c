@@ -1,5 +1,3 @@
-/* What learning operators share: labels become class numbers, arrays become rows of f64, and
- * results are put together as dicts. */
 #include "ops/ml/ml.h"
 
 #include "base/assert.h"
@@ -25,8 +23,8 @@ struct label {
 struct labels {
     enum label_kind kind;
     uint64_t n;
-    const struct mr_arg *texts; /* TEXT */
-    struct mr_tensor t;         /* contiguous i64 or f64 otherwise */
+    const struct mr_arg *texts; /* of LABEL_TEXT */
+    struct mr_tensor t;         /* otherwise; contiguous i64 or f64 after as_kind */
 };
 
 static bool is_texts(const struct mr_arg *y)
@@ -34,7 +32,7 @@ static bool is_texts(const struct mr_arg *y)
     return y->type == MR_ARG_LIST && y->count && y->items[0].type == MR_ARG_TEXT;
 }
 
-/* What kind they are, before anything is copied. */
+/* Finds the kind of the labels without a copy. */
 static int open_labels(
     struct mr_op_call *call, const struct mr_arg *y, const char *name, struct labels *out)
 {
@@ -60,7 +58,7 @@ static int open_labels(
     return MR_OK;
 }
 
-/* Contiguous, as i64 or f64. */
+/* Converts the labels to contiguous i64 or f64. */
 static int as_kind(struct mr_op_call *call, struct labels *l, enum label_kind kind)
 {
     l->kind = kind;
@@ -94,14 +92,14 @@ static int compare(enum label_kind kind, const struct label *a, const struct lab
     return a->f < b->f ? -1 : a->f > b->f;
 }
 
-struct set { /* of labels, ascending */
+struct set { /* A set of labels in ascending order. */
     enum label_kind kind;
     struct label *items;
     uint32_t count;
     uint32_t room;
 };
 
-/* Where `v` is, or belongs. */
+/* The index of `v`, or the index at which it would be inserted. */
 static uint32_t place_of(const struct set *s, const struct label *v)
 {
     uint32_t low = 0;
@@ -150,7 +148,7 @@ static int add_all(struct mr_op_call *call, struct set *s, const struct labels *
     return MR_OK;
 }
 
-/* The classes themselves as a tensor or as texts. */
+/* Returns the classes as a tensor or as texts. */
 static int publish(struct mr_op_call *call, const struct set *s, struct mr_classes *out)
 {
     void *values = call->does->scratch(call, MR_MAX(s->count, 1u) * sizeof(struct mr_str));
@@ -161,7 +159,7 @@ static int publish(struct mr_op_call *call, const struct set *s, struct mr_class
         if (s->kind == LABEL_TEXT)
             ((struct mr_str *)values)[i] = s->items[i].s;
         else
-            ((int64_t *)values)[i] = s->items[i].i; /* or the bits of the double */
+            ((int64_t *)values)[i] = s->items[i].i; /* for floats, the bits of the double */
     }
     if (s->kind == LABEL_TEXT)
         out->texts = values;
@@ -219,7 +217,7 @@ int mr_classes_of(
     return mr_classes_of_all(call, &y, &name, 1, out);
 }
 
-/* The shortest digits that read back as `v`, as Python writes them. */
+/* The shortest decimal digits that read back as `v`, as Python writes floats. */
 static void float_text(double v, char *out, size_t n)
 {
     if (v == floor(v) && fabs(v) < 1e16) {
@@ -238,7 +236,7 @@ const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, u
     char *out = call->does->scratch(call, room);
     if (!out) return NULL;
     if (c->texts)
-        memcpy(out, c->texts[i].p, c->texts[i].n); /* zeroed behind */
+        memcpy(out, c->texts[i].p, c->texts[i].n); /* scratch is zeroed: NUL behind */
     else if (c->values.dtype == MR_DTYPE_I64)
         (void)snprintf(out, room, "%lld", (long long)((const int64_t *)c->values.data)[i]);
     else

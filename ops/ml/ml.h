@@ -1,4 +1,4 @@
-/* What the families of learning operators share: labels as classes, arrays as rows of f64, and
+/* What operators for learning share: labels as class numbers, arrays as matrices of f64, and
  * results that are dicts. */
 #pragma once
 
@@ -6,31 +6,30 @@
 
 #define MR_CLASSES_MAX 65536
 
-/* Labels as numbers of classes; classes ascend. Labels are integers, bools, floats that are not
- * NaN, or (a list of) texts. */
+/* Labels as class numbers; the classes are in ascending order. Labels are integers, bools, floats
+ * other than NaN, or a list of texts. */
 struct mr_classes {
     uint32_t count;
     uint64_t rows;
-    uint32_t *of;               /* of each row */
-    struct mr_tensor values;    /* i64 or f64 [count]; no axis when they are texts */
-    const struct mr_str *texts; /* [count], when they are texts */
+    uint32_t *of;               /* class number of each row */
+    struct mr_tensor values;    /* the classes: i64 or f64 [count]; texts: no axes */
+    const struct mr_str *texts; /* the classes, [count], if the labels are texts */
 };
 
-/* Class numbers of `y`; memory is the call's. */
+/* Converts labels to class numbers in memory of the call. */
 int mr_classes_of(
     struct mr_op_call *call, const struct mr_arg *y, const char *name, struct mr_classes *out);
-/* The same where several arrays share the classes: those that occur in any. */
+/* The same for several arrays with common classes: those that occur in any of them. */
 int mr_classes_of_all(struct mr_op_call *call, const struct mr_arg *const *ys,
     const char *const *names, uint32_t count, struct mr_classes *outs);
-/* The label of a class as a text: what a dict of classes is indexed by. Scratch; NULL: no room. */
+/* The label of a class as text, which is a key of dicts. Memory of the call; NULL: none is left. */
 const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, uint32_t i);
 
-/* A matrix as contiguous f64, itself or a copy. A vector is one column. */
+/* A matrix of contiguous f64: the argument itself or a converted copy. A vector is one column. */
 int mr_ml_matrix(struct mr_op_call *call, const struct mr_arg *x, const char *name,
     const double **out, uint64_t *rows, uint64_t *columns);
 
-/* Parts of results. Tensors are made in scratch: NULL in *data, and the code, when over the limit.
- */
+/* Parts of results. mr_ml_tensor allocates scratch memory; its error is that of scratch. */
 struct mr_arg mr_ml_int(int64_t v);
 struct mr_arg mr_ml_float(double v);
 struct mr_arg mr_ml_text(const char *text);

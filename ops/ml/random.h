@@ -1,7 +1,7 @@
 /* The random numbers of NumPy's legacy generator `RandomState(seed)` and of scikit-learn's row
- * shuffle, bit for bit: folds, row orders and settings drawn here are those that scikit-learn draws
- * from the same seed. MT19937 (Matsumoto and Nishimura 1998), seeded by Knuth's recurrence; bounded
- * integers by masked rejection. */
+ * shuffle, bit for bit: folds, row orders and settings equal those of scikit-learn with the same
+ * seed. The generator is MT19937 (Matsumoto and Nishimura 1998), seeded by Knuth's recurrence.
+ * Bounded integers use masked rejection. */
 #pragma once
 
 #include "base/defs.h"
@@ -15,13 +15,13 @@ struct mr_mt {
 
 void mr_mt_init(struct mr_mt *m, uint32_t seed); /* RandomState(seed) */
 uint32_t mr_mt_u32(struct mr_mt *m);
-uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max); /* 0 … max, both in: randint(max + 1) */
+uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max); /* 0 … max, both included: randint(max + 1) */
 double mr_mt_f64(struct mr_mt *m);                  /* [0, 1), 53 bits: random_sample() */
 
 /* RandomState.shuffle of n items. */
 void mr_mt_shuffle_i64(struct mr_mt *m, int64_t *items, uint64_t n);
 void mr_mt_shuffle_u32(struct mr_mt *m, uint32_t *items, uint64_t n);
 
-/* One epoch's shuffle of rows: Fisher-Yates by xorshift32 (Marsaglia 2003; 13, 17, 5), each number
- * modulo 2^31, started anew from `seed` at every call and applied to the order there is. */
+/* Shuffles the rows for one epoch, in place: Fisher-Yates with xorshift32 (Marsaglia 2003; shifts
+ * 13, 17, 5), each number modulo 2^31. Every call starts the generator from `seed`. */
 void mr_rows_shuffle(uint32_t seed, uint32_t *rows, uint32_t n);

@@ -1,7 +1,7 @@
-/* Searching for settings: ml.search.grid and ml.search.random list them, ml.search.rank orders
- * their scores, ml.search.pick takes one of many values by its place in that order. Which values
- * there are is fixed when a graph is submitted; which one of them is the third best is data: that
- * is how a static graph goes on with the best half. */
+/* Search for settings: ml.search.grid and ml.search.random list settings, ml.search.rank orders
+ * their scores, ml.search.pick returns one of several values by its rank. The tasks of a graph are
+ * fixed when the graph is submitted, but which value ranks third is known only at run time:
+ * ml.search.pick is how a graph continues with the best half. */
 #include "ops/ml/ml.h"
 
 #include "ops/ml/random.h"
@@ -14,9 +14,9 @@
 
 /* ---- spaces ---- */
 
-struct axis { /* one parameter, by name */
+struct axis { /* one parameter of the space */
     struct mr_str name;
-    const struct mr_arg *values; /* a list; NULL: a distribution */
+    const struct mr_arg *values; /* a list of values; NULL: a distribution */
     uint32_t count;
     bool whole;
     bool log;
@@ -39,7 +39,7 @@ static int bad_axis(struct mr_op_call *call, const struct mr_arg *v)
         (int)MR_MIN(v->name.n, 60u), v->name.p);
 }
 
-/* {"uniform": [low, high]} and its like; `int` draws low … high - 1. */
+/* Reads {"uniform": [low, high]}, "log_uniform" or "int"; "int" draws from low to high - 1. */
 static int distribution(struct mr_op_call *call, const struct mr_arg *v, struct axis *a)
 {
     const struct mr_arg *d = v->count == 1 ? &v->items[0] : NULL;
@@ -86,7 +86,7 @@ static int read_space(struct mr_op_call *call, bool lists_only, struct axis **ou
     return MR_OK;
 }
 
-/* How many points a grid has; over `max`: UINT64_MAX. */
+/* Number of points of a grid; UINT64_MAX: more than `max`. */
 static uint64_t grid_size(const struct axis *axes, uint32_t count, uint64_t max)
 {
     uint64_t n = 1;
@@ -97,7 +97,7 @@ static uint64_t grid_size(const struct axis *axes, uint32_t count, uint64_t max)
     return n;
 }
 
-/* Point `at` of the grid: names ascend, the last one turns fastest. */
+/* Point `at` of the grid. Names are sorted; the last one varies fastest. */
 static int grid_point(struct mr_op_call *call, const struct axis *axes, uint32_t count, uint64_t at,
     struct mr_arg *out)
 {
@@ -139,7 +139,8 @@ static int run_grid(struct mr_op_call *call)
 
 /* ---- random ---- */
 
-/* Of lists only: points of the grid without repetition. */
+/* A space of lists only: draws points of the grid without repetition, as scikit-learn's
+ * ParameterSampler. */
 static int draw_points(struct mr_op_call *call, struct mr_mt *mt, const struct axis *axes,
     uint32_t count, struct mr_arg *points, uint64_t n)
 {
@@ -216,7 +217,7 @@ struct place {
     int64_t i;
 };
 
-/* Best first is ascending here; NaN is last, equal scores keep their order. */
+/* Ascending order is best first here. NaN is last; equal scores keep their order. */
 static int by_score(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -250,7 +251,8 @@ static int run_rank(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* The ranking of a by-reference call: loaded when it is an object. */
+/* The argument "ranking". The operator takes inputs by reference, so a stored ranking is loaded
+ * here. */
 static int open_ranking(struct mr_op_call *call, struct mr_tensor *t)
 {
     const struct mr_arg *a = &call->args[0];
@@ -319,7 +321,7 @@ const struct mr_op_desc *mr_ml_search_ops(uint32_t *count)
             "Makes every combination of values; names are sorted, the last name varies fastest."),
         MR_OP_ROW("ml.search.random", D, drawn, 20000, run_random, "list of dicts",
             "Draws settings at random, the same as scikit-learn's ParameterSampler."),
-        MR_OP_ROW("ml.search.rank", D, ranked, 10000, run_rank, "i64 tensor",
+        MR_OP_ROW("ml.search.rank", D, ranked, 10000, run_rank, "i64 tensor [scores]",
             "Returns the indices of the scores, best first, NaN last."),
         MR_OP_ROW("ml.search.pick", D | MR_OP_BY_REFERENCE, picked, 5000, run_pick, "value",
             "Returns the value at a place of a ranking, without a copy."),

@@ -1,8 +1,8 @@
-/* nn.fit: some epochs of training one network in one task, for searches and other work of many
- * small networks; what is large trains in sessions (docs/training.md). The answer is a dict that
- * holds the model as a value and all that going on needs - the optimizer's memory, how many epochs
- * there were - so that the answer of one nn.fit is the model of the next: r epochs and then s more
- * are bit for bit r + s epochs. */
+/* nn.fit: trains one network for some epochs in one task, for searches and other work with many
+ * small networks. Large networks are trained in sessions (docs/training.md). The result is a dict
+ * with the model as a value and everything that is needed to continue: the optimizer's state and
+ * the number of epochs. It can be the argument "model" of the next nn.fit: r epochs and then s
+ * epochs give the same bits as r + s epochs. */
 #include "ops/nn/nn.h"
 
 #include "nn/model/model_value.h"
@@ -21,7 +21,7 @@
 
 struct rows { /* examples */
     const float *x;
-    const int32_t *index; /* one of the two */
+    const int32_t *index; /* labels: class numbers, or `row` */
     const float *row;
     uint64_t n;
 };
@@ -32,23 +32,23 @@ struct fit {
     enum mr_nn_loss loss;
     uint32_t batch;
     uint32_t seed;
-    uint64_t inputs;  /* numbers of one example */
-    uint64_t outputs; /* of one prediction */
-    uint64_t epochs;  /* so far */
-    uint64_t version; /* updates so far */
-    uint64_t more;    /* epochs to train */
+    uint64_t inputs;  /* numbers in one example */
+    uint64_t outputs; /* numbers in one prediction */
+    uint64_t epochs;  /* epochs that were trained before */
+    uint64_t version; /* updates that were made before */
+    uint64_t more;    /* epochs to train now */
     bool shuffle;
-    float *slots; /* the optimizer's memory: slots_count × count */
+    float *slots; /* state of the optimizer: slots_count × count */
     uint32_t slots_count;
-    float *params;                     /* inside the value */
-    struct mr_nn_model_view before;    /* params NULL: a new network */
-    const struct mr_arg *before_slots; /* NULL: none yet */
-    struct mr_arg optimizer;           /* as it was given */
-    struct mr_arg value;               /* the model */
+    float *params;                     /* parameters, inside `value` */
+    struct mr_nn_model_view before;    /* the model to continue; params NULL: a new network */
+    const struct mr_arg *before_slots; /* its optimizer state; NULL: none */
+    struct mr_arg optimizer;           /* as the argument has it */
+    struct mr_arg value;               /* the resulting model */
     struct mr_arg slots_value;
     struct rows train;
-    struct rows validation;    /* n is 0: none */
-    struct mr_nn_score learnt; /* of the last epoch */
+    struct rows validation;    /* n is 0: no validation */
+    struct mr_nn_score learnt; /* training score of the last epoch */
     struct mr_nn_score validated;
 };
 
@@ -59,7 +59,7 @@ static int failed(struct mr_op_call *call, const char *name, int err, const stru
     return call->does->fail(call, err, "argument \"%s\": %s", name, why->text);
 }
 
-/* JSON text of an argument; the caller's buffer. */
+/* Writes an argument as JSON text to the caller's buffer. */
 static int json_of(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct mr_buf *out)
 {
@@ -97,7 +97,7 @@ static int examples_x(struct mr_op_call *call, const struct mr_arg *a, const cha
     return mr_array_cast(call, &t, &to);
 }
 
-/* Class numbers, or rows of as many numbers as the model gives. */
+/* Reads labels: class numbers, or one row of floats for each example. */
 static int examples_y(struct mr_op_call *call, const struct mr_arg *a, const char *name,
     uint64_t outputs, struct rows *out)
 {
@@ -130,7 +130,7 @@ static int examples(struct mr_op_call *call, const struct fit *f, const struct m
     return err ? err : examples_y(call, y, y_name, f->outputs, out);
 }
 
-/* ---- the model: a description, a model, or what nn.fit gave ---- */
+/* ---- the argument "model" ---- */
 
 static int from_description(struct mr_op_call *call, const struct mr_arg *a, struct fit *f)
 {
@@ -165,7 +165,7 @@ static int bad_fit(struct mr_op_call *call, const char *what)
         what);
 }
 
-/* What nn.fit gave: the model, the optimizer's memory, and how far it came. */
+/* Continues from the result of an nn.fit: model, optimizer state and progress. */
 static int from_fit(struct mr_op_call *call, const struct mr_arg *dict, struct fit *f)
 {
     const struct mr_arg *model = mr_ml_member(dict, "model");
@@ -196,7 +196,8 @@ static int take_model(struct mr_op_call *call, struct fit *f)
 
 /* ---- how to train ---- */
 
-/* An argument; where it is null, what the model was trained with before, else `fallback`. */
+/* The value of a parameter: the argument; if it is null, the value of the continued training;
+ * otherwise `fallback`. */
 static struct mr_arg setting(
     struct mr_op_call *call, uint32_t param, const char *name, struct mr_arg fallback)
 {
@@ -262,7 +263,7 @@ static int take_examples(struct mr_op_call *call, struct fit *f)
         call, f, &v->items[0], &v->items[1], "validation", "validation", &f->validation);
 }
 
-/* ---- what is answered, made first: the training writes into it ---- */
+/* ---- the result; its memory is allocated first, and the training writes into it ---- */
 
 static void *scratch_memory(void *ctx, uint64_t bytes)
 {
@@ -270,7 +271,7 @@ static void *scratch_memory(void *ctx, uint64_t bytes)
     return call->does->scratch(call, bytes);
 }
 
-struct extent { /* what an allocator was asked for */
+struct extent { /* memory that mr_nn_model_value_new asked for */
     struct mr_op_call *call;
     void *p;
     uint64_t bytes;
@@ -309,7 +310,7 @@ static int make_slots(struct mr_op_call *call, struct fit *f)
     if (err) return err;
     f->slots = data;
     const struct mr_arg *before = f->before_slots;
-    if (!before) return MR_OK; /* zero, as scratch is */
+    if (!before) return MR_OK; /* zeroed, like all scratch memory */
     if (before->type != MR_ARG_TENSOR || before->tensor->dtype != MR_DTYPE_F32 ||
         before->tensor->ndim != 2 || !mr_tensor_is_contiguous(before->tensor))
         return bad_fit(call, "optimizer_state");
@@ -323,10 +324,10 @@ static int make_slots(struct mr_op_call *call, struct fit *f)
 /* ---- training ---- */
 
 struct work {
-    struct mr_nn_net *net;  /* of f->batch */
-    struct mr_nn_net *last; /* of what an epoch's last batch has, when fewer */
+    struct mr_nn_net *net;  /* for f->batch examples */
+    struct mr_nn_net *last; /* for the last batch of an epoch, if it is smaller */
     uint32_t *order;
-    float *x; /* a batch, gathered */
+    float *x; /* the examples of a batch, contiguous */
     float *row;
     int32_t *index;
     float *grad;
@@ -355,7 +356,7 @@ static int work_init(struct mr_op_call *call, const struct fit *f, struct work *
     return err ? call->does->fail(call, err, "%s", why.text) : MR_OK;
 }
 
-/* Examples order[at … at + n) side by side. */
+/* Copies the examples order[at … at + n) into a contiguous batch. */
 static void gather(const struct fit *f, const struct work *w, uint64_t at, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -393,7 +394,7 @@ static int learn_batch(
     return MR_OK;
 }
 
-/* The order of an epoch depends on the seed and its number alone. */
+/* The order of examples in an epoch depends on the seed and the number of the epoch alone. */
 static void shuffle(const struct fit *f, struct work *w)
 {
     struct mr_mt mt;
@@ -448,7 +449,7 @@ static int validate(struct mr_op_call *call, struct fit *f)
     return err;
 }
 
-/* ---- the answer ---- */
+/* ---- the result ---- */
 
 static struct mr_arg mean_loss(const struct mr_nn_score *s)
 {

@@ -1,7 +1,7 @@
-/* nn: models as values, and what they say of arrays. A model argument is a model, or a dict that
- * has one as "model", as nn.fit answers. Examples are rows along axis 0, of any type; the axes
- * behind may be those of the model's input, or hold as many numbers. Training is nn.fit's and the
- * sessions'. */
+/* Operators on neural networks that are values. A model argument is a model, or a dict with the
+ * model as "model", such as the result of nn.fit. Examples lie along axis 0 and have any dtype;
+ * their other axes match the model's input or have as many elements. nn.fit and training sessions
+ * train networks; these operators do not. */
 #include "ops/nn/nn.h"
 
 #include "nn/model/model_value.h"
@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-#define PIECE 1024 /* examples that are converted at once; then: has the task been cancelled? */
+#define PIECE 1024 /* examples converted between two checks for cancellation */
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -52,11 +52,11 @@ static int model_arg(struct mr_op_call *call, const struct mr_arg *arg, struct m
     return MR_OK;
 }
 
-/* Rows of examples, seen or copied piece by piece. */
+/* Examples, read in place or converted piece by piece. */
 struct examples {
     struct mr_tensor t;
-    uint64_t n, numbers; /* of one example */
-    float *piece;        /* NULL: they are f32 and lie as they should */
+    uint64_t n, numbers; /* numbers: elements of one example */
+    float *piece;        /* conversion buffer; NULL: contiguous f32, read in place */
 };
 
 static int examples_arg(struct mr_op_call *call, const struct model *m, struct examples *out)
@@ -119,7 +119,7 @@ static int class_numbers(
     return MR_OK;
 }
 
-/* Class numbers when they are whole, else rows as the model gives. */
+/* Labels: class numbers if they are integers, otherwise rows shaped like the model's output. */
 static int labels_arg(
     struct mr_op_call *call, const struct model *m, uint64_t n, struct mr_nn_labels *out)
 {
@@ -360,9 +360,10 @@ const struct mr_op_desc *mr_nn_ops(uint32_t *count)
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("nn.model", D, made, 500000, run_model, "model",
             "Makes a model from a description, with random initial parameters."),
-        MR_OP_ROW("nn.predict", D, predicted, 1000000, run_predict, "tensor",
-            "Computes the output of a model for each example, f32."),
-        MR_OP_ROW("nn.evaluate", D, evaluated, 1000000, run_evaluate, "dict",
+        MR_OP_ROW("nn.predict", D, predicted, 1000000, run_predict, "f32 tensor [examples, …]",
+            "Computes the output of a model for each example."),
+        MR_OP_ROW("nn.evaluate", D, evaluated, 1000000, run_evaluate,
+            "dict of loss, accuracy, examples",
             "Computes the mean loss (under its own name and as \"loss\"), the accuracy and the "
             "number of examples."),
         MR_OP_ROW("nn.npz", D, archived, 1000000, run_npz, "bytes",

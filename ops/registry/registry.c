@@ -11,7 +11,7 @@
 
 struct entry {
     const struct mr_op_desc *op;
-    struct mr_graph_param params[MR_OP_PARAMS_MAX]; /* the same parameters as graphs see them */
+    struct mr_graph_param params[MR_OP_PARAMS_MAX]; /* the form that the check of a graph needs */
 };
 
 struct mr_registry {
@@ -27,7 +27,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->op->name, (*y)->op->name);
 }
 
-/* The place of `name`, or where it would go. */
+/* The index of `name`, or the index at which it would be inserted. */
 static uint32_t place_of(const struct mr_registry *r, struct mr_str name, bool *found)
 {
     uint32_t low = 0;
@@ -91,7 +91,7 @@ void mr_registry_free(struct mr_registry **r)
     *r = NULL;
 }
 
-/* What a plug-in says of itself is checked once, so that everything after may trust it. */
+/* Checks a descriptor. Descriptors of plug-ins are checked once, here, and trusted afterwards. */
 static int check_desc(const struct mr_op_desc *op, struct mr_error *e)
 {
     if (!op || !op->name) return mr_fail(e, MR_EFORMAT, "an operator without a name");
@@ -149,7 +149,7 @@ int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_e
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return mr_fail(e, MR_ENOENT, "plug-in %s: %s", path, dlerror());
-    union { /* ISO C has no cast from a data to a function pointer */
+    union { /* ISO C has no cast from a data pointer to a function pointer */
         void *data;
         mr_plugin_entry entry;
     } symbol = {.data = dlsym(library, MR_PLUGIN_ENTRY)};
@@ -165,7 +165,7 @@ int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_e
         (void)dlclose(library);
         return err;
     }
-    return add_all(r, path, ops, count, e); /* stays loaded: its descriptors are in use */
+    return add_all(r, path, ops, count, e); /* it stays loaded: its descriptors are in use */
 }
 
 const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr_str name)

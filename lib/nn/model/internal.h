@@ -1,4 +1,4 @@
-/* Between model.c and model_json.c, for each other only: one layer's fields from JSON. */
+/* Shared by model.c and model_json.c only: the fields of one layer, read from JSON. */
 #pragma once
 
 #include "nn/model/model.h"
@@ -6,17 +6,16 @@
 #include <yyjson.h>
 
 struct mr_nn_entry {
-    struct mr_nn_layer layer; /* kind, name and options; shapes by the caller */
-    bool same;                /* padding */
+    struct mr_nn_layer layer; /* kind, name and options; model.c computes the shapes */
+    bool same;                /* padding "same" */
     bool has_stride;
-    uint32_t units;           /* of Dense; filters of Conv2D */
-    struct mr_nn_shape shape; /* of Reshape */
+    uint32_t units;           /* Dense: units; Conv2D: filters */
+    struct mr_nn_shape shape; /* Reshape: the shape */
     bool has_activation;
     enum mr_nn_kind activation;
 };
 
-/* `number` is the layer's place in the list, for messages and for the name it gets if it has none.
- */
+/* Reads one layer. `number` is its index in the list, for error texts and default names. */
 int mr_nn_entry_read(yyjson_val *v, size_t number, struct mr_nn_entry *out, struct mr_error *e);
 int mr_nn_shape_read(yyjson_val *v, const char *where, uint32_t rank_max, struct mr_nn_shape *out,
     struct mr_error *e);

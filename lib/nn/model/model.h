@@ -1,19 +1,19 @@
-/* A network as a list of layers, read from JSON text, and where each of its parameters stands.
+/* A network as a list of layers, read from JSON, and the place of each parameter in one vector.
  *
  *   {"input": [28, 28, 1],
  *    "layers": [{"type": "Conv2D", "filters": 32, "kernel": 3, "activation": "relu"},
  *               {"type": "Flatten"},
  *               {"type": "Dense", "units": 10, "activation": "softmax", "name": "out"}]}
  *
- * Images are height, width, channels; kernels are stored as Keras stores them (Dense: in, out;
- * Conv2D: height, width, in, out), so weights go to and from it without a transpose.
+ * Images have the axes height, width, channels. Kernels are stored as in Keras (Dense: in, out;
+ * Conv2D: height, width, in, out), so weights are exchanged with Keras without a transpose.
  *
- * All parameters are ONE vector of float32, and gradients, optimizer slots and shards have its
- * layout. What the optimizer moves comes first (`trainable_count` numbers, layer by layer), then
- * the state that training only follows: the moving mean and variance of BatchNorm. The gradient of
- * a piece of state is what to subtract from it, so that averaging over replicas holds for it too.
+ * All parameters are ONE vector of float32. Gradients, optimizer state and shards have the same
+ * layout. First come the parameters that the optimizer changes (`trainable_count` numbers, layer by
+ * layer), then the state: moving mean and variance of BatchNorm. The gradient of the state is the
+ * amount to subtract from it, so that replicas can average it like other gradients.
  *
- * Knows shapes and names; knows nothing of oneDNN, batches or time. Immutable once made. */
+ * Holds shapes and names; knows nothing of oneDNN, batches or time. Immutable once made. */
 #pragma once
 
 #include "base/err.h"
@@ -23,10 +23,10 @@
 
 #define MR_NN_LAYERS_MAX 512
 #define MR_NN_NAME_BYTES_MAX 64
-#define MR_NN_RANK_MAX 4                            /* of one example and of one parameter */
-#define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)      /* of one example at any layer */
-#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* of the whole model */
-#define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* of its JSON */
+#define MR_NN_RANK_MAX 4                            /* axes of one example and of one parameter */
+#define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)      /* numbers in one example at any layer */
+#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* numbers in all parameters */
+#define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* bytes of the JSON text */
 
 enum mr_nn_kind {
     MR_NN_DENSE,
@@ -43,12 +43,13 @@ enum mr_nn_kind {
     MR_NN_KINDS,
 };
 
-/* How a kernel starts; biases start at 0, BatchNorm at scale 1, shift 0, mean 0, variance 1. */
+/* Initial values of a kernel. Biases start at 0; BatchNorm starts at scale 1, shift 0, mean 0,
+ * variance 1. Glorot and Bengio 2010; He et al. 2015. */
 enum mr_nn_init {
-    MR_NN_GLOROT_UNIFORM, /* ±sqrt(6 / (fan_in + fan_out)); what nothing said otherwise gets */
-    MR_NN_GLOROT_NORMAL,  /* deviation sqrt(2 / (fan_in + fan_out)), cut at two deviations */
-    MR_NN_HE_UNIFORM,     /* ±sqrt(6 / fan_in) */
-    MR_NN_HE_NORMAL,      /* deviation sqrt(2 / fan_in), cut at two deviations */
+    MR_NN_GLOROT_UNIFORM, /* uniform within ±sqrt(6 / (fan_in + fan_out)); the default */
+    MR_NN_GLOROT_NORMAL,  /* normal, deviation sqrt(2 / (fan_in + fan_out)), truncated at 2 of it */
+    MR_NN_HE_UNIFORM,     /* uniform within ±sqrt(6 / fan_in) */
+    MR_NN_HE_NORMAL,      /* normal, deviation sqrt(2 / fan_in), truncated at 2 of it */
     MR_NN_INITS,
 };
 
@@ -60,45 +61,46 @@ struct mr_nn_shape {
 struct mr_nn_layer {
     enum mr_nn_kind kind;
     char name[MR_NN_NAME_BYTES_MAX];
-    struct mr_nn_shape in, out; /* of one example */
+    struct mr_nn_shape in, out; /* shapes of one example */
     uint32_t kernel[2], stride[2];
     uint32_t pad_before[2], pad_after[2];
     bool bias;
     enum mr_nn_init init;
-    float rate;                  /* Dropout: the share that is dropped */
+    float rate;                  /* Dropout: share of the numbers that are dropped */
     uint64_t seed;               /* Dropout */
     float momentum, epsilon;     /* BatchNorm */
-    uint64_t offset, count;      /* of its trainable parameters, all in a row */
-    uint64_t state, state_count; /* of its state, all in a row */
+    uint64_t offset, count;      /* range of the trainable parameters */
+    uint64_t state, state_count; /* range of the state */
 };
 
 struct mr_nn_param {
     uint32_t layer;
     const char *name; /* "kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance" */
     struct mr_nn_shape shape;
-    uint64_t offset, count; /* in the vector */
+    uint64_t offset, count; /* range in the vector */
     bool trainable;
 };
 
 struct mr_nn_model {
     struct mr_nn_shape input, output;
-    struct mr_nn_layer *layers; /* `activation` has become a layer of its own: "out.softmax" */
+    struct mr_nn_layer *layers; /* an "activation" became a layer of its own: "out.softmax" */
     uint32_t layers_count;
-    struct mr_nn_param *params; /* by offset, without gaps */
+    struct mr_nn_param *params; /* ordered by offset, without gaps */
     uint32_t params_count;
     uint64_t count;           /* numbers in the vector */
-    uint64_t trainable_count; /* of them, the first so many */
-    char *text;               /* the JSON it was made from */
+    uint64_t trainable_count; /* the first so many are trainable */
+    char *text;               /* the JSON text of the model */
     size_t text_bytes;
 };
 
-/* Refuses with the layer's place and name, the field, and what would be right. */
+/* Makes a model from JSON. An error text names the index and name of the layer, the field, and what
+ * is allowed. */
 int mr_nn_model_new(struct mr_str json, struct mr_nn_model **out, struct mr_error *e);
 void mr_nn_model_free(struct mr_nn_model **m);
-struct mr_str mr_nn_model_text(const struct mr_nn_model *m); /* a loan for the model's life */
+struct mr_str mr_nn_model_text(const struct mr_nn_model *m); /* lent for the life of the model */
 
-/* Writes all `m->count` numbers. The same seed gives the same numbers on every machine with IEEE
- * arithmetic and the same libm. */
+/* Writes initial values for all `m->count` numbers. The same seed gives the same numbers on every
+ * machine with IEEE arithmetic and the same libm. */
 void mr_nn_model_init(const struct mr_nn_model *m, uint64_t seed, float *params);
 
 uint64_t mr_nn_shape_count(const struct mr_nn_shape *s);

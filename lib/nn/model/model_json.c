@@ -1,4 +1,4 @@
-/* The fields of one layer: which there are, of which kind each is, which belong to which layer. */
+/* Reads the fields of one layer: their types, and which layers have them. */
 #include "nn/model/internal.h"
 
 #include <math.h>
@@ -234,7 +234,7 @@ static int read_kind(yyjson_val *v, size_t number, struct mr_nn_entry *out, stru
     return MR_OK;
 }
 
-/* A name becomes the name of a file in an .npz, so it is kept plain. */
+/* A name becomes a file name in an .npz, so its characters are restricted. */
 static bool plain_name(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

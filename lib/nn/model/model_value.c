@@ -1,5 +1,4 @@
-/* The meta is a pack like any other; keys that are not known are passed over, so that more may be
- * said of a model one day. */
+/* Unknown keys in the meta are skipped, so that later versions may add some. */
 #include "nn/model/model_value.h"
 
 #include "base/pack.h"
@@ -39,7 +38,7 @@ static int damaged(struct mr_error *e)
         "\"version\"");
 }
 
-/* One pair of the map; true when it is well-formed. */
+/* Reads one pair of the map; false: it is malformed. */
 static bool read_pair(struct mr_pack_reader *r, struct mr_nn_model_view *out, unsigned *seen)
 {
     struct mr_pack_item key, item;
@@ -53,7 +52,7 @@ static bool read_pair(struct mr_pack_reader *r, struct mr_nn_model_view *out, un
         out->text = item.bytes;
         return item.type == MR_PACK_TEXT;
     }
-    out->version = item.u; /* of either sign's type: the same bits */
+    out->version = item.u; /* signed and unsigned integers share their bits */
     return item.type == MR_PACK_UINT || (item.type == MR_PACK_INT && item.i >= 0);
 }
 

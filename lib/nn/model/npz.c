@@ -1,6 +1,6 @@
-/* A parameter is a member of the archive in NumPy's own format (store/object/format/npy.h). The
- * model's text is one more, an array of bytes without axes; texts of Unicode are read as well, for
- * that is what numpy.savez makes of a Python string. */
+/* Each parameter is a member of the archive in the .npy format (store/object/format/npy.h). The
+ * JSON text is an array of bytes without axes. A Unicode array is accepted too, because numpy.savez
+ * writes one for a Python string. */
 #include "nn/model/npz.h"
 
 #include "base/alloc.h"
@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define HEADER_BYTES_MAX 65600 /* of an array */
+#define HEADER_BYTES_MAX 65600 /* header of an array */
 #define NAME_MAX_BYTES 128
-#define DEFLATE_MOST 1032 /* bytes that one can stand for */
+#define DEFLATE_MOST 1032 /* deflate expands at most 1032 to 1 */
 #define TEXT_MEMBER "model.json.npy"
 #define VERSION_MEMBER "model.version.npy"
 
@@ -51,7 +51,8 @@ static void add_text(struct mr_nn_zip_writer *w, struct mr_str text)
         "\x93NUMPY%c%c%c%c{'descr': '|S%zu', 'fortran_order': False, 'shape': (), }", 1, 0, 118, 0,
         text.n);
     mr_assert(n > 10 && n < 127);
-    memset(header + n, ' ', sizeof header - (size_t)n); /* the header's 118 bytes end in a line */
+    /* The header has 118 bytes and ends with a newline. */
+    memset(header + n, ' ', sizeof header - (size_t)n);
     header[127] = '\n';
     mr_nn_zip_begin(w, TEXT_MEMBER);
     mr_buf_add(w->out, header, sizeof header);
@@ -89,8 +90,8 @@ static void put_utf8(struct mr_buf *b, uint32_t c)
     mr_buf_add(b, u, n);
 }
 
-/* Four bytes a character, NumPy's own padding (0) left out. What is no character is refused later,
- * as JSON that is not UTF-8. */
+/* Converts UCS-4 to UTF-8; skips NumPy's padding with 0. Invalid characters are refused later, by
+ * the JSON parser. */
 static void from_unicode(struct mr_str raw, struct mr_buf *out)
 {
     for (size_t i = 0; i + 4 <= raw.n; i += 4) {
@@ -106,7 +107,7 @@ static int no_text(struct mr_error *e)
         "npz: \"model.json\" is no text: an array of type S or <U without axes, or of bytes");
 }
 
-/* The element type between the quotes after 'descr', and where the elements start. */
+/* Finds the element type behind 'descr' and the start of the elements. */
 static bool descr_of(struct mr_str npy, struct mr_str *descr, size_t *data)
 {
     static const char key[] = "'descr': '";
@@ -137,7 +138,7 @@ static int text_of(struct mr_str npy, struct mr_buf *out, struct mr_error *e)
     else
         return no_text(e);
     while (out->n && !out->p[out->n - 1])
-        out->n--; /* bytes are padded with zeros */
+        out->n--; /* NumPy pads bytes with zeros */
     int err = mr_buf_status(out);
     return err ? mr_fail(e, err, "npz: \"model.json\" is too long") : MR_OK;
 }
@@ -203,7 +204,7 @@ static bool same_shape(const struct mr_npy_header *h, const struct mr_nn_shape *
     return same;
 }
 
-/* Elements in whatever order and type the file has them: through aligned copies. */
+/* Converts elements of any byte order and type, through aligned copies. */
 static void convert(const struct mr_npy_header *h, const char *data, uint64_t count, float *out)
 {
     MR_AUTO(mr_free_ptr) char *from = mr_alloc_aligned(h->data_bytes, 64);

@@ -1,5 +1,6 @@
-/* Members one behind the other, then the directory, then where the directory stands. Readers go by
- * the directory alone; of what stands before a member only the lengths of its two texts count. */
+/* A zip archive is a sequence of members, then the directory, then the end record with the place of
+ * the directory. A reader uses the directory; of a member's own header it uses only the lengths of
+ * the two texts. */
 #include "nn/model/npz_zip.h"
 
 #include "base/alloc.h"
@@ -13,8 +14,8 @@ enum { LOCAL = 30, ENTRY = 46, END = 22, COMMENT_MAX = 65535 }; /* bytes */
 #define LOCAL_MAGIC 0x04034b50u
 #define ENTRY_MAGIC 0x02014b50u
 #define END_MAGIC 0x06054b50u
-#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, and a header */
-#define DATE 0x0021    /* 1980-01-01: equal models are equal bytes */
+#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, plus a header */
+#define DATE 0x0021    /* 1980-01-01: equal models give equal bytes */
 
 /* ---- little-endian numbers ------------------------------------------------------------------- */
 
@@ -63,16 +64,16 @@ void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name)
     int n = snprintf(w->name, sizeof w->name, "%s", name);
     mr_assert(n > 0 && (size_t)n < sizeof w->name);
     w->member = w->out->n;
-    const unsigned char empty[LOCAL] = {0}; /* until its size is known */
+    const unsigned char empty[LOCAL] = {0}; /* filled in by mr_nn_zip_end */
     mr_buf_add(w->out, empty, sizeof empty);
     mr_buf_add_text(w->out, w->name);
 }
 
-/* What both headers say of a member, from "version needed" on. */
+/* The fields that a member's header and its directory entry share, from "version needed" on. */
 static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t name_bytes)
 {
     put16(p, 20);       /* version 2.0 */
-    put16(p + 8, DATE); /* flags, method and time are 0 */
+    put16(p + 8, DATE); /* flags, method and time stay 0 */
     put32(p + 10, crc);
     put32(p + 14, bytes);
     put32(p + 18, bytes);
@@ -81,7 +82,7 @@ static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t na
 
 void mr_nn_zip_end(struct mr_nn_zip_writer *w)
 {
-    if (mr_buf_status(w->out) || w->out->n > UINT32_MAX) return; /* finish tells */
+    if (mr_buf_status(w->out) || w->out->n > UINT32_MAX) return; /* mr_nn_zip_finish reports this */
     uint32_t name_bytes = (uint32_t)strlen(w->name);
     size_t start = w->member + LOCAL + name_bytes;
     uint32_t bytes = (uint32_t)(w->out->n - start);
@@ -128,7 +129,7 @@ static int broken(const char *what, struct mr_error *e)
     return mr_fail(e, MR_EFORMAT, "npz: the archive is damaged: %s", what);
 }
 
-/* Where the end record stands: the last place that says so and fits the length that is left. */
+/* Finds the end record: the last place with its magic and a comment length that fits. */
 static bool find_end(struct mr_str b, size_t *out)
 {
     for (size_t comment = 0; comment <= COMMENT_MAX && END + comment <= b.n; comment++) {
@@ -159,7 +160,7 @@ int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *
     return MR_OK;
 }
 
-/* The member at `*at` of the directory; moves on to the next. */
+/* Reads the directory entry at `*at` and moves on to the next one. */
 static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *out)
 {
     const unsigned char *p = (const unsigned char *)z->directory.p + *at;
@@ -178,7 +179,7 @@ static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *ou
     return true;
 }
 
-/* The member's bytes as they lie in the archive. */
+/* The bytes of a member as stored in the archive. */
 static int packed(
     const struct mr_nn_zip *z, const struct member *m, struct mr_str *out, struct mr_error *e)
 {
@@ -199,7 +200,7 @@ static void inflate_fini(z_stream *s)
     (void)inflateEnd(s);
 }
 
-/* Exactly `n` bytes, and the stream ends with them. */
+/* Decompresses exactly `n` bytes; the stream must end there. */
 static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_error *e)
 {
     MR_AUTO(inflate_fini) z_stream s = {0};
@@ -254,7 +255,7 @@ int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_m
     err = packed(z, &m, &raw, e);
     if (err) return err;
     MR_AUTO(mr_free_ptr) unsigned char *copy = NULL;
-    if (m.bytes / RATIO_MAX > m.packed_bytes) /* before memory is taken */
+    if (m.bytes / RATIO_MAX > m.packed_bytes) /* before memory is allocated */
         return broken("a member claims more than its packed bytes can hold", e);
     if (m.method == Z_DEFLATED) {
         copy = mr_alloc(m.bytes ? m.bytes : 1);

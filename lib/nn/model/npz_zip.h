@@ -1,6 +1,6 @@
-/* As much of the zip format as an .npz needs: members stored or deflated, up to 4 GiB, no
- * encryption, no zip64. For npz.c, and operators that read arrays. Believes nothing of what it
- * reads. */
+/* The part of the zip format that .npz files use: members stored or deflated, up to 4 GiB, no
+ * encryption, no zip64. Used by npz.c and by operators that read arrays. The input may be
+ * malicious: everything is checked. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,13 +10,13 @@
 
 #define MR_NN_ZIP_MEMBERS_MAX 4096
 
-/* ---- writing: begin, then the member's bytes into the same buffer, then end ------------------ */
+/* ---- writing: begin, append the member's bytes to `out`, end --------------------------------- */
 
 struct mr_nn_zip_writer {
     struct mr_buf *out;
     struct mr_buf directory;
     uint32_t members;
-    size_t member; /* where the one being written starts */
+    size_t member; /* start of the current member */
     char name[160];
 };
 
@@ -28,16 +28,17 @@ int mr_nn_zip_finish(struct mr_nn_zip_writer *w, struct mr_error *e);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct mr_nn_zip { /* borrowed bytes */
+struct mr_nn_zip { /* an open archive; borrows its bytes */
     struct mr_str bytes;
     struct mr_str directory;
     uint32_t members;
 };
 
 int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *e);
-/* The name of member `i`, below `members`; MR_EFORMAT. */
+/* The name of member `i` < `members`. MR_EFORMAT: the directory is damaged. */
 int mr_nn_zip_name(const struct mr_nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
-/* A member's bytes: where they lie when they are stored, else in `*owned`, to mr_release. MR_ENOENT
- * without such a name; MR_ELIMIT, and nothing is unpacked, when it says it has over `bytes_max`. */
+/* The bytes of a member. A stored member is not copied; a deflated one is decompressed to `*owned`,
+ * which the caller releases (mr_release). MR_ENOENT: there is no such member. MR_ELIMIT: its header
+ * claims more than `bytes_max`; nothing is decompressed. */
 int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e);

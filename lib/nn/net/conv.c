@@ -1,6 +1,6 @@
-/* Conv2D and MaxPool2D on images of height, width, channels. Kernels change every step and lie in
- * the parameter vector as Keras has them; what oneDNN wants them as is its choice, so they are
- * reordered before use where it chose otherwise, and the gradient back. */
+/* Conv2D and MaxPool2D on images with the axes height, width, channels. The parameter vector stores
+ * kernels in Keras' layout, and kernels change with every step. oneDNN chooses its own layout, so
+ * kernels are reordered before use if the layouts differ, and gradients are reordered back. */
 #include "base/alloc.h"
 #include "nn/net/internal.h"
 
@@ -43,7 +43,8 @@ static dnnl_memory_desc_t bias_desc(const struct mr_nn_layer *l)
     return md;
 }
 
-/* A reorder between the two layouts, with memory for oneDNN's in *packed; none if they agree. */
+/* Makes a reorder between the two layouts, with memory for oneDNN's layout in *packed. None is made
+ * if the layouts agree. */
 static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_desc_t *theirs,
     bool back, struct mr_nn_primitive *p, void **packed, struct mr_error *e)
 {
@@ -64,9 +65,9 @@ static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_
 /* ---- Conv2D ---------------------------------------------------------------------------------- */
 
 struct conv {
-    dnnl_memory_desc_t x, y, w, b; /* w in any layout */
+    dnnl_memory_desc_t x, y, w, b; /* w: oneDNN chooses the layout */
     struct window window;
-    dnnl_primitive_desc_t forward; /* the others want it as a hint */
+    dnnl_primitive_desc_t forward; /* the hint for the backward primitives */
 };
 
 static int build_forward(
@@ -145,7 +146,8 @@ static int conv_build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error
     return err;
 }
 
-/* Brings the kernel into the layout in `packed`, or points the primitive at it where it lies. */
+/* Reorders the kernel into `packed`, or makes the primitive read it in place if the layouts agree.
+ */
 static int take_kernel(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *pack,
     struct mr_nn_primitive *user)
 {

@@ -1,10 +1,11 @@
-/* Dense: y = x W + b over the last axis, as three matrix products of oneDNN's. */
+/* Dense: y = x W + b over the last axis. Forward and backward passes are three matrix products of
+ * oneDNN. */
 #include "nn/net/internal.h"
 
 #include <string.h>
 
-/* Numbers of a gradient that are told of at once: those who wait for it begin while the rest is
- * worked out. */
+/* Numbers of a gradient that are reported at once: waiting threads start on them while the rest is
+ * computed. */
 #define PART 524288
 
 struct sizes {
@@ -59,5 +60,5 @@ static int backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 
 const struct mr_nn_kind_ops mr_nn__dense = {.forward = forward, .backward = backward};
 
-/* Flatten and Reshape: rows of numbers stay where they are. */
+/* Flatten and Reshape change the shape only. */
 const struct mr_nn_kind_ops mr_nn__alias = {.alias = true};

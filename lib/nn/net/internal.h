@@ -1,7 +1,7 @@
-/* What net.c and the files of layers share; for each other only, nobody else includes it.
+/* Shared by net.c and the files of the layers; private to this folder's own files.
  *
- * A unit is one layer at work. Its buffers are fixed when the net is made, except `x` of the first
- * unit, which is the caller's. Tensors lie as batch, height, width, channels throughout. */
+ * A unit is one layer at work. Its buffers are fixed when the net is made; only `x` of the first
+ * unit is the caller's. Tensors have the axes batch, height, width, channels. */
 #pragma once
 
 #include "nn/net/net.h"
@@ -10,7 +10,7 @@
 
 #define MR_NN_ARGS_MAX 8
 
-struct mr_nn_primitive { /* a primitive with its arguments bound to memory */
+struct mr_nn_primitive { /* A oneDNN primitive with its arguments bound to memory. */
     dnnl_primitive_t p;
     dnnl_exec_arg_t args[MR_NN_ARGS_MAX];
     int count;
@@ -19,19 +19,19 @@ struct mr_nn_primitive { /* a primitive with its arguments bound to memory */
 struct mr_nn_unit {
     const struct mr_nn_layer *layer;
     const struct mr_nn_kind_ops *kind;
-    float *x, *y;   /* in and out; the same for layers that change nothing or work in place */
-    float *owned;   /* the memory behind y, if it has its own */
-    float *dx, *dy; /* derivative by each; dx is NULL where nobody needs it */
-    const float *w; /* the layer's parameters and state in this call */
+    float *x, *y;   /* input and output; equal for layers that work in place */
+    float *owned;   /* memory of y, if it is not shared */
+    float *dx, *dy; /* derivatives of the loss by x and y; dx is NULL if not needed */
+    const float *w; /* parameters, gradients and state of the layer in this call */
     float *dw;
     const float *state;
     float *dstate;
 
     struct mr_nn_primitive forward, backward, backward_w, infer;
-    struct mr_nn_primitive pack, pack_backward,
-        unpack; /* kernel between the vector's layout and oneDNN's */
+    /* These reorder the kernel between the vector's layout and oneDNN's. */
+    struct mr_nn_primitive pack, pack_backward, unpack;
     void *packed, *packed_backward, *packed_dw, *workspace;
-    float *mean, *variance; /* of this batch */
+    float *mean, *variance; /* statistics of this batch */
 };
 
 struct mr_nn_net {
@@ -42,12 +42,12 @@ struct mr_nn_net {
     dnnl_primitive_attr_t attr;
     struct mr_nn_unit *units;
     uint32_t units_count;
-    uint32_t first; /* the first unit with parameters: nothing before it runs backward */
-    void *scratch;  /* oneDNN's, as large as the hungriest primitive wants */
+    uint32_t first; /* the first unit with parameters: the backward pass ends here */
+    void *scratch;  /* oneDNN's scratchpad, sized for the largest primitive */
     size_t scratch_bytes;
-    uint64_t bytes; /* allocated so far, against MR_NN_NET_BYTES_MAX */
-    float *grad[2]; /* the derivative travels between the two */
-    bool for_use;   /* nothing runs backward */
+    uint64_t bytes; /* allocated so far; bound: MR_NN_NET_BYTES_MAX */
+    float *grad[2]; /* the backward pass alternates between the two */
+    bool for_use;   /* inference only: no backward pass */
     bool training;
     uint64_t step;
     mr_nn_ready ready;
@@ -58,24 +58,24 @@ struct mr_nn_kind_ops {
     int (*build)(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e); /* may be NULL */
     int (*forward)(struct mr_nn_net *n, struct mr_nn_unit *u);
     int (*backward)(struct mr_nn_net *n, struct mr_nn_unit *u);
-    bool alias;    /* y is x and dy is dx: only the shape is another */
-    bool in_place; /* may write y over x, when the layer before does not need its y */
-    bool needs_y;  /* backward reads y */
+    bool alias;    /* y is x and dy is dx: only the shape differs */
+    bool in_place; /* may overwrite x with y if the previous layer does not need x */
+    bool needs_y;  /* the backward pass reads y */
 };
 
 extern const struct mr_nn_kind_ops mr_nn__dense, mr_nn__conv, mr_nn__pool, mr_nn__alias,
     mr_nn__relu, mr_nn__tanh, mr_nn__sigmoid, mr_nn__softmax, mr_nn__dropout, mr_nn__norm;
 
-/* Memory of the net's life; NULL past the limit. */
+/* Memory for the life of the net; NULL: past the limit. */
 void *mr_nn__memory(struct mr_nn_net *n, uint64_t bytes);
 
-/* Makes the primitive from an operation's descriptor; `hint` is the forward one's descriptor, or
- * NULL. `pd` receives the descriptor, to be destroyed by the caller. */
+/* Makes a primitive descriptor `pd` from an operation descriptor. `hint` is the descriptor of the
+ * forward primitive, or NULL. The caller destroys `pd`. */
 int mr_nn__describe(struct mr_nn_net *n, const void *op, const_dnnl_primitive_desc_t hint,
     dnnl_primitive_desc_t *pd, struct mr_error *e);
 int mr_nn__make(struct mr_nn_net *n, const_dnnl_primitive_desc_t pd, struct mr_nn_primitive *p,
     struct mr_error *e);
-/* Binds an argument. A handle of NULL is set by mr_nn__point before each run. */
+/* Binds an argument to memory. If `handle` is NULL, mr_nn__point sets it before each run. */
 int mr_nn__bind(struct mr_nn_net *n, struct mr_nn_primitive *p, int arg,
     const dnnl_memory_desc_t *md, const void *handle);
 void mr_nn__point(struct mr_nn_primitive *p, int arg, const void *handle);
@@ -83,7 +83,7 @@ int mr_nn__run(struct mr_nn_net *n, struct mr_nn_primitive *p);
 void mr_nn__primitive_fini(struct mr_nn_primitive *p);
 void mr_nn__desc_free(dnnl_primitive_desc_t *pd); /* for MR_AUTO */
 
-/* The unit's gradients are final: said as soon as they are, before the derivative by its input. */
+/* Reports that the gradients of the unit (or a part of them) are final, before dx is computed. */
 void mr_nn__grads_ready(struct mr_nn_net *n, const struct mr_nn_unit *u);
 void mr_nn__grads_ready_part(
     struct mr_nn_net *n, const struct mr_nn_unit *u, uint64_t first, uint64_t count);

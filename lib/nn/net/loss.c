@@ -1,4 +1,4 @@
-/* One row at a time: its loss, its gradient, whether it was right. */
+/* Computes loss, gradient and correctness one example at a time. */
 #include "nn/net/loss.h"
 
 #include "base/assert.h"
@@ -27,7 +27,7 @@ int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e)
 
 struct row {
     const float *p; /* k outputs */
-    const float *y; /* k numbers, or NULL: the class is `label` */
+    const float *y; /* k numbers; NULL: the class is `label` */
     int32_t label;
     uint64_t k;
     float scale; /* of the gradient: 1 / examples */

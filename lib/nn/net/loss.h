@@ -1,13 +1,13 @@
-/* What a prediction is worth: losses, their gradients, and accuracy. All are means over examples.
+/* Losses, their gradients, and accuracy. All are means over examples.
  *
- *   cross-entropy  -log softmax(z)[y]; takes logits, computed without overflow; 2 outputs or more
- *   mse            the mean over outputs of (p - y)²
- *   hinge          one output: max(0, 1 - y p), labels -1 and 1 (0 counts as -1);
- *                  more: max(0, 1 + max of the wrong - the right), as Keras' categorical_hinge
+ *   cross-entropy  -log softmax(z)[y] of logits, without overflow; needs 2 outputs or more
+ *   mse            mean over outputs of (p - y)²
+ *   hinge          one output: max(0, 1 - y p) with labels -1 and 1 (0 counts as -1);
+ *                  more: max(0, 1 + largest wrong output - right output), Keras' categorical_hinge
  *
- * Labels are class numbers or whole rows (one-hot, or any distribution for cross-entropy). Class
- * numbers stand for one-hot rows in mse with more than one output, for the value itself with one.
- */
+ * Labels are class numbers or rows (one-hot, or any distribution for cross-entropy). In mse with
+ * several outputs a class number stands for its one-hot row; with one output it is the value
+ * itself. */
 #pragma once
 
 #include "base/err.h"
@@ -18,22 +18,24 @@ enum mr_nn_loss {
     MR_NN_HINGE,
 };
 
-struct mr_nn_labels { /* one of the two; of as many examples as the batch */
+struct mr_nn_labels { /* labels of a batch; one of the two is set */
     const int32_t *index;
     const float *rows;
 };
 
-struct mr_nn_score { /* sums, so that scores of batches and of replicas add up */
+struct mr_nn_score { /* sums, so that scores of batches and of replicas can be added */
     double loss_sum;
-    uint64_t correct; /* largest output at the label's largest; one output: the nearer side */
+    /* Examples whose largest output is where the label is largest. With one output: whose output is
+     * on the label's side of 0.5, for hinge of 0. */
+    uint64_t correct;
     uint64_t examples;
 };
 
 int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e);
 const char *mr_nn_loss_name(enum mr_nn_loss l);
 
-/* Adds n examples of k outputs to `score`, and writes into `grad` (n × k, may be NULL) the
- * derivative of their mean loss. Refuses labels out of range with the example's number; `score` is
- * then as it was. */
+/* Adds n examples of k outputs to `score`. Writes the derivative of their mean loss to `grad` (n ×
+ * k, may be NULL). MR_ERANGE: a label is out of range, the text has the number of the example, and
+ * `score` is unchanged. */
 int mr_nn_loss_add(enum mr_nn_loss loss, const float *out, struct mr_nn_labels y, uint64_t n,
     uint64_t k, float *grad, struct mr_nn_score *score, struct mr_error *e);

@@ -1,6 +1,5 @@
-/* The net: units in a row, forward from first to last, backward from last to the first that has
- * parameters. Knows the order and the buffers; each layer's arithmetic stands in a file of its own.
- */
+/* Runs units in order: forward from first to last, backward from last to the first with parameters.
+ * Knows the order and the buffers; the arithmetic of each layer is in a file of its own. */
 #include "nn/net/net.h"
 
 #include "base/alloc.h"
@@ -11,7 +10,7 @@
 
 #include <string.h>
 
-/* GNU OpenMP's, which oneDNN runs on; set for the calling thread only. */
+/* from GNU OpenMP, on which oneDNN runs; sets the calling thread only */
 extern void omp_set_num_threads(int count);
 
 static const struct mr_nn_kind_ops *const kinds[MR_NN_KINDS] = {
@@ -30,7 +29,7 @@ static const struct mr_nn_kind_ops *const kinds[MR_NN_KINDS] = {
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-#define LINE 64 /* bytes; oneDNN's kernels want no less */
+#define LINE 64 /* bytes; the alignment that oneDNN's kernels need */
 
 void *mr_nn__memory(struct mr_nn_net *n, uint64_t bytes)
 {
@@ -44,8 +43,8 @@ static uint64_t bytes_of(const struct mr_nn_net *n, const struct mr_nn_shape *s)
     return n->batch * mr_nn_shape_count(s) * sizeof(float);
 }
 
-/* A unit may write over its input when that is no input of ours (the caller's x) and the unit that
- * made it does not read it again. */
+/* A unit may overwrite its input unless the input is the caller's x, or the unit before reads its
+ * own output again in the backward pass. */
 static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 {
     if (i == 0) return false;
@@ -88,14 +87,15 @@ static bool backward_buffers(struct mr_nn_net *n)
     return true;
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- construction ---------------------------------------------------------------------------- */
 
 static int engine_open(struct mr_nn_net *n, struct mr_error *e)
 {
     dnnl_status_t bad = dnnl_engine_create(&n->engine, dnnl_cpu, 0);
     if (!bad) bad = dnnl_stream_create(&n->stream, n->engine, dnnl_stream_default_flags);
     if (!bad) bad = dnnl_primitive_attr_create(&n->attr);
-    /* oneDNN's own scratch belongs to the thread that made the primitive; ours to the net. */
+    /* With oneDNN's own scratchpad, a primitive would be bound to the thread that made it. A net
+     * may be used from any thread, so it provides the scratchpad. */
     if (!bad) bad = dnnl_primitive_attr_set_scratchpad_mode(n->attr, dnnl_scratchpad_mode_user);
     if (bad) return mr_fail(e, MR_EINTERNAL, "nn: oneDNN does not start: status %d", (int)bad);
     return MR_OK;
@@ -224,7 +224,7 @@ uint32_t mr_nn_net_batch(const struct mr_nn_net *n)
     return n->batch;
 }
 
-/* ---- running it ------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static int broken(const struct mr_nn_unit *u, int status, struct mr_error *e)
 {
@@ -232,7 +232,7 @@ static int broken(const struct mr_nn_unit *u, int status, struct mr_error *e)
         e, MR_EINTERNAL, "nn: layer \"%s\": oneDNN says status %d", u->layer->name, status);
 }
 
-/* oneDNN takes every pointer as one it may write; it does not write through a source. */
+/* oneDNN's interface has no const; it does not write to a source. */
 static float *writable(const float *p)
 {
     return mr_unconst(p);
@@ -268,7 +268,7 @@ static int backward(struct mr_nn_net *n, uint32_t from, float *grads, struct mr_
     return MR_OK;
 }
 
-/* Units that run before the loss: cross-entropy has the last Softmax in itself. */
+/* Number of units that run before the loss: cross-entropy includes a final Softmax. */
 static uint32_t before_loss(const struct mr_nn_net *n, enum mr_nn_loss loss)
 {
     bool softmax = n->units[n->units_count - 1].layer->kind == MR_NN_SOFTMAX;

@@ -1,6 +1,6 @@
-/* BatchNorm over the last axis. Training normalises with the batch's own mean and variance (the
- * biased one) and reports how far the moving ones are to go; use normalises with the moving ones.
- */
+/* BatchNorm over the last axis (Ioffe and Szegedy 2015). Training normalises with mean and biased
+ * variance of the batch, and reports the changes of the moving statistics as gradients of the
+ * state. Inference normalises with the moving statistics. */
 #include "nn/net/internal.h"
 
 static uint64_t channels(const struct mr_nn_unit *u)
@@ -8,7 +8,7 @@ static uint64_t channels(const struct mr_nn_unit *u)
     return u->layer->in.dims[u->layer->in.rank - 1];
 }
 
-/* Every rank becomes batch, channels, everything else, 1: statistics are the same. */
+/* Input of any rank as batch, channels, other axes, 1: the statistics are the same. */
 static dnnl_memory_desc_t data_desc(const struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     uint64_t c = channels(u);
@@ -73,7 +73,7 @@ static int build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
     uint64_t c = channels(u);
     u->mean = mr_nn__memory(n, c * sizeof(float));
     u->variance = mr_nn__memory(n, c * sizeof(float));
-    /* The first layer's input wants no derivative, but oneDNN writes one. */
+    /* The input of the first layer needs no derivative, but oneDNN writes one. */
     if (!u->dx && !n->for_use)
         u->workspace =
             mr_nn__memory(n, n->batch * mr_nn_shape_count(&u->layer->in) * sizeof(float));

@@ -1,5 +1,5 @@
-/* Layers without parameters: Relu, Tanh, Sigmoid, Softmax over the last axis, Dropout. All work out
- * their gradient from y, so that x may be overwritten. */
+/* Layers without parameters: Relu, Tanh, Sigmoid, Softmax over the last axis, Dropout. They compute
+ * their gradient from y, so x may be overwritten. */
 #include "base/rng.h"
 #include "nn/net/internal.h"
 
@@ -9,7 +9,7 @@ static dnnl_memory_desc_t rows_of(const struct mr_nn_net *n, const struct mr_nn_
     return mr_nn__rows(n->batch * mr_nn_shape_count(s) / columns, columns);
 }
 
-/* ---- one number at a time, and Softmax ------------------------------------------------------- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 static int build(struct mr_nn_net *n, struct mr_nn_unit *u, const void *forward,
     const void *backward, struct mr_error *e)
@@ -93,14 +93,15 @@ const struct mr_nn_kind_ops mr_nn__softmax = POINTWISE(build_softmax);
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
-/* Four draws of 16 bits from each number of the generator; made again in the backward pass, which
- * costs less than keeping them. */
+/* Each number of the generator gives four draws of 16 bits. The backward pass draws them again,
+ * which costs less than storing them. */
 static void drop(
     const struct mr_nn_net *n, const struct mr_nn_unit *u, const float *from, float *to)
 {
     uint64_t count = n->batch * mr_nn_shape_count(&u->layer->in);
     uint64_t below = (uint64_t)(u->layer->rate * 65536.0f);
-    float scale = 65536.0f / (float)(65536 - below); /* of what stays, for the rate as drawn */
+    /* Scale of the numbers that are kept, for the rate rounded to 1 / 65536. */
+    float scale = 65536.0f / (float)(65536 - below);
     struct mr_rng r;
     mr_rng_init(&r, u->layer->seed + n->step * 0x9e3779b97f4a7c15u);
     uint64_t bits = 0;

@@ -1,4 +1,4 @@
-/* oneDNN's objects in the shape that the layers need: a primitive with bound arguments. */
+/* oneDNN's objects in the form that layers use: a primitive with bound arguments. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/unconst.h"
@@ -40,7 +40,7 @@ int mr_nn__make(struct mr_nn_net *n, const_dnnl_primitive_desc_t pd, struct mr_n
     return mr_nn__bind(n, p, DNNL_ARG_SCRATCHPAD, md, NULL);
 }
 
-/* It takes every pointer as one it may write; it does not write through a source. */
+/* oneDNN's interface has no const; it does not write to a source. */
 static void *writable(const void *p)
 {
     return mr_unconst(p);

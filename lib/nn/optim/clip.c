@@ -1,4 +1,3 @@
-/* Two loops over a gradient. */
 #include "nn/optim/clip.h"
 
 #include "base/assert.h"
@@ -6,7 +5,8 @@
 
 #include <math.h>
 
-enum { LANES = 16 }; /* sums side by side, always as many: the same bits on every processor */
+/* Number of parallel partial sums, fixed so that every processor computes the same bits. */
+enum { LANES = 16 };
 
 MR_NN_CLONES static double norm_of(const float *g, uint64_t count)
 {

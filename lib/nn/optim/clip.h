@@ -1,19 +1,19 @@
-/* Gradients made shorter, before they are applied or handed over. Give the trainable part only:
- * state (model/model.h) is no gradient. */
+/* Clips gradients before they are applied or sent. Pass the trainable part only: the gradient of
+ * the state (model/model.h) must not be clipped. */
 #pragma once
 
 #include "nn/optim/optim.h"
 
-/* sqrt of the sum of squares, added up in double precision. Not finite as soon as one number is
- * not: a cheap question whether a gradient is any good. */
+/* The L2 norm, summed in double precision. It is not finite if some number is not, which makes it a
+ * cheap check of a gradient. */
 double mr_nn_norm(const float *g, uint64_t count);
 
-/* Every number into -limit … limit. NaN stays. */
+/* Clamps every number to -limit … limit. NaN stays NaN. */
 void mr_nn_clip_value(float *g, uint64_t count, double limit);
 
-/* Scales so that the norm is at most `limit`; the norm before. One that is not finite is returned
- * and nothing changed. */
+/* Scales the gradient so that its norm is at most `limit`. Returns the norm before. A gradient
+ * whose norm is not finite is not changed. */
 double mr_nn_clip_norm(float *g, uint64_t count, double limit);
 
-/* What the optimizer asks for: first by value, then by norm; nothing when it asks for neither. */
+/* Clips as the optimizer's settings say: first by value, then by norm. */
 void mr_nn_optim_clip(const struct mr_nn_optim *o, float *g, uint64_t count);

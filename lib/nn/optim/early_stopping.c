@@ -1,5 +1,4 @@
-/* Knows fields and numbers of a score; refuses to know who made it and what becomes of a training.
- */
+/* Judges fields of a score; does not know where scores come from or how a training ends. */
 #include "nn/optim/early_stopping.h"
 
 static yyjson_val *field_of(yyjson_val *score, struct mr_str field)

@@ -1,9 +1,9 @@
-/* Each optimizer is one loop over numbers that lie in the cache. Ranges are worked on in blocks:
- * what several gradients do to a block is done while it is at hand, and the parameters are copied
- * to where they go first, so that every loop works in place and no pointers may overlap.
+/* Each optimizer is one loop over blocks that stay in the cache. All gradients are applied to a
+ * block before the next one is touched. Parameters are copied to their destination first, so every
+ * loop works in place on pointers that do not overlap.
  *
- * Numbers are multiplied and added one by one, never fused: a range gives the same bits on every
- * processor, and however it is cut. */
+ * Multiplications and additions are never fused (-ffp-contract=off): a range has the same bits on
+ * every processor and for every division into blocks. */
 #include "nn/optim/optim.h"
 
 #include "base/assert.h"
@@ -12,17 +12,17 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 1024 /* numbers: with two slots they stay in the first cache */
-#define GROUP 32   /* gradients whose coefficients are worked out at once */
+#define BLOCK 1024 /* numbers; with two slots they stay in the L1 cache */
+#define GROUP 32   /* gradients whose coefficients are computed at once */
 
-struct step {       /* what one update multiplies with */
-    float scale;    /* of the gradient */
-    float decay;    /* of the parameter, added to the gradient */
-    float shrink;   /* of the parameter itself */
-    float rate;     /* adam: with the first moment's correction */
-    float a, not_a; /* momentum or beta1 */
-    float b, not_b; /* beta2 or rho */
-    float b_scale;  /* of the second moment's root */
+struct step {       /* the coefficients of one update */
+    float scale;    /* scale of the gradient */
+    float decay;    /* weight decay, added to the gradient */
+    float shrink;   /* decoupled weight decay: factor of the parameter */
+    float rate;     /* adam: includes the bias correction of the first moment */
+    float a, not_a; /* momentum or beta1, and 1 - beta1 */
+    float b, not_b; /* beta2 or rho, and 1 - that */
+    float b_scale;  /* adam: bias correction of the root of the second moment */
     float epsilon;
 };
 
@@ -126,7 +126,7 @@ MR_NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, 
     }
 }
 
-/* State only follows: its gradient is what to take off. */
+/* State has no optimizer: its gradient is subtracted. */
 MR_NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
@@ -139,7 +139,7 @@ MR_NN_CLONES static void add(float *restrict sum, const float *restrict g, size_
         sum[i] += g[i];
 }
 
-/* ((a + b) + c) + d: the order of one after another, in one pass. */
+/* sum + a + b + c + d from left to right: the same bits as one after another, in one pass. */
 MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
     const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
 {
@@ -147,7 +147,7 @@ MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
         sum[i] = ((a[i] + b[i]) + c[i]) + d[i];
 }
 
-/* The sum of a block of n gradients, in their order. */
+/* Adds a block of n gradients in order. */
 static void add_all(const float *const *grads, uint32_t n, uint64_t at, size_t count, float *sum)
 {
     uint32_t k = 1;
@@ -189,7 +189,7 @@ static void move(const struct mr_nn_optim *o, const struct step *s, const struct
     }
 }
 
-/* The next block of at most BLOCK numbers that are all trained or all state. */
+/* The next block of at most BLOCK numbers that are all trainable or all state. */
 static size_t block_at(const struct mr_nn_range *r, uint64_t at, bool *trained)
 {
     uint64_t place = r->first + at;

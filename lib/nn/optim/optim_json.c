@@ -1,10 +1,10 @@
-/* The fields of an optimizer: which there are, and which belong to which type. */
+/* Reads the fields of an optimizer from JSON and refuses those that its type does not have. */
 #include "nn/optim/optim.h"
 
 #include <stdio.h>
 #include <yyjson.h>
 
-#define OPTIM_BYTES_MAX 65536 /* of its JSON */
+#define OPTIM_BYTES_MAX 65536 /* bytes of the JSON text */
 
 static const char *const names[] = {
     [MR_NN_SGD] = "sgd", [MR_NN_ADAM] = "adam", [MR_NN_RMSPROP] = "rmsprop"};
@@ -14,7 +14,7 @@ const char *mr_nn_optim_name(enum mr_nn_optim_type t)
     return names[t];
 }
 
-enum { ABOVE_ZERO = 1, BELOW_ONE = 2 }; /* which ends are left out */
+enum { ABOVE_ZERO = 1, BELOW_ONE = 2 }; /* open ends of the range */
 
 #define K(x) (1u << MR_NN_##x)
 #define ALL (K(SGD) | K(ADAM) | K(RMSPROP))

@@ -1,4 +1,4 @@
-/* Each schedule is one line of arithmetic in double precision; the rest is reading it. */
+/* Schedules are computed in double precision. */
 #include "nn/optim/schedule.h"
 
 #include "base/assert.h"

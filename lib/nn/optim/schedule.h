@@ -1,5 +1,5 @@
-/* Learning rates over time: what a version's rate is of the optimizer's own, a pure function of the
- * version (updates applied so far), so that all shards agree on it without a word.
+/* Schedules of the learning rate. The factor of the optimizer's rate is a pure function of the
+ * version (the number of updates that were applied), so all shards agree on it without messages.
  *
  *   {"type": "constant"}                                     1
  *   {"type": "step", "every": n, "factor": f}                f to the power of floor(version / n)
@@ -9,7 +9,7 @@
  *   {"type": "warmup", "steps": n}                           (version + 1) / n up to 1
  *   {"type": "piecewise", "at": [a, b], "rates": [r0, r1, r2]}   rates themselves: r1 from a on
  *
- * All may have "warmup": n, which multiplies by (version + 1) / n while that is below 1. */
+ * All types may have "warmup": n, a further factor (version + 1) / n while that is below 1. */
 #pragma once
 
 #include "base/err.h"
@@ -30,17 +30,17 @@ enum mr_nn_schedule_type {
 
 #define MR_NN_PIECES_MAX 32
 
-struct mr_nn_schedule { /* zero: constant */
+struct mr_nn_schedule { /* all zero: constant */
     enum mr_nn_schedule_type type;
     uint64_t steps; /* "every" or "steps" */
     double factor;  /* "factor" or "final" */
     uint64_t warmup;
-    uint32_t pieces; /* of piecewise: `at` has so many, `rates` one more */
+    uint32_t pieces; /* piecewise: entries of `at`; `rates` has one more */
     uint64_t at[MR_NN_PIECES_MAX];
     double rates[MR_NN_PIECES_MAX + 1];
 };
 
-/* `where` opens the sentence, as "optimizer: field \"schedule\"". */
+/* `where` begins the error text: "optimizer: field \"schedule\"". */
 int mr_nn_schedule_read(
     struct yyjson_val *v, const char *where, struct mr_nn_schedule *out, struct mr_error *e);
 double mr_nn_schedule_rate(const struct mr_nn_schedule *s, double learning_rate, uint64_t version);

@@ -1,10 +1,10 @@
-/* What loops over many floats need of the processor. Private to lib/nn. */
+/* Helpers for loops over many floats; private to lib/nn. */
 #pragma once
 
 #include "base/defs.h"
 
-/* A function once more for each width of vectors, chosen when the program is loaded, which the
- * sanitizers cannot stand. */
+/* Compiles a function for AVX-512, AVX2 and the baseline; the loader chooses one (ifunc).
+ * Sanitizers do not support this. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MR_NN_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -12,9 +12,10 @@
 #define MR_NN_CLONES
 #endif
 
-/* Numbers below 1.2e-38 taken for 0 while a scope lasts: what decays step by step (a momentum that
- * gets no more gradients) ends there, and processors take a hundred times as long for each such
- * number: `MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();`. */
+/* Treats denormal numbers (below 1.2e-38) as 0 for the time of a scope. State that decays step by
+ * step, such as a momentum without gradients, becomes denormal in the end, and processors take a
+ * hundred times as long for each such number. Usage: `MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned
+ * was = mr_nn_flush_begin();`. */
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
