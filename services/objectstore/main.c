@@ -7,10 +7,10 @@
 #include "host/os/machine.h"
 #include "host/os/signal.h"
 #include "host/thread.h"
-#include "services/objectstore/disk/directory_lock.h"
-#include "services/objectstore/control/disk_threads.h"
 #include "rpc/tls.h"
 #include "services/objectstore/api/service.h"
+#include "services/objectstore/control/disk_threads.h"
+#include "services/objectstore/disk/directory_lock.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -89,11 +89,6 @@ static void export(struct mr_format_job *job)
     job->mime = mr_format_mime(job->format);
 }
 
-static void done(void *p)
-{
-    mr_ostore_call_end(p);
-}
-
 static void run(void *ctx)
 {
     struct mr_converter *f = ctx;
@@ -107,7 +102,7 @@ static void run(void *ctx)
             import(f->sv, job);
         else
             export(job);
-        mr_service_post(f->sv, done, job->call);
+        mr_ostore_call_end_soon(job->call);
     }
 }
 
@@ -137,7 +132,7 @@ void mr_converter_do(struct mr_converter *f, struct mr_format_job *job, mr_ostor
     if (!mr_inbox_push(f->jobs, &job)) return;
     job->call->err = mr_fail(
         &job->call->error, MR_ELIMIT, "more than %u values are being read or written", JOBS_MAX);
-    mr_service_post(f->sv, done, job->call);
+    mr_ostore_call_end_soon(job->call);
 }
 
 void mr_format_job_fini(struct mr_format_job *job)

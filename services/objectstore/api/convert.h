@@ -2,7 +2,8 @@
  * upload into a draft that is ready to be sealed, and a value into the pieces of a download. */
 #pragma once
 
-#include "services/objectstore/api/call.h"
+#include "services/objectstore/call/call.h"
+#include "store/object/format/format.h"
 
 struct mr_piece { /* of an export */
     bool owned;   /* at `at` in the job's text; else in the value */

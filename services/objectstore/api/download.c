@@ -1,9 +1,11 @@
 /* Get: sends the bytes of an object in pieces of 1 MiB, lent to gRPC without a copy. The object
  * stays pinned until gRPC has sent the last piece, which may be after the end of the call. */
+#include "services/objectstore/api/internal.h"
+
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "services/objectstore/api/convert.h"
-#include "services/objectstore/api/call.h"
+#include "services/objectstore/call/lookup.h"
 
 #include <math.h>
 #include <string.h>
@@ -216,8 +218,7 @@ static void get_found(struct mr_ostore_call *call)
     else if (d->wait_s > 0)
         mr_ostore_call_get(call, NULL, wait_of(d, 0), get_viewed);
     else
-        mr_ostore_call_fail(call, MR_ENOENT, "object %s is not in the store of node \"%s\"", id,
-            call->sv->config.node);
+        mr_ostore_call_fail_unknown(call);
 }
 
 static void get_looked(struct mr_ostore_call *call)

@@ -1,8 +1,11 @@
 /* Put: joins the pieces of a body, reads them in the declared format and seals the object. Then
  * persists and names the object if the request says so. */
+#include "services/objectstore/api/internal.h"
+
 #include "base/alloc.h"
 #include "services/objectstore/api/convert.h"
-#include "services/objectstore/api/call.h"
+#include "services/objectstore/call/info.h"
+#include "services/objectstore/cluster/directory_entries.h"
 
 #include <string.h>
 #include <yyjson.h>
@@ -109,7 +112,7 @@ static void give_up(struct mr_ostore_call *call)
 static void placed(struct mr_ostore_call *call)
 {
     call->sv->puts++;
-    (void)mr_rpc_call_reply_pb(call->rpc, &call->info->base);
+    mr_ostore_call_reply(call, &call->info->base);
 }
 
 static void reply_info(struct mr_ostore_call *call)

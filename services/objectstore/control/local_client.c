@@ -1,12 +1,11 @@
 /* Local clients: their sockets, their messages, and the messages that wait to be sent to them.
  * Everything that a client sends is outside bytes. A client that breaks the protocol is
  * disconnected and loses only its own state. */
-#include "services/objectstore/control/shell.h"
-
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/os/log.h"
+#include "services/objectstore/control/shell.h"
 #include "store/arena/segment.h"
 
 #include <errno.h>

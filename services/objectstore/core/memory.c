@@ -48,22 +48,21 @@ static void grant_pop(struct mr_ostore *s, uint32_t at)
     memmove(&s->grants[at], &s->grants[at + 1], (s->grants_count - at) * sizeof s->grants[0]);
 }
 
-static void answer_grant(struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t segment,
-    uint64_t bytes, int err)
+static struct mr_ostore_effect *answer_grant(struct mr_ostore *s, uint32_t client, uint64_t request)
 {
     struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_GRANTED);
     fx->client = client;
     fx->request = request;
-    fx->segment = segment;
-    fx->bytes = bytes;
-    fx->err = err;
+    return fx;
 }
 
 static void refuse_grant(struct mr_ostore *s, const struct grant *g, bool by_group)
 {
-    answer_grant(s, g->client, g->request, 0, g->bytes_min, MR_ELIMIT);
+    struct mr_ostore_effect *fx = answer_grant(s, g->client, g->request);
+    fx->bytes = g->bytes_min;
+    fx->err = MR_ELIMIT;
     const struct client *c = mr_ostore__client(s, g->client);
-    if (by_group && c->group) s->fx->items[s->fx->n - 1].room = mr_ostore__group_max(s, c->group);
+    if (by_group && c->group) fx->room = mr_ostore__group_max(s, c->group);
 }
 
 static uint32_t segment_new(struct mr_ostore *s, const struct client *c, uint64_t bytes)
@@ -125,7 +124,10 @@ static uint64_t serve_grants(struct mr_ostore *s)
         uint32_t segment = segment_new(s, c, bytes);
         grant_pop(s, at);
         c->may_have_empty = true; /* as long as it does not use it */
-        answer_grant(s, g.client, g.request, segment, bytes, segment ? MR_OK : MR_ELIMIT);
+        struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
+        fx->segment = segment;
+        fx->bytes = bytes;
+        fx->err = segment ? MR_OK : MR_ELIMIT;
     }
     return 0;
 }
@@ -145,8 +147,10 @@ void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
     bool sane = ev->room > 0 && ev->room <= ev->bytes && ev->room <= bytes_max;
     bool fits = sane && ev->room <= group_max;
     if (!fits || s->grants_count == GRANTS_MAX) {
-        answer_grant(s, ev->client, ev->request, 0, ev->room, fits ? MR_ELIMIT : MR_ETOOBIG);
-        if (sane && !fits) s->fx->items[s->fx->n - 1].room = group_max;
+        struct mr_ostore_effect *fx = answer_grant(s, ev->client, ev->request);
+        fx->bytes = ev->room;
+        fx->err = fits ? MR_ELIMIT : MR_ETOOBIG;
+        if (sane && !fits) fx->room = group_max;
         return;
     }
     struct grant g = {

@@ -25,7 +25,7 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (!err && !has_name(s, &s->objects[o])) mr_ostore__live_by_holders(s, o, false);
     if (!err && !done && !mr_ostore__wait(s, o, ev)) err = MR_ELIMIT;
     if (err || done) {
-        mr_ostore__answer(s, ev->client, ev->request, true, ev->id, err);
+        mr_ostore__answer_persist(s, ev->client, ev->request, ev->id, err);
         return;
     }
     struct object *x = &s->objects[o];

@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "base/index.h"
 #include "base/limits.h"
-#include "host/os/file.h"
 #include "host/monitor.h"
+#include "host/os/file.h"
 #include "services/objectstore/disk/object_file.h"
 #include "store/arena/layout.h"
 

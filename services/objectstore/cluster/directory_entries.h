@@ -4,16 +4,17 @@
  * the start and whenever Redis is connected again. */
 #pragma once
 
-#include "base/id.h"
-#include "base/time.h"
-#include "store/meta/directory.h"
+#include "services/objectstore/call/call.h"
 
-struct mr_service;
 struct mr_places;
 
 struct mr_places *mr_places_new(struct mr_service *sv);
 void mr_places_free(struct mr_places **p); /* after the names are closed */
 
+/* A question of a call: writes the entry of call->id, so that other stores find the object. It is
+ * never an error: while Redis is away the object has no entry. */
+void mr_ostore_call_place(
+    struct mr_ostore_call *call, const Millrace__V1__ObjectInfo *info, mr_ostore_call_fn then);
 /* The entry is written: the core takes it away with the object. Any thread. */
 void mr_places_added(struct mr_service *sv, mr_object_id id);
 /* Removes the entry of `id` if its node is `node`. Any thread; does not wait. */

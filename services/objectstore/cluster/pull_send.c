@@ -1,14 +1,16 @@
 /* Pull, the sending side: chunks of 1 MiB, lent to gRPC without a copy, each with its checksum. An
  * offload thread computes checksums a few chunks ahead of the gRPC thread, which sends. The object
  * stays pinned until gRPC has sent the last chunk, which may be after the end of the call. */
+#include "services/objectstore/cluster/pull_send.h"
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/protowire.h"
 #include "base/unconst.h"
+#include "services/objectstore/call/call.h"
+#include "services/objectstore/cluster/checksum.h"
+#include "services/objectstore/cluster/offload.h"
 #include "services/objectstore/control/disk_threads.h"
-#include "services/objectstore/api/offload.h"
-#include "services/objectstore/api/call.h"
-#include "services/objectstore/api/checksum.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -68,14 +70,9 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 
 /* ---- checksums, ahead -------------------------------------------------------------------------*/
 
-static void go_on(void *p)
-{
-    mr_ostore_call_end(p);
-}
-
 static void tell(struct cargo *c)
 {
-    if (atomic_exchange(&c->awaited, false)) mr_service_post(c->call->sv, go_on, c->call);
+    if (atomic_exchange(&c->awaited, false)) mr_ostore_call_end_soon(c->call);
 }
 
 /* On the offload thread. */
@@ -179,7 +176,7 @@ static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint
     chunk.checksum = XXH3_64bits(p, n);
     chunk.nbytes = bytes;
     call->sv->pulls_served++;
-    (void)mr_rpc_call_reply_pb(call->rpc, &chunk.base);
+    mr_ostore_call_reply(call, &chunk.base);
 }
 
 static bool peek(struct mr_ostore_call *call)

@@ -1,11 +1,12 @@
 /* Persists and deletes objects of other nodes' stores. Partitions of a collection stay on their
  * nodes, and each is written to the disk of its own node. The scheduler tells which stores there
  * are. */
+#include "services/objectstore/cluster/remote.h"
+
 #include "base/alloc.h"
 #include "rpc/status.h"
-#include "services/objectstore/api/scheduler_session.h"
-#include "services/objectstore/api/call.h"
-#include "services/objectstore/api/pull_receive.h"
+#include "services/objectstore/cluster/channels.h"
+#include "services/objectstore/cluster/scheduler_session.h"
 
 #include <millrace/v1/cluster.pb-c.h>
 
@@ -71,8 +72,8 @@ static void try_next(struct mr_ostore_call *call)
 {
     struct remote *x = call->remote;
     struct mr_rpc_channel *channel = NULL;
-    while (call->sv->pull_receiver && !channel && x->at < x->count)
-        channel = mr_pull_receiver_channel(call->sv->pull_receiver, x->addresses[x->at++]);
+    while (!channel && x->at < x->count)
+        channel = mr_channels_get(call->sv->channels, x->addresses[x->at++]);
     if (!channel) {
         end_with(call, MR_ENOENT, "no store of the cluster has it");
         return;
@@ -103,8 +104,8 @@ void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_o
     call->remote->method = method;
     call->remote->at = 0;
     struct mr_rpc_channel *channel = mr_scheduler_session_channel(call->sv->scheduler_session);
-    if (!channel || !call->sv->pull_receiver) {
-        mr_service_post(call->sv, no_scheduler, call);
+    if (!channel || !call->sv->channels) {
+        mr_posts_add(call->sv->posts, no_scheduler, call);
     } else if (call->remote->known) {
         try_next(call);
     } else {

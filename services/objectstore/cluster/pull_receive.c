@@ -1,36 +1,29 @@
 /* Pull, the receiving side. The gRPC thread takes chunks off the wire. An offload thread copies
  * each chunk to its place in the object and checks its checksum while the chunk is in the cache.
  * The object is sealed only after the check of the last chunk. */
-#include "services/objectstore/api/pull_receive.h"
+#include "services/objectstore/cluster/pull_receive.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "host/os/log.h"
+#include "rpc/client.h"
 #include "rpc/status.h"
+#include "rpc/util/pb.h"
+#include "services/objectstore/cluster/channels.h"
+#include "services/objectstore/cluster/offload.h"
 #include "services/objectstore/control/disk_threads.h"
-#include "services/objectstore/api/offload.h"
+
+#include <millrace/v1/objects.pb-c.h>
 
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
 
-#define CHANNELS_MAX 4096u
 #define ROOM_WAIT (30 * MR_SECOND)
 #define PULL_TIMEOUT (3600 * MR_SECOND)
 #define WINDOW 8u       /* chunks of one pull that wait to be checked */
 #define PULLS_MAX 6000u /* under way */
 static_assert(PULLS_MAX * (WINDOW + 2) <= MR_OFFLOAD_JOBS_MAX, "a chunk always finds room");
-
-struct channel {
-    char *address;
-    struct mr_rpc_channel *channel;
-};
-
-struct mr_pull_receiver {
-    struct mr_service *sv;
-    struct channel *channels;
-    uint32_t channels_count;
-};
 
 struct pull {
     struct mr_service *sv;
@@ -224,12 +217,12 @@ static void check(void *ctx, void *message)
     struct mr_rpc_message *m = message;
     if (!p->checked.err) {
         check_chunk(p, m);
-        if (p->checked.err) mr_service_post(p->sv, check_failed, p);
+        if (p->checked.err) mr_posts_add(p->sv->posts, check_failed, p);
     }
     mr_rpc_message_free(&m);
     uint32_t left = atomic_fetch_sub(&p->unchecked, 1) - 1;
     if (left <= WINDOW / 2 && atomic_exchange(&p->paused, false))
-        mr_service_post(p->sv, read_on, p);
+        mr_posts_add(p->sv->posts, read_on, p);
 }
 
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
@@ -255,7 +248,7 @@ static void all_checked(void *ctx, void *unused)
 {
     struct pull *p = ctx;
     (void)unused;
-    mr_service_post(p->sv, finish, p);
+    mr_posts_add(p->sv->posts, finish, p);
 }
 
 /* No more chunks come: once those at the offload thread are through, it is over. */
@@ -284,7 +277,7 @@ static void draft_came(void *ctx)
 static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
 {
     struct pull *p = ask->ctx;
-    mr_service_post(p->sv, draft_came, p);
+    mr_posts_add(p->sv->posts, draft_came, p);
 }
 
 static void first_chunk(struct pull *p, struct mr_rpc_message *m)
@@ -331,25 +324,9 @@ static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-struct mr_rpc_channel *mr_pull_receiver_channel(struct mr_pull_receiver *p, const char *address)
-{
-    for (uint32_t i = 0; i < p->channels_count; i++)
-        if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
-    if (p->channels_count == CHANNELS_MAX) return NULL;
-    struct mr_rpc_channel_options options = {
-        .credential = mr_rpc_auth_credential(p->sv->auth, MR_SERVICE_OBJECTSTORE)};
-    p->channels = mr_grow(p->channels, p->channels_count * sizeof *p->channels,
-        (p->channels_count + 1) * sizeof *p->channels);
-    struct channel *c = &p->channels[p->channels_count++];
-    c->address = mr_copy_text(address);
-    c->channel = mr_rpc_channel_open(p->sv->loop, address, &options);
-    return c->channel;
-}
-
 static void start(void *ctx)
 {
     struct pull *p = ctx;
-    struct mr_pull_receiver *pull_receiver = p->sv->pull_receiver;
     if (p->sv->pulls_receiving++ >= PULLS_MAX) {
         p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are on their way already", PULLS_MAX);
         finish(p);
@@ -360,8 +337,7 @@ static void start(void *ctx)
         finish(p);
         return;
     }
-    struct mr_rpc_channel *channel =
-        pull_receiver ? mr_pull_receiver_channel(pull_receiver, p->source) : NULL;
+    struct mr_rpc_channel *channel = mr_channels_get(p->sv->channels, p->source);
     if (!channel) {
         p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
         finish(p);
@@ -379,31 +355,12 @@ static void start(void *ctx)
     mr_rpc_call_read(p->rpc);
 }
 
-struct mr_pull_receiver *mr_pull_receiver_open(struct mr_service *sv)
-{
-    struct mr_pull_receiver *p = mr_alloc(sizeof *p);
-    p->sv = sv;
-    return p;
-}
-
-void mr_pull_receiver_close(struct mr_pull_receiver **pp)
-{
-    struct mr_pull_receiver *p = MR_STEAL(*pp);
-    if (!p) return;
-    for (uint32_t i = 0; i < p->channels_count; i++) {
-        mr_rpc_channel_close(&p->channels[i].channel);
-        mr_release(p->channels[i].address);
-    }
-    mr_release(p->channels);
-    mr_release(p);
-}
-
 static void found(void *ctx, int err, const struct mr_place_record *record) /* any thread */
 {
     struct pull *p = ctx;
     if (!err && record && !mr_str_eq(record->address, mr_str(p->sv->address)))
         p->source = mr_format("%.*s", MR_STR_ARG(record->address));
-    mr_service_post(p->sv, start, p);
+    mr_posts_add(p->sv->posts, start, p);
 }
 
 static void seek(void *ctx)
@@ -412,12 +369,11 @@ static void seek(void *ctx)
     mr_names_find(p->sv->names, p->id, found, p);
 }
 
-void mr_pull_receiver_post(
-    struct mr_pull_receiver *pull_receiver, mr_object_id id, const char *source)
+void mr_pull_start(struct mr_service *sv, mr_object_id id, const char *source)
 {
     struct pull *p = mr_alloc(sizeof *p);
-    p->sv = pull_receiver->sv;
+    p->sv = sv;
     p->id = id;
     p->source = source ? mr_copy_text(source) : NULL;
-    mr_service_post(p->sv, source ? start : seek, p);
+    mr_posts_add(p->sv->posts, source ? start : seek, p);
 }

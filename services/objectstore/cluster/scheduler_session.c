@@ -1,11 +1,13 @@
 /* StoreSession: the store's end of the stream. */
-#include "services/objectstore/api/scheduler_session.h"
+#include "services/objectstore/cluster/scheduler_session.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "host/os/log.h"
+#include "rpc/client.h"
+#include "rpc/util/pb.h"
 
 #include <millrace/v1/session.pb-c.h>
 
@@ -276,7 +278,7 @@ void mr_scheduler_session_lost(struct mr_service *sv, mr_object_id id)
     if (!sv->config.scheduler) return;
     struct lost *x = mr_alloc(sizeof *x);
     *x = (struct lost){sv, id};
-    mr_service_post(sv, take_lost, x);
+    mr_posts_add(sv->posts, take_lost, x);
 }
 
 struct mr_scheduler_session *mr_scheduler_session_open(struct mr_service *sv)

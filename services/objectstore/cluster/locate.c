@@ -1,13 +1,14 @@
 /* Where: which stores have which of many objects. Each store answers for itself. The store that
  * the client calls asks the other stores one after another; the scheduler tells which stores there
  * are. */
-#include "services/objectstore/api/scheduler_session.h"
-#include "services/objectstore/api/call.h"
-#include "services/objectstore/api/pull_receive.h"
+#include "services/objectstore/cluster/locate.h"
 
 #include "base/alloc.h"
 #include "base/unconst.h"
 #include "rpc/status.h"
+#include "services/objectstore/call/call.h"
+#include "services/objectstore/cluster/channels.h"
+#include "services/objectstore/cluster/scheduler_session.h"
 
 #include <millrace/v1/cluster.pb-c.h>
 
@@ -36,7 +37,7 @@ static void reply(struct mr_ostore_call *call)
     Millrace__V1__WhereResponse out = MILLRACE__V1__WHERE_RESPONSE__INIT;
     out.places = s->places;
     out.n_places = s->places_count;
-    (void)mr_rpc_call_reply_pb(call->rpc, &out.base);
+    mr_ostore_call_reply(call, &out.base);
 }
 
 /* `has`: the call's, one byte an id. */
@@ -75,8 +76,8 @@ static void ask_next(struct mr_ostore_call *call)
 {
     struct search *s = call->more;
     struct mr_rpc_channel *channel = NULL;
-    while (call->rpc && call->sv->pull_receiver && !channel && s->at < s->others_count)
-        channel = mr_pull_receiver_channel(call->sv->pull_receiver, s->others[s->at++].address);
+    while (call->rpc && !channel && s->at < s->others_count)
+        channel = mr_channels_get(call->sv->channels, s->others[s->at++].address);
     if (!channel) {
         mr_ostore_call_end(call);
         return;

@@ -3,7 +3,7 @@
  * the gRPC thread. Without --scheduler it does nothing. */
 #pragma once
 
-#include "services/objectstore/api/call.h"
+#include "services/objectstore/call/state.h"
 
 struct mr_persisting { /* a Persist under way */
     struct mr_list node;

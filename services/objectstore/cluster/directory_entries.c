@@ -1,12 +1,11 @@
 /* Carries out the core's effects PLACED and UNPLACE. The store writes the entry before the core
  * learns of it, and uses one connection for both effects. So an entry that the core removes has
  * been written before. */
-#include "services/objectstore/api/directory_entries.h"
+#include "services/objectstore/cluster/directory_entries.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "host/os/log.h"
-#include "services/objectstore/api/call.h"
 
 #include <stdatomic.h>
 
@@ -34,6 +33,27 @@ void mr_places_free(struct mr_places **p)
 void mr_places_added(struct mr_service *sv, mr_object_id id)
 {
     mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
+}
+
+static void place_told(void *ctx, int err) /* any thread */
+{
+    struct mr_ostore_call *call = ctx;
+    if (!err) mr_places_added(call->sv, call->id);
+    mr_ostore_call_end_soon(call);
+}
+
+void mr_ostore_call_place(
+    struct mr_ostore_call *call, const Millrace__V1__ObjectInfo *info, mr_ostore_call_fn then)
+{
+    mr_ostore_call_begin(call, then);
+    struct mr_place_record r = {
+        .object = call->id,
+        .nbytes = info->nbytes,
+        .node = mr_str(call->sv->config.node),
+        .address = mr_str(call->sv->address),
+        .durable = info->durable,
+    };
+    mr_names_place(call->sv->names, &r, place_told, call);
 }
 
 static void removed(void *ctx, int err)

@@ -1,6 +1,6 @@
 /* A direct-mapped cache: a table with one slot for each hash. A new entry replaces the old one of
  * its slot. */
-#include "services/objectstore/api/checksum.h"
+#include "services/objectstore/cluster/checksum.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* The loop of an offload thread. */
-#include "services/objectstore/api/offload.h"
+#include "services/objectstore/cluster/offload.h"
 
 #include "base/alloc.h"
 #include "host/inbox.h"

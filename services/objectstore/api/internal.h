@@ -1,0 +1,56 @@
+/* The methods of the store's gRPC services, by file, and what several methods use. Private to
+ * services/objectstore/api. On the gRPC thread. */
+#pragma once
+
+#include "services/objectstore/call/call.h"
+#include "services/objectstore/cluster/scheduler_session.h"
+
+extern const struct mr_rpc_service mr_objects_service; /* objects.c */
+extern const struct mr_rpc_service mr_metrics_service;
+extern const struct mr_rpc_handler mr_put_handler;                     /* upload.c */
+extern const struct mr_rpc_handler mr_get_handler;                     /* download.c */
+void mr_on_delete(struct mr_rpc_call *rpc, struct mr_rpc_message *m);  /* delete.c */
+void mr_on_persist(struct mr_rpc_call *rpc, struct mr_rpc_message *m); /* persist.c */
+void mr_on_stats(struct mr_rpc_call *rpc, struct mr_rpc_message *m);   /* stats.c */
+void mr_on_metrics(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_name(struct mr_rpc_call *rpc, struct mr_rpc_message *m); /* names.c */
+void mr_on_resolve(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_unname(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_names(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_renamed(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+
+/* persist.c: why a PERSIST failed, by call->err. */
+const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call);
+
+/* naming.c: gives call->id, an object of this store, the name. On success the result is
+ * call->names[0]. `definition`: 16 bytes, or NULL. */
+void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
+    const ProtobufCBinaryData *definition, bool replace, mr_ostore_call_fn then);
+/* The name no longer means this object: its store, here or elsewhere, drops the name's hold. */
+void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_record *was);
+/* The object has become durable: marks its names as durable in the directory. */
+void mr_naming_persisted(struct mr_service *sv, const Millrace__V1__ObjectInfo *info);
+/* Removes the name if it still means this object. Does not wait; a failure is ignored. */
+void mr_naming_remove(struct mr_service *sv, struct mr_str name, mr_object_id object);
+
+/* parts.c: the objects that a Delete or a Persist of a collection acts on. */
+struct parts {
+    mr_object_id *ids; /* the collection itself is the last */
+    uint64_t *bytes;   /* of each */
+    uint32_t count;
+    uint32_t at;                     /* the part in hand */
+    struct mr_persisting persisting; /* of a Persist; its bytes: of all parts not written yet */
+};
+/* call->more becomes the parts of the object in call->view, and call->id. An object that is no
+ * collection, or that could not be viewed, has itself as its only part. */
+void mr_parts_take(struct mr_ostore_call *call);
+
+/* lease.c: pins that outlive their call. */
+void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration d); /* takes it */
+/* Releases pins whose time is over. When the next one is due. */
+mr_time mr_leases_end(struct mr_service *sv, mr_time now);
+
+/* name_walk.c: reads all names at the start, because a name holds its object. */
+void mr_name_walk_start(struct mr_service *sv);
+mr_time mr_name_walk_turn(struct mr_service *sv, mr_time now); /* when to come again */
+void mr_name_walk_stop(struct mr_service *sv);

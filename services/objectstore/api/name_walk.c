@@ -1,0 +1,128 @@
+/* A name holds its object also after a restart of the store. */
+#include "services/objectstore/api/internal.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "services/objectstore/call/lookup.h"
+
+#define WALK_AGAIN (200 * MR_MS)
+#define NAMES_PAGE 1000u
+
+struct name_walk {
+    struct mr_service *sv;
+    char *after;
+};
+
+struct noted {
+    struct mr_service *sv;
+    char *name;
+    mr_object_id object;
+    bool may_be_stale; /* of this node, and not on disk: the object may have died with the store */
+    struct mr_ask ask;
+};
+
+static void noted_free(struct noted *n)
+{
+    mr_release(n->ask.infos);
+    mr_release(n->name);
+    mr_release(n);
+}
+
+static void note_looked_up(struct mr_ask *ask)
+{
+    struct noted *n = ask->ctx;
+    if (ask->err) mr_naming_remove(n->sv, mr_str(n->name), n->object);
+    noted_free(n);
+}
+
+static void note_name(void *p)
+{
+    struct noted *n = p;
+    mr_names_note(n->sv->names, mr_name_key(mr_str(n->name)), mr_str(n->name));
+    n->ask = (struct mr_ask){
+        .type = MR_ASK_STAT, .ev = {.id = n->object}, .done = note_looked_up, .ctx = n};
+    if (!n->may_be_stale || mr_ostore_shell_ask(n->sv->sh, &n->ask)) noted_free(n);
+}
+
+static void take_name(struct mr_service *sv, const struct mr_name_record *r)
+{
+    struct noted *n = mr_alloc(sizeof *n);
+    n->sv = sv;
+    n->name = mr_format("%.*s", MR_STR_ARG(r->name));
+    n->object = r->object;
+    n->may_be_stale = !r->durable && mr_str_eq(r->node, mr_str(sv->config.node));
+    mr_posts_add(sv->posts, note_name, n);
+    mr_ostore_shell_post(sv->sh,
+        &(struct mr_ostore_event){
+            .type = MR_OE_HOLD, .id = r->object, .holder = {MR_HOLD_NAME, mr_name_key(r->name)}});
+}
+
+static void walk_names(void *p);
+
+/* The directory was away: the walk goes on a little later. */
+static void walk_later(void *p)
+{
+    struct name_walk *walk = p;
+    walk->sv->walk = walk;
+    walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
+}
+
+/* What names hold is known; without a scheduler there is nobody else to claim what lay on the disk.
+ */
+static void all_named(void *p)
+{
+    struct mr_service *sv = p;
+    sv->names_walked = true;
+    if (!sv->config.scheduler)
+        mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
+}
+
+/* A name holds its object also after a restart. On any thread. */
+static void names_page(
+    void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
+{
+    struct name_walk *walk = ctx;
+    for (size_t i = 0; i < count && !err; i++)
+        take_name(walk->sv, &records[i]);
+    if (err == MR_EAWAY) {
+        mr_posts_add(walk->sv->posts, walk_later, walk);
+        return;
+    }
+    mr_release(walk->after);
+    walk->after = NULL;
+    if (!err && !(more && count)) mr_posts_add(walk->sv->posts, all_named, walk->sv);
+    if (!err && more && count) {
+        walk->after = mr_format("%.*s", MR_STR_ARG(records[count - 1].name));
+        mr_posts_add(walk->sv->posts, walk_names, walk);
+        return;
+    }
+    mr_release(walk);
+}
+
+static void walk_names(void *p)
+{
+    struct name_walk *walk = p;
+    mr_names_list(walk->sv->names, MR_STR(""), walk->after ? mr_str(walk->after) : MR_STR(""),
+        NAMES_PAGE, names_page, walk);
+}
+
+void mr_name_walk_start(struct mr_service *sv)
+{
+    struct name_walk *walk = mr_alloc(sizeof *walk);
+    walk->sv = sv;
+    walk_names(walk);
+}
+
+mr_time mr_name_walk_turn(struct mr_service *sv, mr_time now)
+{
+    if (sv->walk && sv->walk_at <= now) walk_names(MR_STEAL(sv->walk));
+    return sv->walk ? sv->walk_at : MR_NEVER;
+}
+
+void mr_name_walk_stop(struct mr_service *sv)
+{
+    if (!sv->walk) return;
+    mr_release(sv->walk->after);
+    mr_release(sv->walk);
+    sv->walk = NULL;
+}

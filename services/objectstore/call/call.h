@@ -1,0 +1,86 @@
+/* One gRPC call and its questions. A handler asks the core, the shared memory, the directory, the
+ * converter or another store, and passes a function `then`, which continues the call. A call has at
+ * most one open question. The answer runs `then` on the gRPC thread, unless the RPC has ended. A
+ * call is freed when its RPC has ended and no question is open. Private to services/objectstore.
+ *
+ * The questions to the directory are in lookup.h. Owned by the gRPC thread. */
+#pragma once
+
+#include "rpc/util/pb.h"
+#include "services/objectstore/call/state.h"
+
+#include <millrace/v1/objects.pb-c.h>
+
+struct naming; /* of api/naming.c */
+struct remote; /* of cluster/remote.c */
+struct mr_ostore_call;
+typedef void (*mr_ostore_call_fn)(struct mr_ostore_call *call);
+
+struct mr_ostore_call {
+    struct mr_service *sv;
+    struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
+    bool open;               /* a question has no answer yet */
+    bool forced;             /* of a Delete */
+    bool failed;             /* answered with an error; more messages may still arrive */
+    mr_ostore_call_fn then;
+    const char *wanted;                        /* mr_ostore_call_find_id: the name, … */
+    mr_ostore_call_fn wanted_by;               /* … and what continues with its object */
+    void (*fini)(struct mr_ostore_call *call); /* releases `more`; may be NULL */
+    void *more;                                /* the handler's own state */
+    struct naming *naming;
+    Millrace__V1__ObjectInfo *info; /* the reply, sent after the directory has the entry */
+    struct remote *remote;
+    struct mr_pb_arena arena; /* of the request and the reply */
+
+    /* The last answer: */
+    int err;
+    struct mr_error error; /* the sentence, if err */
+    mr_object_id id;
+    struct mr_ask ask;
+    struct mr_store_view view; /* released with the call */
+    struct mr_name_record *names;
+    size_t names_count;
+    bool names_more;
+    struct mr_str place; /* address of the store that has the object; empty: unknown */
+};
+
+#define MR_OSTORE_CALL_ARENA_MAX ((size_t)64 << 20)
+
+/* In on_open. The call becomes the context of the RPC. */
+struct mr_ostore_call *mr_ostore_call_new(struct mr_rpc_call *rpc);
+struct mr_ostore_call *mr_ostore_call_of(const struct mr_rpc_call *rpc);
+void mr_ostore_call_over(struct mr_ostore_call *call);                   /* in on_done */
+void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes);    /* zeroed, of the arena */
+char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s); /* a copy, the same */
+
+void mr_ostore_call_reply(struct mr_ostore_call *call, const ProtobufCMessage *m);
+void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt, ...)
+    MR_PRINTF(3, 4);
+void mr_ostore_call_fail_error(struct mr_ostore_call *call);   /* with call->error */
+void mr_ostore_call_unknown(struct mr_ostore_call *call);      /* sets call->err: it is not here */
+void mr_ostore_call_fail_unknown(struct mr_ostore_call *call); /* the same, and fails */
+
+/* Of a method with one request message: the request. On failure the call fails, and the result is
+ * NULL or false. `field` names the field of the request in the error. */
+void *mr_ostore_call_request(
+    struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
+bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);
+bool mr_ostore_call_check_name(struct mr_ostore_call *call, const char *field, const char *name);
+
+/* Questions to the core. `ask`: call->ask is filled. */
+void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_ostore_call_fn then);
+void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then);
+void mr_ostore_call_event(
+    struct mr_ostore_call *call, enum mr_ostore_event_type type, mr_ostore_call_fn then);
+
+/* Pins call->id in call->view. `source`: address of a store that has the object, or NULL. */
+void mr_ostore_call_get(
+    struct mr_ostore_call *call, const char *source, mr_duration timeout, mr_ostore_call_fn then);
+/* Continues the calls whose gets have ended. Returns their number; the caller repeats until 0. */
+size_t mr_ostore_calls_got(struct mr_service *sv);
+
+/* For a question of another module: `begin` on the gRPC thread, then `end` there, or `end_soon` on
+ * any thread, with call->err and call->error set. */
+void mr_ostore_call_begin(struct mr_ostore_call *call, mr_ostore_call_fn then);
+void mr_ostore_call_end(struct mr_ostore_call *call);
+void mr_ostore_call_end_soon(struct mr_ostore_call *call);

@@ -1,0 +1,8 @@
+/* ObjectInfo: what Stat, List, Put and other methods tell of an object. Texts and arrays lie in the
+ * call's arena. */
+#pragma once
+
+#include "services/objectstore/call/call.h"
+
+Millrace__V1__ObjectInfo *mr_ostore_call_info(
+    struct mr_ostore_call *call, const struct mr_ostore_info *info);

@@ -1,0 +1,21 @@
+/* Questions of a call to the directory (control/directory.h): names of objects, and which node has
+ * an object. The directory answers on any thread; the answer is copied and continues the call on
+ * the gRPC thread. Answers with names stand in call->names. */
+#pragma once
+
+#include "services/objectstore/call/call.h"
+
+/* call->id becomes the object that `text` of the request means: an id, or "name:" and a name. On
+ * failure the call fails, and `then` does not run. */
+void mr_ostore_call_find_id(
+    struct mr_ostore_call *call, const char *field, const char *text, mr_ostore_call_fn then);
+void mr_ostore_call_resolve(
+    struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then);
+void mr_ostore_call_unname(struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then);
+void mr_ostore_call_set_name(struct mr_ostore_call *call, const struct mr_name_record *record,
+    bool replace, mr_ostore_call_fn then);
+void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix,
+    struct mr_str after, uint32_t n_max, mr_ostore_call_fn then);
+void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then); /* call->place */
+
+uint64_t mr_name_key(struct mr_str name); /* the key of a holder of kind MR_HOLD_NAME */

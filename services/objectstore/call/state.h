@@ -1,0 +1,67 @@
+/* What the calls and sessions of the gRPC thread share. Private to services/objectstore. The gRPC
+ * thread (main) owns everything here; other threads only use `posts`, `sh`, `names` and `stopping`,
+ * and `address` and `config`, which do not change while they run. */
+#pragma once
+
+#include "host/config/config.h"
+#include "host/limit/allowance.h"
+#include "host/os/stats.h"
+#include "rpc/loop.h"
+#include "rpc/util/auth.h"
+#include "services/objectstore/call/posts.h"
+#include "services/objectstore/control/directory.h"
+#include "services/objectstore/control/shell.h"
+
+#include <stdatomic.h>
+
+struct mr_service_config {
+    const struct mr_texts *listen;
+    const char *advertise; /* NULL: the last of `listen` */
+    const char *node;
+    const char *dir;
+    uint64_t directory; /* its number (disk/directory_lock.h); 0: no directory */
+    const char *redis;
+    const char *redis_password; /* NULL: none */
+    const char *scheduler;
+    const char *token_file;
+    const char *secret_file;
+};
+
+struct mr_channels;
+struct mr_checksums_cache;
+struct mr_converter;
+struct mr_offload;
+struct mr_places;
+struct mr_scheduler_session;
+
+struct mr_service {
+    struct mr_ostore_shell *sh;
+    struct mr_service_config config;
+    char *address;         /* other nodes reach this store here */
+    struct mr_store *self; /* the store's own client; NULL before and after mr_service_run */
+
+    struct mr_rpc_loop *loop;
+    struct mr_rpc_server *server;
+    struct mr_rpc_auth *auth;
+    struct mr_stats *stats;
+    struct mr_posts *posts;
+    struct mr_converter *converter;
+    struct mr_offload *hasher;  /* computes checksums of chunks that other stores pull */
+    struct mr_offload *checker; /* copies and checks chunks that this store pulls */
+    _Atomic bool stopping;
+
+    struct mr_names *names;
+    struct mr_places *places;
+    struct name_walk *walk; /* waits until `walk_at`, because Redis was away; see api/name_walk.c */
+    mr_time walk_at;
+    bool names_walked; /* the core knows every object that has a name */
+
+    struct mr_channels *channels;                   /* to other stores; NULL: the store stops */
+    struct mr_scheduler_session *scheduler_session; /* NULL: none */
+    struct mr_checksums_cache *checksums;
+    uint32_t pulls_receiving;     /* objects that this store is pulling */
+    struct mr_list leases;        /* api/lease.c */
+    struct mr_list persisting;    /* struct mr_persisting (cluster/scheduler_session.h) */
+    struct mr_allowance *uploads; /* bytes of uploads that are no objects yet */
+    uint64_t puts, gets, pulls_served;
+};
