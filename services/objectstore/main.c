@@ -1,4 +1,5 @@
-/* mr-objectstore: one per node. */
+/* mr-objectstore: reads the options, starts the threads of the store, and ends them in order. One
+ * process a node. */
 #include "base/alloc.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"
@@ -10,6 +11,7 @@
 #include "rpc/tls.h"
 #include "services/objectstore/api/service.h"
 #include "services/objectstore/control/disk_threads.h"
+#include "services/objectstore/control/local_client.h"
 #include "services/objectstore/disk/directory_lock.h"
 
 #include <inttypes.h>
@@ -20,7 +22,7 @@
 
 #define MEMORY_MIN ((uint64_t)16 << 20)
 
-#define DRAIN_TIMEOUT (45 * MR_SECOND) /* `up` waits for a minute */
+#define DRAIN_TIMEOUT (45 * MR_SECOND) /* `millrace up` waits for a minute */
 
 struct config {
     struct mr_texts listen;
@@ -30,7 +32,7 @@ struct config {
     uint64_t objects;
     mr_duration claim_time;
     const char *dir;
-    uint64_t directory; /* its number (disk/directory_lock.h) */
+    uint64_t directory; /* number of `dir` (disk/directory_lock.h) */
     const char *redis;
     const char *redis_password_file;
     const char *scheduler;
@@ -56,12 +58,12 @@ static const struct mr_option options[] = {
     {.name = "objects", .type = MR_OPTION_U64, .value = "N", .init = "1048576",
         .help = "objects to keep at most", .at = AT(objects), .min = 16, .max = 16777216},
     {.name = "claim-time", .env = "MILLRACE_STORE_CLAIM_TIME", .type = MR_OPTION_DURATION, .value = "TIME",
-        .init = "60s", .help = "what nobody claims this long after it was offered is freed",
+        .init = "60s", .help = "how long an object whose holder may be lost, or an unused copy, is kept",
         .at = AT(claim_time), .min = MR_SECOND, .max = 86400 * MR_SECOND},
     {.name = "dir", .env = "MILLRACE_STORE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
-        .help = "persist and spill here; default: neither", .at = AT(dir)},
+        .help = "write persisted and spilled objects here; default: none are written", .at = AT(dir)},
     MR_OPTION_REDIS_IF_ANY(AT(redis),
-        "names and places of the cluster, at unix:PATH or HOST:PORT; default: of this node only"),
+        "the cluster's Redis, at unix:PATH or HOST:PORT; default: names are known on this node only"),
     MR_OPTION_REDIS_PASSWORD_FILE(AT(redis_password_file)),
     MR_OPTION_SCHEDULER(AT(scheduler), "the cluster's scheduler"),
     MR_OPTION_NODE(AT(node), "the node's name in listings"),
@@ -91,7 +93,7 @@ static int fail(const struct mr_error *e)
     return 1;
 }
 
-/* Every segment is a descriptor here. */
+/* The process has a descriptor for every segment. */
 static void raise_descriptors(void)
 {
     struct rlimit limit;
@@ -146,10 +148,10 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     }
     mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
-    mr_local_clients_close(sh); /* so that no client waits any more */
+    mr_local_clients_close(sh); /* ends the waits of the threads below, which are clients */
     mr_disk_stop(disk);
     mr_store_stop(self);
-    mr_service_close(&service); /* after the threads that post to it */
+    mr_service_close(&service); /* after the threads that post to the gRPC thread */
     mr_store_close(&self);
     mr_disk_close(&disk);
     return err;
@@ -198,7 +200,7 @@ int main(int argc, char **argv)
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_ostore_shell_close(&sh);
-    mr_claim_drop(&claim); /* last: what it has is written */
+    mr_claim_drop(&claim); /* last: another store may use the directory from here on */
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);
     mr_log(MR_INFO, "objectstore.stopped", "node=%s", c.node);

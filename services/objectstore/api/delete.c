@@ -17,7 +17,7 @@ static void delete_refused(struct mr_ostore_call *call)
                            ? mr_names_by_key(call->sv->names, call->ask.holder.key)
                            : NULL;
     mr_ostore_call_fail(call, call->err,
-        "object %s is held by %s%s; delete it with force, or let that go first", id,
+        "object %s is held by %s%s; delete it with force, or remove what holds it first", id,
         name ? "name " : "", name ? name : holder);
 }
 

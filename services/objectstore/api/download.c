@@ -80,7 +80,7 @@ static struct cargo *load(struct mr_ostore_call *call)
     return c;
 }
 
-/* ---- wire: the small fields by hand, the big one lent ---------------------------------------- */
+/* ---- wire: the small fields by hand, the big one lent -----------------------------------------*/
 
 static int send_lent(struct mr_ostore_call *call, const unsigned char *head, size_t head_bytes,
     const char *data, size_t n)

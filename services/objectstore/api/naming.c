@@ -15,7 +15,7 @@
 
 #define TELL_TIMEOUT (30 * MR_SECOND)
 
-/* ---- letting go of what a name meant: here, or on the node that has it ----------------------- */
+/* ---- letting go of what a name meant: here, or on the node that has it ------------------------*/
 
 struct telling {
     struct mr_service *sv;
@@ -66,7 +66,7 @@ void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_rec
         tell_store(call, was);
 }
 
-/* ---- giving a name: is the object here, whose is the name now, take it ----------------------- */
+/* ---- giving a name: is the object here, whose is the name now, take it ------------------------*/
 
 struct naming {
     struct mr_name_record record;

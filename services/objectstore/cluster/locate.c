@@ -54,7 +54,7 @@ static void add_place(
     s->places[s->places_count++] = p;
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- the others -------------------------------------------------------------------------------*/
 
 static void ask_next(struct mr_ostore_call *call);
 
@@ -119,7 +119,7 @@ static void ask_others(struct mr_ostore_call *call, mr_ostore_call_fn then)
         "/millrace.v1.Cluster/Info", MR_STR(""), &options, on_info, call);
 }
 
-/* ---- this store ------------------------------------------------------------------------------ */
+/* ---- this store -------------------------------------------------------------------------------*/
 
 static void looked_up(struct mr_ostore_call *call)
 {

@@ -142,7 +142,7 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
     return true;
 }
 
-/* ---- one pull: the gRPC thread takes chunks in, the offload thread copies and checks them ---- */
+/* ---- one pull: the gRPC thread takes chunks in, the offload thread copies and checks them -----*/
 
 static void pull_free(struct pull *p)
 {
@@ -322,7 +322,7 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------*/
 
 static void start(void *ctx)
 {

@@ -119,7 +119,7 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     return false;
 }
 
-/* ---- wire: the small fields by hand, the big one lent ---------------------------------------- */
+/* ---- wire: the small fields by hand, the big one lent -----------------------------------------*/
 
 static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 {
@@ -182,10 +182,9 @@ static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint
 static bool peek(struct mr_ostore_call *call)
 {
     unsigned char bytes[PEEK_BYTES];
-    uint64_t n, whole;
-    if (mr_disk_peek(call->sv->sh->disk, call->id, bytes, sizeof bytes, &n, &whole, NULL))
-        return false;
-    send_head(call, bytes, (size_t)n, whole);
+    struct mr_object_start start = {.p = bytes, .room = sizeof bytes};
+    if (mr_disk_peek(call->sv->sh->disk, call->id, &start, NULL)) return false;
+    send_head(call, bytes, (size_t)start.n, start.bytes);
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* Without Redis, names are a sorted table. It is written whole to DIR/names after each change of a
- * durable name: there are thousands of names, not millions. Owned by the gRPC thread. */
+/* Without Redis, names are a sorted table, owned by the gRPC thread. The whole table is written to
+ * DIR/names after each change of a durable name: there are thousands of names, not millions. */
 #include "services/objectstore/control/directory.h"
 
 #include "base/alloc.h"
@@ -34,13 +34,13 @@ struct entry {
 
 struct mr_names {
     struct mr_redis *redis;
-    struct mr_directory *directory; /* in Redis; NULL: the table below */
+    struct mr_directory *directory; /* in Redis; NULL: `entries` is used instead */
     struct mr_names_config config;
     char *path;
     struct entry **entries; /* in the order of their names' bytes */
     uint32_t count;
     uint32_t room;
-    struct { /* a cache: a name that falls out is shown as "a name" */
+    struct { /* a cache; a name that is not in it is shown as "a name" */
         uint64_t key;
         char *name;
     } noted[NOTED_MAX];
@@ -79,7 +79,7 @@ static void entry_free(struct entry *x)
     mr_release(x);
 }
 
-/* The place of `name`, or where it would be. */
+/* The index of the first entry whose name is not less than `name`. */
 static uint32_t lower_bound(const struct mr_names *n, struct mr_str name, bool *found)
 {
     uint32_t low = 0;
@@ -132,7 +132,7 @@ static void erase(struct mr_names *n, uint32_t at)
     memmove(&n->entries[at], &n->entries[at + 1], (n->count - at) * sizeof(void *));
 }
 
-/* ---- the file: one name a line, fields between tabs, which no name contains ------------------ */
+/* ---- the file: a line for each name, fields separated by tabs; no name has a tab --------------*/
 
 static void hex_out(struct mr_buf *b, const unsigned char *p, size_t n)
 {
@@ -224,7 +224,7 @@ static int load(struct mr_names *n, struct mr_error *e)
     return err;
 }
 
-/* ---- both -------------------------------------------------------------------------------------*/
+/* ---- names and places -------------------------------------------------------------------------*/
 
 static void on_state(void *ctx, bool here, const char *why)
 {
@@ -259,7 +259,7 @@ void mr_names_close(struct mr_names **pn)
 {
     struct mr_names *n = MR_STEAL(*pn);
     if (!n) return;
-    mr_redis_close(&n->redis); /* first: its thread calls back into the directory */
+    mr_redis_close(&n->redis); /* first: its thread calls functions of the directory */
     if (n->directory) mr_directory_free(&n->directory);
     for (uint32_t i = 0; i < n->count; i++)
         entry_free(n->entries[i]);
@@ -288,7 +288,7 @@ void mr_names_set(
     }
     if (!err) {
         bool was_durable = found && n->entries[at]->durable;
-        bool durable = record->durable; /* the record may be on loan from the entry that goes */
+        bool durable = record->durable; /* `record` may point into the entry that is replaced */
         struct entry *old = found ? n->entries[at] : NULL;
         if (found)
             n->entries[at] = entry_new(record);

@@ -1,7 +1,8 @@
-/* Names of objects, and the nodes of objects that other stores have. With Redis they are in Redis.
- * Without it they are in the memory of this store, and durable ones also in a file beside the
- * objects. Both kinds have the same questions and answers. Answers come on any thread, each
- * exactly once. */
+/* The directory of the store: names of objects, and places, which tell the node that has an object.
+ * With Redis, both are the cluster's (store/meta/directory.h). Without Redis there are no other
+ * nodes: names are in the memory of this store, durable ones also in the file DIR/names, and no
+ * place is found. Both kinds have the same questions and answers. A callback runs exactly once, on
+ * any thread. */
 #pragma once
 
 #include "base/err.h"
@@ -10,16 +11,16 @@
 struct mr_names;
 
 struct mr_names_config {
-    const char *dir;   /* NULL: none */
-    const char *redis; /* NULL: none */
+    const char *dir;   /* NULL: names are not kept on disk */
+    const char *redis; /* NULL: no Redis */
     const char *password;
-    void (*here)(void *ctx); /* on any thread: Redis is there, or there again */
+    void (*here)(void *ctx); /* on any thread: Redis is connected, or connected again */
     void *ctx;
 };
 int mr_names_open(const struct mr_names_config *config, struct mr_names **out, struct mr_error *e);
 void mr_names_close(struct mr_names **names);
 
-/* As mr_directory_name and its like. */
+/* Names: as mr_directory_name, _resolve, _unname and _names. Without Redis, on the gRPC thread. */
 void mr_names_set(struct mr_names *n, const struct mr_name_record *record, bool replace,
     mr_name_fn fn, void *ctx);
 void mr_names_resolve(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx);
@@ -28,7 +29,7 @@ void mr_names_remove(
 void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after,
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
-/* Places: without Redis there are no other nodes, and nothing is found. */
+/* Places: as mr_directory_place, _unplace, _places and _find. Any thread. */
 void mr_names_place(
     struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
 void mr_names_unplace(
@@ -36,6 +37,7 @@ void mr_names_unplace(
 void mr_names_places(struct mr_names *n, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
 
-/* Remembers the name behind a holder's key, for messages about holders. gRPC thread. */
+/* The core knows a name that holds an object only by a hash, the key of the holder. These remember
+ * the name for messages to users. gRPC thread. */
 void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
 const char *mr_names_by_key(const struct mr_names *n, uint64_t key); /* NULL: not known */

@@ -1,4 +1,5 @@
-/* The threads that write to the disk, and the threads that read from it. */
+/* Jobs for one object go to one writer, in order, so that its file has the state that the core
+ * expects. A fetcher may read a file while a writer moves it. */
 #include "services/objectstore/control/disk_threads.h"
 
 #include "base/alloc.h"
@@ -18,8 +19,8 @@
 
 #define JOBS_MAX 16384u
 #define ROOM_WAIT (60 * MR_SECOND)
-#define WRITERS 3u  /* files under way at once; all about one object goes to one of them */
-#define FETCHERS 6u /* so that one that waits for much room does not hold up the rest */
+#define WRITERS 3u  /* writes at the same time */
+#define FETCHERS 6u /* more than writers: some of them wait for room, not for the disk */
 
 enum job_type {
     JOB_WRITE,
@@ -37,7 +38,7 @@ struct job {
     struct mr_draft_ask *draft;
 };
 
-struct hand {
+struct disk_thread {
     struct mr_disk *disk;
     struct mr_inbox *jobs;
     struct mr_thread *thread;
@@ -46,13 +47,12 @@ struct hand {
 struct mr_disk {
     struct mr_ostore_shell *sh;
     struct mr_store *self;
-    char *objects; /* folders; NULL without a disk */
-    char *held;
-    struct mr_spill
-        *spills[WRITERS]; /* what a writer writes lies in its own; NULL without a disk */
-    struct hand writers[WRITERS];
-    struct hand fetchers[FETCHERS];
-    _Atomic uint32_t fetcher_next; /* jobs come from two threads */
+    char *objects;                    /* DIR/objects; NULL: no disk */
+    char *held;                       /* DIR/held */
+    struct mr_spill *spills[WRITERS]; /* one a writer; NULL: no disk */
+    struct disk_thread writers[WRITERS];
+    struct disk_thread fetchers[FETCHERS];
+    _Atomic uint32_t fetcher_next; /* the control and the gRPC thread add jobs */
 };
 
 static char *path_of(const char *folder, mr_object_id id)
@@ -74,8 +74,7 @@ static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
     return path_of(flags & MR_OSTORE_BY_HOLDERS ? d->held : d->objects, id);
 }
 
-/* Pages of free places on the disk, in all spill files, are given back: are there some fewer now?
- */
+/* Returns disk space that the spill files do not use to the file system. False: there was none. */
 static bool give_pages(struct mr_disk *d)
 {
     bool gave = false;
@@ -106,7 +105,7 @@ static int write_object(struct mr_disk *d, const struct job *job, struct mr_erro
     return err == MR_EDISKFULL && give_pages(d) ? write_once(d, job, e) : err;
 }
 
-/* It is in one of the three. */
+/* The object is in the spill file or in one of the two folders. */
 static void erase(struct mr_disk *d, mr_object_id id)
 {
     if (mr_spill_erase(spill_of(d, id), id)) return;
@@ -137,7 +136,7 @@ static void run_write(struct mr_disk *d, const struct job *job)
     struct mr_error e;
     int err = write_object(d, job, &e);
     if (err && err != MR_EAGAIN && err != MR_EAWAY &&
-        err != MR_EDISKFULL) /* a full disk is logged once, elsewhere */
+        err != MR_EDISKFULL) /* the shell logs a full disk, once */
         mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
     mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){
@@ -146,7 +145,7 @@ static void run_write(struct mr_disk *d, const struct job *job)
 
 static void writer_run(void *ctx)
 {
-    struct hand *h = ctx;
+    struct disk_thread *h = ctx;
     struct job job;
     for (;;) {
         if (mr_inbox_wait(h->jobs, MR_NEVER, &job, 1))
@@ -156,7 +155,6 @@ static void writer_run(void *ctx)
     }
 }
 
-/* Commands for one object are carried out in the order in which they came. */
 static int write_job(struct mr_disk *d, const struct job *job)
 {
     return mr_inbox_push(d->writers[mr_object_id_hash(job->id) % WRITERS].jobs, job);
@@ -171,7 +169,7 @@ static int restore_into(
     if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, job->id);
-    const char *paths[] = {kept, held, kept, held}; /* it may move between two looks */
+    const char *paths[] = {kept, held, kept, held}; /* a writer may move the file in between */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_read(paths[i], job->id, draft->p, job->bytes, e);
     return err == MR_ENOENT ? MR_ELOST : err;
@@ -189,7 +187,7 @@ static void run_restore(struct mr_disk *d, const struct job *job)
         else
             err = mr_store_seal_copy(d->self, &draft, &e);
     }
-    if (!err) return; /* the seal is the answer */
+    if (!err) return; /* the seal is the event that answers */
     mr_log(MR_WARN, "disk.restore_failed", "err=%s what=\"%s\"", mr_err_name(err), e.text);
     mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = job->id, .err = err});
@@ -204,7 +202,7 @@ static void run_draft(struct mr_disk *d, struct mr_draft_ask *ask)
 
 static void fetcher_run(void *ctx)
 {
-    struct hand *f = ctx;
+    struct disk_thread *f = ctx;
     struct job job;
     for (;;) {
         if (!mr_inbox_wait(f->jobs, MR_NEVER, &job, 1)) {
@@ -261,17 +259,17 @@ int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask)
     return fetch_job(d, &job);
 }
 
-int mr_disk_peek(struct mr_disk *d, mr_object_id id, void *out, uint64_t room, uint64_t *n,
-    uint64_t *bytes, struct mr_error *e)
+int mr_disk_peek(
+    struct mr_disk *d, mr_object_id id, struct mr_object_start *start, struct mr_error *e)
 {
     if (!d || !d->objects) return MR_ENOENT;
-    int err = mr_spill_peek(spill_of(d, id), id, out, room, n, bytes, e);
+    int err = mr_spill_peek(spill_of(d, id), id, start, e);
     if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
-    const char *paths[] = {kept, held, kept, held}; /* it may move between two looks */
+    const char *paths[] = {kept, held, kept, held}; /* a writer may move the file in between */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
-        err = mr_disk_file_peek(paths[i], id, out, room, n, bytes, e);
+        err = mr_disk_file_peek(paths[i], id, start, e);
     return err;
 }
 
@@ -289,12 +287,12 @@ static void empty_folder(const char *folder)
     closedir(dir);
 }
 
-static void hand_init(struct mr_disk *d, struct hand *h)
+static void thread_init(struct mr_disk *d, struct disk_thread *h)
 {
-    *h = (struct hand){.disk = d, .jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job))};
+    *h = (struct disk_thread){.disk = d, .jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job))};
 }
 
-static void hand_close(struct hand *h)
+static void thread_close(struct disk_thread *h)
 {
     mr_inbox_close(h->jobs);
     mr_inbox_wake(h->jobs);
@@ -328,9 +326,9 @@ int mr_disk_open(
         return err;
     }
     for (uint32_t i = 0; i < WRITERS; i++)
-        hand_init(d, &d->writers[i]);
+        thread_init(d, &d->writers[i]);
     for (uint32_t i = 0; i < FETCHERS; i++)
-        hand_init(d, &d->fetchers[i]);
+        thread_init(d, &d->fetchers[i]);
     *out = d;
     return MR_OK;
 }
@@ -348,7 +346,7 @@ static uint64_t recover_folder(struct mr_disk *d, const char *folder, uint32_t f
         uint64_t bytes = 0;
         struct mr_error e;
         if (mr_object_id_parse(mr_str(x->d_name), &named)) {
-            if (strstr(x->d_name, ".tmp")) (void)unlink(path); /* a crash cut it short */
+            if (strstr(x->d_name, ".tmp")) (void)unlink(path); /* a crash interrupted its write */
             continue;
         }
         if (mr_disk_file_stat(path, &id, &bytes, &e) || !mr_object_id_eq(id, named)) {
@@ -385,9 +383,9 @@ void mr_disk_stop(struct mr_disk *d)
 {
     if (!d) return;
     for (uint32_t i = 0; i < WRITERS; i++)
-        hand_close(&d->writers[i]);
+        thread_close(&d->writers[i]);
     for (uint32_t i = 0; i < FETCHERS; i++)
-        hand_close(&d->fetchers[i]);
+        thread_close(&d->fetchers[i]);
     for (uint32_t i = 0; i < WRITERS; i++)
         mr_thread_join(&d->writers[i].thread);
     for (uint32_t i = 0; i < FETCHERS; i++)

@@ -1,47 +1,49 @@
-/* The disk of a node, and work that may wait for room: spilled and persisted objects as files,
- * restores, and drafts for the gRPC thread, which must not wait. Some threads write and others
- * fetch, so that a restore that waits for room does not block the writes that make room.
+/* The threads that use the disk of a node, and that wait for memory where the gRPC thread must not.
+ * Writers write spilled and persisted objects. Fetchers restore objects, and make room for objects
+ * that arrive from other stores. Writers and fetchers are separate threads, so that a restore that
+ * waits for room does not block the writes that make room.
  *
- * DIR/objects holds persisted objects. DIR/held holds objects whose file goes with their last
- * holder (they have, or had, a name; or a drain wrote them). A file is an extent head, the value,
- * and an XXH3 of each 1 MiB of it. DIR/spill holds objects that only left memory, in one file a
- * writer (disk/spill_file.h). */
+ * DIR/objects holds persisted objects. DIR/held holds objects whose file is deleted with their last
+ * holder: objects with a name, now or before, and objects that a drain wrote. A file is an extent
+ * head, the value, and an XXH3 checksum of each 1 MiB (disk/object_file.h). DIR/spill holds objects
+ * that only left memory, in one file for each writer (disk/spill_file.h). */
 #pragma once
 
 #include "services/objectstore/control/shell.h"
+#include "services/objectstore/disk/object_file.h"
 
-/* `dir` may be NULL: nothing is written. `self` is the store's own client, borrowed. */
+/* `dir` may be NULL: nothing is written. */
 int mr_disk_open(
     struct mr_ostore_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e);
-void mr_disk_start(struct mr_disk *d, struct mr_store *self);
-void mr_disk_stop(struct mr_disk *d); /* writes what was asked for, then ends both threads */
+void mr_disk_start(struct mr_disk *d, struct mr_store *self); /* self: the store's own client */
+void mr_disk_stop(struct mr_disk *d); /* finishes the jobs that wait, then ends the threads */
 void mr_disk_close(struct mr_disk **d);
 
-/* Posts RECOVERED for each persisted object; before the control thread takes clients. */
+/* Steps the core with RECOVERED for each object on disk. Before the control thread starts. */
 void mr_disk_recover(struct mr_disk *d);
 
-/* From the control thread; answered by WRITTEN, by a seal or FETCH_FAILED. */
+/* Effects of the core, on the control thread. The answers are events: WRITTEN to a write; SEAL or
+ * FETCH_FAILED to a restore; none to a move or an erase. */
 void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_erase(struct mr_disk *d, mr_object_id id);
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x);
 
-/* From the gRPC thread: the first bytes of an object that is on disk, which is one short read;
- * MR_ENOENT when no file has it. */
-int mr_disk_peek(struct mr_disk *d, mr_object_id id, void *out, uint64_t room, uint64_t *n,
-    uint64_t *bytes, struct mr_error *e);
+/* On the gRPC thread: the first bytes of an object on disk, which is one short read. MR_ENOENT: no
+ * file has the object. */
+int mr_disk_peek(
+    struct mr_disk *d, mr_object_id id, struct mr_object_start *start, struct mr_error *e);
 
-/* A draft of `bytes` for a copy of `id`, for the gRPC thread: `done` runs on the fetcher's thread
- * and hands it over. */
+/* Room in shared memory for a copy of `id`. The gRPC thread fills in the members up to `ctx`.
+ * `done` runs on the fetcher's thread, after the others are set. */
 struct mr_draft_ask {
     mr_object_id id;
     uint64_t bytes;
     mr_duration timeout;
     void (*done)(struct mr_draft_ask *ask);
     void *ctx;
-    uint64_t call;
     int err;
     struct mr_error error;
-    struct mr_store_draft draft;
+    struct mr_store_draft draft; /* given to the asker, unless err */
 };
-int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask); /* MR_ELIMIT: not taken */
+int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask); /* MR_ELIMIT: `done` never runs */

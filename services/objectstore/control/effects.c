@@ -1,10 +1,11 @@
-/* Carries out the effects of the core: the shared directory, descriptors, answers, and the scan
- * for pins before an eviction. */
+/* Changes the catalog, closes segments, answers clients, and scans for pins before an eviction. */
+#include "services/objectstore/control/effects.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/os/log.h"
 #include "services/objectstore/control/disk_threads.h"
-#include "services/objectstore/control/shell.h"
+#include "services/objectstore/control/local_client.h"
 #include "store/arena/segment.h"
 
 #include <inttypes.h>
@@ -57,7 +58,8 @@ static void refuse_grant(struct mr_ostore_shell *sh, const struct mr_ostore_effe
             " bytes did not come free in time; what fills it is "
             "pinned, or cannot be spilled%s",
             x->bytes, sh->config.dir ? "" : " (it was started without --dir)");
-    mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &g, NULL, 0, -1);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){.type = MR_CTL_GRANTED, .request = x->request, .fixed = &g});
 }
 
 static void on_granted(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
@@ -83,7 +85,9 @@ static void on_granted(struct mr_ostore_shell *sh, const struct mr_ostore_effect
     g->sealed = false;
     (void)mr_local_client_knows_segment(p, x->segment);
     struct mr_ctl_granted granted = {.segment = x->segment, .bytes = x->bytes};
-    mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &granted, NULL, 0, g->fd);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){
+            .type = MR_CTL_GRANTED, .request = x->request, .fixed = &granted, .fd = &g->fd});
 }
 
 static void explain_get(const struct mr_ostore_shell *sh, struct mr_ctl_got *got, mr_object_id id)
@@ -111,7 +115,7 @@ static void on_got(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (!p) return;
     struct mr_ctl_got got = {.id = x->id, .err = x->err};
-    int fd = -1;
+    const int *fd = NULL;
     if (x->err) {
         explain_get(sh, &got, x->id);
     } else {
@@ -121,9 +125,11 @@ static void on_got(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
         got.offset = x->offset;
         got.bytes = x->bytes;
         got.is_pulled = (x->flags & MR_OSTORE_PULLED) != 0;
-        if (!mr_local_client_knows_segment(p, x->segment)) fd = g->fd;
+        if (!mr_local_client_knows_segment(p, x->segment)) fd = &g->fd;
     }
-    mr_local_client_send(sh, p, MR_CTL_GOT, x->request, &got, NULL, 0, fd);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){
+            .type = MR_CTL_GOT, .request = x->request, .fixed = &got, .fd = fd});
 }
 
 static void on_done(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
@@ -144,7 +150,8 @@ static void on_done(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x
     }
 }
 
-/* Readers may map it only when no process but its maker can write it. */
+/* A segment is sealed before its first object is published: then readers may map it, because only
+ * its maker can still write to it. */
 static void on_publish(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
@@ -162,7 +169,8 @@ static void on_close(struct mr_ostore_shell *sh, const struct mr_ostore_effect *
         bool knew;
         mr_local_client_forget_segment(sh->clients[i], x->segment, &knew);
         if (knew)
-            mr_local_client_send(sh, sh->clients[i], MR_CTL_UNMAP, 0, NULL, &x->segment, 1, -1);
+            mr_local_client_send(sh, sh->clients[i],
+                &(struct mr_local_message){.type = MR_CTL_UNMAP, .items = &x->segment, .count = 1});
     }
     if (g->bytes) close(g->fd);
     *g = (struct mr_ostore_shell_segment){0};
@@ -203,7 +211,7 @@ static void remember_evict(struct mr_ostore_shell *sh, const struct mr_ostore_ef
         sh->evicts_room = room;
     }
     sh->evicts[sh->evicts_count++] = *x;
-    /* Marked at once: a client that is notified of a delete finds the object deleted. */
+    /* Marked at once, so that a client whose delete is answered no longer finds the object. */
     uint64_t word = atomic_load(&sh->catalog.entries[x->object].word);
     if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }
@@ -223,8 +231,9 @@ static void carry_out(struct mr_ostore_shell *sh, const struct mr_ostore_effect 
     case MR_OX_RECLAIM:
         p = mr_local_client_find(sh, x->client);
         if (!p) break;
-        mr_local_client_flush_freed(sh, p); /* so that it knows what is empty */
-        mr_local_client_send(sh, p, MR_CTL_RECLAIM, 0, &x->bytes, NULL, 0, -1);
+        mr_local_client_flush_freed(sh, p); /* the client must know which segments are empty */
+        mr_local_client_send(
+            sh, p, &(struct mr_local_message){.type = MR_CTL_RECLAIM, .fixed = &x->bytes});
         break;
     case MR_OX_CLOSE: on_close(sh, x); break;
     case MR_OX_WRITE: mr_disk_write(sh->disk, x); break;
@@ -250,7 +259,8 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* Marked before; scan every page, then free or back off (I14): one scan for all of a step. */
+/* The entries are marked by now. One scan of all pin pages serves all evictions of a step. An entry
+ * that no page names is freed; the others are not evicted (I14). */
 static void evict_all(struct mr_ostore_shell *sh)
 {
     if (!sh->evicts_count) return;
@@ -281,7 +291,7 @@ static void count_pin(void *ctx, uint32_t entry)
     sh->pinned_bytes += atomic_load(&sh->catalog.entries[entry].bytes);
 }
 
-/* The core knows the pins it gave; those in the clients' pages are looked at. */
+/* The core counts the pins that the store gave. Pins that readers took are in their pin pages. */
 void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out)
 {
     mr_ostore_stats(sh->core, out);

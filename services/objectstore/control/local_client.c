@@ -1,11 +1,12 @@
-/* Local clients: their sockets, their messages, and the messages that wait to be sent to them.
- * Everything that a client sends is outside bytes. A client that breaks the protocol is
- * disconnected and loses only its own state. */
+/* Everything that a client sends is checked as bytes from outside. A client that breaks the
+ * protocol is disconnected, and only its own state is lost. */
+#include "services/objectstore/control/local_client.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/os/log.h"
-#include "services/objectstore/control/shell.h"
+#include "services/objectstore/control/effects.h"
 #include "store/arena/segment.h"
 
 #include <errno.h>
@@ -19,8 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TURN_MESSAGES 256u                    /* of one client, then the others have a turn */
-#define QUEUE_BYTES_MAX ((uint64_t)256 << 20) /* unsent, to a client that does not read */
+#define TURN_MESSAGES 256u                    /* of one client, before other clients are served */
+#define QUEUE_BYTES_MAX ((uint64_t)256 << 20) /* to a client that does not read */
 #define FREED_MAX 512u
 
 struct queued {
@@ -35,7 +36,7 @@ struct queued {
 
 struct mr_local_client {
     int fd;
-    uint32_t number; /* 0: has sent no HELLO yet */
+    uint32_t number; /* 0: it has sent no HELLO yet */
     bool internal;
     bool broken;
     uint64_t maker;
@@ -43,7 +44,7 @@ struct mr_local_client {
     uint32_t pid;
     struct mr_pin_page *pins;
     uint32_t recent;
-    uint64_t *segments; /* bits: descriptors it was sent */
+    uint64_t *segments; /* a bit a segment: its descriptor was sent */
     uint32_t segments_words;
     struct mr_list queue;
     uint64_t queue_bytes;
@@ -70,37 +71,37 @@ static void queued_free(struct queued *q)
     mr_release(q);
 }
 
-static void enqueue(struct mr_ostore_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
-    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd)
+static void enqueue(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_local_message *m)
 {
-    size_t fixed_bytes = mr_ctl_fixed_bytes(type);
-    size_t items_bytes = count * mr_ctl_item_bytes(type);
+    size_t fixed_bytes = mr_ctl_fixed_bytes(m->type);
+    size_t items_bytes = m->count * mr_ctl_item_bytes(m->type);
     p->queue_bytes += fixed_bytes + items_bytes + sizeof(struct queued);
     if (p->queue_bytes > QUEUE_BYTES_MAX) {
         mr_log(MR_WARN, "client.send_overflow", "client=%u pid=%u", p->number, p->pid);
         p->broken = true;
-        shutdown(p->fd, SHUT_RDWR); /* so that it comes up in the loop, and goes */
+        shutdown(p->fd, SHUT_RDWR); /* epoll reports the socket, and the loop frees the client */
         return;
     }
     struct queued *q = mr_alloc(sizeof *q);
-    *q = (struct queued){.type = type, .count = count, .request = request, .fd = -1};
-    if (fd >= 0) q->fd = dup(fd);
-    if (fixed_bytes) q->fixed = mr_copy(fixed, fixed_bytes);
-    if (items_bytes) q->items = mr_copy(items, items_bytes);
+    *q = (struct queued){.type = m->type, .count = m->count, .request = m->request, .fd = -1};
+    if (m->fd) q->fd = dup(*m->fd);
+    if (fixed_bytes) q->fixed = mr_copy(m->fixed, fixed_bytes);
+    if (items_bytes) q->items = mr_copy(m->items, items_bytes);
     if (mr_list_is_empty(&p->queue)) watch(sh, p, true);
     mr_list_add_tail(&p->queue, &q->node);
 }
 
-void mr_local_client_send(struct mr_ostore_shell *sh, struct mr_local_client *p,
-    enum mr_ctl_type type, uint64_t request, const void *fixed, const void *items, uint32_t count,
-    int fd)
+void mr_local_client_send(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_local_message *m)
 {
     if (p->broken) return;
     int err = MR_EAGAIN;
     if (mr_list_is_empty(&p->queue))
-        err = mr_ctl_send(p->fd, type, request, fixed, items, count, fd);
+        err = mr_ctl_send(
+            p->fd, m->type, m->request, m->fixed, m->items, m->count, m->fd ? *m->fd : -1);
     if (err == MR_EAGAIN)
-        enqueue(sh, p, type, request, fixed, items, count, fd);
+        enqueue(sh, p, m);
     else if (err)
         p->broken = true;
 }
@@ -123,7 +124,9 @@ static void drain_queue(struct mr_ostore_shell *sh, struct mr_local_client *p)
 void mr_local_client_flush_freed(struct mr_ostore_shell *sh, struct mr_local_client *p)
 {
     if (p->freed_count)
-        mr_local_client_send(sh, p, MR_CTL_FREED, 0, NULL, p->freed, p->freed_count, -1);
+        mr_local_client_send(sh, p,
+            &(struct mr_local_message){
+                .type = MR_CTL_FREED, .items = p->freed, .count = p->freed_count});
     p->freed_count = 0;
 }
 
@@ -144,10 +147,13 @@ void mr_local_client_deleted(
         mr_ostore_shell_holder_text(x->holder, holder, sizeof holder);
         p->deleted.err = x->err;
         snprintf(p->deleted.text, sizeof p->deleted.text,
-            "object %s is held by %s; delete it with force, or let that go first", id, holder);
+            "object %s is held by %s; delete it with force, or remove what holds it first", id,
+            holder);
     }
     if (--p->deletes_left) return;
-    mr_local_client_send(sh, p, MR_CTL_DONE, x->request, &p->deleted, NULL, 0, -1);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){
+            .type = MR_CTL_DONE, .request = x->request, .fixed = &p->deleted});
     p->deleted = (struct mr_ctl_done){0};
 }
 
@@ -198,7 +204,7 @@ static void refuse(struct mr_ostore_shell *sh, struct mr_local_client *p, const 
 {
     struct mr_ctl_done done = {.err = e->code};
     snprintf(done.text, sizeof done.text, "%.*s", (int)sizeof done.text - 1, e->text);
-    mr_local_client_send(sh, p, MR_CTL_DONE, 0, &done, NULL, 0, -1);
+    mr_local_client_send(sh, p, &(struct mr_local_message){.type = MR_CTL_DONE, .fixed = &done});
     p->broken = true;
 }
 
@@ -248,7 +254,9 @@ static void on_hello(
     mr_ostore_shell_step(sh,
         &(struct mr_ostore_event){
             .type = MR_OE_JOIN, .client = p->number, .maker = p->maker, .internal = p->internal});
-    mr_local_client_send(sh, p, MR_CTL_WELCOME, MR_CTL_VERSION, &w, NULL, 0, sh->catalog_fd);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){
+            .type = MR_CTL_WELCOME, .request = MR_CTL_VERSION, .fixed = &w, .fd = &sh->catalog_fd});
     char name[80];
     mr_log(MR_INFO, "client.joined", "client=%u pid=%u name=%s", p->number, p->pid,
         mr_log_quote(mr_str(p->name), name, sizeof name));
@@ -296,14 +304,17 @@ static void on_delete(
     if (m->count)
         on_ids(sh, p, m, MR_OE_DELETE);
     else
-        mr_local_client_send(sh, p, MR_CTL_DONE, m->request, &p->deleted, NULL, 0, -1);
+        mr_local_client_send(sh, p,
+            &(struct mr_local_message){
+                .type = MR_CTL_DONE, .request = m->request, .fixed = &p->deleted});
 }
 
 static void on_get(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
-    /* An object whose entry names this node is about to arrive: wait for it, do not pull it. */
+    /* The client was told that this node has the object, but its seal is still on its way: the get
+     * waits for the seal. */
     bool is_ours = sh->address && !strcmp(g->source, sh->address);
     uint32_t source = g->source[0] ? mr_ostore_shell_source(sh, g->source) : MR_OSTORE_SEEK;
     mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
@@ -327,7 +338,8 @@ static void on_grant(
                                  .timeout = g->timeout_ns});
 }
 
-/* What clients of our own group write is a part of our budget, which that group has room for. */
+/* Segments of a client in the store's own control group are covered by --memory, which was chosen
+ * to fit that group. */
 static void on_limit(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
@@ -361,7 +373,9 @@ static void on_stats(
 {
     struct mr_store_stats stats;
     mr_ostore_shell_stats(sh, &stats);
-    mr_local_client_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
+    mr_local_client_send(sh, p,
+        &(struct mr_local_message){
+            .type = MR_CTL_STATS_DONE, .request = m->request, .fixed = &stats});
 }
 
 static void on_want(struct mr_ostore_shell *sh, const struct mr_ctl_message *m)
@@ -378,7 +392,7 @@ static void on_message(
 {
     bool said_hello = p->number != 0;
     if (said_hello == (m->type == MR_CTL_HELLO)) {
-        p->broken = true; /* nothing before it, and not twice */
+        p->broken = true; /* HELLO is the first message, and comes once */
         return;
     }
     if (m->type == MR_CTL_HELLO)
@@ -433,7 +447,7 @@ static void client_gone(struct mr_ostore_shell *sh, struct mr_local_client *p)
         break;
     }
     if (number) mr_log(MR_INFO, "client.left", "client=%u pid=%u", number, p->pid);
-    client_free(sh, p); /* its pins end with it, before the core looks for what may go */
+    client_free(sh, p); /* first: its pins must be gone when the core evicts */
     if (number)
         mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GONE, .client = number});
 }
@@ -474,8 +488,8 @@ void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
     if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return;
     mr_log(MR_ERROR, "client.refused", "why=\"epoll_ctl: %s\"", strerror(errno));
-    sh->clients_count--; /* a limit of the system: the client learns of it by the end of its
-                            connection */
+    /* The system has no more to give. The client sees that the connection ends. */
+    sh->clients_count--;
     close(fd);
     mr_release(p);
 }
@@ -504,7 +518,7 @@ int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e)
         close(fd);
         return mr_fail(e, MR_EEXIST, "--socket: another object store answers at %s", path);
     }
-    (void)unlink(path); /* left by one that died */
+    (void)unlink(path); /* left behind by a process that died */
     mode_t before = umask(0077);
     int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
     umask(before);

@@ -1,4 +1,8 @@
-/* The control thread: one loop over the sockets, the inbox and the deadline of the core. */
+/* The control thread: one loop over the sockets, the inbox and the deadline of the core.
+ *
+ * shell.c, effects.c, local_client.c and disk_threads.c call each other. A message of a client is
+ * an event, the event has effects, and an effect may be a message to a client, or a job for the
+ * disk that is refused and so becomes an event. */
 #include "services/objectstore/control/shell.h"
 
 #include "base/alloc.h"
@@ -6,6 +10,8 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "services/objectstore/control/disk_threads.h"
+#include "services/objectstore/control/effects.h"
+#include "services/objectstore/control/local_client.h"
 #include "store/arena/segment.h"
 
 #include <errno.h>
@@ -24,8 +30,8 @@
 #define INBOX_ITEMS 8192u
 #define BATCH 64u
 
-/* Slabs and segments shrink with the budget, so that a few clients of a small store do not reserve
- * all of it. Segments are 16 slabs, which the client's allocator knows as "ordinary". */
+/* Slabs and segments are smaller in a small store: otherwise a few clients would reserve all of its
+ * memory. An ordinary segment (store/arena/control_messages.h) has 16 slabs. */
 static uint64_t slab_bytes_for(uint64_t memory_bytes)
 {
     if (memory_bytes >= 4096 * MIB) return 4 * MIB;
@@ -194,7 +200,7 @@ static void saw_recent(void *ctx, uint32_t entry)
     mr_ostore_shell_queue(sh, &(struct mr_ostore_event){.type = MR_OE_USED, .object = entry});
 }
 
-/* Readers leave no other trace: what they used lately is in a ring of their pin page. */
+/* A read sends no message. The reader notes the object in a ring in its pin page. */
 void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh)
 {
     mr_assert(!sh->queue_count);
@@ -230,7 +236,7 @@ void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
     switch (h.kind) {
     case MR_HOLD_CLIENT: snprintf(out, n, "client %" PRIu64, h.key); return;
     case MR_HOLD_JOB:
-        if (!h.key) { /* the scheduler does not say which */
+        if (!h.key) { /* held on the scheduler's word, which names no job */
             snprintf(out, n, "a job");
             return;
         }
@@ -273,7 +279,7 @@ static void on_ask_event(struct mr_ostore_shell *sh, struct mr_ask *ask)
         sh->asks[sh->asks_count++] = ask;
     }
     struct mr_ostore_event ev = ask->ev;
-    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* may give the ask back */
+    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* may answer and free the question */
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 

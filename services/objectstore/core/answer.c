@@ -23,7 +23,7 @@ void mr_ostore__answer_persist(
     answer(mr_ostore__emit(s, MR_OX_DONE), client, request, id, err);
 }
 
-/* The answer to a waiter, unless it is a get that succeeded. */
+/* A get that succeeds is answered by mr_ostore__answer_got instead. */
 static void answer_waiter(struct mr_ostore *s, const struct waiter *x, mr_object_id id, int err)
 {
     if (x->persist)
@@ -32,7 +32,6 @@ static void answer_waiter(struct mr_ostore *s, const struct waiter *x, mr_object
         mr_ostore__refuse_get(s, x->client, x->request, id, err);
 }
 
-/* True: it is the client's now. `flags`: of the effect. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags)
 {
@@ -54,7 +53,7 @@ bool mr_ostore__answer_got(
     return true;
 }
 
-/* The first client that gets it learns that it came from another store. */
+/* One client is told that the object came from another store. Its worker counts the transfer. */
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o)
 {
     bool told = false;

@@ -5,9 +5,9 @@
 
 #include "store/arena/client_limit.h"
 
-#define LIMIT_BYTES_MAX ((uint64_t)1 << 50) /* more is no limit */
+#define LIMIT_BYTES_MAX ((uint64_t)1 << 50) /* a limit above this counts as none */
 
-/* Its place, or a free one; 0: there is none. */
+/* The number of the group with this id, or a free number; 0: there is none. */
 static uint32_t place_of(struct mr_ostore *s, uint64_t id)
 {
     uint32_t free_place = 0;
@@ -28,8 +28,8 @@ static void drop_if_empty(struct mr_ostore *s, uint32_t group)
     *g = (struct group){0};
 }
 
-/* Of a client that has segments already it comes too late, and is ignored; so it is when too many
- * groups without clients still have segments. */
+/* The limit is ignored if the client has segments already, or if the table is full of groups whose
+ * clients have gone and whose segments are still in use. */
 void mr_ostore__limit(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     struct client *c = mr_ostore__client(s, ev->client);
@@ -77,7 +77,7 @@ uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group)
     return group ? most - MR_MIN(most, s->groups[group].bytes) : most;
 }
 
-/* ---- its objects ------------------------------------------------------------------------------*/
+/* ---- objects of a group -----------------------------------------------------------------------*/
 
 void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o)
 {

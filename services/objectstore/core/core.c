@@ -1,4 +1,4 @@
-/* The step of the core, its deadline, its checks, and what the shell may read of it. */
+/* The step of the core, its deadline, its invariants, and what the shell may read of it. */
 #include "services/objectstore/core/core.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,8 @@
 
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
 {
-    /* The most in one step: a client with every object, pin and waiter goes. */
+    /* The step with the most effects: the only client goes, and had all objects, pins and waiters.
+     */
     size_t n = (size_t)config->objects_max * 7 + (size_t)config->waiters_max * 2 +
                config->segments_max + GRANTS_MAX + config->clients_max + 64;
     *fx = (struct mr_ostore_effects){.n_max = n};
@@ -43,7 +44,7 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config)
     s->segments = MR_ARENA_ARRAY(&arena, struct segment, config->segments_max + 1);
     s->segment_slots = MR_ARENA_ARRAY(&arena, uint32_t, MR_SEGMENTS_MAX);
     s->clients = MR_ARENA_ARRAY(&arena, struct client, config->clients_max);
-    s->groups_max = config->clients_max * 2 + 1; /* some have no client any more */
+    s->groups_max = config->clients_max * 2 + 1; /* also groups whose clients have gone */
     s->groups = MR_ARENA_ARRAY(&arena, struct group, s->groups_max);
     s->arena = arena;
     s->waiters_deadline = s->retry = s->orphan_check = MR_NEVER;
@@ -69,7 +70,8 @@ static void expire_waiters(struct mr_ostore *s)
         next = s->waiters[w].all_next;
         const struct object *x = &s->objects[s->waiters[w].object];
         bool is_coming = !s->waiters[w].persist && x->disk == DISK_WRITTEN;
-        if (s->waiters[w].deadline <= s->now && is_coming) /* its restore will end, well or not */
+        if (s->waiters[w].deadline <= s->now &&
+            is_coming) /* wait more: its restore will end, in success or not */
             s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
         if (s->waiters[w].deadline <= s->now)
             mr_ostore__waiter_expire(s, w, MR_ETIMEOUT);
@@ -152,7 +154,8 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
 }
 
-/* What it knows of, it holds again with its first words. */
+/* The new scheduler holds the objects it knows of as soon as it connects. The others are offered.
+ */
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {
@@ -228,7 +231,7 @@ bool mr_ostore_is_pinned(const struct mr_ostore *s, uint32_t object)
     return object && object <= s->objects_used && s->objects[object].pins;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------*/
+/* ---- what the shell reads ---------------------------------------------------------------------*/
 
 static void tell(const struct mr_ostore *s, uint32_t o, struct mr_ostore_info *out)
 {
@@ -326,7 +329,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     mr_assert(!x->placed || mr_ostore_is_here(x)); /* I34 */
     mr_assert(x->place != PLACE_SPILLED || x->disk == DISK_WRITTEN);
     mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
-    mr_assert(!x->pins || x->in_place); /* what is pinned is in memory */
+    mr_assert(!x->pins || x->in_place); /* a pinned object is in memory */
     mr_assert(x->place != PLACE_EVICTING || !x->pins);
     mr_assert(!x->leaving || x->place == PLACE_EVICTING || x->being_written);
     mr_assert(x->place != PLACE_EVICTING || x->evict_asked);
@@ -415,7 +418,7 @@ void mr_ostore_check(const struct mr_ostore *s)
         waiters++;
     }
     mr_assert(waiters == sum.waiters);
-    mr_assert(sum.writes <= s->writes); /* some are of objects that are gone */
+    mr_assert(sum.writes <= s->writes); /* some writes are of objects that were deleted meanwhile */
     check_lists(s);
     uint64_t committed = 0;
     uint32_t live = 0, segments = 0;

@@ -9,6 +9,8 @@ struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_eff
 uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id); /* 0: unknown */
 uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id); /* 0: the table is full */
 void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o);
+void mr_ostore__vouch(struct mr_ostore *s, uint32_t o); /* a holder of it surely exists */
+void mr_ostore__doubt(struct mr_ostore *s, uint32_t o); /* its holders may no longer exist */
 void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list); /* as most recently used */
 bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
@@ -43,8 +45,6 @@ void mr_ostore__ask_evict(struct mr_ostore *s, uint32_t o, bool for_ever);
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__unplace(struct mr_ostore *s, uint32_t o);
 void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
-void mr_ostore__vouch(struct mr_ostore *s, uint32_t o); /* a holder of it surely exists */
-void mr_ostore__doubt(struct mr_ostore *s, uint32_t o); /* its holders may no longer exist */
 void mr_ostore__unheld(
     struct mr_ostore *s, uint32_t o); /* a holder went; frees it if none is left */
 void mr_ostore__doom(

@@ -1,6 +1,6 @@
-/* Memory: which client gets a segment, and which object leaves memory when there is no free
- * segment. The budget counts segments, not objects: a sealed segment returns no page before the
- * whole segment is closed. */
+/* Which client gets a segment, and which objects leave memory when there is no room for one. The
+ * budget counts segments, not objects, because a sealed segment gives no page back before the whole
+ * segment is closed. */
 #include "services/objectstore/core/internal.h"
 
 static void close_segment(struct mr_ostore *s, uint32_t slot)
@@ -90,8 +90,8 @@ static uint64_t budget_left(const struct mr_ostore *s)
     return s->config.memory_bytes - MR_MIN(s->config.memory_bytes, s->committed_bytes);
 }
 
-/* Does the grant wait for objects of its own group to leave? Then only later grants of its group
- * wait behind it; those of other groups do not. */
+/* Does a grant of `bytes_min` wait for objects of its own group to leave memory? Such a grant
+ * delays only later grants of its group. */
 static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_min)
 {
     if (!group) return false;
@@ -103,8 +103,8 @@ static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_
     return true;
 }
 
-/* Serves waiting grants in their order. Returns the bytes that the first one lacks of those that
- * wait for the budget, or 0. Also records what each group lacks. */
+/* Serves waiting grants in their order, as far as there is room. Records what each group lacks.
+ * Returns the bytes that the first grant lacks that waits for the budget; 0: none waits for it. */
 static uint64_t serve_grants(struct mr_ostore *s)
 {
     for (uint32_t i = 1; i <= s->groups_used; i++)
@@ -123,7 +123,7 @@ static uint64_t serve_grants(struct mr_ostore *s)
         mr_assert(bytes <= mr_ostore__group_left(s, c->group)); /* I35 */
         uint32_t segment = segment_new(s, c, bytes);
         grant_pop(s, at);
-        c->may_have_empty = true; /* as long as it does not use it */
+        c->may_have_empty = true; /* until the client seals an object in the new segment */
         struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
         fx->segment = segment;
         fx->bytes = bytes;
@@ -207,7 +207,7 @@ void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     struct client *c = mr_ostore__client(s, ev->client);
     if (!c) return;
-    if (!ev->segment) { /* the end of its answer */
+    if (!ev->segment) { /* the last RETURN that answers a RECLAIM */
         c->reclaiming = false;
         if (!c->gave) c->may_have_empty = false;
         c->gave = false;
@@ -217,7 +217,7 @@ void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (!slot || s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
     c->gave = true;
     if (s->segments[slot].live)
-        s->segments[slot].orphaned = true; /* it errs: we keep it until it is empty */
+        s->segments[slot].orphaned = true; /* a mistake of the client: closed when it is empty */
     else
         close_segment(s, slot);
 }
@@ -278,8 +278,8 @@ static bool is_in(uint32_t group, uint32_t all_or_one)
     return !all_or_one || group == all_or_one;
 }
 
-/* Will so many bytes come back when the clients that were asked for their empty segments have
- * answered? On a busy machine an answer takes a while, and a client may be stopped. */
+/* Will clients that were asked for empty segments return at least `bytes`? An answer may take a
+ * while on a busy machine. A client may also be stopped, so the wait is bounded. */
 static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes)
 {
     uint64_t empty = 0;
@@ -292,14 +292,13 @@ static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes
     return empty >= bytes;
 }
 
-/* Asks clients for their empty segments: those of one group, or all (0). True: answers are on
- * their way. The first grant in the queue lacks `lacking` bytes; all grants together lack
- * `bytes`. */
+/* Asks the clients of a group (0: all clients) for empty segments. The first waiting grant lacks
+ * `lacking` bytes, all of them together `bytes`. True: wait for the answers. */
 static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
     bool under_way = false;
-    bool all = s->now >= *again; /* drafts may have been given up, unseen by us */
+    bool all = s->now >= *again; /* a client may have aborted drafts, which sends no message */
     if (all) *again = s->now + RECLAIM_AGAIN_NS;
     for (uint32_t i = 0; i < s->clients_count; i++) {
         struct client *c = &s->clients[i];
@@ -317,7 +316,7 @@ static bool reclaim(
     return under_way || is_worth_waiting(s, group, lacking);
 }
 
-/* Starts the leaving of one object if it can leave now; its room, or 0. */
+/* Starts to evict or to spill an object, if it can leave memory now. */
 static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -338,8 +337,8 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     return x->room;
 }
 
-/* Which of the two objects should leave first? Many small files cost more than a large one, but
- * an object in use would have to be restored at once. */
+/* Should the large object leave before the small one? One large write costs less than many small
+ * ones. But an object that was just used would have to be restored soon. */
 static bool is_rather(const struct mr_ostore *s, uint32_t large, uint32_t small)
 {
     if (!large || !small) return large;
@@ -351,7 +350,8 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
 {
     uint32_t large = s->lists[LIST_LARGE].head, small = s->lists[LIST_SMALL].head;
     for (uint32_t i = 0; i < SCAN_MAX && (large || small) && s->leaving_bytes < need; i++) {
-        if (s->writes >= SPILLS_MAX && i >= SCAN_FULL) return; /* only what is on disk can leave */
+        if (s->writes >= SPILLS_MAX && i >= SCAN_FULL)
+            return; /* only objects that are on disk can leave */
         uint32_t *at = is_rather(s, large, small) ? &large : &small;
         uint32_t o = *at;
         *at = s->objects[o].next;
@@ -359,15 +359,16 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     }
 }
 
-/* Objects fill more than this part of the budget: the least recently used ones leave before a
- * client has to wait. */
+/* The bytes by which objects exceed 90 % of the budget. So many are spilled before any client has
+ * to wait. */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
     uint64_t high = s->config.memory_bytes / 10 * 9;
     return s->config.may_spill && s->rooms_bytes > high ? s->rooms_bytes - high : 0;
 }
 
-/* What all that wait lack, as far as it is worth to have on its way at once. */
+/* The bytes that all waiting grants lack, up to an eighth of the budget: so much is spilled at the
+ * same time. */
 static uint64_t lacking_in_all(struct mr_ostore *s)
 {
     uint64_t wanted = 0;
@@ -376,12 +377,12 @@ static uint64_t lacking_in_all(struct mr_ostore *s)
     return MR_MIN(wanted - MR_MIN(wanted, budget_left(s)), s->config.memory_bytes / 8);
 }
 
-/* Is it time to refuse a request? `stuck`: since when no memory became free. */
+/* Is it time to refuse a grant? `stuck`: since when no memory has become free. */
 static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 {
     if (!*stuck || (is_leaving && !s->disk_full)) *stuck = s->now;
     if (s->now < mr_time_after(*stuck, STUCK_NS)) return false;
-    /* a full disk is tried once more before a request is refused, if there is anything to write */
+    /* A full disk is tried once more before a grant is refused. */
     bool untried = s->disk_full && s->disk_failed < *stuck;
     if (untried && s->now < mr_time_after(*stuck, 4 * STUCK_NS)) return false;
     *stuck = s->now;
@@ -389,8 +390,8 @@ static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 }
 
 /* A client that waits for room usually has pinned other objects. When no object can leave, the
- * youngest waiting grant is refused: its client releases its pins and tries again. Of a group (0:
- * of the grants that wait for the budget). */
+ * youngest waiting grant is refused, so that its client releases its pins and tries again. Chooses
+ * among the grants of a group; 0: among those that wait for the budget. */
 static void let_one_go(struct mr_ostore *s, uint32_t group)
 {
     for (uint32_t i = s->grants_count; i-- > 0;) {
@@ -420,7 +421,8 @@ static void start_group_leavers(struct mr_ostore *s, struct group *g, uint64_t n
     }
 }
 
-/* What is pinned is on disk after the first try to let it leave, and is no longer written. */
+/* Does an object of the group leave memory once its write has ended? Pinned objects do not: after
+ * the first attempt they are on disk, and are not written again. */
 static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
 {
     uint32_t o = g->head;
@@ -429,8 +431,9 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
     return false;
 }
 
-/* A task that found no room releases its inputs and runs again later. It would pin them again at
- * the same place if they did not leave meanwhile; restored objects lie in segments of the store. */
+/* The bytes of a refused grant that a retry will ask for. A task that found no room releases its
+ * inputs and runs again. Inputs that leave memory meanwhile are restored into segments of the
+ * store, for which the group is not charged. */
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
     struct group *g = &s->groups[at];
@@ -466,7 +469,7 @@ void mr_ostore__make_room(struct mr_ostore *s)
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (above) start_leavers(s, above);
     if (!lacking || reclaim(s, 0, lacking, lacking_in_all(s), &s->reclaim_again))
-        return; /* empty segments first; the answer comes back here */
+        return; /* empty segments first: RETURN, or a timeout, continues here */
     start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
     if (is_stuck(s, &s->stuck_since, s->writes)) let_one_go(s, 0);
 }

@@ -1,4 +1,5 @@
-/* The life cycle of objects: created, found, pinned, held, spilled, restored, deleted. */
+/* The life cycle of an object: the moves between its states, and how it ends. An object ends when a
+ * client deletes it, when its last holder goes, or when its only copy is lost. */
 #include "services/objectstore/core/internal.h"
 
 #define P(x) (1u << PLACE_##x)
@@ -53,19 +54,6 @@ static void tell_lost(struct mr_ostore *s, uint32_t o)
     if (mr_ostore__has_job(s, o)) mr_ostore__emit(s, MR_OX_LOST)->id = s->objects[o].id;
 }
 
-void mr_ostore__vouch(struct mr_ostore *s, uint32_t o)
-{
-    s->unvouched -= s->objects[o].unvouched;
-    s->objects[o].unvouched = s->objects[o].offered = false;
-}
-
-void mr_ostore__doubt(struct mr_ostore *s, uint32_t o)
-{
-    s->unvouched += !s->objects[o].unvouched;
-    s->objects[o].unvouched = true;
-    s->objects[o].offered = false;
-}
-
 void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
 {
     struct object *x = &s->objects[o];
@@ -77,7 +65,7 @@ void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
     fx->flags = on ? MR_OSTORE_BY_HOLDERS : 0;
 }
 
-/* An entry in the cluster's directory lives exactly as long as the object does here (I34). */
+/* An entry of the cluster's directory lives exactly as long as the object in this store (I34). */
 void mr_ostore__unplace(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -85,8 +73,8 @@ void mr_ostore__unplace(struct mr_ostore *s, uint32_t o)
     x->placed = false;
 }
 
-/* PLACED comes after the entry was written. If there is no object, it was deleted meanwhile, or
- * the entry is of an earlier process. */
+/* The entry has been written. If there is no object, the object was deleted meanwhile, or an
+ * earlier process wrote the entry. */
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);
@@ -100,7 +88,8 @@ void mr_ostore__remove(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_ostore__unplace(s, o);
-    if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else reported when doomed */
+    if (x->place != PLACE_DOOMED)
+        tell_lost(s, o); /* a doomed object was reported when it was doomed */
     mr_ostore__answer_waiters(s, o, false, MR_ELOST);
     mr_ostore__answer_waiters(s, o, true, MR_ELOST);
     mr_ostore__stop_leaving(s, x);
@@ -154,7 +143,7 @@ void mr_ostore__retry_doomed(struct mr_ostore *s)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = s->lists[LIST_DOOMED].head;
         struct object *x = &s->objects[o];
-        mr_ostore__enlist(s, o, LIST_DOOMED); /* to the other end */
+        mr_ostore__enlist(s, o, LIST_DOOMED); /* moves it to the other end */
         if (!x->pins && !x->evict_asked) mr_ostore__ask_evict(s, o, true);
     }
 }
@@ -163,8 +152,8 @@ void mr_ostore__unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->persisted && !x->by_holders) return; /* until a client deletes it */
-    if (x->place == PLACE_WANTED) return;       /* lives by its waiters */
+    if (x->persisted && !x->by_holders) return; /* lives until a client deletes it */
+    if (x->place == PLACE_WANTED) return;       /* lives as long as clients wait for it */
     mr_ostore__doom(s, o);
 }
 
@@ -173,12 +162,13 @@ static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
     return s->now >= mr_time_after(x->unheld_since, s->config.orphan_ns);
 }
 
-/* All possible claimants were asked, and none claimed it. */
+/* The scheduler was asked about the object and did not claim it: no job holds it. */
 static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_ostore__vouch(s, o);
-    /* Of what a living worker made, only the scheduler's own hold is in doubt. */
+    /* A maker that is connected vouches for its job's hold; only the hold of the scheduler (key 0)
+     * is in doubt. */
     bool went = mr_ostore__client(s, x->maker) ? mr_ostore__unlink(s, o, MR_HOLD_JOB, 0)
                                                : mr_ostore__unlink_jobs(s, o);
     if (x->holders || x->to_persist || (x->persisted && !x->by_holders)) return;
@@ -187,9 +177,9 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
     mr_ostore__unheld(s, o);
 }
 
-/* Frees copies of other nodes' objects that no client here has used for a while. Also frees
- * objects that no living process vouches for, once the possible claimants were asked and claimed
- * none. */
+/* Frees copies of other nodes' objects that no client of this node has used for orphan_ns. Also
+ * frees unvouched objects that were offered orphan_ns ago and were not claimed. Examines SCAN_MAX
+ * objects, and goes on with the next ones at the next call. */
 void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {

@@ -1,5 +1,5 @@
-/* Objects that must outlive this process: a client asked for it, or the store is about to end.
- * object.c does the writing. */
+/* Objects that must outlive this process, because a client asked for it or because the process is
+ * about to end. residency.c starts the writes. */
 #include "services/objectstore/core/internal.h"
 
 static bool has_name(const struct mr_ostore *s, const struct object *x)
@@ -18,7 +18,7 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     else if (s->objects[o].place == PLACE_DOOMED)
         err = MR_ELOST;
     else if (s->objects[o].place == PLACE_EVICTING)
-        err = MR_EAGAIN; /* for a moment */
+        err = MR_EAGAIN; /* EVICT_DONE comes soon */
     else if (!s->config.may_spill)
         err = MR_ESTATE;
     bool done = !err && s->objects[o].persisted;
@@ -31,7 +31,8 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     struct object *x = &s->objects[o];
     bool asked = x->to_persist;
     x->to_persist = true;
-    /* While it is being written for a spill, or fetched, the next step follows from there. */
+    /* After a spill or a pull that is under way, mr_ostore__written or mr_ostore__seal starts the
+     * write. */
     bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
     if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore__write(s, o);
 }
@@ -43,8 +44,8 @@ static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
     return false;
 }
 
-/* What outlives this process: results that a job still holds, and what has a name. Copies of what
- * another node has do not. */
+/* Writes results that a job still holds, and objects with a name. Copies of another node's objects
+ * are not written. */
 void mr_ostore__drain(struct mr_ostore *s)
 {
     if (!s->config.may_spill) return;

@@ -13,7 +13,7 @@ static bool room_is_theirs(
     return ev->offset - MR_EXTENT_HEAD <= g->bytes - ev->room;
 }
 
-/* The object that this seal may fill, made if need be; 0: none, its room goes back. */
+/* The object that this seal makes or fills. 0: there is none; its room is freed. */
 static uint32_t object_to_seal(
     struct mr_ostore *s, const struct mr_ostore_event *ev, const struct client *c)
 {
@@ -55,7 +55,7 @@ static void take_holders(
         (void)mr_ostore__link(s, o, MR_HOLD_CLIENT, c->number);
 }
 
-/* Writers are held back before it comes to this; some seals may have been on their way. */
+/* Clients stop to make objects before the table is full. But seals may have been on their way. */
 static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     s->stats.seals_refused++;
@@ -68,7 +68,7 @@ static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     const struct client *c = mr_ostore__client(s, ev->client);
-    if (!c || !room_is_theirs(s, ev, c)) return; /* nonsense: only its sender loses by it */
+    if (!c || !room_is_theirs(s, ev, c)) return; /* not a room of this client */
     struct segment *g = &s->segments[mr_ostore__segment_of(s, ev->segment)];
     g->live++;
     uint32_t before = s->objects_count;
@@ -130,8 +130,8 @@ void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev)
         mr_ostore__fetch(s, o, ev->source);
 }
 
-/* Reads ahead, so that the disk works while clients compute. Objects that are not needed at once
- * must not evict objects in use, so only a limited amount of them is restored at a time. */
+/* Prefetches an object from disk while clients compute. Prefetched objects must not evict objects
+ * in use, so only 1/AHEAD_SHARE of memory is restored at a time, unless a task already waits. */
 void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);

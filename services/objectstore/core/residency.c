@@ -76,7 +76,7 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
         evict_succeeded(s, o);
         return;
     }
-    if (x->place == PLACE_DOOMED) return; /* stands in its list */
+    if (x->place == PLACE_DOOMED) return; /* tried again: it is in LIST_DOOMED */
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     mr_ostore__move_to(s, o, PLACE_RESIDENT);
     mr_ostore__enlist_recent(s, o);
@@ -84,7 +84,7 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
     mr_ostore__answer_waiters(s, o, false, MR_OK);
 }
 
-/* A full disk is tried again after a while, with one object. */
+/* While the disk is full, one object is written every DISK_PROBE_NS to find space again. */
 static void note_disk(struct mr_ostore *s, int err)
 {
     s->write_failures += err == MR_EDISKFULL || err == MR_EIO;
@@ -101,7 +101,7 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
     s->writes--;
     uint32_t o = mr_ostore__find(s, ev->id);
     struct object *x = &s->objects[o];
-    if (!o || !x->being_written) { /* deleted meanwhile; it may be wanted again, and on its way */
+    if (!o || !x->being_written) { /* deleted meanwhile; the id may be in use again, for a pull */
         bool has_file = o && x->disk != DISK_NONE;
         if (!ev->err && !has_file) mr_ostore__emit(s, MR_OX_ERASE)->id = ev->id;
         return;
@@ -122,7 +122,7 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         x->persisted = true;
         x->to_persist = false;
         s->stats.persisted_bytes += x->bytes;
-        bool by_holders = x->by_holders; /* it may have changed meanwhile */
+        bool by_holders = x->by_holders; /* it may have changed during the write */
         x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
         mr_ostore__live_by_holders(s, o, by_holders);
         mr_ostore__answer_waiters(s, o, true, MR_OK);
@@ -143,7 +143,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
     struct object *x = &s->objects[o];
     bool restoring = x->disk == DISK_WRITTEN;
     if (restoring && (ev->err == MR_ELOST || ev->err == MR_EFORMAT)) {
-        mr_ostore__remove(s, o); /* the file is gone or damaged: so is the object */
+        mr_ostore__remove(s, o); /* the file was the only copy */
         return;
     }
     mr_ostore__move_to(s, o, restoring ? PLACE_SPILLED : PLACE_WANTED);
@@ -152,7 +152,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
         return;
     }
     if (ev->err == MR_EAGAIN && !restoring && x->waiters)
-        return; /* no store has it: it may be made */
+        return; /* no store has it yet: a task may make it */
     mr_ostore__answer_waiters(s, o, false, ev->err);
     if (restoring) return;
     mr_ostore__answer_waiters(s, o, true, ev->err);

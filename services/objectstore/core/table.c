@@ -1,4 +1,4 @@
-/* Tables of the core: free lists, queues, links and waiters. No decisions here. */
+/* Rows of the tables: free lists, lists of objects, links and waiters. Decides nothing. */
 #include "services/objectstore/core/internal.h"
 
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type)
@@ -39,6 +39,19 @@ uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id)
     x->object = o;
     x->id = id;
     return o;
+}
+
+void mr_ostore__vouch(struct mr_ostore *s, uint32_t o)
+{
+    s->unvouched -= s->objects[o].unvouched;
+    s->objects[o].unvouched = s->objects[o].offered = false;
+}
+
+void mr_ostore__doubt(struct mr_ostore *s, uint32_t o)
+{
+    s->unvouched += !s->objects[o].unvouched;
+    s->objects[o].unvouched = true;
+    s->objects[o].offered = false;
 }
 
 void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o)
@@ -177,7 +190,7 @@ bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
     return false;
 }
 
-/* The store's own client holds uploads that have no other holder yet. */
+/* Is it the store's own client? It holds uploads that have no other holder yet. */
 static bool is_internal(const struct mr_ostore *s, uint64_t client)
 {
     for (uint32_t i = 0; i < s->clients_count; i++)

@@ -1,6 +1,6 @@
-/* DIR/lock holds the name of its owner, for the error message of another process, and a random
- * number from the creation of the file. A copy of the directory has another lock file, so the
- * inode counts, too. */
+/* DIR/lock holds a random number, drawn when the file was created, and the name of the node that
+ * has the lock, for the error message of another process. A copy of the directory has the same
+ * number in another file. So the number of the directory also depends on the inode. */
 #include "services/objectstore/disk/directory_lock.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,15 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define WAIT (2 * MR_SECOND) /* for one that is ending */
-#define LOOK (20 * MR_MS)
+#define WAIT (2 * MR_SECOND) /* for a store that is ending */
+#define LOOK (20 * MR_MS)    /* between two attempts */
 
 struct mr_claim {
     int fd;
     uint64_t directory;
 };
 
-struct words { /* what the file says */
+struct words { /* of the file */
     uint64_t number;
     long pid;
     char node[256];
@@ -75,7 +75,7 @@ static int refuse(int fd, const char *dir, int err, struct mr_error *e)
         has.node, has.pid, dir);
 }
 
-/* The directory is ours: write our name, and the number, which the first owner draws. */
+/* Writes the new owner's name. The first owner also draws the number. */
 static int sign(struct mr_claim *c, const char *node)
 {
     struct words w;

@@ -1,6 +1,6 @@
-/* A directory has one store at a time. The lock is a flock on DIR/lock. The kernel releases it
- * when the process ends for any reason. So a process that gets the lock knows that the process
- * before it has ended. */
+/* The lock on --dir: a directory belongs to one store at a time. The lock is a flock on DIR/lock,
+ * which the kernel releases when the process ends for any reason. So a store that gets the lock
+ * knows that the store before it has ended. */
 #pragma once
 
 #include "base/err.h"
@@ -9,9 +9,9 @@
 
 struct mr_claim;
 
-/* Makes DIR if need be. MR_EEXIST, naming the process that has it, when it is not let go in a
- * moment. */
+/* Makes DIR if it does not exist. Waits up to 2 s for the lock. MR_EEXIST: another process has the
+ * lock; the error names it. */
 int mr_claim_take(const char *dir, const char *node, struct mr_claim **out, struct mr_error *e);
 void mr_claim_drop(struct mr_claim **c);
-/* The same for every store that had this directory, and for no other one. */
+/* A number of the directory, the same for every store that ever had it. 0: no claim. */
 uint64_t mr_claim_directory(const struct mr_claim *c);

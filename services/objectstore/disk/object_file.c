@@ -1,4 +1,5 @@
-/* Files of objects. The contents of a file are outside bytes: a disk may return wrong data. */
+/* The contents of a file are checked as bytes from outside, because a disk may return wrong data.
+ */
 #include "services/objectstore/disk/object_file.h"
 
 #include "base/alloc.h"
@@ -48,10 +49,11 @@ int mr_disk_read(int fd, void *p, uint64_t n, uint64_t from)
     return MR_OK;
 }
 
-static int write_body(int fd, mr_object_id id, uint64_t bytes, mr_disk_piece next, void *ctx)
+static int write_body(int fd, const struct mr_disk_source *source)
 {
+    uint64_t bytes = source->bytes;
     struct mr_extent_head head;
-    mr_extent_head_fill(&head, id, bytes, (mr_job_id){0}, 0, 0);
+    mr_extent_head_fill(&head, source->id, bytes, (mr_job_id){0}, 0, 0);
     uint64_t chunks = chunks_of(bytes);
     MR_AUTO(mr_free_ptr)
     uint64_t *checksums = mr_alloc_array(chunks ? chunks : 1, sizeof *checksums);
@@ -59,7 +61,7 @@ static int write_body(int fd, mr_object_id id, uint64_t bytes, mr_disk_piece nex
     for (uint64_t i = 0; i < chunks && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
-        const void *p = next(ctx, at, n);
+        const void *p = source->next(source->ctx, at, n);
         if (!p) return MR_EFORMAT;
         checksums[i] = XXH3_64bits(p, n);
         err = write_all(fd, p, n);
@@ -77,22 +79,21 @@ static int sync_folder(const char *path)
     return err;
 }
 
-int mr_disk_file_copy(const char *path, mr_object_id id, uint64_t bytes, mr_disk_piece next,
-    void *ctx, struct mr_error *e)
+int mr_disk_file_copy(const char *path, const struct mr_disk_source *source, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *temporary = mr_format("%s.tmp", path);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return mr_fail(
             e, mr_file_write_error(errno), "cannot write %s: %s", temporary, strerror(errno));
-    int err = write_body(fd, id, bytes, next, ctx);
+    int err = write_body(fd, source);
     if (!err && fsync(fd)) err = mr_file_write_error(errno);
-    int number = errno; /* of what failed first */
+    int number = errno; /* of the first failure */
     if (close(fd) && !err) err = mr_file_write_error(number = errno);
     if (!err && rename(temporary, path)) err = mr_file_write_error(number = errno);
     if (!err && (err = sync_folder(path))) number = errno;
     if (!err) return MR_OK;
-    const char *why = err == MR_EFORMAT ? "what it is copied from is damaged" : strerror(number);
+    const char *why = err == MR_EFORMAT ? "its source is damaged" : strerror(number);
     err = mr_fail(e, err, "cannot write %s: %s", path, why);
     (void)unlink(temporary);
     return err;
@@ -107,7 +108,9 @@ static const void *memory_piece(void *ctx, uint64_t at, uint64_t n)
 int mr_disk_file_write(
     const char *path, mr_object_id id, const void *p, uint64_t bytes, struct mr_error *e)
 {
-    return mr_disk_file_copy(path, id, bytes, memory_piece, &p, e);
+    const struct mr_disk_source source = {
+        .id = id, .bytes = bytes, .next = memory_piece, .ctx = &p};
+    return mr_disk_file_copy(path, &source, e);
 }
 
 static int read_head(int fd, struct mr_extent_head *head, const char *path, struct mr_error *e)
@@ -117,7 +120,7 @@ static int read_head(int fd, struct mr_extent_head *head, const char *path, stru
               head->bytes <= MR_OBJECT_BYTES_MAX && !fstat(fd, &st);
     uint64_t whole = ok ? sizeof *head + head->bytes + chunks_of(head->bytes) * 8 : 0;
     if (!ok || st.st_size < 0 || (uint64_t)st.st_size != whole)
-        return mr_fail(e, MR_EFORMAT, "%s is not a whole stored object", path);
+        return mr_fail(e, MR_EFORMAT, "%s is damaged or incomplete", path);
     return MR_OK;
 }
 
@@ -143,8 +146,8 @@ int mr_disk_file_stat(const char *path, mr_object_id *id, uint64_t *bytes, struc
     return MR_OK;
 }
 
-int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t room, uint64_t *n,
-    uint64_t *bytes, struct mr_error *e)
+int mr_disk_file_peek(
+    const char *path, mr_object_id id, struct mr_object_start *start, struct mr_error *e)
 {
     int fd;
     int err = open_file(path, &fd, e);
@@ -152,10 +155,10 @@ int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t roo
     struct mr_extent_head head;
     err = read_head(fd, &head, path, e);
     if (!err && (head.maker != id.maker || head.number != id.number))
-        err = mr_fail(e, MR_EFORMAT, "%s is another object's", path);
-    *bytes = err ? 0 : head.bytes;
-    *n = MR_MIN(*bytes, room);
-    if (!err) err = mr_disk_read(fd, out, *n, sizeof head);
+        err = mr_fail(e, MR_EFORMAT, "%s holds another object", path);
+    start->bytes = err ? 0 : head.bytes;
+    start->n = MR_MIN(start->bytes, start->room);
+    if (!err) err = mr_disk_read(fd, start->p, start->n, sizeof head);
     close(fd);
     return err;
 }
@@ -187,7 +190,7 @@ int mr_disk_file_read(
     bool same = !err && head.maker == id.maker && head.number == id.number && head.bytes == bytes;
     if (!err && !same) err = mr_fail(e, MR_EFORMAT, "%s holds another object", path);
     if (!err && read_body(fd, out, bytes))
-        err = mr_fail(e, MR_EFORMAT, "%s does not agree with its checksums", path);
+        err = mr_fail(e, MR_EFORMAT, "%s is damaged: a checksum does not match", path);
     close(fd);
     return err;
 }

@@ -1,6 +1,6 @@
-/* Places have four sizes for each doubling. Each size has a list of free places; without a free
- * one, a new place is taken at the end of the file. The part of a place that is not used is a hole
- * in the file and costs nothing. */
+/* The sizes of slots grow by four steps for each doubling. Each size has a list of free slots. If
+ * its list is empty, a new slot is added at the end of the file. The unused part of a slot is a
+ * hole in the file and costs no space on the disk. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"
@@ -20,23 +20,23 @@
 #include <xxhash.h>
 
 #define NONE UINT32_MAX
-#define SIZES 160u                           /* 4 to a doubling, from one page */
-#define PAGES_KEPT_MAX ((uint64_t)256 << 20) /* of free places, whatever is in use */
+#define SIZES 160u                           /* four for each doubling, from one page */
+#define PAGES_KEPT_MAX ((uint64_t)256 << 20) /* of free slots, if fewer are in use */
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
 enum state {
-    FREE,      /* with pages that may have been written */
-    FREE_HOLE, /* without */
+    FREE,      /* may have pages */
+    FREE_HOLE, /* has no pages */
     USED,
     GONE, /* erased while a thread reads it */
 };
 
-struct place {
+struct slot {
     mr_object_id id;
     uint64_t offset;
     uint64_t bytes; /* of the value */
     enum state state;
-    uint32_t size; /* number of */
+    uint32_t size; /* number of its size */
     uint32_t readers;
     uint32_t next; /* free list */
 };
@@ -44,14 +44,14 @@ struct place {
 struct mr_spill {
     int fd;
     char *path;
-    struct mr_monitor *monitor; /* guards all below */
+    struct mr_monitor *monitor; /* guards the members below */
     struct mr_index by_id;
-    struct place *places;
-    uint32_t places_count, places_room;
+    struct slot *slots;
+    uint32_t slots_count, slots_room;
     uint32_t free[SIZES];
-    uint64_t end;      /* of the last place */
+    uint64_t end;      /* of the last slot */
     bool cannot_punch; /* the file system has no holes */
-    uint32_t taken;    /* places that are not free */
+    uint32_t taken;    /* slots that are not free */
     struct mr_spill_stats stats;
 };
 
@@ -67,7 +67,7 @@ static uint64_t tail_bytes(uint64_t bytes)
     return sizeof(struct mr_extent_head) + chunks_of(bytes) * sizeof(uint64_t);
 }
 
-/* What is written of a place. */
+/* How much of a slot a value of `bytes` fills. */
 static uint64_t written_bytes(uint64_t bytes)
 {
     return mr_align_up(bytes + tail_bytes(bytes), MR_ARENA_PAGE);
@@ -87,18 +87,18 @@ static uint32_t size_of(uint64_t bytes)
     return size;
 }
 
-/* ---- places -----------------------------------------------------------------------------------*/
+/* ---- slots ------------------------------------------------------------------------------------*/
 
 static bool has_id(const void *ctx, uint32_t item, const void *key)
 {
     const struct mr_spill *s = ctx;
-    return mr_object_id_eq(s->places[item].id, *(const mr_object_id *)key);
+    return mr_object_id_eq(s->slots[item].id, *(const mr_object_id *)key);
 }
 
 static uint64_t hash_of(const void *ctx, uint32_t item)
 {
     const struct mr_spill *s = ctx;
-    return mr_object_id_hash(s->places[item].id);
+    return mr_object_id_hash(s->slots[item].id);
 }
 
 static uint32_t find(const struct mr_spill *s, mr_object_id id)
@@ -106,29 +106,28 @@ static uint32_t find(const struct mr_spill *s, mr_object_id id)
     return mr_index_find(&s->by_id, mr_object_id_hash(id), has_id, s, &id);
 }
 
-static uint32_t place_new(struct mr_spill *s, uint32_t size)
+static uint32_t slot_new(struct mr_spill *s, uint32_t size)
 {
-    if (s->places_count == s->places_room) {
-        uint32_t room = s->places_room ? s->places_room * 2 : 64;
-        s->places =
-            mr_grow(s->places, s->places_room * sizeof *s->places, room * sizeof *s->places);
-        s->places_room = room;
+    if (s->slots_count == s->slots_room) {
+        uint32_t room = s->slots_room ? s->slots_room * 2 : 64;
+        s->slots = mr_grow(s->slots, s->slots_room * sizeof *s->slots, room * sizeof *s->slots);
+        s->slots_room = room;
     }
-    s->places[s->places_count] = (struct place){.offset = s->end, .state = FREE_HOLE, .size = size};
+    s->slots[s->slots_count] = (struct slot){.offset = s->end, .state = FREE_HOLE, .size = size};
     s->end += size_bytes(size);
-    return s->places_count++;
+    return s->slots_count++;
 }
 
-/* A place of that size. It has no object until it is in the index. */
+/* A slot for the object. Readers find it only after it is added to the index. */
 static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 {
     uint32_t size = size_of(written_bytes(bytes));
     uint32_t at = s->free[size];
     if (at == NONE)
-        at = place_new(s, size);
+        at = slot_new(s, size);
     else
-        s->free[size] = s->places[at].next;
-    struct place *x = &s->places[at];
+        s->free[size] = s->slots[at].next;
+    struct slot *x = &s->slots[at];
     if (x->state == FREE) s->stats.free_bytes -= written_bytes(x->bytes);
     x->id = id;
     x->bytes = bytes;
@@ -140,8 +139,8 @@ static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 
 static void cut(struct mr_spill *s)
 {
-    if (ftruncate(s->fd, 0)) return; /* then it is cut another time */
-    s->places_count = 0;
+    if (ftruncate(s->fd, 0)) return; /* no harm: the file stays longer than it has to be */
+    s->slots_count = 0;
     s->end = 0;
     s->stats.free_bytes = 0;
     for (uint32_t i = 0; i < SIZES; i++)
@@ -150,8 +149,8 @@ static void cut(struct mr_spill *s)
 
 static void punch(struct mr_spill *s)
 {
-    for (uint32_t i = 0; i < s->places_count && !s->cannot_punch; i++) {
-        struct place *x = &s->places[i];
+    for (uint32_t i = 0; i < s->slots_count && !s->cannot_punch; i++) {
+        struct slot *x = &s->slots[i];
         if (x->state != FREE) continue;
         if (fallocate(s->fd, PUNCH, (off_t)x->offset, (off_t)size_bytes(x->size))) {
             s->cannot_punch = errno == EOPNOTSUPP || errno == ENOSYS;
@@ -164,7 +163,7 @@ static void punch(struct mr_spill *s)
 
 static void give(struct mr_spill *s, uint32_t at)
 {
-    struct place *x = &s->places[at];
+    struct slot *x = &s->slots[at];
     mr_assert(x->state == USED || x->state == GONE);
     mr_assert(x->readers == 0);
     uint64_t n = written_bytes(x->bytes);
@@ -179,94 +178,99 @@ static void give(struct mr_spill *s, uint32_t at)
         punch(s);
 }
 
-/* Out of the index; the place goes when its last reader has. */
+/* Removes the object from the index. Its slot is free when the last reader has left. */
 static bool erase(struct mr_spill *s, mr_object_id id)
 {
     uint32_t at = find(s, id);
     if (at == MR_INDEX_NONE) return false;
     (void)mr_index_remove(&s->by_id, mr_object_id_hash(id), at);
     s->stats.objects--;
-    s->places[at].state = GONE;
-    if (!s->places[at].readers) give(s, at);
+    s->slots[at].state = GONE;
+    if (!s->slots[at].readers) give(s, at);
     return true;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------*/
 
-/* What a place has behind the value: its checksums if the head is the object's. */
-static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t **checksums)
+struct reading {
+    struct mr_spill *s;
+    uint32_t at;
+    struct slot slot; /* a copy */
+    uint64_t *checksums;
+};
+
+/* Reads the checksums behind the value. MR_EFORMAT: the head there is damaged or of another
+ * object. */
+static int read_tail(struct reading *r)
 {
+    const struct slot *x = &r->slot;
     struct mr_extent_head head;
     uint64_t at = x->offset + x->bytes, n = chunks_of(x->bytes) * sizeof(uint64_t);
-    MR_AUTO(mr_free_ptr) uint64_t *read = mr_alloc(n ? n : 1);
-    int err = mr_disk_read(s->fd, &head, sizeof head, at);
-    if (!err) err = mr_disk_read(s->fd, read, n, at + sizeof head);
+    r->checksums = mr_alloc(n ? n : 1);
+    int err = mr_disk_read(r->s->fd, &head, sizeof head, at);
+    if (!err) err = mr_disk_read(r->s->fd, r->checksums, n, at + sizeof head);
     bool same = !err && mr_extent_head_is_valid(&head) && head.maker == x->id.maker &&
                 head.number == x->id.number && head.bytes == x->bytes;
-    if (!same) return MR_EFORMAT;
-    *checksums = MR_STEAL(read);
-    return MR_OK;
+    return same ? MR_OK : MR_EFORMAT;
 }
 
-static int read_piece(const struct mr_spill *s, const struct place *x, const uint64_t *checksums,
-    uint64_t at, void *out, uint64_t n)
+static int read_piece(const struct reading *r, uint64_t at, void *out, uint64_t n)
 {
-    int err = mr_disk_read(s->fd, out, n, x->offset + at);
+    int err = mr_disk_read(r->s->fd, out, n, r->slot.offset + at);
     if (err) return err;
-    return XXH3_64bits(out, n) == checksums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
+    return XXH3_64bits(out, n) == r->checksums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
 }
 
-/* The place as it was found; the caller releases it. MR_ENOENT. */
-static int enter(struct mr_spill *s, mr_object_id id, uint32_t *at, struct place *out)
+/* Starts to read: the slot stays as it is until `leave`. MR_ENOENT. */
+static int enter(struct mr_spill *s, mr_object_id id, struct reading *r)
 {
+    *r = (struct reading){.s = s};
     mr_monitor_enter(s->monitor);
-    *at = find(s, id);
-    if (*at != MR_INDEX_NONE) {
-        s->places[*at].readers++;
-        *out = s->places[*at];
+    r->at = find(s, id);
+    if (r->at != MR_INDEX_NONE) {
+        s->slots[r->at].readers++;
+        r->slot = s->slots[r->at];
     }
     mr_monitor_leave(s->monitor);
-    return *at == MR_INDEX_NONE ? MR_ENOENT : MR_OK;
+    return r->at == MR_INDEX_NONE ? MR_ENOENT : MR_OK;
 }
 
-static void leave(struct mr_spill *s, uint32_t at)
+static void leave(struct reading *r)
 {
-    mr_monitor_enter(s->monitor);
-    struct place *x = &s->places[at];
+    mr_release(r->checksums);
+    mr_monitor_enter(r->s->monitor);
+    struct slot *x = &r->s->slots[r->at];
     mr_assert(x->readers > 0);
-    if (!--x->readers && x->state == GONE) give(s, at);
-    mr_monitor_leave(s->monitor);
+    if (!--x->readers && x->state == GONE) give(r->s, r->at);
+    mr_monitor_leave(r->s->monitor);
 }
 
 int mr_spill_read(
     struct mr_spill *s, mr_object_id id, void *out, uint64_t bytes, struct mr_error *e)
 {
-    uint32_t at;
-    struct place x;
-    int err = enter(s, id, &at, &x);
+    struct reading r;
+    int err = enter(s, id, &r);
     if (err) return err;
-    MR_AUTO(mr_free_ptr) uint64_t *checksums = NULL;
-    err = x.bytes == bytes ? read_tail(s, &x, &checksums) : MR_EFORMAT;
+    err = r.slot.bytes == bytes ? read_tail(&r) : MR_EFORMAT;
     for (uint64_t i = 0; i < bytes && !err; i += MR_CHUNK_BYTES)
-        err = read_piece(s, &x, checksums, i, (unsigned char *)out + i,
-            MR_MIN(bytes - i, (uint64_t)MR_CHUNK_BYTES));
-    leave(s, at);
+        err = read_piece(
+            &r, i, (unsigned char *)out + i, MR_MIN(bytes - i, (uint64_t)MR_CHUNK_BYTES));
+    leave(&r);
     if (!err) return MR_OK;
-    return mr_fail(e, MR_EFORMAT, "%s: what lies at %llu is not what was written there", s->path,
-        (unsigned long long)x.offset);
+    return mr_fail(e, MR_EFORMAT, "%s is damaged at offset %llu: a checksum does not match",
+        s->path, (unsigned long long)r.slot.offset);
 }
 
-int mr_spill_peek(struct mr_spill *s, mr_object_id id, void *out, uint64_t room, uint64_t *n,
-    uint64_t *bytes, struct mr_error *e)
+int mr_spill_peek(
+    struct mr_spill *s, mr_object_id id, struct mr_object_start *start, struct mr_error *e)
 {
-    uint32_t at;
-    struct place x;
-    int err = enter(s, id, &at, &x);
+    struct reading r;
+    int err = enter(s, id, &r);
     if (err) return err;
-    *bytes = x.bytes;
-    *n = MR_MIN(x.bytes, room);
-    err = mr_disk_read(s->fd, out, *n, x.offset);
-    leave(s, at);
+    start->bytes = r.slot.bytes;
+    start->n = MR_MIN(start->bytes, start->room);
+    err = mr_disk_read(s->fd, start->p, start->n, r.slot.offset);
+    leave(&r);
     return err ? mr_fail(e, err, "cannot read %s: %s", s->path, strerror(errno)) : MR_OK;
 }
 
@@ -291,11 +295,11 @@ static int write_all(int fd, struct iovec *v, int count, uint64_t from)
     return MR_OK;
 }
 
-/* In whole pages: each chunk by itself, the tail and what fills its last page with the last. */
-static int write_place(int fd, const struct place *x, const void *p)
+/* Writes each chunk by itself. The last chunk comes with the tail and the rest of its page. */
+static int write_slot(int fd, const struct slot *x, const void *p)
 {
     uint64_t chunks = chunks_of(x->bytes);
-    uint64_t tail = written_bytes(x->bytes) - x->bytes; /* with what fills the page */
+    uint64_t tail = written_bytes(x->bytes) - x->bytes; /* to the end of the page */
     MR_AUTO(mr_free_ptr) unsigned char *behind = mr_alloc(tail);
     uint64_t *checksums = (uint64_t *)(void *)(behind + sizeof(struct mr_extent_head));
     mr_extent_head_fill((void *)behind, x->id, x->bytes, (mr_job_id){0}, 0, 0);
@@ -325,17 +329,17 @@ int mr_spill_write(
 {
     mr_monitor_enter(s->monitor);
     uint32_t at = take(s, id, bytes);
-    struct place x = s->places[at];
+    struct slot x = s->slots[at];
     mr_monitor_leave(s->monitor);
-    int err = write_place(s->fd, &x, p);
-    if (err == MR_EDISKFULL && mr_spill_give_pages(s)) err = write_place(s->fd, &x, p);
+    int err = write_slot(s->fd, &x, p);
+    if (err == MR_EDISKFULL && mr_spill_give_pages(s)) err = write_slot(s->fd, &x, p);
     int why = errno;
     mr_monitor_enter(s->monitor);
     if (err) {
         give(s, at);
-        punch(s); /* what was written of it, too */
+        punch(s); /* also the pages of the failed write */
     } else {
-        (void)erase(s, id); /* an earlier one: the same bytes, by the id */
+        (void)erase(s, id); /* an earlier copy; an id always has the same bytes */
         mr_index_add(&s->by_id, mr_object_id_hash(id), at, hash_of, s);
         s->stats.objects++;
     }
@@ -344,30 +348,28 @@ int mr_spill_write(
 }
 
 struct keeper {
-    const struct mr_spill *s;
-    const struct place *x;
-    const uint64_t *checksums;
+    const struct reading *reading;
     void *buffer;
 };
 
 static const void *next_piece(void *ctx, uint64_t at, uint64_t n)
 {
-    struct keeper *k = ctx;
-    return read_piece(k->s, k->x, k->checksums, at, k->buffer, n) ? NULL : k->buffer;
+    const struct keeper *k = ctx;
+    return read_piece(k->reading, at, k->buffer, n) ? NULL : k->buffer;
 }
 
 int mr_spill_keep(struct mr_spill *s, mr_object_id id, const char *path, struct mr_error *e)
 {
-    uint32_t at;
-    struct place x;
-    int err = enter(s, id, &at, &x);
+    struct reading r;
+    int err = enter(s, id, &r);
     if (err) return err;
-    MR_AUTO(mr_free_ptr) uint64_t *checksums = NULL;
     MR_AUTO(mr_free_ptr) void *buffer = mr_alloc(MR_CHUNK_BYTES);
-    err = read_tail(s, &x, &checksums);
-    struct keeper k = {s, &x, checksums, buffer};
-    if (!err) err = mr_disk_file_copy(path, id, x.bytes, next_piece, &k, e);
-    leave(s, at);
+    struct keeper k = {&r, buffer};
+    const struct mr_disk_source source = {
+        .id = id, .bytes = r.slot.bytes, .next = next_piece, .ctx = &k};
+    err = read_tail(&r);
+    if (!err) err = mr_disk_file_copy(path, &source, e);
+    leave(&r);
     if (!err) (void)mr_spill_erase(s, id);
     return err;
 }
@@ -405,7 +407,7 @@ void mr_spill_close(struct mr_spill **ps)
     close(s->fd);
     mr_monitor_free(&s->monitor);
     mr_index_fini(&s->by_id);
-    mr_release(s->places);
+    mr_release(s->slots);
     mr_release(s->path);
     mr_release(s);
 }
@@ -423,8 +425,8 @@ void mr_spill_check(struct mr_spill *s)
     uint64_t end = 0, used = 0, with_pages = 0;
     uint32_t taken = 0, known = 0, free_count = 0;
     mr_monitor_enter(s->monitor);
-    for (uint32_t i = 0; i < s->places_count; i++) {
-        const struct place *x = &s->places[i];
+    for (uint32_t i = 0; i < s->slots_count; i++) {
+        const struct slot *x = &s->slots[i];
         mr_assert(x->offset == end);
         mr_assert(written_bytes(x->bytes) <= size_bytes(x->size));
         bool is_taken = x->state == USED || x->state == GONE;
@@ -436,13 +438,13 @@ void mr_spill_check(struct mr_spill *s)
         mr_assert(is_taken || !x->readers);
     }
     for (uint32_t i = 0; i < SIZES; i++)
-        for (uint32_t at = s->free[i]; at != NONE; at = s->places[at].next) {
-            mr_assert(s->places[at].size == i);
+        for (uint32_t at = s->free[i]; at != NONE; at = s->slots[at].next) {
+            mr_assert(s->slots[at].size == i);
             free_count++;
         }
     mr_assert(end == s->end);
     mr_assert(taken == s->taken);
-    mr_assert(taken + free_count == s->places_count);
+    mr_assert(taken + free_count == s->slots_count);
     mr_assert(known == s->stats.objects);
     mr_assert(known == s->by_id.count);
     mr_assert(used == s->stats.used_bytes);

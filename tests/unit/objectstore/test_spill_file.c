@@ -174,13 +174,13 @@ static void the_first_bytes_can_be_had_alone(void **state)
     struct rig *r = *state;
     put(r, 1, 3 * MIB);
     unsigned char head[64];
-    uint64_t n = 0, bytes = 0;
-    assert_int_equal(mr_spill_peek(r->spill, id_of(1), head, 64, &n, &bytes, NULL), MR_OK);
-    assert_int_equal(n, 64);
-    assert_int_equal(bytes, 3 * MIB);
+    struct mr_object_start start = {.p = head, .room = 64};
+    assert_int_equal(mr_spill_peek(r->spill, id_of(1), &start, NULL), MR_OK);
+    assert_int_equal(start.n, 64);
+    assert_int_equal(start.bytes, 3 * MIB);
     MR_AUTO(mr_free_ptr) unsigned char *p = bytes_of(1, 64);
     assert_memory_equal(head, p, 64);
-    assert_int_equal(mr_spill_peek(r->spill, id_of(2), head, 64, &n, &bytes, NULL), MR_ENOENT);
+    assert_int_equal(mr_spill_peek(r->spill, id_of(2), &start, NULL), MR_ENOENT);
 }
 
 static void places_do_not_overlap_whatever_comes_and_goes(void **state)
