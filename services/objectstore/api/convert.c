@@ -1,5 +1,4 @@
-/* The thread of the converter. It waits for memory like any other client of the store, and for
- * nothing else. */
+/* The thread waits for shared memory, as any client of the store does, and for nothing else. */
 #include "services/objectstore/api/convert.h"
 
 #include "base/alloc.h"
@@ -7,7 +6,7 @@
 
 #define JOBS_MAX 4096u
 #define ROOM_WAIT (30 * MR_SECOND)
-#define TEXT_BYTES_MAX ((size_t)1 << 30) /* of an export that is not the value's own bytes */
+#define TEXT_BYTES_MAX ((size_t)1 << 30) /* of an export, beside bytes of the value itself */
 
 struct mr_converter {
     struct mr_service *sv;
@@ -25,7 +24,8 @@ struct room {
 static void *take_room(void *ctx, uint64_t bytes)
 {
     struct room *r = ctx;
-    if (r->draft->p) mr_store_abort(r->sv->self, r->draft); /* a reader may begin anew */
+    if (r->draft->p)
+        mr_store_abort(r->sv->self, r->draft); /* an importer may ask again, for another size */
     r->err = mr_store_create(r->sv->self, bytes, ROOM_WAIT, r->draft, r->error);
     return r->err ? NULL : r->draft->p;
 }
@@ -130,8 +130,8 @@ void mr_converter_do(struct mr_converter *f, struct mr_format_job *job, mr_ostor
 {
     mr_ostore_call_begin(job->call, then);
     if (!mr_inbox_push(f->jobs, &job)) return;
-    job->call->err = mr_fail(
-        &job->call->error, MR_ELIMIT, "more than %u values are being read or written", JOBS_MAX);
+    job->call->err = mr_fail(&job->call->error, MR_ELIMIT,
+        "more than %u objects wait to be converted from or to a format", JOBS_MAX);
     mr_ostore_call_end_soon(job->call);
 }
 

@@ -1,4 +1,5 @@
-/* Delete. */
+/* Delete. The parts of a collection are deleted with it, also in other stores, unless they have
+ * another holder. */
 #include "services/objectstore/api/internal.h"
 
 #include "services/objectstore/call/lookup.h"
@@ -21,7 +22,6 @@ static void delete_refused(struct mr_ostore_call *call)
         name ? "name " : "", name ? name : holder);
 }
 
-/* The parts of a collection go with it, unless something else holds them. */
 static void delete_part(struct mr_ostore_call *call);
 
 static void part_deleted(struct mr_ostore_call *call)
@@ -52,7 +52,7 @@ static void delete_part(struct mr_ostore_call *call)
     mr_ostore_call_stat(call, part_looked_up);
 }
 
-/* Names of what is deleted by force lead nowhere: they go with it. */
+/* Removes the names of an object that was deleted by force. */
 static void remove_names(struct mr_ostore_call *call)
 {
     for (size_t i = 0; i < call->names_count; i++)
@@ -77,7 +77,7 @@ static void delete_viewed(struct mr_ostore_call *call)
     mr_ostore_call_event(call, MR_OE_DELETE, delete_done);
 }
 
-/* call->names become those of the object, as far as they are known. */
+/* Sets call->names to the names of the object that are known here. */
 static void take_names(struct mr_ostore_call *call)
 {
     const struct mr_ostore_info *info = &call->ask.infos[0];
@@ -97,7 +97,7 @@ static void delete_known(struct mr_ostore_call *call)
     if (call->err)
         mr_ostore_call_fail_unknown(call);
     else if (call->ask.infos[0].bytes <= COLLECTION_BYTES_MAX)
-        mr_ostore_call_get(call, NULL, LOOK_WAIT, delete_viewed); /* is it a collection? */
+        mr_ostore_call_get(call, NULL, LOOK_WAIT, delete_viewed); /* it may be a collection */
     else
         delete_viewed(call);
 }

@@ -1,5 +1,6 @@
-/* Get: sends the bytes of an object in pieces of 1 MiB, lent to gRPC without a copy. The object
- * stays pinned until gRPC has sent the last piece, which may be after the end of the call. */
+/* Get: sends an object in a format, in pieces of 1 MiB. gRPC sends bytes of the value from shared
+ * memory without a copy. The object stays pinned until gRPC has sent the last piece, which may be
+ * after the end of the call. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -13,8 +14,8 @@
 #define FETCH_WAIT (60 * MR_SECOND)
 #define WAIT_SECONDS_MAX 3600.0
 
-/* What pieces are lent from: one count for the call, one for each piece under way. gRPC gives
- * pieces back on any thread. */
+/* The pinned object and its pieces. A reference for the call, and one for each piece that gRPC
+ * sends. gRPC drops its references on any thread. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
@@ -27,12 +28,13 @@ struct download {
     char *accept;
     char *name;
     double wait_s;
-    int64_t offset; /* as asked for */
+    int64_t offset; /* of the request; negative: from the end */
     uint64_t bytes_max;
-    size_t piece; /* next to send, and where in it */
-    uint64_t at;
-    uint64_t total, from,
-        left; /* bytes of the value in its format; where it began; still to send */
+    size_t piece;   /* the next one to send … */
+    uint64_t at;    /* … from here on */
+    uint64_t total; /* bytes of the value in its format */
+    uint64_t from;  /* where the reply begins */
+    uint64_t left;  /* bytes still to send */
     bool first_sent;
     bool is_over;
 };
@@ -80,7 +82,7 @@ static struct cargo *load(struct mr_ostore_call *call)
     return c;
 }
 
-/* ---- wire: the small fields by hand, the big one lent -----------------------------------------*/
+/* ---- HttpBody: the small fields are encoded by hand, the data is lent -------------------------*/
 
 static int send_lent(struct mr_ostore_call *call, const unsigned char *head, size_t head_bytes,
     const char *data, size_t n)
@@ -96,7 +98,7 @@ static int send_lent(struct mr_ostore_call *call, const unsigned char *head, siz
 
 /* ---- Get --------------------------------------------------------------------------------------*/
 
-/* A google.protobuf.Any with a BodyPart: HttpBody's field 3. */
+/* Field 3 of HttpBody: a google.protobuf.Any with a BodyPart. */
 static size_t put_part(const struct mr_ostore_call *call, unsigned char *out)
 {
     static const char url[] = "type.googleapis.com/millrace.v1.BodyPart";
@@ -159,11 +161,11 @@ static void send_pieces(struct mr_ostore_call *call)
     if (d->left && d->piece < job->pieces_count) return;
     if (!d->first_sent && send_body(call, "", 0)) return;
     call->sv->gets++;
-    d->is_over = true; /* nothing more, also when writable again */
+    d->is_over = true; /* on_writable may still be called */
     (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
-/* Stands at the first byte that is wanted. */
+/* Moves to the first byte that the request wants. */
 static void seek(struct download *d)
 {
     const struct mr_format_job *job = &d->cargo->job;

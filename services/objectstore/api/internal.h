@@ -26,7 +26,9 @@ const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call);
  * call->names[0]. `definition`: 16 bytes, or NULL. */
 void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
     const ProtobufCBinaryData *definition, bool replace, mr_ostore_call_fn then);
-/* The name no longer means this object: its store, here or elsewhere, drops the name's hold. */
+/* The name no longer means the object `was->object`: the store that has it drops the hold of the
+ * name.
+ */
 void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_record *was);
 /* The object has become durable: marks its names as durable in the directory. */
 void mr_naming_persisted(struct mr_service *sv, const Millrace__V1__ObjectInfo *info);
@@ -38,8 +40,8 @@ struct parts {
     mr_object_id *ids; /* the collection itself is the last */
     uint64_t *bytes;   /* of each */
     uint32_t count;
-    uint32_t at;                     /* the part in hand */
-    struct mr_persisting persisting; /* of a Persist; its bytes: of all parts not written yet */
+    uint32_t at;                     /* the next part to act on */
+    struct mr_persisting persisting; /* of a Persist */
 };
 /* call->more becomes the parts of the object in call->view, and call->id. An object that is no
  * collection, or that could not be viewed, has itself as its only part. */
@@ -47,7 +49,7 @@ void mr_parts_take(struct mr_ostore_call *call);
 
 /* lease.c: pins that outlive their call. */
 void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration d); /* takes it */
-/* Releases pins whose time is over. When the next one is due. */
+/* Releases pins whose time is over. Returns when the next one is due. */
 mr_time mr_leases_end(struct mr_service *sv, mr_time now);
 
 /* name_walk.c: reads all names at the start, because a name holds its object. */

@@ -1,4 +1,4 @@
-/* Pin: the pin of a call lives on without the call, until its time is over. */
+/* The pins that the method Pin takes. They are released after the time of the request. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"

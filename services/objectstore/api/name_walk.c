@@ -1,4 +1,5 @@
-/* A name holds its object also after a restart of the store. */
+/* A name also holds its object after a restart of the store. The core loses its holders when the
+ * process ends, so the store reads all names at its start and tells the core. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -17,7 +18,7 @@ struct noted {
     struct mr_service *sv;
     char *name;
     mr_object_id object;
-    bool may_be_stale; /* of this node, and not on disk: the object may have died with the store */
+    bool may_be_stale; /* the object was in the memory of this store's previous process */
     struct mr_ask ask;
 };
 
@@ -59,7 +60,7 @@ static void take_name(struct mr_service *sv, const struct mr_name_record *r)
 
 static void walk_names(void *p);
 
-/* The directory was away: the walk goes on a little later. */
+/* Redis is away: continue later. */
 static void walk_later(void *p)
 {
     struct name_walk *walk = p;
@@ -67,8 +68,8 @@ static void walk_later(void *p)
     walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
 }
 
-/* What names hold is known; without a scheduler there is nobody else to claim what lay on the disk.
- */
+/* Without a scheduler no job can claim an object that was found on disk. So every object counts as
+ * offered now, and is freed if no name holds it. */
 static void all_named(void *p)
 {
     struct mr_service *sv = p;
@@ -77,7 +78,7 @@ static void all_named(void *p)
         mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
 }
 
-/* A name holds its object also after a restart. On any thread. */
+/* On any thread. */
 static void names_page(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
 {

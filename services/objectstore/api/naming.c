@@ -1,5 +1,5 @@
-/* What a name does to objects: the new object is held by the name, and the old one is let go, on
- * this node or on the node that has it. */
+/* Gives names to objects. A name holds its object. If the name had another object before, the store
+ * that has that object, this one or another node's, drops the hold. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 
 #define TELL_TIMEOUT (30 * MR_SECOND)
 
-/* ---- letting go of what a name meant: here, or on the node that has it ------------------------*/
+/* ---- the object that a name meant before ------------------------------------------------------*/
 
 struct telling {
     struct mr_service *sv;
@@ -31,13 +31,14 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
     if (err)
         mr_log(MR_WARN, "name.notify_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
-    if (err == MR_EAWAY || err == MR_ETIMEOUT) /* that store may never come back */
+    if (err == MR_EAWAY ||
+        err == MR_ETIMEOUT) /* that store may never come back to remove its entry */
         mr_places_remove(t->sv, t->object, mr_str(t->node));
     mr_release(t->node);
     mr_release(t);
 }
 
-/* One that is not reached looks at all names when it starts again. */
+/* A store that cannot be reached reads all names when it starts again. */
 static void tell_store(struct mr_ostore_call *call, const struct mr_name_record *was)
 {
     struct mr_rpc_channel *channel = mr_channels_get(call->sv->channels, was->address.p);
@@ -66,11 +67,11 @@ void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_rec
         tell_store(call, was);
 }
 
-/* ---- giving a name: is the object here, whose is the name now, take it ------------------------*/
+/* ---- a new name -------------------------------------------------------------------------------*/
 
 struct naming {
     struct mr_name_record record;
-    struct mr_name_record before; /* whose name it was */
+    struct mr_name_record before; /* what the name meant before */
     bool replace;
     mr_ostore_call_fn then;
 };
@@ -88,8 +89,8 @@ static void name_set(struct mr_ostore_call *call)
         char id[MR_OBJECT_ID_TEXT_MAX] = "another";
         if (call->names_count) mr_object_id_format(call->names[0].object, id);
         call->err = mr_fail(&call->error, MR_EEXIST,
-            "the name \"%.*s\" is object %s; set replace to take it", MR_STR_ARG(n->record.name),
-            id);
+            "the name \"%.*s\" already means object %s; set replace to move it",
+            MR_STR_ARG(n->record.name), id);
     } else if (call->err) {
         call->err = mr_fail(&call->error, call->err, "name \"%.*s\": %s",
             MR_STR_ARG(n->record.name), mr_err_words(call->err));

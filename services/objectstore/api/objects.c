@@ -1,5 +1,4 @@
-/* The services Objects and Metrics: their methods, and those that only look at objects: Stat, List
- * and Pin. */
+/* The tables of methods of the services Objects and Metrics. Stat, List and Pin. */
 #include "services/objectstore/api/internal.h"
 
 #include "services/objectstore/call/info.h"
@@ -79,8 +78,8 @@ static void on_list(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
         return;
     }
     if (r->page_token[0] && mr_config_parse_u64(mr_str(r->page_token), &after)) {
-        mr_ostore_call_fail(
-            call, MR_EINVAL, "page_token: \"%s\" is not from an earlier answer", r->page_token);
+        mr_ostore_call_fail(call, MR_EINVAL,
+            "page_token: \"%s\" is not the next_page_token of an earlier response", r->page_token);
         return;
     }
     call->ask.after = after;
@@ -96,7 +95,7 @@ static void pin_done(struct mr_ostore_call *call)
         mr_ostore_call_fail_error(call);
         return;
     }
-    /* The pin is the call's view: it lives on without its call, until the time is over. */
+    /* The lease takes the view, and so the pin, from the call. */
     double seconds = *(const double *)call->more;
     mr_lease_add(call->sv, &call->view, (mr_duration)(seconds * 1e9));
     mr_ostore_call_stat(call, stat_done);

@@ -3,7 +3,6 @@
 
 #include "store/object/collection.h"
 
-/* call->more becomes the parts of the collection in call->view, if it is one, and call->id. */
 void mr_parts_take(struct mr_ostore_call *call)
 {
     struct parts *p = mr_ostore_call_take(call, sizeof *p);

@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#define UPLOAD_FREE_BYTES 65536 /* of each body: these do not count */
+#define UPLOAD_FREE_BYTES 65536 /* of each body do not count */
 #define DRAIN_NS (5 * MR_SECOND)
 
 /* ---- what other threads call ------------------------------------------------------------------*/
@@ -62,7 +62,7 @@ static void on_names_here(void *ctx)
     mr_places_look(sv->places);
 }
 
-/* The address for other processes: with the port that the system chose in place of port 0. */
+/* The address that other processes use. Port 0 is replaced by the port that the system chose. */
 static void set_address(struct mr_service *sv, const char *listened, int port)
 {
     size_t n = strlen(listened);
@@ -87,7 +87,7 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
     return MR_OK;
 }
 
-/* ---- life -------------------------------------------------------------------------------------*/
+/* ---- open, run, close -------------------------------------------------------------------------*/
 
 int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *config,
     struct mr_service **out, struct mr_error *e)
@@ -137,8 +137,8 @@ int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *
     return MR_OK;
 }
 
-/* An answer may start a new question that is answered at once, so this goes on until nothing is
- * left. */
+/* An answer may lead to a new question that is answered at once. So the turn goes on until no
+ * answer is left. */
 static void turn(void *ctx)
 {
     struct mr_service *sv = ctx;
@@ -173,7 +173,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
     mr_scheduler_session_close(&sv->scheduler_session);
     mr_channels_close(&sv->channels);
-    mr_rpc_server_close(&sv->server, DRAIN_NS); /* `turn` runs meanwhile */
+    mr_rpc_server_close(&sv->server, DRAIN_NS); /* the loop and `turn` run meanwhile */
     mr_converter_close(&sv->converter);
     mr_offload_close(&sv->hasher);
     mr_offload_close(&sv->checker);

@@ -1,4 +1,5 @@
-/* The gRPC services of the store, Objects and Metrics, on the main thread. */
+/* The gRPC side of the store: the services Objects and Metrics, the session with the scheduler, and
+ * copies from other stores. All on the main thread. */
 #pragma once
 
 #include "services/objectstore/call/state.h"

@@ -1,5 +1,5 @@
-/* Put: joins the pieces of a body, reads them in the declared format and seals the object. Then
- * persists and names the object if the request says so. */
+/* Put: joins the pieces of a body, converts the body from the declared format, and seals the
+ * object. Then persists and names the object if the request says so. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -118,7 +118,8 @@ static void placed(struct mr_ostore_call *call)
 static void reply_info(struct mr_ostore_call *call)
 {
     if (call->err) {
-        call->err = mr_fail(&call->error, MR_ELOST, "the new object was deleted at once");
+        call->err = mr_fail(
+            &call->error, MR_ELOST, "the new object was deleted before it could be described");
         give_up(call);
         return;
     }
@@ -132,7 +133,7 @@ static void named(struct mr_ostore_call *call)
         give_up(call);
         return;
     }
-    /* From now on the name holds it, not the store on the uploader's behalf. */
+    /* The name holds the object now, so the store's own hold is dropped. */
     mr_store_unhold(call->sv->self, &call->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
     mr_ostore_call_stat(call, reply_info);
 }
@@ -176,7 +177,7 @@ static void imported(struct mr_ostore_call *call)
         return;
     }
     u->sealed = true;
-    mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here); /* answered once the core knows it */
+    mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here); /* ends when the core has the seal */
 }
 
 static bool set_option(
@@ -218,7 +219,7 @@ static void on_half_close(struct mr_rpc_call *rpc)
     struct upload *u = call->more;
     if (call->failed) return;
     if (!u->started) {
-        mr_ostore_call_fail(call, MR_EINVAL, "body: nothing was sent");
+        mr_ostore_call_fail(call, MR_EINVAL, "body: no message was sent");
         return;
     }
     struct mr_str mime = u->mime[0] ? mr_str(u->mime) : mr_str("raw");
@@ -228,7 +229,8 @@ static void on_half_close(struct mr_rpc_call *rpc)
         return;
     }
     if (!mr_format_can_import(u->job.format)) {
-        mr_ostore_call_fail(call, MR_EMEDIA, "body: %s can be downloaded, not uploaded",
+        mr_ostore_call_fail(call, MR_EMEDIA,
+            "body: the format %s can be downloaded, but not uploaded",
             mr_format_name(u->job.format));
         return;
     }

@@ -1,4 +1,4 @@
-/* The questions of a call (call.h) and the delivery of their answers. */
+/* A question is open from mr_ostore_call_begin to mr_ostore_call_end. */
 #include "services/objectstore/call/call.h"
 
 #include "base/alloc.h"
@@ -44,7 +44,7 @@ void mr_ostore_call_over(struct mr_ostore_call *call)
 void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes)
 {
     void *p = mr_pb_arena_take(&call->arena, bytes);
-    if (!p) MR_PANIC("an op needs more than %zu bytes", MR_OSTORE_CALL_ARENA_MAX);
+    if (!p) MR_PANIC("a call needs more than %zu bytes", MR_OSTORE_CALL_ARENA_MAX);
     memset(p, 0, bytes);
     return p;
 }
@@ -104,7 +104,7 @@ bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, con
 {
     if (!mr_object_id_parse(mr_str(text), &call->id)) return true;
     mr_ostore_call_fail(call, MR_EINVAL,
-        "%s: \"%s\" is no object id: 32 hexadecimal digits would be one, or name: and a name",
+        "%s: \"%s\" is not an object id; expected 32 hexadecimal digits, or name: and a name",
         field, text);
     return false;
 }
@@ -113,7 +113,7 @@ bool mr_ostore_call_check_name(struct mr_ostore_call *call, const char *field, c
 {
     if (mr_utf8_is_key(mr_str(name), MR_KEY_BYTES_MAX)) return true;
     mr_ostore_call_fail(call, MR_EINVAL,
-        "%s: \"%s\" is no name: 1 to %d bytes of UTF-8 without control characters would be one",
+        "%s: \"%s\" is not a name; expected 1 to %d bytes of UTF-8 without control characters",
         field, name, MR_KEY_BYTES_MAX);
     return false;
 }
@@ -158,7 +158,7 @@ static void answered(struct mr_ask *ask)
 void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_ostore_call_fn then)
 {
     mr_ostore_call_begin(call, then);
-    if (type != MR_ASK_MISSING) { /* which asks with them */
+    if (type != MR_ASK_MISSING) { /* MISSING has its ids there */
         mr_release(call->ask.infos);
         call->ask.infos = NULL;
     }
@@ -206,10 +206,10 @@ static void end_get(struct mr_ostore_call *call, const struct mr_store_completio
     call->view = done->view;
     char id[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(call->id, id);
-    const char *why = call->err == MR_ETIMEOUT ? "did not come in the time allowed"
-                      : call->err == MR_ELOST  ? "was deleted, or its copy is lost"
-                      : call->err == MR_EAWAY  ? "lies in a store that does not answer"
-                                               : "cannot be had";
+    const char *why = call->err == MR_ETIMEOUT ? "did not arrive within the timeout"
+                      : call->err == MR_ELOST  ? "was deleted, or its only copy is lost"
+                      : call->err == MR_EAWAY  ? "is in a store that does not answer"
+                                               : "is not available";
     if (call->err) (void)mr_fail(&call->error, call->err, "object %s %s", id, why);
     mr_ostore_call_end(call);
 }

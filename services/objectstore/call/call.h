@@ -18,13 +18,13 @@ typedef void (*mr_ostore_call_fn)(struct mr_ostore_call *call);
 
 struct mr_ostore_call {
     struct mr_service *sv;
-    struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
-    bool open;               /* a question has no answer yet */
-    bool forced;             /* of a Delete */
-    bool failed;             /* answered with an error; more messages may still arrive */
-    mr_ostore_call_fn then;
-    const char *wanted;                        /* mr_ostore_call_find_id: the name, … */
-    mr_ostore_call_fn wanted_by;               /* … and what continues with its object */
+    struct mr_rpc_call *rpc;     /* NULL: the RPC has ended */
+    bool open;                   /* a question has no answer yet */
+    bool forced;                 /* of a Delete */
+    bool failed;                 /* answered with an error; more messages may still arrive */
+    mr_ostore_call_fn then;      /* continues the call with the answer */
+    const char *wanted;          /* mr_ostore_call_find_id looks up this name … */
+    mr_ostore_call_fn wanted_by; /* … and continues here with its object */
     void (*fini)(struct mr_ostore_call *call); /* releases `more`; may be NULL */
     void *more;                                /* the handler's own state */
     struct naming *naming;
@@ -56,18 +56,18 @@ char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s); /* a co
 void mr_ostore_call_reply(struct mr_ostore_call *call, const ProtobufCMessage *m);
 void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt, ...)
     MR_PRINTF(3, 4);
-void mr_ostore_call_fail_error(struct mr_ostore_call *call);   /* with call->error */
-void mr_ostore_call_unknown(struct mr_ostore_call *call);      /* sets call->err: it is not here */
-void mr_ostore_call_fail_unknown(struct mr_ostore_call *call); /* the same, and fails */
+void mr_ostore_call_fail_error(struct mr_ostore_call *call); /* with call->error */
+void mr_ostore_call_unknown(struct mr_ostore_call *call);    /* sets call->err: not in this store */
+void mr_ostore_call_fail_unknown(struct mr_ostore_call *call); /* the same, and fails the call */
 
-/* Of a method with one request message: the request. On failure the call fails, and the result is
- * NULL or false. `field` names the field of the request in the error. */
+/* For methods with one request message. On failure the call fails, and the result is NULL or false.
+ * `field` names the field of the request in the error. */
 void *mr_ostore_call_request(
     struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);
 bool mr_ostore_call_check_name(struct mr_ostore_call *call, const char *field, const char *name);
 
-/* Questions to the core. `ask`: call->ask is filled. */
+/* Questions to the core. mr_ostore_call_ask sends call->ask, which the caller has filled in. */
 void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_ostore_call_fn then);
 void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then);
 void mr_ostore_call_event(

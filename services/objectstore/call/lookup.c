@@ -1,4 +1,4 @@
-/* Copies the answers of the directory for the gRPC thread. */
+/* Answers of the directory are on loan to its thread, so they are copied for the gRPC thread. */
 #include "services/objectstore/call/lookup.h"
 
 #include "base/alloc.h"
@@ -8,10 +8,10 @@
 
 #define NAME_PREFIX "name:"
 
-struct name_answer { /* from the directory's thread to ours */
+struct name_answer { /* on the way to the gRPC thread */
     struct mr_ostore_call *call;
     int err;
-    struct mr_name_record *records; /* texts in `texts` */
+    struct mr_name_record *records; /* their texts lie in `texts` */
     size_t count;
     bool more;
     char *texts;

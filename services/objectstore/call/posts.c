@@ -1,5 +1,5 @@
-/* The inbox of the gRPC thread. Its own thread never waits for room in it: what finds no room is
- * deferred to the next round. */
+/* The gRPC thread never waits for room in its own inbox. If there is none, the function is deferred
+ * to the next round. */
 #include "services/objectstore/call/posts.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 struct mr_posts {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
-    struct mr_deferred later; /* the gRPC thread's */
+    struct mr_deferred later; /* of the gRPC thread */
 };
 
 struct item {
@@ -20,7 +20,7 @@ struct item {
     void *p;
 };
 
-static _Thread_local struct mr_posts *own; /* on the gRPC thread: its posts */
+static _Thread_local struct mr_posts *own; /* of this thread, if it is a gRPC thread */
 
 struct mr_posts *mr_posts_new(struct mr_rpc_loop *loop)
 {

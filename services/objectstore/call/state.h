@@ -1,6 +1,7 @@
-/* What the calls and sessions of the gRPC thread share. Private to services/objectstore. The gRPC
- * thread (main) owns everything here; other threads only use `posts`, `sh`, `names` and `stopping`,
- * and `address` and `config`, which do not change while they run. */
+/* What the calls and the sessions of the gRPC thread share. Private to services/objectstore. Only
+ * the gRPC thread (main) writes the members, except `stopping`. Other threads read `posts`, `sh`,
+ * `names`, `places`, `self`, `loop`, `address` and `config`, which do not change while these
+ * threads run. */
 #pragma once
 
 #include "host/config/config.h"
@@ -19,7 +20,7 @@ struct mr_service_config {
     const char *advertise; /* NULL: the last of `listen` */
     const char *node;
     const char *dir;
-    uint64_t directory; /* its number (disk/directory_lock.h); 0: no directory */
+    uint64_t directory; /* number of `dir` (disk/directory_lock.h); 0: none */
     const char *redis;
     const char *redis_password; /* NULL: none */
     const char *scheduler;
@@ -52,16 +53,16 @@ struct mr_service {
 
     struct mr_names *names;
     struct mr_places *places;
-    struct name_walk *walk; /* waits until `walk_at`, because Redis was away; see api/name_walk.c */
+    struct name_walk *walk; /* api/name_walk.c: waits until `walk_at`, because Redis is away */
     mr_time walk_at;
     bool names_walked; /* the core knows every object that has a name */
 
-    struct mr_channels *channels;                   /* to other stores; NULL: the store stops */
-    struct mr_scheduler_session *scheduler_session; /* NULL: none */
+    struct mr_channels *channels; /* to other stores; NULL: this store is stopping */
+    struct mr_scheduler_session *scheduler_session; /* NULL: no --scheduler */
     struct mr_checksums_cache *checksums;
     uint32_t pulls_receiving;     /* objects that this store is pulling */
     struct mr_list leases;        /* api/lease.c */
     struct mr_list persisting;    /* struct mr_persisting (cluster/scheduler_session.h) */
-    struct mr_allowance *uploads; /* bytes of uploads that are no objects yet */
+    struct mr_allowance *uploads; /* bounds the bytes of uploads that are not objects yet */
     uint64_t puts, gets, pulls_served;
 };

@@ -1,4 +1,5 @@
-/* A list that only grows: an address belongs to a node of the cluster. */
+/* A list that only grows. Its length is the number of nodes, as long as these keep their addresses.
+ */
 #include "services/objectstore/cluster/channels.h"
 
 #include "base/alloc.h"

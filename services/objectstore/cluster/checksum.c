@@ -1,5 +1,5 @@
-/* A direct-mapped cache: a table with one slot for each hash. A new entry replaces the old one of
- * its slot. */
+/* A direct-mapped cache: the hash of an id is the number of its slot. A new entry replaces the old
+ * entry of its slot. */
 #include "services/objectstore/cluster/checksum.h"
 
 #include "base/alloc.h"
@@ -8,13 +8,13 @@
 
 #include <xxhash.h>
 
-#define PLACES 4096u /* a power of two */
+#define SLOTS 4096u /* a power of two */
 #define CHUNKS_MAX                                                                                 \
     ((uint64_t)1 << 22) /* kept at most: 32 MiB of checksums, of 4 TiB of objects                  \
                          */
 
 struct mr_checksums_cache {
-    struct mr_checksums *places[PLACES];
+    struct mr_checksums *slots[SLOTS];
     uint64_t chunks;
 };
 
@@ -23,9 +23,9 @@ struct mr_checksums_cache *mr_checksums_cache_new(void)
     return mr_alloc(sizeof(struct mr_checksums_cache));
 }
 
-static void leave(struct mr_checksums_cache *c, uint32_t place)
+static void leave(struct mr_checksums_cache *c, uint32_t slot)
 {
-    struct mr_checksums *s = MR_STEAL(c->places[place]);
+    struct mr_checksums *s = MR_STEAL(c->slots[slot]);
     if (!s) return;
     c->chunks -= s->chunks;
     mr_checksums_put(&s);
@@ -35,7 +35,7 @@ void mr_checksums_cache_free(struct mr_checksums_cache **pc)
 {
     struct mr_checksums_cache *c = MR_STEAL(*pc);
     if (!c) return;
-    for (uint32_t i = 0; i < PLACES; i++)
+    for (uint32_t i = 0; i < SLOTS; i++)
         leave(c, i);
     mr_release(c);
 }
@@ -43,14 +43,14 @@ void mr_checksums_cache_free(struct mr_checksums_cache **pc)
 struct mr_checksums *mr_checksums_get(struct mr_checksums_cache *c, mr_object_id id, uint64_t bytes)
 {
     uint64_t chunks = (bytes + MR_CHUNK_BYTES - 1) / MR_CHUNK_BYTES;
-    uint32_t place = (uint32_t)mr_object_id_hash(id) & (PLACES - 1);
-    struct mr_checksums *s = c->places[place];
+    uint32_t slot = (uint32_t)mr_object_id_hash(id) & (SLOTS - 1);
+    struct mr_checksums *s = c->slots[slot];
     if (s && mr_object_id_eq(s->id, id) && s->chunks == chunks) {
         atomic_fetch_add(&s->count, 1);
         return s;
     }
-    leave(c, place);
-    for (uint32_t i = 0; i < PLACES && c->chunks + chunks > CHUNKS_MAX; i++)
+    leave(c, slot);
+    for (uint32_t i = 0; i < SLOTS && c->chunks + chunks > CHUNKS_MAX; i++)
         leave(c, i);
     s = mr_alloc(sizeof *s + chunks * sizeof s->sum[0]);
     s->id = id;
@@ -58,7 +58,7 @@ struct mr_checksums *mr_checksums_get(struct mr_checksums_cache *c, mr_object_id
     atomic_store(&s->count, 1);
     if (chunks > CHUNKS_MAX) return s;
     atomic_store(&s->count, 2);
-    c->places[place] = s;
+    c->slots[slot] = s;
     c->chunks += chunks;
     return s;
 }

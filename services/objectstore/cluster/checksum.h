@@ -1,9 +1,9 @@
-/* Checksums of the bytes that leave this node: XXH3 of each 1 MiB of an object. They are computed
- * when an object is first sent and kept for the next time. An id names the same bytes for ever, so
- * a checksum never becomes invalid.
+/* Checksums of objects that are sent to other stores: XXH3 of each chunk of 1 MiB. They are
+ * computed when an object is first sent, and cached. An id always has the same bytes, so a cached
+ * checksum never becomes invalid.
  *
- * The gRPC thread owns the cache. One offload thread computes the checksums. Any thread may
- * release them. */
+ * The gRPC thread owns the cache. One offload thread computes the checksums. Any thread may drop a
+ * reference. */
 #pragma once
 
 #include "base/id.h"
@@ -14,7 +14,7 @@ struct mr_checksums {
     _Atomic uint32_t count; /* of references */
     mr_object_id id;
     uint64_t chunks;
-    _Atomic uint64_t made; /* in order, by the offload thread */
+    _Atomic uint64_t made; /* so many of `sum` are valid; the offload thread counts up */
     uint64_t sum[];
 };
 
@@ -22,9 +22,9 @@ struct mr_checksums_cache;
 
 struct mr_checksums_cache *mr_checksums_cache_new(void);
 void mr_checksums_cache_free(struct mr_checksums_cache **c);
-/* Those of this object, as far as they are made; a reference. */
+/* A reference to the checksums of an object of `bytes`. Some or all of them may not be made yet. */
 struct mr_checksums *mr_checksums_get(
     struct mr_checksums_cache *c, mr_object_id id, uint64_t bytes);
 void mr_checksums_put(struct mr_checksums **s);
-/* On the offload thread: makes the checksums up to chunk `until`, of the bytes at `p`. */
+/* On the offload thread: makes the checksums of the chunks below `until`. The object is at `p`. */
 void mr_checksums_make(struct mr_checksums *s, const void *p, uint64_t bytes, uint64_t until);

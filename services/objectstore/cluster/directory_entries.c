@@ -1,6 +1,6 @@
-/* Carries out the core's effects PLACED and UNPLACE. The store writes the entry before the core
- * learns of it, and uses one connection for both effects. So an entry that the core removes has
- * been written before. */
+/* The store writes an entry before it tells the core (event PLACED), and removes it when the core
+ * says so (effect UNPLACE). Both use one connection to Redis. So a removal always comes after the
+ * write. */
 #include "services/objectstore/cluster/directory_entries.h"
 
 #include "base/alloc.h"
@@ -87,7 +87,7 @@ static void on_page(
     for (size_t i = 0; i < count && !err; i++) {
         struct mr_place_record r = records[i];
         if (!mr_str_eq(r.node, mr_str(sv->config.node))) continue;
-        if (!mr_str_eq(r.address, mr_str(sv->address))) { /* it was another one before the start */
+        if (!mr_str_eq(r.address, mr_str(sv->address))) { /* of an earlier process of this store */
             r.address = mr_str(sv->address);
             mr_names_place(sv->names, &r, ignore, NULL);
         }
@@ -97,7 +97,8 @@ static void on_page(
         mr_names_places(sv->names, next, on_page, p);
         return;
     }
-    if (err && err != MR_ECANCELED && err != MR_EAWAY) /* after EAWAY `here` is said */
+    if (err && err != MR_ECANCELED &&
+        err != MR_EAWAY) /* after MR_EAWAY, mr_names_config.here tells when Redis is back */
         mr_log(MR_WARN, "directory.read_failed", "what=\"%s\"", mr_err_words(err));
     if (err) atomic_store(&p->is_due, true);
     atomic_store(&p->is_under_way, false);

@@ -1,6 +1,5 @@
-/* Where: which stores have which of many objects. Each store answers for itself. The store that
- * the client calls asks the other stores one after another; the scheduler tells which stores there
- * are. */
+/* Each store answers for its own objects. The store that the client calls gets the list of stores
+ * from the scheduler and asks the other stores one after another. */
 #include "services/objectstore/cluster/locate.h"
 
 #include "base/alloc.h"
@@ -22,7 +21,7 @@
 struct search {
     mr_object_id *ids;
     uint32_t count;
-    struct mr_str wire; /* the ids as they came */
+    struct mr_str wire; /* the ids as in the request */
     struct store {
         char *node, *address;
     } * others;
@@ -40,7 +39,7 @@ static void reply(struct mr_ostore_call *call)
     mr_ostore_call_reply(call, &out.base);
 }
 
-/* `has`: the call's, one byte an id. */
+/* `has`: one byte an id, in the call's arena. */
 static void add_place(
     struct mr_ostore_call *call, const char *node, const char *address, unsigned char *has)
 {
@@ -54,7 +53,7 @@ static void add_place(
     s->places[s->places_count++] = p;
 }
 
-/* ---- the others -------------------------------------------------------------------------------*/
+/* ---- the other stores -------------------------------------------------------------------------*/
 
 static void ask_next(struct mr_ostore_call *call);
 
@@ -128,7 +127,7 @@ static void looked_up(struct mr_ostore_call *call)
         mr_ostore_call_fail_error(call);
         return;
     }
-    /* What is missing stands in the order in which it was asked for. */
+    /* Missing ids are in the order of the question. */
     unsigned char *has = mr_ostore_call_take(call, s->count + 1);
     size_t missing = 0;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -165,7 +164,8 @@ void mr_on_where(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
     if (!r) return;
     if (r->ids.len % ID_BYTES || r->ids.len > (size_t)IDS_MAX * ID_BYTES) {
         mr_ostore_call_fail(call, MR_EINVAL,
-            "ids: %zu bytes; expected 16 each, of at most %u objects", r->ids.len, IDS_MAX);
+            "ids: %zu bytes; expected 16 bytes for each of at most %u objects", r->ids.len,
+            IDS_MAX);
         return;
     }
     struct search *s = mr_ostore_call_take(call, sizeof *s);

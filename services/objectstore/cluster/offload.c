@@ -1,4 +1,4 @@
-/* The loop of an offload thread. */
+/* One inbox, one thread. */
 #include "services/objectstore/cluster/offload.h"
 
 #include "base/alloc.h"

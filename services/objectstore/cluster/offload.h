@@ -9,6 +9,7 @@
 struct mr_offload;
 
 struct mr_offload *mr_offload_open(const char *name);
-void mr_offload_close(struct mr_offload **h); /* does what it was asked for, then ends */
-/* `run(p, q)` on its thread. MR_ELIMIT: too much is waiting; MR_ESTATE: closed. */
+void mr_offload_close(struct mr_offload **h); /* runs the jobs that wait, then ends the thread */
+/* Any thread: runs `run(p, q)` on the offload thread. MR_ELIMIT: too many jobs wait. MR_ESTATE: it
+ * is closed, or `h` is NULL. */
 int mr_offload_do(struct mr_offload *h, void (*run)(void *p, void *q), void *p, void *q);

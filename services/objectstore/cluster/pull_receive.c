@@ -1,6 +1,6 @@
-/* Pull, the receiving side. The gRPC thread takes chunks off the wire. An offload thread copies
- * each chunk to its place in the object and checks its checksum while the chunk is in the cache.
- * The object is sealed only after the check of the last chunk. */
+/* The receiving side of Pull. The gRPC thread receives chunks. An offload thread copies each chunk
+ * into the object and checks its checksum while the chunk is in the processor's cache. The object
+ * is sealed after the check of the last chunk. */
 #include "services/objectstore/cluster/pull_receive.h"
 
 #include "base/alloc.h"
@@ -21,35 +21,36 @@
 
 #define ROOM_WAIT (30 * MR_SECOND)
 #define PULL_TIMEOUT (3600 * MR_SECOND)
-#define WINDOW 8u       /* chunks of one pull that wait to be checked */
-#define PULLS_MAX 6000u /* under way */
-static_assert(PULLS_MAX * (WINDOW + 2) <= MR_OFFLOAD_JOBS_MAX, "a chunk always finds room");
+#define WINDOW 8u       /* chunks of one pull that may wait to be checked */
+#define PULLS_MAX 6000u /* at the same time */
+static_assert(
+    PULLS_MAX * (WINDOW + 2) <= MR_OFFLOAD_JOBS_MAX, "the offload thread has room for every chunk");
 
 struct pull {
     struct mr_service *sv;
-    struct mr_rpc_call *rpc; /* NULL: over */
+    struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
     mr_object_id id;
-    char *source; /* NULL: to be looked up */
+    char *source; /* address; NULL: the directory tells */
     int err;
     struct mr_error error;
     uint64_t bytes;
     struct mr_draft_ask ask;
-    bool asked;
+    bool asked; /* for a draft; the answer has not come */
     bool has_draft;
     struct mr_rpc_message *waiting; /* the first chunk, until there is room for it */
-    struct checked {                /* the offload thread's, until it is through */
+    struct checked {                /* owned by the offload thread while chunks are there */
         uint64_t at;
         bool complete;
         int err;
         struct mr_error error;
     } checked;
     _Atomic uint32_t unchecked; /* chunks at the offload thread */
-    _Atomic bool paused;        /* nothing is read until it has caught up */
+    _Atomic bool paused;        /* the gRPC thread reads no chunk until half the window is free */
 };
 
 /* ---- a chunk ----------------------------------------------------------------------------------*/
 
-struct cursor { /* over a message in parts */
+struct cursor { /* a position in a message, which consists of parts */
     const struct mr_str *parts;
     size_t count;
     size_t part;
@@ -82,7 +83,7 @@ static bool take_varint(struct cursor *c, uint64_t *out)
     return false;
 }
 
-/* Copies n bytes to `out`, or only passes them when it is NULL. */
+/* Copies n bytes to `out`; NULL: skips them. */
 static bool take_bytes(struct cursor *c, void *out, uint64_t n)
 {
     char *to = out;
@@ -109,7 +110,8 @@ struct chunk {
     bool has_checksum;
 };
 
-/* Fields in any order; the data to `out` if it lies within `room`. */
+/* Parses a PullChunk by hand, so that its data is copied once, to `out`; NULL: skips the data.
+ * Fields may come in any order. False: malformed, or more data than `room`. */
 static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uint64_t room)
 {
     struct cursor c = {0};
@@ -135,7 +137,7 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
             if (!take_bytes(&c, out, v)) return false;
             x->data_bytes = v;
         } else {
-            return false; /* the same version of the same program speaks here */
+            return false; /* unknown field: both stores are of one version */
         }
         before = c;
     }
@@ -193,7 +195,7 @@ static void check_chunk(struct pull *p, struct mr_rpc_message *m)
     if (!read_chunk(m, &x, to, room) || x.offset != k->at || !x.data_bytes)
         k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk is malformed or out of order");
     else if (!x.has_checksum || XXH3_64bits(to, x.data_bytes) != x.checksum)
-        k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk does not agree with its checksum");
+        k->err = mr_fail(&k->error, MR_EFORMAT, "the checksum of a chunk does not match");
     if (k->err) return;
     k->at += x.data_bytes;
     k->complete = k->at == p->bytes;
@@ -201,7 +203,7 @@ static void check_chunk(struct pull *p, struct mr_rpc_message *m)
 
 static void check_failed(void *ctx)
 {
-    stop(ctx, MR_EFORMAT, "a chunk is bad"); /* finish says which way */
+    stop(ctx, MR_EFORMAT, "a chunk is damaged"); /* `finish` takes the error of `checked` instead */
 }
 
 static void read_on(void *ctx)
@@ -228,7 +230,7 @@ static void check(void *ctx, void *message)
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
 {
     uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
-    if (mr_offload_do(p->sv->checker, check, p, m)) { /* on the way down */
+    if (mr_offload_do(p->sv->checker, check, p, m)) { /* the offload thread has been closed */
         atomic_fetch_sub(&p->unchecked, 1);
         mr_rpc_message_free(&m);
         stop(p, MR_EAWAY, "the store is stopping");
@@ -251,7 +253,7 @@ static void all_checked(void *ctx, void *unused)
     mr_posts_add(p->sv->posts, finish, p);
 }
 
-/* No more chunks come: once those at the offload thread are through, it is over. */
+/* No more chunks come. The pull is over when the offload thread has checked those it has. */
 static void end(struct pull *p)
 {
     if (mr_offload_do(p->sv->checker, all_checked, p, NULL)) finish(p);
@@ -266,7 +268,7 @@ static void draft_came(void *ctx)
         p->error = p->ask.error;
         p->err = p->ask.err;
     }
-    /* Also when the stream is over: an object of one chunk has come whole by now. */
+    /* Also when the RPC has ended: the only chunk of a small object has come by now. */
     if (!p->err) take_chunk(p, MR_STEAL(p->waiting));
     if (!p->rpc)
         end(p);
@@ -274,7 +276,7 @@ static void draft_came(void *ctx)
         mr_rpc_call_cancel(p->rpc);
 }
 
-static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
+static void draft_done(struct mr_draft_ask *ask) /* on a fetcher thread */
 {
     struct pull *p = ask->ctx;
     mr_posts_add(p->sv->posts, draft_came, p);
@@ -294,7 +296,7 @@ static void first_chunk(struct pull *p, struct mr_rpc_message *m)
     p->asked = true;
     if (!mr_disk_draft(p->sv->sh->disk, &p->ask)) return;
     p->asked = false;
-    stop(p, MR_ELIMIT, "too many objects are on their way at once");
+    stop(p, MR_ELIMIT, "too many objects are being pulled at once");
 }
 
 static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
@@ -317,18 +319,18 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
         p->error = e;
     }
     p->rpc = NULL;
-    if (!p->asked) end(p); /* else when the room comes, or does not */
+    if (!p->asked) end(p); /* otherwise draft_came ends it */
 }
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
 
-/* ---- all --------------------------------------------------------------------------------------*/
+/* ---- the start --------------------------------------------------------------------------------*/
 
 static void start(void *ctx)
 {
     struct pull *p = ctx;
     if (p->sv->pulls_receiving++ >= PULLS_MAX) {
-        p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are on their way already", PULLS_MAX);
+        p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are being pulled already", PULLS_MAX);
         finish(p);
         return;
     }
@@ -339,7 +341,8 @@ static void start(void *ctx)
     }
     struct mr_rpc_channel *channel = mr_channels_get(p->sv->channels, p->source);
     if (!channel) {
-        p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
+        p->err =
+            mr_fail(&p->error, MR_EAWAY, "this store is stopping, or has too many connections");
         finish(p);
         return;
     }

@@ -1,6 +1,6 @@
-/* Pull, the sending side: chunks of 1 MiB, lent to gRPC without a copy, each with its checksum. An
- * offload thread computes checksums a few chunks ahead of the gRPC thread, which sends. The object
- * stays pinned until gRPC has sent the last chunk, which may be after the end of the call. */
+/* The sending side of Pull: chunks of 1 MiB, each with its checksum. gRPC sends them from shared
+ * memory without a copy. An offload thread computes checksums a few chunks ahead. The object stays
+ * pinned until gRPC has sent the last chunk, which may be after the end of the call. */
 #include "services/objectstore/cluster/pull_send.h"
 
 #include "base/alloc.h"
@@ -16,25 +16,27 @@
 #include <xxhash.h>
 
 #define PULL_WAIT (30 * MR_SECOND)
-#define AHEAD 4u /* chunks hashed before they are sent: they are still in the cache then */
+#define AHEAD                                                                                      \
+    4u /* chunks hashed ahead; so few that they are still in the processor's cache when sent */
 
-/* One count for the call, one for each chunk that is being sent or hashed. */
+/* The pinned object. A reference for the call, and one for each chunk that is being sent or hashed.
+ */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
     struct mr_store_view view;
     struct mr_checksums *checksums;
-    struct mr_ostore_call *call; /* while it waits */
-    _Atomic bool awaited;        /* the call waits for the next sum */
+    struct mr_ostore_call *call; /* while `awaited` */
+    _Atomic bool awaited;        /* the call waits for the next checksum */
 };
 
 #define PEEK_BYTES 4096u
 
 struct sending {
-    bool head; /* only the beginning is wanted */
+    bool head; /* only the first bytes are wanted */
     struct cargo *cargo;
     uint64_t at;
-    uint64_t hashed; /* chunks asked for */
+    uint64_t hashed; /* chunks given to the offload thread */
     bool first_sent;
     bool finished;
 };
@@ -75,11 +77,13 @@ static void tell(struct cargo *c)
     if (atomic_exchange(&c->awaited, false)) mr_ostore_call_end_soon(c->call);
 }
 
-/* On the offload thread. */
+/* On the offload thread. `q`: where the checksum goes. */
 static void hash_chunk(void *p, void *q)
 {
     struct cargo *c = p;
-    mr_checksums_make(c->checksums, c->view.p, c->view.bytes, (uint64_t)(uintptr_t)q + 1);
+    const uint64_t *sum = q;
+    uint64_t chunk = (uint64_t)(sum - c->checksums->sum);
+    mr_checksums_make(c->checksums, c->view.p, c->view.bytes, chunk + 1);
     tell(c);
     cargo_put(c);
 }
@@ -92,7 +96,7 @@ static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
     g->hashed = MR_MAX(g->hashed, atomic_load(&c->checksums->made));
     for (; g->hashed < until; g->hashed++) {
         atomic_fetch_add(&c->count, 1);
-        if (mr_offload_do(call->sv->hasher, hash_chunk, c, (void *)(uintptr_t)g->hashed)) {
+        if (mr_offload_do(call->sv->hasher, hash_chunk, c, &c->checksums->sum[g->hashed])) {
             atomic_fetch_sub(&c->count, 1);
             return;
         }
@@ -101,13 +105,14 @@ static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
 
 static void send_chunks(struct mr_ostore_call *call);
 
-/* Is the sum of this chunk there? If not, send_chunks comes again when it is. */
+/* Is the checksum of this chunk made? If not, send_chunks runs again when it is, or the call fails.
+ */
 static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 {
     struct sending *g = call->more;
     struct cargo *c = g->cargo;
     if (atomic_load(&c->checksums->made) > chunk) return true;
-    if (g->hashed <= chunk) { /* the offload thread has too much to do: it takes no more now */
+    if (g->hashed <= chunk) { /* the offload thread takes no more jobs */
         mr_ostore_call_fail(
             call, MR_ELIMIT, "too many objects are being pulled from this store at once");
         return false;
@@ -115,11 +120,11 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     mr_ostore_call_begin(call, send_chunks);
     c->call = call;
     atomic_store(&c->awaited, true);
-    if (atomic_load(&c->checksums->made) > chunk) tell(c); /* made in between */
+    if (atomic_load(&c->checksums->made) > chunk) tell(c); /* made before `awaited` was set */
     return false;
 }
 
-/* ---- wire: the small fields by hand, the big one lent -----------------------------------------*/
+/* ---- a PullChunk: the small fields are encoded by hand, the data is lent ----------------------*/
 
 static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 {
@@ -135,7 +140,7 @@ static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
         head[at++] = 4 << 3 | 0; /* nbytes */
         at += mr_protowire_put_varint(head + at, g->cargo->view.bytes);
     }
-    head[at++] = 2 << 3 | 2; /* data: last, so that it is one run */
+    head[at++] = 2 << 3 | 2; /* data, the last field */
     at += mr_protowire_put_varint(head + at, n);
     g->first_sent = true;
     atomic_fetch_add(&g->cargo->count, 1);
@@ -158,7 +163,7 @@ static void send_chunks(struct mr_ostore_call *call)
         if (!has_sum(call, chunk)) return;
         size_t n = (size_t)MR_MIN(bytes - g->at, (uint64_t)MR_CHUNK_BYTES);
         if (send_chunk(call, g->cargo->checksums->sum[chunk], n))
-            return; /* over: on_done follows */
+            return; /* the call is over: on_done follows */
         g->at += n;
     }
     if (g->at < bytes || g->finished) return;
@@ -167,7 +172,7 @@ static void send_chunks(struct mr_ostore_call *call)
     (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
-/* The beginning of an object. The rest need not be restored to memory for it. */
+/* The reply to a request for the first bytes. An object on disk is not restored for it. */
 static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint64_t bytes)
 {
     Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;
@@ -229,7 +234,7 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
     g->at = r->offset;
     g->head = r->head;
     if (g->head && g->at) {
-        mr_ostore_call_fail(call, MR_EINVAL, "offset: the beginning of an object is at 0");
+        mr_ostore_call_fail(call, MR_EINVAL, "offset: must be 0 with head");
         return;
     }
     if (g->head && peek(call)) return;

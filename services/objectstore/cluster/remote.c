@@ -1,6 +1,5 @@
-/* Persists and deletes objects of other nodes' stores. Partitions of a collection stay on their
- * nodes, and each is written to the disk of its own node. The scheduler tells which stores there
- * are. */
+/* The parts of a collection stay on their nodes, and each is written to the disk of its own node.
+ * The list of stores comes from the scheduler. */
 #include "services/objectstore/cluster/remote.h"
 
 #include "base/alloc.h"
@@ -18,7 +17,7 @@ struct remote {
     char **addresses;
     size_t count;
     size_t at;
-    bool known; /* the scheduler was asked */
+    bool known; /* `addresses` came from the scheduler */
     const char *method;
 };
 
@@ -48,7 +47,8 @@ static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc
                                : mr_pb_unpack(&millrace__v1__info_response__descriptor,
                                      mr_rpc_message_str(reply), &call->arena, NULL);
     if (!m) {
-        end_with(call, MR_EAWAY, "the scheduler does not say where else to look");
+        end_with(call, MR_EAWAY,
+            "it is not in this store, and the scheduler does not tell the other stores");
         return;
     }
     take_stores(call, m);
@@ -80,7 +80,7 @@ static void try_next(struct mr_ostore_call *call)
     }
     char id[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(call->id, id);
-    /* A DeleteObjectRequest without force is the same on the wire. */
+    /* A DeleteObjectRequest without force has the same bytes. */
     Millrace__V1__PersistRequest request = MILLRACE__V1__PERSIST_REQUEST__INIT;
     request.id = id;
     struct mr_buf wire;

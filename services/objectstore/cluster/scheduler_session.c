@@ -1,4 +1,4 @@
-/* StoreSession: the store's end of the stream. */
+/* The store's end of the stream StoreSession.Connect. */
 #include "services/objectstore/cluster/scheduler_session.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
-#define IDLE_BEATS 3           /* a lease, while nothing changes */
+#define IDLE_BEATS 3           /* heartbeats in a lease, while nothing changes */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
@@ -25,20 +25,20 @@
 struct mr_scheduler_session {
     struct mr_service *sv;
     struct mr_rpc_channel *channel;
-    struct mr_rpc_call *rpc; /* NULL: none */
+    struct mr_rpc_call *rpc; /* NULL: not connected */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
-    uint32_t epoch;     /* that it was told last, */
-    uint64_t scheduler; /* and by which */
-    struct mr_store_stats told;
+    uint32_t epoch;             /* the last one that a scheduler told … */
+    uint64_t scheduler;         /* … and that scheduler */
+    struct mr_store_stats told; /* of the last heartbeat */
     bool told_full;
     mr_duration retry_ns;
-    mr_time next; /* heartbeat, or attempt to connect */
+    mr_time next; /* when the next heartbeat or attempt to connect is due */
     uint64_t sequence;
     struct mr_ask ask;
     bool asking;
     mr_time next_offer;
-    mr_object_id lost[LOST_MAX]; /* to tell with the next heartbeat */
+    mr_object_id lost[LOST_MAX]; /* not told yet */
     uint32_t lost_count;
     bool closing;
     struct mr_pb_arena arena;
@@ -52,7 +52,7 @@ static void send(struct mr_scheduler_session *l, const Millrace__V1__StoreMessag
 static void each_id(
     struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n, bool hold)
 {
-    struct mr_store_holder job = {MR_HOLD_JOB, 0}; /* "a job": which one, the scheduler knows */
+    struct mr_store_holder job = {MR_HOLD_JOB, 0}; /* 0: the scheduler knows which job */
     for (size_t i = 0; i < n; i++) {
         mr_object_id id;
         if (mr_object_id_from_bytes(mr_str_of(ids[i].data, ids[i].len), &id)) continue;
@@ -63,7 +63,7 @@ static void each_id(
     }
 }
 
-/* Ids as the message wants them, in the arena, which is cleared. */
+/* Ids as bytes for a message, in the arena, which is cleared first. */
 static ProtobufCBinaryData *ids_out(
     struct mr_scheduler_session *l, const mr_object_id *id, size_t stride, size_t n)
 {
@@ -97,8 +97,8 @@ static void verified(struct mr_ask *ask)
     mr_release(x);
 }
 
-/* The previous store of this node had these objects. Those on its disk are here; those in its
- * memory are lost, and the scheduler need not wait for a lease to know that. */
+/* The previous process of this store had these objects. Objects on its disk are here. Objects in
+ * its memory are lost; the scheduler is told at once, so that it need not wait for a lease. */
 static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n)
 {
     if (!n) return;
@@ -112,7 +112,8 @@ static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *id
                 mr_str_of(ids[i].data, ids[i].len), &x->ask.infos[x->ask.infos_count].id))
             x->ask.infos_count++;
     if (!mr_ostore_shell_ask(l->sv->sh, &x->ask)) return;
-    mr_release(x->ask.infos); /* it has too much to do: a new session is told again */
+    mr_release(
+        x->ask.infos); /* the inbox is full: the scheduler repeats the ids in a new session */
     mr_release(x);
     mr_rpc_call_cancel(l->rpc);
 }
@@ -135,7 +136,8 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
     each_id(l, m->claimed, m->n_claimed, true);
     each_id(l, m->verify, m->n_verify, true);
     verify(l, m->verify, m->n_verify);
-    each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
+    each_id(l, m->unhold, m->n_unhold,
+        false); /* last: a job may have ended since the other lists were made */
 }
 
 static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
@@ -206,7 +208,7 @@ static void offer(struct mr_ask *ask)
     mr_release(infos);
 }
 
-/* By job, in the arena, which is cleared. */
+/* Sums of bytes by job, in the arena, which is cleared first. */
 static void tell_persisting(struct mr_scheduler_session *l, Millrace__V1__StoreHeartbeat *h)
 {
     mr_pb_arena_clear(&l->arena);
@@ -254,7 +256,8 @@ static void beat(struct mr_ask *ask)
     tell_lost(l);
     mr_time now = mr_clock_now();
     if (!l->rpc || !l->sv->names_walked || now < l->next_offer) return;
-    l->next_offer = now + l->sv->sh->config.claim_time / 2; /* so that it is asked twice */
+    l->next_offer = now + l->sv->sh->config.claim_time /
+                              2; /* so that the scheduler is asked twice within claim_time */
     l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
     l->asking = !mr_ostore_shell_ask(l->sv->sh, &l->ask);
 }

@@ -39,7 +39,7 @@ static void refuse_grant(struct mr_ostore_shell *sh, const struct mr_ostore_effe
         snprintf(g.text, sizeof g.text,
             "the memory limit of this process's control group allows %" PRIu64
             " bytes of its objects in memory, and %" PRIu64
-            " did not come free in time; what it made is pinned, or cannot be spilled%s",
+            " did not become free in time; its objects are pinned, or cannot be spilled%s",
             x->room, x->bytes,
             sh->config.dir ? "" : " (the object store was started without --dir)");
     else if (code == MR_ETOOBIG)
@@ -50,12 +50,12 @@ static void refuse_grant(struct mr_ostore_shell *sh, const struct mr_ostore_effe
     else if (mr_ostore_disk(sh->core).is_full)
         snprintf(g.text, sizeof g.text,
             "no space left on %.200s, where the object store spills what does not fit into memory: "
-            "%" PRIu64 " bytes did not come free in time",
+            "%" PRIu64 " bytes did not become free in time",
             sh->config.dir, x->bytes);
     else
         snprintf(g.text, sizeof g.text,
             "the object store is full: %" PRIu64
-            " bytes did not come free in time; what fills it is "
+            " bytes did not become free in time; its objects are "
             "pinned, or cannot be spilled%s",
             x->bytes, sh->config.dir ? "" : " (it was started without --dir)");
     mr_local_client_send(sh, p,
@@ -94,17 +94,18 @@ static void explain_get(const struct mr_ostore_shell *sh, struct mr_ctl_got *got
 {
     char text[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(id, text);
-    const char *why = "cannot be had";
-    if (got->err == MR_ETIMEOUT) why = "did not come in the time allowed";
-    if (got->err == MR_EAGAIN) why = "is not in memory here";
-    if (got->err == MR_ELOST) why = "was deleted, or its copy is lost";
+    const char *why = "is not available";
+    if (got->err == MR_ETIMEOUT) why = "did not arrive within the timeout";
+    if (got->err == MR_EAGAIN) why = "is not in the memory of this store";
+    if (got->err == MR_ELOST) why = "was deleted, or its only copy is lost";
     if (got->err == MR_ELIMIT)
-        why = "does not fit: too much is pinned or waited for, or --objects is reached";
+        why =
+            "does not fit: too many objects are pinned or waited for, or the limit --objects is reached";
     if (got->err == MR_EAWAY) why = "could not be pulled: the store that has it does not answer";
-    if (got->err == MR_ENOENT) why = "is not where it was said to be";
+    if (got->err == MR_ENOENT) why = "is not in the store that should have it";
     if (got->err == MR_ELIMIT && mr_ostore_disk(sh->core).is_full)
         snprintf(got->text, sizeof got->text,
-            "object %s does not fit: no space left on %.200s, so that nothing can leave memory for it",
+            "object %s does not fit: no space left on %.200s, so no other object can leave memory",
             text, sh->config.dir);
     else
         snprintf(got->text, sizeof got->text, "object %s %s", text, why);

@@ -1,6 +1,9 @@
 /* Which client gets a segment, and which objects leave memory when there is no room for one. The
  * budget counts segments, not objects, because a sealed segment gives no page back before the whole
- * segment is closed. */
+ * segment is closed.
+ *
+ * memory.c, residency.c and object.c call each other: a grant that lacks memory makes objects
+ * leave, and an object that has left frees its room in a segment. */
 #include "services/objectstore/core/internal.h"
 
 static void close_segment(struct mr_ostore *s, uint32_t slot)

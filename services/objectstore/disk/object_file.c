@@ -1,5 +1,4 @@
-/* The contents of a file are checked as bytes from outside, because a disk may return wrong data.
- */
+/* The contents of a file are checked as bytes from outside: a disk may return wrong data. */
 #include "services/objectstore/disk/object_file.h"
 
 #include "base/alloc.h"
