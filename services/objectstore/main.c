@@ -170,8 +170,9 @@ int main(int argc, char **argv)
     mr_machine_read(&machine);
     uint64_t memory = mr_machine_share(&machine, c.memory);
     if (memory < MEMORY_MIN) {
-        (void)mr_fail(&e, MR_EINVAL, "--memory: %" PRIu64 " bytes are too few, at least %" PRIu64,
-            memory, MEMORY_MIN);
+        (void)mr_fail(&e, MR_EINVAL,
+            "--memory: %" PRIu64 " bytes are too few; at least %" PRIu64 " are needed", memory,
+            MEMORY_MIN);
         return fail(&e);
     }
     struct mr_ostore_shell_config shell_config = {

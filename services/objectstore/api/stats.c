@@ -64,29 +64,32 @@ static void metrics_done(struct mr_ostore_call *call)
     series(&b, "used_bytes", "gauge", "Bytes of objects in memory.", s->object_bytes);
     series(&b, "spilled_bytes", "gauge", "Bytes of objects on disk only.", s->spilled_bytes);
     series(&b, "persisted_bytes", "gauge", "Bytes of persisted objects.", s->persisted_bytes);
-    series(&b, "pinned_bytes", "gauge", "Bytes of objects that are pinned.", s->pinned_bytes);
-    series(&b, "objects_max", "gauge", "Objects that may be known.", s->objects_max);
-    series(&b, "seals_refused_total", "counter", "Objects lost because of that limit.",
-        s->seals_refused);
-    series(&b, "objects", "gauge", "Objects known.", s->objects);
+    series(
+        &b, "pinned_bytes", "gauge", "Bytes of objects that a reader has pinned.", s->pinned_bytes);
+    series(&b, "objects_max", "gauge", "The most objects that the store keeps (--objects).",
+        s->objects_max);
+    series(&b, "seals_refused_total", "counter",
+        "New objects that were lost because the store had the most it keeps.", s->seals_refused);
+    series(&b, "objects", "gauge", "Objects, in memory or on disk.", s->objects);
     series(&b, "clients", "gauge", "Local clients.", s->clients);
     series(&b, "segments", "gauge", "Segments of shared memory.", s->segments);
     series(&b, "puts_total", "counter", "Uploads.", call->sv->puts);
     series(&b, "gets_total", "counter", "Downloads.", call->sv->gets);
     series(&b, "pulls_total", "counter", "Objects copied from other stores.", s->pulls);
-    series(&b, "pulled_bytes_total", "counter", "Bytes of them.", s->pulled_bytes);
+    series(&b, "pulled_bytes_total", "counter", "Bytes copied from other stores.", s->pulled_bytes);
     series(&b, "spills_total", "counter", "Objects that left memory for the disk.", s->spills);
-    series(&b, "restores_total", "counter", "Objects that came back.", s->restores);
+    series(
+        &b, "restores_total", "counter", "Objects restored from the disk to memory.", s->restores);
     series(&b, "written_bytes_total", "counter", "Bytes of objects written to the disk.",
         s->written_bytes);
-    series(&b, "read_bytes_total", "counter", "Bytes of objects brought back from the disk.",
+    series(&b, "read_bytes_total", "counter", "Bytes of objects restored from the disk.",
         s->read_bytes);
     series(&b, "disk_full", "gauge", "1: the last write found no space left on the disk.",
         call->ask.disk.is_full);
     series(&b, "write_failures_total", "counter", "Writes to the disk that failed.",
         call->ask.disk.write_failures);
-    series(&b, "orphans_total", "counter", "Objects freed because nobody held them.",
-        s->orphans_freed);
+    series(&b, "orphans_total", "counter",
+        "Objects freed because no job claimed them, and unused copies.", s->orphans_freed);
     mr_buf_add_byte(&b, 0);
     Millrace__V1__ReadMetricsResponse out = MILLRACE__V1__READ_METRICS_RESPONSE__INIT;
     out.text = (char *)b.p;

@@ -168,7 +168,7 @@ static void tell_disk(struct mr_ostore_shell *sh)
     sh->said_full = is_full;
     if (is_full)
         mr_log(MR_ERROR, "disk.full",
-            "dir=%s what=\"no space left on %s: nothing is spilled or persisted until there is\"",
+            "dir=%s what=\"no space left on %s: nothing is spilled or persisted until there is space\"",
             sh->config.dir, sh->config.dir);
     else
         mr_log(MR_INFO, "disk.has_space", "dir=%s", sh->config.dir);
@@ -248,7 +248,7 @@ void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
     case MR_HOLD_COLLECTION: snprintf(out, n, "a collection"); return;
     case MR_HOLD_CHECKPOINT: snprintf(out, n, "checkpoint %" PRIu64, h.key); return;
     }
-    snprintf(out, n, "somebody");
+    snprintf(out, n, "an unknown holder");
 }
 
 /* ---- questions of the gRPC thread -------------------------------------------------------------*/
