@@ -26,9 +26,7 @@ const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call);
  * call->names[0]. `definition`: 16 bytes, or NULL. */
 void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
     const ProtobufCBinaryData *definition, bool replace, mr_ostore_call_fn then);
-/* The name no longer means the object `was->object`: the store that has it drops the hold of the
- * name.
- */
+/* The name no longer means `was->object`: the store of that object drops the hold of the name. */
 void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_record *was);
 /* The object has become durable: marks its names as durable in the directory. */
 void mr_naming_persisted(struct mr_service *sv, const Millrace__V1__ObjectInfo *info);

@@ -31,9 +31,8 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
     if (err)
         mr_log(MR_WARN, "name.notify_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
-    if (err == MR_EAWAY ||
-        err == MR_ETIMEOUT) /* that store may never come back to remove its entry */
-        mr_places_remove(t->sv, t->object, mr_str(t->node));
+    /* The other store may never come back to remove the object's entry. */
+    if (err == MR_EAWAY || err == MR_ETIMEOUT) mr_places_remove(t->sv, t->object, mr_str(t->node));
     mr_release(t->node);
     mr_release(t);
 }

@@ -162,10 +162,11 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     sv->scheduler_session = mr_scheduler_session_open(sv);
     while (!atomic_load(&sv->stopping)) {
         mr_time now = mr_clock_now();
-        mr_time next = mr_leases_end(sv, now);
-        next = MR_MIN(next, mr_scheduler_session_turn(sv->scheduler_session, now));
-        next = MR_MIN(next, mr_name_walk_turn(sv, now));
-        next = MR_MIN(next, mr_places_turn(sv->places, now));
+        mr_time leases = mr_leases_end(sv, now);
+        mr_time session = mr_scheduler_session_turn(sv->scheduler_session, now);
+        mr_time names = mr_name_walk_turn(sv, now);
+        mr_time places = mr_places_turn(sv->places, now);
+        mr_time next = MR_MIN(MR_MIN(leases, session), MR_MIN(names, places));
         (void)mr_rpc_loop_run(sv->loop, next);
     }
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));

@@ -1,5 +1,4 @@
-/* A list that only grows. Its length is the number of nodes, as long as these keep their addresses.
- */
+/* A list that only grows: nodes of a cluster keep their addresses. */
 #include "services/objectstore/cluster/channels.h"
 
 #include "base/alloc.h"

@@ -9,9 +9,8 @@
 #include <xxhash.h>
 
 #define SLOTS 4096u /* a power of two */
-#define CHUNKS_MAX                                                                                 \
-    ((uint64_t)1 << 22) /* kept at most: 32 MiB of checksums, of 4 TiB of objects                  \
-                         */
+/* Chunks whose checksums are kept at most: 32 MiB of checksums, for 4 TiB of objects. */
+#define CHUNKS_MAX ((uint64_t)1 << 22)
 
 struct mr_checksums_cache {
     struct mr_checksums *slots[SLOTS];

@@ -16,11 +16,10 @@
 #include <xxhash.h>
 
 #define PULL_WAIT (30 * MR_SECOND)
-#define AHEAD                                                                                      \
-    4u /* chunks hashed ahead; so few that they are still in the processor's cache when sent */
+/* Chunks that are hashed ahead: so few that they are still in the processor's cache when sent. */
+#define AHEAD 4u
 
-/* The pinned object. A reference for the call, and one for each chunk that is being sent or hashed.
- */
+/* The pinned object. The call has a reference, and so has each chunk that is sent or hashed. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
@@ -105,8 +104,7 @@ static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
 
 static void send_chunks(struct mr_ostore_call *call);
 
-/* Is the checksum of this chunk made? If not, send_chunks runs again when it is, or the call fails.
- */
+/* Is the checksum of this chunk made? If not, send_chunks runs again later, or the call fails. */
 static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 {
     struct sending *g = call->more;

@@ -10,8 +10,7 @@
 
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
 {
-    /* The step with the most effects: the only client goes, and had all objects, pins and waiters.
-     */
+    /* The step with the most effects: the only client, which has all objects and waiters, goes. */
     size_t n = (size_t)config->objects_max * 7 + (size_t)config->waiters_max * 2 +
                config->segments_max + GRANTS_MAX + config->clients_max + 64;
     *fx = (struct mr_ostore_effects){.n_max = n};
@@ -154,8 +153,7 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
 }
 
-/* The new scheduler holds the objects it knows of as soon as it connects. The others are offered.
- */
+/* A new scheduler holds the objects it knows of when it connects. It is asked about the rest. */
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {

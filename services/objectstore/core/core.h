@@ -61,10 +61,9 @@ enum {
     MR_OSTORE_PULLED = 1,     /* of GOT: it was copied from another store */
     MR_OSTORE_PERSISTED = 1,  /* of WRITE and WRITTEN: the file outlives the process */
     MR_OSTORE_BY_HOLDERS = 2, /* with it: the file is deleted with the last holder */
-#define MR_OSTORE_SEEK                                                                             \
-    UINT32_MAX /* a source: look it up; FETCH_FAILED with MR_EAGAIN: not found                     \
-                */
 };
+/* A source: the directory tells it. FETCH_FAILED with MR_EAGAIN: the directory has no entry. */
+#define MR_OSTORE_SEEK UINT32_MAX
 
 struct mr_ostore_event {
     enum mr_ostore_event_type type;

@@ -38,8 +38,7 @@ struct mr_ostore_info {
 size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max);
 /* MR_ENOENT: the object is not in this store. */
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);
-/* Up to n_max objects with a sequence above `after`, in the order of their sequences. O(objects).
- */
+/* Up to n_max objects with a sequence above `after`, in order of their sequences. O(objects). */
 size_t mr_ostore_page(
     const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max);
 void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out);
