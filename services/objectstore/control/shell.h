@@ -106,12 +106,13 @@ struct mr_ostore_shell {
     uint32_t asks_count;
     uint64_t ask_number;
 
-    /* Callbacks of the gRPC side, called on the control thread with `answer_ctx`. None waits. */
+    /* Callbacks of the gRPC side, called on the control thread with `answer_ctx`. */
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives a question back */
     /* Starts a copy. `source` NULL: the cluster's directory tells where. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
-    void (*lost)(void *ctx, mr_object_id id);    /* tells the scheduler */
-    void (*unplace)(void *ctx, mr_object_id id); /* removes the entry from the directory */
+    void (*lost)(void *ctx, mr_object_id id); /* tells the scheduler */
+    /* Removes the entry from the directory. Does not wait for Redis. */
+    void (*unplace)(void *ctx, mr_object_id id);
     void *answer_ctx;
     const char *address; /* of this store's gRPC server; NULL: none */
 

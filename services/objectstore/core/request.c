@@ -55,7 +55,7 @@ static void take_holders(
         (void)mr_ostore__link(s, o, MR_HOLD_CLIENT, c->number);
 }
 
-/* Clients stop to make objects before the table is full. But seals may have been on their way. */
+/* Clients stop making objects before the table is full. But seals may have been on their way. */
 static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     s->stats.seals_refused++;

@@ -45,7 +45,7 @@ struct object {
     bool being_written; /* a WRITE of it has no answer yet */
     bool persisted;     /* its file outlives the process */
     bool to_persist;    /* is to be written as persisted */
-    bool leaving;       /* is written, or was written, in order to be evicted */
+    bool leaving;       /* leaves memory: is being written for it, or EVICT is under way */
     bool evict_asked;   /* an EVICT effect has no answer yet */
     bool by_holders;    /* is freed with its last holder although persisted: it has, or had, a name,
                            or a drain wrote it */
@@ -59,7 +59,7 @@ struct object {
     uint64_t sequence;
     mr_time created;
     mr_time used;          /* last use that the store knows of */
-    mr_time tried;         /* last attempt to evict it */
+    mr_time tried;         /* last attempt to evict it; in the future after a failed write */
     mr_time unheld_since;  /* of a replica: last use; of an unvouched object: when it was offered */
     bool unvouched;        /* its holders may no longer exist; see mr_ostore_unvouched */
     bool offered;          /* the scheduler was asked whether it claims the object */
