@@ -2,7 +2,7 @@
  * rank's inbox, which must stay bounded whatever comes. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "train/allreduce/ring_internal.h"
+#include "train/allreduce/ring_inbox.h"
 
 #include <stdio.h>
 

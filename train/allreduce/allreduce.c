@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "train/allreduce/internal.h"
+#include "train/allreduce/ring.h"
+#include "train/allreduce/shm.h"
 
 #include <string.h>
 

@@ -23,6 +23,7 @@
 #pragma once
 
 #include "nn/optim/optim.h"
+#include "train/plan/limits.h"
 #include "train/transport/transport.h"
 
 struct mr_reduce;

@@ -2,13 +2,15 @@
  * clusters of workstations", 2009). It sends blocks to the next rank by gRPC and takes those of
  * the rank before from its inbox. Slice s starts at rank s + 1, and its sum is complete at rank s
  * (reduce-scatter). Then the updated slices go around once more (all-gather). */
+#include "train/allreduce/ring.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/protowire.h"
 #include "host/clock.h"
 #include "rpc/util/sync.h"
-#include "train/allreduce/internal.h"
-#include "train/allreduce/ring_internal.h"
+#include "train/allreduce/ring_inbox.h"
+#include "train/transport/segment.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Blocks on their way from the network thread to a rank. The inbox is bounded: a neighbour that
  * keeps the order of the ring is at most two vectors ahead. */
+#include "train/allreduce/ring_inbox.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "train/allreduce/ring_internal.h"
-#include "train/allreduce/ring_service.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "millrace/v1/parameters.pb-c.h"
 #include "rpc/util/pb.h"
-#include "train/allreduce/ring_internal.h"
+#include "train/allreduce/ring_inbox.h"
 
 struct exchange {
     struct mr_list node; /* of all open ones; the network thread's */

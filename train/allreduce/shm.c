@@ -5,11 +5,14 @@
  * All ranks may write to the segment, so wrong numbers of a broken rank reach all; sizes and
  * offsets are each rank's own. The loss of a rank is noticed by its connection: rank 0 marks the
  * page. The loss of rank 0 is seen by the other ranks, as their connection hangs up. */
+#include "train/allreduce/shm.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "train/allreduce/internal.h"
 #include "store/arena/segment.h"
+#include "train/transport/host.h"
+#include "train/transport/segment.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Which stores have an object: asks the store of this node, which asks the others. */
-#include "train/feed/store.h"
+#include "train/feed/locate.h"
 
 #include "base/alloc.h"
 #include "host/os/log.h"

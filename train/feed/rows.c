@@ -1,5 +1,5 @@
 /* Rows of a tensor or of a collection of tensors, partition by partition. */
-#include "train/feed/feed.h"
+#include "train/feed/rows.h"
 
 #include "base/alloc.h"
 #include "base/units.h"

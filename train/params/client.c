@@ -7,6 +7,9 @@
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "train/params/layout.h"
+#include "train/params/mailbox.h"
+#include "train/params/remote.h"
+#include "train/transport/host.h"
 #include "store/arena/segment.h"
 
 #include <inttypes.h>

@@ -24,6 +24,7 @@
  * shared memory, another by gRPC at its address; nothing else differs. One thread uses a client. */
 #pragma once
 
+#include "train/plan/limits.h"
 #include "train/transport/transport.h"
 
 struct mr_params;

@@ -1,10 +1,13 @@
 /* The mailbox of a shard: gradients that clients announced in their own memory, and gradients that
  * came by gRPC. It selects the gradients that the server reads, and tells the senders what became
  * of theirs. */
+#include "train/params/mailbox.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "train/params/shard_state.h"
+#include "train/params/shard_table.h"
 
 /* Of gradients that wait: so many vectors, or so many bytes of small ones. */
 #define REMOTE_VECTORS_MAX 64u

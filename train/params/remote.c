@@ -1,6 +1,8 @@
 /* The client's side of a shard over gRPC. Pulls run on the caller's thread. Pushes run on a thread
  * of their own, so that sending overlaps with the next step, as in shared memory. A push that a
  * broken connection leaves in doubt is sent again; the server ignores a repeat. */
+#include "train/params/remote.h"
+
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "host/clock.h"
@@ -11,6 +13,7 @@
 #include "rpc/util/sync.h"
 #include "train/params/layout.h"
 #include "train/params/wire.h"
+#include "train/transport/segment.h"
 
 #include <inttypes.h>
 

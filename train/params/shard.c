@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/unconst.h"
 #include "train/params/shard_state.h"
+#include "train/params/shard_table.h"
 #include "store/arena/segment.h"
 
 #include <inttypes.h>

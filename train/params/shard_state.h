@@ -2,8 +2,11 @@
  * pushes and buffers is in this process's own memory. The segments only carry messages. */
 #pragma once
 
+#include "base/list.h"
 #include "host/monitor.h"
 #include "train/params/layout.h"
+#include "train/params/shard.h"
+#include "train/transport/host.h"
 
 struct mr_shard_client { /* guarded by the shard's lock, but for what only the role's thread uses */
     struct mr_client_line *line; /* NULL: free; ours in its segment, read-only */
@@ -26,8 +29,7 @@ struct mr_shard_worker { /* what is known of one index; the role's thread only *
 struct mr_shard {
     struct mr_transport_host host;
     struct mr_list node; /* in the table of this process */
-    uint64_t id;
-    uint32_t users; /* guarded by the table's lock */
+    uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t index, shards;
     uint64_t model_count, first, count;
@@ -58,13 +60,8 @@ struct mr_shard {
     bool is_closed;
 };
 
-/* shard_table.c */
-int mr_shard_list(struct mr_shard *s, struct mr_error *e); /* can be found and connected to */
-void mr_shard_unlist(struct mr_shard *s);                  /* cannot be found any more */
-/* Passes on to the sink, under the table's lock, so that no call outlives it. */
-void mr_shard_notify(struct mr_remote_push *p);
+/* ---- shard.c --------------------------------------------------------------------------------- */
 
-/* shard.c */
 void mr_shard_client_free(struct mr_shard_client *c);
 void mr_shard_free(struct mr_shard *s);
 

@@ -1,5 +1,7 @@
 /* The shards that this process serves, for its network thread: find a shard, hold it while the
  * thread reads it, and notify the thread of the fate of a push. */
+#include "train/params/shard_table.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "train/params/shard_state.h"
@@ -10,7 +12,6 @@
 static struct {
     pthread_mutex_t lock;
     struct mr_list shards;
-    uint64_t ids;
     void (*sink)(void *ctx, struct mr_remote_push *p);
     void *sink_ctx;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -42,11 +43,6 @@ void mr_shard_put(struct mr_shard **shard)
     if (last) mr_shard_free(s);
 }
 
-uint64_t mr_shard_id(const struct mr_shard *s)
-{
-    return s->id;
-}
-
 void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *ctx)
 {
     pthread_mutex_lock(&table.lock);
@@ -74,7 +70,6 @@ int mr_shard_list(struct mr_shard *s, struct mr_error *e)
     if (err) return err;
     pthread_mutex_lock(&table.lock);
     if (!table.shards.next) mr_list_init(&table.shards);
-    s->id = ++table.ids;
     mr_list_add_tail(&table.shards, &s->node);
     pthread_mutex_unlock(&table.lock);
     return MR_OK;

@@ -20,7 +20,7 @@
 #pragma once
 
 #include "nn/optim/optim.h"
-#include "train/params/shard.h"
+#include "train/params/mailbox.h"
 
 struct mr_update;
 

@@ -3,6 +3,7 @@
  * fields, missing fields. */
 #pragma once
 
+#include "train/plan/limits.h"
 #include "train/transport/transport.h"
 
 struct mr_gradient_chunk {

@@ -6,13 +6,14 @@
  * When a member is replaced, the others find its new address in a file. With "restart" all
  * programs begin again instead: each running one is ended, and when all have ended, each is
  * started anew. */
-#include "lib/host/os/subprocess.h"
 #include "train/role/exec.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "host/os/process_dir.h"
+#include "host/os/subprocess.h"
+#include "train/role/exec_members.h"
 
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* The members of a role that runs a foreign program: the file that lists them, and the barrier
  * before they start. */
-#include "train/role/exec.h"
+#include "train/role/exec_members.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "host/os/file.h"
-#include "lib/host/os/subprocess.h"
+#include "host/os/subprocess.h"
 
 #include <errno.h>
 #include <stdio.h>

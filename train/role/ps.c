@@ -1,11 +1,13 @@
 /* train.ps: serves one shard of the parameters and applies the gradients that arrive. It knows the
  * update rules only by name (params/update.h has them). It decides when to take a checkpoint and
  * when to go back to one. */
-#include "train/params/update.h"
-#include "train/role/internal.h"
+#include "train/role/ps.h"
 
 #include "host/clock.h"
 #include "host/thread.h"
+#include "train/params/update.h"
+#include "train/state/checkpoint.h"
+#include "train/state/init.h"
 
 #define EARLIER_MAX (3 * MR_SECOND) /* for an earlier attempt to release its shard */
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "host/os/log.h"
+#include "train/feed/locate.h"
 
 #include <inttypes.h>
 

@@ -2,7 +2,7 @@
  * it once, as worker 0 knows where the partitions lie. Private to train/role. */
 #pragma once
 
-#include "train/role/internal.h"
+#include "train/member/role.h"
 
 struct mr_role_rows {
     struct mr_row_range *ranges; /* none: of the even split */

@@ -1,13 +1,15 @@
 /* train.scorer: evaluates the parameters on held-out data as they change, appends the scores to
  * the session's channel, and saves the model at the end. */
-#include "train/params/client.h"
-#include "train/role/chosen_params.h"
-#include "train/role/internal.h"
-#include "train/role/score.h"
+#include "train/role/scorer.h"
 
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "millrace/v1/channels.pb-c.h"
+#include "train/params/client.h"
+#include "train/state/chosen_params.h"
+#include "train/state/evaluation.h"
+#include "train/state/save_model.h"
+#include "train/state/score.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,7 +177,7 @@ static int score(struct scorer *s, struct mr_error *e)
         scored = mr_chosen_copy(s->chosen, view.params, view.version);
         mr_params_release(s->params);
     }
-    err = mr_role_check_params(p->model, scored, view.version, e);
+    err = mr_evaluation_check_params(p->model, scored, view.version, e);
     if (!err) err = mr_evaluation_score(s->evaluation, scored, &got, e);
     if (!s->chosen) mr_params_release(s->params);
     if (err) return err;

@@ -1,10 +1,11 @@
 /* A worker with parameter servers (Li et al., "Scaling Distributed Machine Learning with the
  * Parameter Server", 2014): pulls parameters, computes gradients, pushes them. Under the
  * synchronous rule the worker also waits for the next version before it goes on. */
-#include "train/params/client.h"
-#include "train/role/worker.h"
+#include "train/role/worker_ps.h"
 
 #include "host/clock.h"
+#include "train/params/client.h"
+#include "train/state/save_model.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
 #define STARVE_MAX (200 * MR_MS) /* without a batch, then the others go on without us */

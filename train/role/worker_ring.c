@@ -2,12 +2,15 @@
  * counts steps. The ranks agree inside a step, by two numbers after those of the model. A rank
  * raises the first when it was told to halt or has no more data. The second moves when any rank
  * had a batch. Every rank sees both numbers after the same step. */
-#include "train/params/shard.h"
-#include "train/allreduce/allreduce.h"
-#include "train/role/worker.h"
+#include "train/role/worker_ring.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "train/allreduce/allreduce.h"
+#include "train/params/shard.h"
+#include "train/state/checkpoint.h"
+#include "train/state/init.h"
+#include "train/state/save_model.h"
 
 #define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
 #define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */

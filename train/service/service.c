@@ -9,8 +9,9 @@
 #include "host/monitor.h"
 #include "millrace/v1/parameters.pb-c.h"
 #include "rpc/util/pb.h"
-#include "train/params/layout.h"
+#include "train/params/shard_table.h"
 #include "train/params/wire.h"
+#include "train/allreduce/ring_inbox.h"
 #include "train/allreduce/ring_service.h"
 
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 #include "host/os/process_dir.h"
 #include "host/thread.h"
 #include "rpc/tokens.h"
-#include "train/transport/segment.h"
+#include "train/transport/host.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -15,10 +15,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define MR_SHARDS_MAX 64u  /* of one model */
-#define MR_RANKS_MAX 64u   /* of one all-reduce group */
 #define MR_SESSION_MAX 64u /* bytes of a session's id, with the NUL */
-#define MR_TRAIN_WORKERS_MAX 1024u
 
 /* Where a shard's server or a rank is, as Join tells it (TrainingMember). */
 struct mr_place {

@@ -10,7 +10,7 @@
 #include "proto/methods.h"
 #include "services/worker/exec/exec_op.h"
 #include "lib/host/os/subprocess.h"
-#include "train/role/role.h"
+#include "train/role/ops.h"
 #include "rpc/tls.h"
 #include "services/worker/shell/shell.h"
 

@@ -11,7 +11,7 @@
 #include "proto/methods.h"
 #include "rpc/util/metrics.h"
 #include "lib/host/os/subprocess.h"
-#include "train/role/role.h"
+#include "train/member/env.h"
 #include "train/transport/transport.h"
 
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 #include "tests/unit/train/params_rig.h"
 
 #include "train/params/layout.h"
+#include "train/transport/host.h"
 
 #include <fcntl.h>
 #include <signal.h>

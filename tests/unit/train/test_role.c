@@ -1,6 +1,6 @@
 /* What roles have in common: whom they call, what they count, what a checkpoint says of itself. */
-#include "train/role/chosen_params.h"
-#include "train/role/internal.h"
+#include "train/state/checkpoint.h"
+#include "train/state/chosen_params.h"
 
 #include "base/alloc.h"
 

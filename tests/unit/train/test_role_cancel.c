@@ -1,7 +1,7 @@
 /* Issue 11, 9: a role that is cancelled while its trainer says nothing. Everything that it waits
  * for ends soon after, as a task that goes on costs its worker. */
 #include "train/feed/lease.h"
-#include "train/role/agent.h"
+#include "train/member/agent.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"

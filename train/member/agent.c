@@ -1,6 +1,6 @@
 /* Join, Report and their retries. The agent takes the role's state from the last post. The role
  * never waits for the trainer here, and the trainer never waits for the role. */
-#include "train/role/agent.h"
+#include "train/member/agent.h"
 
 #include "base/alloc.h"
 #include "base/unconst.h"

@@ -1,6 +1,6 @@
 /* Judges scores by the same rules as the trainer (nn/stopping). Knows nothing of the session's
  * other rules: when one of those ends the session, the newest parameters are saved. */
-#include "train/role/chosen_params.h"
+#include "train/state/chosen_params.h"
 
 #include "base/alloc.h"
 

@@ -2,7 +2,7 @@
  * goes on. The 16 numbers describe the object. They are whole numbers below 2^16, which f32
  * represents exactly. The role's thread takes a snapshot of the parameters; a second thread
  * persists it. */
-#include "train/role/internal.h"
+#include "train/state/checkpoint.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

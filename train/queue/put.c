@@ -2,7 +2,7 @@
  * at-least-once. The id of an item is the id of its task, so a task that runs again puts nothing
  * twice. A task that waits gives up its slot, as the roles that take from the queue may need the
  * slot. Few tasks of a process call the trainer at a time. */
-#include "train/role/internal.h"
+#include "train/queue/put.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
@@ -10,7 +10,10 @@
 #include "millrace/v1/queues.pb-c.h"
 #include "ops/arg.h"
 #include "store/object/collection.h"
+#include "store/arena/client_stop.h"
 #include "store/object/value.h"
+#include "train/feed/rpc.h"
+#include "train/member/env.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -1,9 +1,10 @@
 /* The initial parameters: from a checkpoint, from a saved model, or from the seed. */
-#include "train/role/internal.h"
+#include "train/state/init.h"
 
 #include "base/alloc.h"
 #include "nn/model/model_value.h"
 #include "store/object/value.h"
+#include "train/state/checkpoint.h"
 
 #include <stdio.h>
 

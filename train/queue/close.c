@@ -1,10 +1,12 @@
 /* queue.close: the last task of a graph that feeds training. A closed queue takes no more items;
  * its items can still be taken. Closing twice changes nothing, so the task may run twice. */
-#include "train/role/internal.h"
+#include "train/queue/close.h"
 
 #include "base/alloc.h"
 #include "millrace/v1/queues.pb-c.h"
 #include "ops/op.h"
+#include "train/feed/rpc.h"
+#include "train/member/env.h"
 
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define RETRY (200 * MR_MS)

@@ -1,79 +1,18 @@
-/* How a role begins, reads the trainer's answers, and ends. */
-#include "train/role/internal.h"
+/* The life of a role: it joins, waits for the other members, looks at the trainer's answers, and
+ * ends. The agent (agent.c) does the calls. */
+#include "train/member/role.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/os/log.h"
-#include "host/thread.h"
+#include "train/feed/locate.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the report of why a role cannot go on */
-#define CPUS_MAX 64u
-#define ATTEMPT_MIN MR_SECOND /* of one that fails: tries outlast what ails them */
-
-static struct mr_role_env env_here;
-static _Atomic uint64_t cpus_taken; /* a bit each: taken */
-
-void mr_role_configure(const struct mr_role_env *env)
-{
-    env_here = *env;
-}
-
-const struct mr_role_env *mr_role_env(void)
-{
-    return &env_here;
-}
-
-void mr_role_cpu_take(struct mr_role *r)
-{
-    uint64_t taken = atomic_load(&cpus_taken);
-    do {
-        r->cpu = taken == UINT64_MAX ? CPUS_MAX : (uint32_t)__builtin_ctzll(~taken);
-        if (r->cpu == CPUS_MAX) return; /* so many share processors anyway */
-    } while (!atomic_compare_exchange_weak(&cpus_taken, &taken, taken | (uint64_t)1 << r->cpu));
-    mr_thread_cpu_prefer(env_here.processor + r->cpu);
-}
-
-void mr_role_cpu_release(struct mr_role *r)
-{
-    if (r->cpu == CPUS_MAX) return;
-    mr_thread_cpu_clear();
-    (void)atomic_fetch_and(&cpus_taken, ~((uint64_t)1 << r->cpu));
-}
-
-int mr_role_trainer_check(const char *trainer, struct mr_error *e)
-{
-    bool is_own = env_here.trainer && !strcmp(trainer, env_here.trainer);
-    if (env_here.trainer && !is_own)
-        return mr_fail(e, MR_EINVAL,
-            "\"%s\" is not the trainer of this worker, which was started with --trainer=%s and "
-            "calls no other (--address of mr-trainer is what it calls itself)",
-            trainer, env_here.trainer);
-    if (is_own || !env_here.for_trainer) return MR_OK;
-    return mr_fail(e, MR_EINVAL,
-        "the cluster has a secret, and this worker was told of no trainer to show it to: "
-        "mr-worker wants --trainer=%s",
-        trainer);
-}
-
-const struct mr_credential *mr_role_credential_for(const char *trainer)
-{
-    return env_here.trainer && !strcmp(trainer, env_here.trainer) ? env_here.for_trainer : NULL;
-}
-
-int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
-{
-    static const struct mr_op_desc *const ops[] = {&mr_train_ps_op, &mr_train_worker_op,
-        &mr_train_scorer_op, &mr_queue_put_op, &mr_queue_close_op};
-    int err = with_exec ? mr_registry_add(r, &mr_train_exec_op, e) : MR_OK;
-    for (size_t i = 0; i < MR_ARRAY_LEN(ops) && !err; i++)
-        err = mr_registry_add(r, ops[i], e);
-    return err;
-}
+#define ATTEMPT_MIN MR_SECOND           /* of one that fails: tries outlast what ails them */
 
 /* ---- looking up ------------------------------------------------------------------------------ */
 
@@ -208,7 +147,8 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
 {
     static const char *const kinds[] = {"", "ps", "worker", "scorer"};
     mr_assert((size_t)kind < MR_ARRAY_LEN(kinds));
-    *r = (struct mr_role){.call = call, .env = &env_here, .kind = kind, .begun = mr_clock_now()};
+    *r =
+        (struct mr_role){.call = call, .env = mr_role_env(), .kind = kind, .begun = mr_clock_now()};
     const struct mr_arg *a = call->args;
     if (a[1].type != MR_ARG_INT || a[1].i < 0 || a[1].i > UINT32_MAX)
         return call->does->fail(call, MR_EINVAL, "index: expected a whole number from 0 on");

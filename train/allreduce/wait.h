@@ -1,0 +1,9 @@
+/* Private to train/allreduce: what ends a wait for other ranks besides its deadline. */
+#pragma once
+
+#include "host/flag.h"
+
+struct mr_reduce_wait {
+    const struct mr_flag *stop;    /* the role ends; NULL: none */
+    const struct mr_flag *aborted; /* mr_reduce_abort */
+};

@@ -1,0 +1,38 @@
+/* A training worker: what worker_ps.c and worker_ring.c, its two ways to combine gradients, share.
+ */
+#pragma once
+
+#include "train/feed/queue.h"
+#include "train/member/role.h"
+
+struct mr_trainee {
+    struct mr_role r;
+    struct mr_nn_net *net;
+    struct mr_feed *feed; /* either this or `queue` is set */
+    struct mr_queue_feed *queue;
+    uint64_t steps; /* gradients that workers of this index computed, earlier attempts included */
+    struct mr_nn_batch batch;
+    bool has_batch;    /* `batch` waits to be used */
+    bool is_exhausted; /* the data are used up: no batch will come */
+    mr_time lap;
+};
+
+/* Provides a batch: that of step `step` if the data are arrays, the next one if a queue feeds the
+ * worker, waiting until `deadline` at most. MR_EAGAIN: none came in time. MR_ENOENT: the data are
+ * used up. */
+int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
+/* Computes the gradient of the batch at `params` into `grads` and clips it. The batch stays until
+ * mr_trainee_used, so that a gradient which was dropped can be computed again. */
+int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
+/* The gradient is on its way and the next batch is wanted. Returns the number of the batch if a
+ * queue feeds the worker, else 0. */
+uint64_t mr_trainee_used(struct mr_trainee *t);
+/* While a gradient is computed, `ready` hears which part of it is final (mr_nn_net_follow). Not if
+ * gradients are clipped: then all of them change after the last one is known. */
+void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
+void mr_trainee_report(struct mr_trainee *t, uint64_t version);
+/* After the last step: waits until the session ends or runs again (MR_OK). If this worker is the
+ * saver (save_model.h), `keep` is called once when the model is wanted; it saves the model. */
+int mr_trainee_linger(struct mr_trainee *t,
+    int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,
+    struct mr_error *e);

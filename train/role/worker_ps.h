@@ -1,0 +1,7 @@
+/* A training worker of a session with parameter servers: the rules `async` and `sync`. */
+#pragma once
+
+#include "train/role/trainee.h"
+
+/* Returns when the session ends, or with an error. */
+int mr_trainee_push(struct mr_trainee *t, struct mr_error *e);

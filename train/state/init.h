@@ -1,0 +1,21 @@
+/* The parameters that a shard or a slice starts from: those of a checkpoint, of a saved model, or
+ * random ones drawn from the seed. */
+#pragma once
+
+#include "train/member/role.h"
+
+struct mr_role_state { /* numbers first … first + count - 1 of the vector, with optimizer slots */
+    uint64_t version;
+    float *params;
+    float *slots[MR_NN_SLOTS_MAX];
+    bool has_slots; /* false: the slots are zeros */
+};
+
+/* Loads the checkpoint that the membership names. If it names none: what the document's `init`
+ * says. Numbers beyond the model's own (MR_RING_WORDS) are 0. */
+int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
+    struct mr_error *e);
+/* The same from this checkpoint; NULL: what `init` says. */
+int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheckpoint *checkpoint,
+    uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
+void mr_role_state_fini(struct mr_role_state *s);
