@@ -8,15 +8,22 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "nn/model/model.h"
+#include "nn/net/net.h"
 #include "services/trainer/document/reader.h"
+#include "train/plan/limits.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #define WORDS_MAX 1024 /* of a command, an environment, a list of shards */
-#define BATCH_MAX 1048576
+#define FOREIGN_BATCH_MAX                                                                          \
+    1048576 /* examples; only the program of a foreign role reads the field                        \
+             */
 #define COUNT_MAX ((uint64_t)1 << 53)
 #define SECONDS_MAX 2592000.0 /* 30 days */
+
+static_assert(MR_TRAINING_ROLE_COUNT_MAX <= MR_TRAIN_WORKERS_MAX, "each worker has a mailbox");
 
 struct mr_training_words {
     char *text;
@@ -259,6 +266,19 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
     return (uint32_t)mr_doc_uint(r, &p, "count", 1, 0, MR_TRAINING_ROLE_COUNT_MAX);
 }
 
+/* The roles would refuse these numbers too, but only when they start. */
+static void check_tables(
+    const struct mr_training_document *d, struct mr_doc_read *r, const struct mr_doc_part *roles)
+{
+    uint32_t servers = d->roles[MR_TRAINING_PS], workers = d->roles[MR_TRAINING_WORKER];
+    if (servers > MR_SHARDS_MAX)
+        (void)mr_doc_refuse(r, roles, "ps", "expected at most %u parameter servers, got %u",
+            MR_SHARDS_MAX, servers);
+    if (d->rule == MR_TRAINING_ALLREDUCE && workers > MR_RANKS_MAX)
+        (void)mr_doc_refuse(r, roles, "worker",
+            "expected at most %u workers under allreduce, got %u", MR_RANKS_MAX, workers);
+}
+
 static void read_roles(
     struct mr_training_document *d, struct mr_doc_read *r, const struct mr_doc_part *top)
 {
@@ -286,6 +306,7 @@ static void read_roles(
     if (!foreign && !servers && d->roles[MR_TRAINING_PS])
         (void)mr_doc_refuse(
             r, &roles, "ps", "must be 0 under allreduce, which has no parameter servers");
+    if (!foreign) check_tables(d, r, &roles);
     uint64_t workers = MR_MAX(d->roles[MR_TRAINING_WORKER], 1u);
     if (d->rule == MR_TRAINING_SYNC)
         d->replicas_to_aggregate =
@@ -331,7 +352,7 @@ static void read_data(
         check_ref(d, r, &set, "x");
         check_ref(d, r, &set, "y");
     }
-    (void)mr_doc_uint(r, &data, "batch", 64, 1, BATCH_MAX);
+    (void)mr_doc_uint(r, &data, "batch", 64, 1, d->is_exec ? FOREIGN_BATCH_MAX : MR_NN_BATCH_MAX);
     (void)mr_doc_bool(r, &data, "shuffle", true);
     (void)mr_doc_uint(r, &data, "seed", 0, 0, COUNT_MAX);
     (void)mr_doc_word(r, &data, "remainder", "drop keep");

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define VALUE_TEXT_MAX 64 /* bytes of a value that an error text shows */
 
 int mr_doc_refuse(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, const char *fmt, ...)
@@ -19,6 +22,15 @@ int mr_doc_refuse(
     const char *dot = p->path[0] && field[0] ? "." : "";
     r->err = mr_fail(r->e, MR_EINVAL, "%s%s%s: %s", p->path, dot, field, words);
     return r->err;
+}
+
+/* The field's value as JSON, cut to a few words: for an error text. */
+static void value_text(yyjson_mut_val *v, char *out, size_t bytes)
+{
+    size_t n = 0;
+    char *json = yyjson_mut_val_write(v, 0, &n);
+    mr_utf8_printable(json ? json : "?", json ? n : 1, out, bytes);
+    free(json); /* yyjson's */
 }
 
 static bool is_among(const char *words, const char *name, size_t n)
@@ -78,8 +90,10 @@ uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const c
     }
     uint64_t n = yyjson_mut_get_uint(v);
     if (yyjson_mut_is_uint(v) && n >= least && n <= most) return n;
-    (void)mr_doc_refuse(r, p, field, "expected a whole number from %llu to %llu",
-        (unsigned long long)least, (unsigned long long)most);
+    char got[VALUE_TEXT_MAX];
+    value_text(v, got, sizeof got);
+    (void)mr_doc_refuse(r, p, field, "expected a whole number from %llu to %llu, got %s",
+        (unsigned long long)least, (unsigned long long)most, got);
     return fallback;
 }
 
@@ -94,7 +108,9 @@ double mr_doc_number(struct mr_doc_read *r, const struct mr_doc_part *p, const c
     }
     double n = yyjson_mut_get_num(v);
     if (yyjson_mut_is_num(v) && n >= least && n <= most) return n;
-    (void)mr_doc_refuse(r, p, field, "expected a number from %g to %g", least, most);
+    char got[VALUE_TEXT_MAX];
+    value_text(v, got, sizeof got);
+    (void)mr_doc_refuse(r, p, field, "expected a number from %g to %g, got %s", least, most, got);
     return fallback;
 }
 

@@ -116,6 +116,47 @@ static void values_out_of_bounds_are_refused_with_the_bounds(void **state)
     refused("", "no JSON");
 }
 
+#define SIZED(batch)                                                                               \
+    "\"model\":{\"input\":[4],\"layers\":[{\"type\":\"Dense\",\"units\":2}]},"                     \
+    "\"data\":{\"train\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}},\"batch\":" batch "}"
+
+static void numbers_that_no_role_could_serve_are_refused(void **state)
+{
+    (void)state;
+    refused(
+        "{" SIZED("65537") "}", "data.batch: expected a whole number from 1 to 65536, got 65537");
+    refused("{" SIZED("\"many\"") "}", "got \"many\"");
+    refused("{" SIZED("0") "}", "data.batch: expected a whole number from 1 to 65536, got 0");
+    refused("{" SIZED("1") ",\"roles\":{\"ps\":65}}",
+        "roles.ps: expected at most 64 parameter servers, got 65");
+    refused("{" SIZED("1") ",\"roles\":{\"ps\":{\"count\":65}}}",
+        "roles.ps: expected at most 64 parameter servers, got 65");
+    refused("{" SIZED("1") ",\"roles\":{\"ps\":257}}",
+        "roles.ps: expected a whole number from 0 to 256, got 257");
+    refused("{" SIZED("1") ",\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":65}}",
+        "roles.worker: expected at most 64 workers under allreduce, got 65");
+}
+
+static void the_largest_numbers_that_roles_serve_are_accepted(void **state)
+{
+    (void)state;
+    struct mr_training_document *d =
+        parse("{" SIZED("65536") ",\"roles\":{\"ps\":64,\"worker\":256}}");
+    mr_training_document_free(&d);
+    d = parse("{" SIZED("1") ",\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":64}}");
+    mr_training_document_free(&d);
+}
+
+static void programs_of_foreign_roles_have_limits_of_their_own(void **state)
+{
+    (void)state;
+    struct mr_training_document *d =
+        parse("{\"roles\":{\"ps\":{\"count\":100,\"exec\":[\"x\"]},"
+              "\"worker\":{\"count\":100,\"exec\":[\"x\"]}},\"data\":{\"batch\":100000}}");
+    assert_int_equal(d->roles[MR_TRAINING_PS], 100);
+    mr_training_document_free(&d);
+}
+
 static void rules_of_roles_are_checked(void **state)
 {
     (void)state;
@@ -227,6 +268,9 @@ int main(void)
         cmocka_unit_test(parameters_keep_their_types_and_are_text_inside_texts),
         cmocka_unit_test(unknown_fields_are_refused_with_their_path),
         cmocka_unit_test(values_out_of_bounds_are_refused_with_the_bounds),
+        cmocka_unit_test(numbers_that_no_role_could_serve_are_refused),
+        cmocka_unit_test(the_largest_numbers_that_roles_serve_are_accepted),
+        cmocka_unit_test(programs_of_foreign_roles_have_limits_of_their_own),
         cmocka_unit_test(rules_of_roles_are_checked),
         cmocka_unit_test(a_rule_over_a_field_that_scores_lack_is_refused),
         cmocka_unit_test(foreign_roles_need_no_model),
