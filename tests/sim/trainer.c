@@ -180,7 +180,7 @@ static void client(struct plan *p)
         (void)snprintf(
             entry, sizeof entry, "%llu-0", (unsigned long long)((WALL + w.now) / 1000000));
         char name[64];
-        mr_training_id_format(p->id, name);
+        mr_trainer_id_format(p->id, name);
         (void)snprintf(name + strlen(name), 16, ".scores");
         struct mr_trainer_event ev = {.type = MR_TE_ENTRY,
             .channel = mr_str(name),

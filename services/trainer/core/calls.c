@@ -36,7 +36,7 @@ static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
             mr_trainer__wait(t, s, MR_TX_STARTED, ev->ticket, true);
         } else {
             char id[MR_TRAINING_ID_TEXT_MAX];
-            mr_training_id_format(s->id, id);
+            mr_trainer_id_format(s->id, id);
             mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, MR_EEXIST,
                 "request_id: session %s began with it, from another document", id);
         }
@@ -74,7 +74,7 @@ void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     s->seen[1] = NOWHERE;
     s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);
     char name[MR_TRAINING_ID_TEXT_MAX + 8];
-    mr_training_id_format(s->id, name);
+    mr_trainer_id_format(s->id, name);
     memcpy(name + strlen(name), ".scores", 8);
     s->channel_bytes =
         mr_trainer__copy(s->channel, sizeof s->channel, channel.n ? channel : mr_str(name));

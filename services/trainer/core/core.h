@@ -61,8 +61,8 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
 mr_time mr_trainer_deadline(const struct mr_trainer *t); /* step with a tick by then, or MR_NEVER */
 void mr_trainer_check(const struct mr_trainer *t);       /* asserts every invariant, O(state) */
 
-void mr_training_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX]);
-int mr_training_id_parse(struct mr_str text, mr_training_id *out); /* MR_EINVAL */
+void mr_trainer_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX]);
+int mr_trainer_id_parse(struct mr_str text, mr_training_id *out); /* MR_EINVAL */
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 

@@ -3,12 +3,12 @@
 
 #include <stdio.h>
 
-void mr_training_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX])
+void mr_trainer_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX])
 {
     (void)snprintf(out, MR_TRAINING_ID_TEXT_MAX, "t%u-%u", (uint32_t)(id.v >> 32), (uint32_t)id.v);
 }
 
-int mr_training_id_parse(struct mr_str text, mr_training_id *out)
+int mr_trainer_id_parse(struct mr_str text, mr_training_id *out)
 {
     uint64_t part[2] = {0, 0};
     size_t digits = 0;
@@ -250,7 +250,7 @@ void mr_trainer_environment(
     const struct member *m = &s->members[member];
     if (!s->document->exec[m->role]) return;
     char text[MR_TRAINING_ID_TEXT_MAX];
-    mr_training_id_format(id, text);
+    mr_trainer_id_format(id, text);
     put(out, "MILLRACE_SESSION", text);
     put(out, "MILLRACE_ROLE", names[m->role]);
     put_number(out, "MILLRACE_INDEX", m->index);

@@ -145,7 +145,7 @@ void mr_trainings_erase(struct mr_trainings *tr, const struct mr_trainer_effect 
     struct erasure *x = mr_alloc(sizeof *x);
     x->tr = tr;
     x->object = effect->object;
-    mr_training_id_format(effect->session, session);
+    mr_trainer_id_format(effect->session, session);
     (void)snprintf(x->name, sizeof x->name, "training/%s/checkpoint/%" PRIu64 "/%" PRIu32, session,
         effect->version, effect->index);
     mr_list_add_tail(&tr->erasures, &x->node);

@@ -195,7 +195,7 @@ Millrace__V1__Training *mr_training_message(
     if (mr_trainer_info(tr->core, id, &info)) return NULL;
     Millrace__V1__Training *m = take(tr, sizeof *m);
     millrace__v1__training__init(m);
-    mr_training_id_format(id, text);
+    mr_trainer_id_format(id, text);
     m->id = mr_training_text(tr, mr_str(text));
     m->state = (Millrace__V1__TrainingState)info.state;
     m->reason = mr_training_text(tr, info.reason);

@@ -78,7 +78,7 @@ static void on_refused(void *ctx)
 void mr_trainings_write(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
     char id[MR_TRAINING_ID_TEXT_MAX];
-    mr_training_id_format(x->session, id);
+    mr_trainer_id_format(x->session, id);
     if (x->type == MR_TX_DELETE) {
         mr_records_delete(tr->records, x->sequence, mr_str(id));
         return;
@@ -95,7 +95,7 @@ static void take_record(
 {
     struct mr_trainer_event ev = {.type = MR_TE_RECORD, .text = record};
     struct mr_error e = {0};
-    if (mr_training_id_parse(id, &ev.session)) {
+    if (mr_trainer_id_parse(id, &ev.session)) {
         mr_log(MR_ERROR, "record.damaged", "what=\"a key that is no session id\"");
         return;
     }

@@ -222,7 +222,7 @@ static void submit(struct request *x, const struct mr_str *workers, uint32_t wor
     char request_id[MR_TRAINING_ID_TEXT_MAX + 32];
     struct mr_error e = {0};
     struct mr_buf body;
-    mr_training_id_format(x->session, session);
+    mr_trainer_id_format(x->session, session);
     /* Redis may lose its data, and ids of sessions then begin anew: the scheduler's jobs do not. */
     (void)snprintf(request_id, sizeof request_id, "%s/%s/%" PRIu64, session, makers[x->which].name,
         x->created_ns);

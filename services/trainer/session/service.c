@@ -68,7 +68,7 @@ bool mr_training_take_wait(struct mr_rpc_call *call, double wait_s, double most_
 static bool take_id(
     struct mr_rpc_call *call, const char *field, const char *text, mr_training_id *id)
 {
-    if (!mr_training_id_parse(mr_str(text), id)) return true;
+    if (!mr_trainer_id_parse(mr_str(text), id)) return true;
     mr_trainer_fail(
         call, MR_EINVAL, "%s: \"%.64s\" is no session id (they look like t1-7)", field, text);
     return false;
@@ -139,7 +139,7 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_trainer_fail(call, MR_EINVAL, "page_size: expected 0 to %u, not %u", PAGE_MAX, page);
         return;
     }
-    if (m->page_token[0] && mr_training_id_parse(mr_str(m->page_token), &from)) {
+    if (m->page_token[0] && mr_trainer_id_parse(mr_str(m->page_token), &from)) {
         mr_trainer_fail(
             call, MR_EINVAL, "page_token: \"%.64s\" came from no answer of List", m->page_token);
         return;
@@ -151,7 +151,7 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_training_id at = mr_trainer_older(tr->core, from);
     for (; at.v; at = mr_trainer_older(tr->core, at)) {
         if (r.n_trainings == page || tr->t->scratch.bytes > PAGE_BYTES_MAX) {
-            mr_training_id_format(from, next);
+            mr_trainer_id_format(from, next);
             break;
         }
         Millrace__V1__Training *row = mr_training_message(tr, at, false);

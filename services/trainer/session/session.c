@@ -48,7 +48,7 @@ static void log_change(struct mr_trainings *tr, const struct mr_trainer_effect *
     char id[MR_TRAINING_ID_TEXT_MAX];
     char why[512];
     if (!x->change || mr_trainer_info(tr->core, x->session, &info)) return;
-    mr_training_id_format(x->session, id);
+    mr_trainer_id_format(x->session, id);
     mr_log(MR_INFO, "training.state", "session=%s state=%s generation=%u restores=%u reason=%s", id,
         names[info.state], info.generation, info.restores,
         mr_log_quote(info.reason, why, sizeof why));

@@ -273,14 +273,14 @@ static void ids_are_read_as_they_are_written(void **state)
     (void)state;
     mr_training_id id = {(uint64_t)3 << 32 | 17}, back;
     char text[MR_TRAINING_ID_TEXT_MAX];
-    mr_training_id_format(id, text);
+    mr_trainer_id_format(id, text);
     assert_string_equal(text, "t3-17");
-    assert_int_equal(mr_training_id_parse(mr_str(text), &back), MR_OK);
+    assert_int_equal(mr_trainer_id_parse(mr_str(text), &back), MR_OK);
     assert_true(back.v == id.v);
     static const char *const bad[] = {
         "", "t", "t1", "t1-", "t-1", "j1-1", "t01-1", "t1-1 ", "t1-2-3", "t4294967296-1"};
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
-        assert_int_equal(mr_training_id_parse(mr_str(bad[i]), &back), MR_EINVAL);
+        assert_int_equal(mr_trainer_id_parse(mr_str(bad[i]), &back), MR_EINVAL);
 }
 
 int main(void)

@@ -275,7 +275,7 @@ static void a_foreign_server_has_an_environment_too(void **state)
     mr_buf_init(&out, 65536);
     mr_trainer_environment(r->t, r->id, 0, &out);
     char text[MR_TRAINING_ID_TEXT_MAX], expected[1024];
-    mr_training_id_format(r->id, text);
+    mr_trainer_id_format(r->id, text);
     size_t n = (size_t)snprintf(expected, sizeof expected,
         "MILLRACE_SESSION|%s|MILLRACE_ROLE|ps|MILLRACE_INDEX|0|MILLRACE_CHANNEL|%.*s|"
         "TF_CONFIG|{\"cluster\":{\"ps\":[\"h:10\"],\"worker\":[\"h:20\",\"h:21\"]},"
