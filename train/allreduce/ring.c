@@ -1,7 +1,7 @@
 /* A rank of a ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
- * clusters of workstations", 2009). It sends blocks to the next rank by gRPC and takes those of
- * the rank before from its inbox. Slice s starts at rank s + 1, and its sum is complete at rank s
- * (reduce-scatter). Then the updated slices go around once more (all-gather). */
+ * clusters of workstations", 2009). The rank sends blocks to the next rank by gRPC and takes the
+ * blocks of the previous rank from its inbox. The sum of slice s starts at rank s + 1 and is
+ * complete at rank s (reduce-scatter). Then the updated slices go around once more (all-gather). */
 #include "train/allreduce/ring.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@
 
 #define PROBE_PAUSE (10 * MR_MS)
 #define PROBE_WAIT (2 * MR_SECOND)
-#define LEAVE_WAIT MR_SECOND /* at the end, for the next rank to have taken what was sent */
+#define LEAVE_WAIT MR_SECOND /* wait at close until the next rank has received the last slices */
 
 struct mr_ring {
     char session[MR_SESSION_MAX];
@@ -25,13 +25,13 @@ struct mr_ring {
     uint64_t count;
     struct mr_reduce_wait wait;
     struct mr_ring_inbox *inbox;
-    struct mr_rpc_client *client; /* of the next rank */
-    struct mr_rpc_stream *stream; /* to it; NULL: no step yet */
+    struct mr_rpc_client *client; /* to the next rank */
+    struct mr_rpc_stream *stream; /* to the next rank; NULL: no step yet */
     uint64_t step;
-    uint32_t round, rounds; /* of how many */
-    uint32_t contributors;  /* with examples: of whose sum goes out next, then of all ranks */
-    bool has_sent_all;      /* of this step: the next rank may be done before us */
-    bool has_failed;        /* a step has: nothing more is owed to anyone */
+    uint32_t round, rounds; /* current round, rounds of the step */
+    uint32_t contributors;  /* ranks with examples in the sum that is sent next */
+    bool has_sent_all;      /* in this step; the next rank may finish before this one */
+    bool has_failed;        /* a step has failed: close need not wait */
     struct mr_buf head;
 };
 
@@ -42,8 +42,8 @@ static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
     uint32_t next = (r->rank + 1) % r->ranks;
     if (err == MR_ENOENT || err == MR_EAWAY)
         return mr_fail(
-            e, MR_EAWAY, "rank %u of \"%s\" is gone: %.400s", next, r->session, why.text);
-    return mr_fail(e, err, "rank %u of \"%s\": %.400s", next, r->session, why.text);
+            e, MR_EAWAY, "rank %u of session \"%s\" is gone: %.400s", next, r->session, why.text);
+    return mr_fail(e, err, "rank %u of session \"%s\": %.400s", next, r->session, why.text);
 }
 
 static bool is_stopped(void *ctx)
@@ -58,10 +58,10 @@ static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *
         return mr_fail(e, MR_ECANCELED, "asked to stop");
     uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
     if (mr_ring_inbox_is_broken(r->inbox))
-        return mr_fail(e, MR_EAWAY, "rank %u of \"%s\" is gone", before, r->session);
+        return mr_fail(e, MR_EAWAY, "rank %u of session \"%s\" is gone", before, r->session);
     if (mr_clock_now() >= deadline)
-        return mr_fail(e, MR_ETIMEOUT, "\"%s\": rank %u or %u did not answer in time", r->session,
-            before, (r->rank + 1) % r->ranks);
+        return mr_fail(e, MR_ETIMEOUT, "session \"%s\": rank %u or %u did not answer in time",
+            r->session, before, (r->rank + 1) % r->ranks);
     return MR_OK;
 }
 
@@ -77,7 +77,7 @@ static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
     mr_protowire_add_varint(&r->head, 8, r->contributors);
 }
 
-/* One message for all but the longest slices. */
+/* Sends a slice: one message, unless the slice is longer than MR_CHUNK_BYTES. */
 static int block_send(struct mr_ring *r, const float *data, uint64_t count)
 {
     struct mr_transport_traffic *t = mr_transport_traffic();
@@ -99,8 +99,8 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
     return err;
 }
 
-/* Lets the stream work until a block wakes us; MR_OK unless the stream ended, which it should not.
- */
+/* Drives the stream until a block of the inbox wakes this thread. MR_OK unless the stream ended too
+ * early. */
 static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
@@ -109,9 +109,11 @@ static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
     int err = mr_rpc_stream_read(r->stream, 0, &m, e);
     mr_rpc_message_free(&m);
     bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
-    /* A next rank that has all it needs may have closed; else the next step will tell. */
+    /* The next rank may have closed its end after it received everything. If it failed, the next
+     * step notices. */
     if (goes_on || r->has_sent_all) return MR_OK;
-    if (!err || err == MR_ENOENT) err = mr_fail(e, MR_EFORMAT, "it answered before the end");
+    if (!err || err == MR_ENOENT)
+        err = mr_fail(e, MR_EFORMAT, "it closed the stream before the end of the step");
     return sentence(r, err, e);
 }
 
@@ -126,7 +128,8 @@ static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
     }
     if (b->count != count || b->contributors > r->ranks) {
         mr_ring_inbox_give(r->inbox, &b);
-        return mr_fail(e, MR_EABORTED, "ranks of \"%s\" cut the model differently", r->session);
+        return mr_fail(e, MR_EABORTED,
+            "ranks of session \"%s\" disagree about the size of the model", r->session);
     }
     *out = b;
     return MR_OK;
@@ -137,7 +140,8 @@ static uint32_t around(const struct mr_ring *r, uint32_t back)
     return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;
 }
 
-/* One round: slice `send` of `v` goes out, slice `receive` comes in and is put to use by fn. */
+/* One round: sends slice `send` of `v`, receives slice `receive`, and combines it with `v` by
+ * fn. */
 static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive, mr_time deadline,
     void (*fn)(float *to, const float *from, uint64_t n), uint32_t *contributors,
     struct mr_error *e)
@@ -208,14 +212,14 @@ int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr
         err = round_do(r, params, around(r, k), around(r, k + 1), deadline, set, &theirs, e);
         if (!err && theirs != r->contributors)
             err = mr_fail(e, MR_EABORTED,
-                "of \"%s\", %u ranks had examples by one rank, %u by another", r->session,
-                r->contributors, theirs);
+                "ranks of session \"%s\" disagree: %u or %u of them had examples in this step",
+                r->session, r->contributors, theirs);
     }
     r->has_failed |= err != MR_OK;
     return err;
 }
 
-/* All slices are here: it only waits until what this rank sent is on its way. */
+/* This rank has all slices. Waits until gRPC has sent what this rank owes the next one. */
 int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     int err = MR_OK;
@@ -223,7 +227,8 @@ int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
         err = pump(r, deadline, e);
         if (!err && is_stopped(r)) err = mr_fail(e, MR_ECANCELED, "asked to stop");
         if (!err && mr_clock_now() >= deadline)
-            err = mr_fail(e, MR_ETIMEOUT, "rank %u of \"%s\" did not take its slices in time",
+            err = mr_fail(e, MR_ETIMEOUT,
+                "rank %u of session \"%s\" did not receive its slices in time",
                 (r->rank + 1) % r->ranks, r->session);
     }
     r->has_failed |= err != MR_OK;
@@ -268,7 +273,7 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     const char *address = o->places[next].address;
     if (!address || !*address)
         return mr_fail(
-            e, MR_EAWAY, "rank %u of \"%s\" has no address that we could call", next, o->session);
+            e, MR_EAWAY, "rank %u of session \"%s\" has no gRPC address", next, o->session);
     MR_AUTO(mr_ring_close) struct mr_ring *r = mr_alloc(sizeof *r);
     (void)snprintf(r->session, sizeof r->session, "%s", o->session);
     r->generation = o->generation;
@@ -294,7 +299,7 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     return MR_OK;
 }
 
-/* The next rank may still wait for the last slices; a stream that is cancelled would lose them. */
+/* The next rank may still wait for the last slices, which a cancelled stream would lose. */
 static void wait_for_next_rank(struct mr_ring *r)
 {
     if (!r->stream || r->has_failed || is_stopped(r) || mr_rpc_stream_half_close(r->stream)) return;

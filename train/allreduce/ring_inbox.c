@@ -1,5 +1,5 @@
-/* Blocks on their way from the network thread to a rank. The inbox is bounded: a neighbour that
- * keeps the order of the ring is at most two vectors ahead. */
+/* Hands blocks from the network thread to a rank. The inbox is bounded: a neighbour that follows
+ * the order of the ring is two vectors ahead at most. */
 #include "train/allreduce/ring_inbox.h"
 
 #include "base/alloc.h"
@@ -9,8 +9,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#define SPARE_MAX 2u    /* blocks whose memory waits for the next round */
-#define ROOM_STEP 1024u /* numbers; slices of a vector differ by a few */
+#define SPARE_MAX 2u /* blocks whose memory is kept for the next round */
+/* Memory of blocks is a multiple of this many numbers, so that slices of slightly different size
+ * reuse it. */
+#define ROOM_STEP 1024u
 
 static struct {
     pthread_mutex_t lock;
@@ -97,10 +99,12 @@ struct mr_ring_inbox *mr_ring_inbox_get(
     }
     pthread_mutex_unlock(&table.lock);
     if (!found && is_other)
-        (void)mr_fail(e, MR_EABORTED, "the rank after %u of \"%s\" is of generation %u, not %u",
-            rank_from, session, other, generation);
+        (void)mr_fail(e, MR_EABORTED,
+            "the rank after %u of session \"%s\" has generation %u, not %u", rank_from, session,
+            other, generation);
     if (!found && !is_other)
-        (void)mr_fail(e, MR_ENOENT, "the rank after %u of \"%s\" is not here", rank_from, session);
+        (void)mr_fail(e, MR_ENOENT, "the rank after %u of session \"%s\" is not served here",
+            rank_from, session);
     return found;
 }
 
@@ -114,7 +118,8 @@ static struct mr_ring_block *block_find(struct mr_ring_inbox *in, uint64_t step,
     return NULL;
 }
 
-/* Call with the lock. After the rank's end there is no thread to wake. */
+/* Wakes the rank if it waits. With the lock. After the rank has closed there is no thread to
+ * wake. */
 static void wake(struct mr_ring_inbox *in)
 {
     if (!in->is_waited_for || in->is_closed) return;
@@ -136,8 +141,8 @@ static struct mr_ring_block *block_new(struct mr_ring_inbox *in, uint64_t count)
     }
     uint64_t room = (count + ROOM_STEP) / ROOM_STEP * ROOM_STEP;
     size_t bytes = sizeof(struct mr_ring_block) + room * sizeof(float);
-    struct mr_ring_block *b =
-        mr_grow(NULL, bytes, bytes); /* not zeroed: it is taken when written */
+    /* mr_grow does not zero the memory, so that pages are committed when they are written. */
+    struct mr_ring_block *b = mr_grow(NULL, bytes, bytes);
     b->room = room;
     return b;
 }
@@ -150,7 +155,7 @@ static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, 
         if (p->count > in->count ||
             in->bytes + p->count * sizeof(float) > 3 * in->count * sizeof(float))
             return mr_fail(e, MR_ELIMIT,
-                "a block of %" PRIu64 " numbers, %" PRIu64 " bytes wait: more than a ring needs",
+                "a block of %" PRIu64 " numbers exceeds the inbox, in which %" PRIu64 " bytes wait",
                 p->count, in->bytes);
         b = block_new(in, p->count);
         b->step = p->step;

@@ -7,16 +7,16 @@
 #include "train/allreduce/ring_inbox.h"
 
 struct exchange {
-    struct mr_list node; /* of all open ones; the network thread's */
+    struct mr_list node; /* in `exchanges`; network thread only */
     struct mr_rpc_call *call;
-    struct mr_ring_inbox *inbox; /* NULL: no message yet */
-    bool has_brought;            /* blocks; not only asked whether the rank is there */
-    bool has_ended;              /* answered, well or not */
+    struct mr_ring_inbox *inbox; /* NULL: no message has come */
+    bool has_brought;            /* a block has come, not only a probe */
+    bool has_ended;              /* the call has its reply or error */
 };
 
 static struct mr_list exchanges;
 
-/* The stream of the rank before has ended, with or without an error. */
+/* The stream of the previous rank has ended, with or without an error. */
 static void over(struct exchange *x)
 {
     x->has_ended = true;
@@ -69,7 +69,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 {
     (void)status;
     struct exchange *x = mr_rpc_call_context(call);
-    if (!x->has_ended) over(x); /* it broke in the middle */
+    if (!x->has_ended) over(x); /* the connection broke */
     mr_list_remove(&x->node);
     mr_ring_inbox_put(&x->inbox);
     mr_release(x);

@@ -1,10 +1,10 @@
-/* Ranks of one node around one segment, which rank 0 makes and serves at its socket:
+/* The ranks of one node around one segment, which rank 0 makes and serves at its socket:
  *
  *   page | parameters | gradients of rank 0 | gradients of rank 1 | …
  *
- * All ranks may write to the segment, so wrong numbers of a broken rank reach all; sizes and
- * offsets are each rank's own. The loss of a rank is noticed by its connection: rank 0 marks the
- * page. The loss of rank 0 is seen by the other ranks, as their connection hangs up. */
+ * All ranks may write to the whole segment, so a faulty rank can spoil the numbers of all. Sizes
+ * and offsets lie in each rank's private memory. When a rank dies, its connection breaks, and rank
+ * 0 sets `is_aborted`. When rank 0 dies, the other ranks see their own connections break. */
 #include "train/allreduce/shm.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPINS 400u /* before sleeping: about as long as a wake-up takes */
+#define SPINS 400u /* polls before a thread sleeps: about the time of a wake-up */
 #define OPEN_PAUSE (5 * MR_MS)
 #define PAGE_BYTES 8192u
-#define MARK_BITS 40u /* of a mark; above it the step, as far as it fits */
+#define MARK_BITS 40u /* bits of a mark below the step number */
 
 #define MARK_NONE (((uint64_t)1 << MARK_BITS) - 1)
 
-/* step << MARK_BITS | 0: all are final; 1 + low: those of low and above are; MARK_NONE: all are,
- * and of no examples */
+/* What a rank has announced: step << MARK_BITS | what. `what` is 0: all gradients are final; 1 +
+ * low: the trained ones from `low` on are; MARK_NONE: all are, and the rank has no examples. */
 struct mark {
     _Atomic uint64_t word;
     uint64_t unused[7];
@@ -36,12 +36,12 @@ struct mark {
 struct page {
     _Atomic uint32_t arrived;
     uint32_t unused[15];
-    _Atomic uint32_t phase; /* barriers passed; slept on */
+    _Atomic uint32_t phase; /* barriers passed; ranks sleep on it */
     _Atomic uint32_t sleepers;
     _Atomic uint32_t is_aborted;
     uint32_t unused_too[13];
-    _Atomic uint32_t announced; /* grows with each mark; slept on */
-    _Atomic uint32_t readers;   /* threads that sleep there */
+    _Atomic uint32_t announced; /* grows with each mark; ranks sleep on it */
+    _Atomic uint32_t readers;   /* ranks that sleep on `announced` */
     uint32_t unused_as_well[14];
     struct mark marks[MR_RANKS_MAX];
 };
@@ -57,14 +57,15 @@ struct mr_shm_group {
     struct page *page;
     uint64_t bytes;
     int fd;     /* rank 0 */
-    int socket; /* the others */
+    int socket; /* the other ranks: to rank 0 */
     bool is_served;
-    bool is_here[MR_RANKS_MAX]; /* the socket's thread */
-    uint32_t phase;             /* barriers that this rank passed; the first opens the group */
+    bool is_here[MR_RANKS_MAX]; /* used by the socket's thread */
+    uint32_t phase;             /* barriers that this rank entered; the first opens the group */
 };
 
-static uint64_t stride(
-    uint64_t count) /* a line more: vectors do not fall on one another in caches */
+/* Bytes from one vector to the next: whole pages, plus cache lines, so that the same number of
+ * different vectors does not fall into the same cache set. */
+static uint64_t stride(uint64_t count)
 {
     return (count * sizeof(float) + 4095) / 4096 * 4096 + 320;
 }
@@ -137,11 +138,11 @@ static int may_wait(
     if (mr_transport_is_stopped(n->wait.stop) || mr_transport_is_stopped(n->wait.aborted))
         return mr_fail(e, MR_ECANCELED, "asked to stop");
     if (n->page && atomic_load(&n->page->is_aborted))
-        return mr_fail(e, MR_EAWAY, "a rank of \"%s\" is gone", n->session);
+        return mr_fail(e, MR_EAWAY, "a rank of session \"%s\" is gone", n->session);
     if (n->socket >= 0 && mr_transport_is_hung_up(n->socket))
-        return mr_fail(e, MR_EAWAY, "rank 0 of \"%s\" is gone", n->session);
+        return mr_fail(e, MR_EAWAY, "rank 0 of session \"%s\" is gone", n->session);
     if (mr_clock_now() >= deadline)
-        return mr_fail(e, MR_ETIMEOUT, "\"%s\": %s in time", n->session, what);
+        return mr_fail(e, MR_ETIMEOUT, "session \"%s\": %s in time", n->session, what);
     return MR_OK;
 }
 
@@ -248,7 +249,7 @@ int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_err
         return MR_OK;
     }
     int err = barrier_wait(n, phase, deadline, e);
-    if (err) mr_shm_group_abort(n); /* the others need not wait until their own deadlines */
+    if (err) mr_shm_group_abort(n); /* so that the other ranks stop waiting, too */
     return err;
 }
 

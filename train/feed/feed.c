@@ -1,4 +1,4 @@
-/* Which worker has which rows, and the order of the rows. */
+/* Finds the rows of a worker's share, draws their order for each epoch, and gathers batches. */
 #include "train/feed/feed.h"
 
 #include "base/alloc.h"
@@ -11,17 +11,17 @@ struct mr_feed {
     struct mr_feed_spec spec;
     char x_name[80], y_name[80];
     struct mr_rows *x, *y;
-    struct mr_row_range *ranges; /* of the share */
-    uint64_t *starts;            /* row of the share that each range begins with */
+    struct mr_row_range *ranges; /* the share */
+    uint64_t *starts;            /* number, within the share, of the first row of each range */
     uint32_t ranges_count;
-    uint64_t rows;  /* of the share */
-    uint64_t steps; /* an epoch */
+    uint64_t rows;  /* in the share */
+    uint64_t steps; /* steps of an epoch */
     bool is_index;
-    int32_t *classes; /* of the share */
-    uint32_t *order;  /* of the epoch; NULL: as they stand */
-    uint64_t epoch;   /* that `order` is of; UINT64_MAX: none */
+    int32_t *classes; /* class numbers of the share's rows */
+    uint32_t *order;  /* order of the rows in `epoch`; NULL: stored order */
+    uint64_t epoch;   /* UINT64_MAX: no order was drawn */
     float *x_batch;
-    float *y_batch; /* rows */
+    float *y_batch; /* y as rows; else y_index */
     int32_t *y_index;
 };
 
@@ -63,7 +63,8 @@ struct mr_feed_moved mr_feed_moved(const struct mr_feed *f)
     return (struct mr_feed_moved){x.parts + y.parts, x.bytes + y.bytes};
 }
 
-/* The ranges of the plan are the trainer's word, and must be of these data. */
+/* Takes over the ranges of the row plan, which came over the network, and checks that they fit
+ * these data. */
 static int ranges_fill(struct mr_feed *f, const char *name, struct mr_error *e)
 {
     const struct mr_feed_spec *s = &f->spec;
@@ -89,7 +90,7 @@ static int ranges_fill(struct mr_feed *f, const char *name, struct mr_error *e)
         name, s->worker, (unsigned long long)f->rows, (unsigned long long)n);
 }
 
-/* Where row `row` of the share stands among all. */
+/* The number, within all rows, of row `row` of the share. */
 static uint64_t row_at(const struct mr_feed *f, uint64_t row)
 {
     uint32_t low = 0, high = f->ranges_count - 1;
@@ -103,7 +104,7 @@ static uint64_t row_at(const struct mr_feed *f, uint64_t row)
     return f->ranges[low].first + (row - f->starts[low]);
 }
 
-/* Which rows are ours, and how many steps they make. */
+/* Finds the share and the steps of an epoch. */
 static int share_fill(struct mr_feed *f, const char *name, struct mr_error *e)
 {
     const struct mr_feed_spec *s = &f->spec;
@@ -114,7 +115,7 @@ static int share_fill(struct mr_feed *f, const char *name, struct mr_error *e)
     if (n / s->workers >= UINT32_MAX)
         return mr_fail(e, MR_ELIMIT, "%s: %llu rows are too many for %u workers", name,
             (unsigned long long)n, s->workers);
-    /* Products of rows and workers stay far below 2^64. */
+    /* No overflow: rows and workers were checked. */
     uint64_t together = (uint64_t)s->batch * s->workers;
     f->steps = s->keep ? (n + together - 1) / together : n / together;
     if (!f->steps)
@@ -147,7 +148,7 @@ int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct
 {
     mr_assert(spec->batch && spec->workers && spec->worker < spec->workers);
     MR_AUTO(mr_feed_close) struct mr_feed *f = mr_alloc(sizeof *f);
-    f->spec = *spec; /* `ranges` is read here only */
+    f->spec = *spec; /* `ranges` is copied in ranges_fill */
     f->epoch = UINT64_MAX;
     (void)snprintf(f->x_name, sizeof f->x_name, "%s.x", name);
     (void)snprintf(f->y_name, sizeof f->y_name, "%s.y", name);
@@ -170,7 +171,8 @@ int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct
     return MR_OK;
 }
 
-/* Fisher and Yates; the same for the same (seed, epoch, worker) anywhere. */
+/* Draws a random order (Fisher and Yates, "inside-out"). It depends on seed, epoch and worker
+ * only. */
 static void order_draw(struct mr_feed *f, uint64_t epoch)
 {
     if (!f->order || f->epoch == epoch) return;
@@ -184,7 +186,7 @@ static void order_draw(struct mr_feed *f, uint64_t epoch)
     f->epoch = epoch;
 }
 
-/* Row `row` of the share becomes number `at` of the batch. */
+/* Copies row `row` of the share to place `at` of the batch. */
 static void put_row(struct mr_feed *f, uint32_t at, uint64_t row)
 {
     uint64_t x_bytes = mr_rows_bytes(f->x), from = row_at(f, row);
@@ -209,7 +211,7 @@ void mr_feed_batch(struct mr_feed *f, uint64_t step, struct mr_nn_batch *out)
         .x = f->x_batch, .y = {.index = f->y_index, .rows = f->y_batch}, .step = step};
 }
 
-/* Do rows first … first + n - 1 lie one behind the other? */
+/* Are rows first … first + n - 1 contiguous in memory? */
 static bool lie_together(const struct mr_rows *r, uint64_t first, uint32_t n)
 {
     uint64_t bytes = mr_rows_bytes(r);

@@ -1,5 +1,6 @@
-/* When to take more items and when to acknowledge. Few items are taken ahead, as other workers
- * need some, too. Leases are short, so that the items of a dead worker soon come again. */
+/* Decides when to take items and when to acknowledge them. Takes few items ahead, because other
+ * workers need items, too. Leases are short, so that the items of a dead worker are soon delivered
+ * again. */
 #include "train/feed/lease.h"
 
 #include "base/alloc.h"
@@ -16,13 +17,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define AHEAD 2u       /* taken and not in use yet */
-#define ANSWERS_MAX 64 /* of one call */
+#define AHEAD 2u       /* items that are taken ahead */
+#define ANSWERS_MAX 64 /* answers of one call */
 #define TAKE_WAIT_S 0.2
-#define TAKE_WAIT_SHORT_S 0.02 /* while items are in use: they are to be acknowledged soon */
+/* While items are held: Take must not delay their acknowledgement. */
+#define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)
-#define LEASE_ITEMS 30u /* a lease is long enough for so many items */
+#define LEASE_ITEMS 30u /* items that a lease is long enough for */
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define STOP_MAX MR_SECOND
 #define STOP_CANCELLED (300 * MR_MS) /* a task that was cancelled has to end soon */
@@ -32,9 +34,9 @@
 
 enum end { DONE = MR_TAKEN_DONE, BACK = MR_TAKEN_BACK, DEAD = MR_TAKEN_DEAD, IN_USE };
 
-struct answer { /* to the thread */
+struct answer { /* from the user to the thread */
     char receipt[sizeof((struct mr_taken *)0)->receipt];
-    enum end end; /* IN_USE: none yet, but another may be taken ahead */
+    enum end end; /* IN_USE: no answer: the item is in use now */
     char reason[256];
 };
 
@@ -47,13 +49,13 @@ struct mr_taker {
     struct mr_flag stop;
     _Atomic int state;
     _Atomic uint64_t lease;
-    _Atomic uint64_t until; /* of the last answers; 0: not yet */
+    _Atomic uint64_t until; /* deadline of the last answers; 0: the taker is not stopping */
 
-    /* the thread's */
+    /* used by the thread only */
     struct mr_role_link *link;
     struct mr_pb_arena arena;
-    uint32_t held;  /* taken and not answered */
-    uint32_t ahead; /* of them, not in use yet */
+    uint32_t held;  /* items taken and not answered */
+    uint32_t ahead; /* those of `held` that are not in use yet */
     mr_time retry_at, state_at;
 };
 
@@ -65,7 +67,7 @@ static bool is_stopped(void *ctx)
     return mr_flag_is_set(&t->stop);
 }
 
-/* Leases run out by themselves. */
+/* Is the time for last answers over? Leases that are not answered expire. */
 static bool is_late(void *ctx)
 {
     struct mr_taker *t = ctx;
@@ -75,7 +77,7 @@ static bool is_late(void *ctx)
 
 static char *queue_of(const struct mr_taker *t)
 {
-    return mr_unconst(t->queue); /* protobuf-c knows no const */
+    return mr_unconst(t->queue); /* protobuf-c has no const texts */
 }
 
 static int create(struct mr_taker *t, struct mr_error *e)
@@ -87,7 +89,7 @@ static int create(struct mr_taker *t, struct mr_error *e)
         t->link, "/millrace.v1.Queues/Create", &r.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
 }
 
-/* Nothing came: is something to come at all? */
+/* Take returned nothing: asks for the state of the queue. */
 static void look(struct mr_taker *t)
 {
     mr_time now = mr_clock_now();
@@ -124,7 +126,7 @@ static void take(struct mr_taker *t)
         t->retry_at = mr_time_after(mr_clock_now(), err ? RETRY : 0);
         return;
     }
-    /* More than was asked for go back when their lease ends. */
+    /* Surplus items, if there were any, return to the queue when their lease expires. */
     for (size_t i = 0; i < MR_MIN(got->n_items, (size_t)r.items_max); i++) {
         const Millrace__V1__QueueItem *q = got->items[i];
         struct mr_taken item = {0};
@@ -132,7 +134,7 @@ static void take(struct mr_taker *t)
         (void)mr_object_id_parse(mr_str(q->object), &item.object);
         atomic_store(&t->state, MR_TAKER_GOES_ON);
         int pushed = mr_inbox_push(t->in, &item);
-        mr_assert(!pushed); /* there is room for all that are held */
+        mr_assert(!pushed); /* the inbox has room for all items that are ahead */
         t->held++;
         t->ahead++;
     }

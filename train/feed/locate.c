@@ -1,4 +1,4 @@
-/* Which stores have an object: asks the store of this node, which asks the others. */
+/* Calls Objects.Where of this node's store in blocks of ids. */
 #include "train/feed/locate.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define IDS_MAX 16384u /* of one question */
+#define IDS_MAX 16384u /* ids of one call */
 #define ID_BYTES 16u
 #define CALL_TIMEOUT (20 * MR_SECOND)
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
@@ -94,7 +94,8 @@ void mr_role_find_sources(
     if (!s->store || are_here(s, ids, n)) return;
     struct search x = {s, sources, mr_alloc_array(n + 1, sizeof(bool))};
     if (mr_role_where(s, ids, n, take_source, &x, &e))
-        mr_log(MR_WARN, "role.where", "what=\"%s\"", e.text); /* each is looked for, then */
+        /* Without sources, each object is searched for by itself. */
+        mr_log(MR_WARN, "objects.locate_failed", "why=\"%s\"", e.text);
     mr_release(x.here);
 }
 

@@ -1,4 +1,5 @@
-/* Makes batches of the rows of items, and knows the items of each batch. */
+/* Gathers batches from the rows of items, and remembers the items of each batch until the batch is
+ * learned. */
 #include "train/feed/queue.h"
 
 #include "base/alloc.h"
@@ -9,15 +10,15 @@
 #include "store/object/collection.h"
 #include "store/object/value.h"
 
-#define ITEMS_MAX 256u  /* of one batch */
-#define UNSURE_MAX 512u /* items of batches whose fate is not known yet */
+#define ITEMS_MAX 256u  /* items of one batch */
+#define UNSURE_MAX 512u /* items of batches that are neither learned nor given up */
 
 struct unsure {
     struct mr_taken item;
     uint64_t batch;
 };
 
-struct item { /* being used */
+struct item { /* an item that is open */
     struct mr_taken from;
     struct mr_store_view view;
     struct mr_rows *x, *y;
@@ -29,18 +30,18 @@ struct item { /* being used */
 struct mr_queue_feed {
     struct mr_queue_feed_spec spec;
     struct mr_feed_store rows_store;
-    struct item *items; /* the first `used` are used up by the batch, the next is in use */
+    struct item *items; /* the current batch has all rows of the first `used` items */
     uint32_t items_count, used;
-    struct unsure *unsure; /* in order of batch */
+    struct unsure *unsure; /* items of earlier batches, in order of batch */
     uint32_t unsure_count;
     float *x, *y;
     int32_t *index;
     bool is_index;
-    uint64_t y_bytes; /* of a row */
-    uint32_t filled;  /* rows of the batch so far */
+    uint64_t y_bytes; /* bytes of one row of y */
+    uint32_t filled;  /* rows of the current batch so far */
     uint64_t batches;
-    mr_time begun;    /* the batch was there; 0: not yet */
-    mr_duration pace; /* from there until it was done, smoothed */
+    mr_time begun;    /* when the batch was complete; 0: not yet */
+    mr_duration pace; /* smoothed time from `begun` until the batch is done */
     struct mr_taker *taker;
 };
 
@@ -56,7 +57,7 @@ static void item_close(struct mr_queue_feed *f, struct item *it)
     if (it->view.p) mr_store_release(f->spec.store->store, &it->view);
 }
 
-/* Part `i` of the list, as rows. */
+/* Opens part i of the item, x or y. */
 static int half_open(struct mr_queue_feed *f, const struct mr_collection *c, uint32_t i,
     struct item *it, struct mr_rows **out, struct mr_error *e)
 {
@@ -82,7 +83,8 @@ static int item_check(struct mr_queue_feed *f, struct item *it, struct mr_error 
     bool is_index = false;
     it->rows = mr_rows_count(it->x);
     if (mr_rows_count(it->y) != it->rows)
-        return mr_fail(e, MR_EINVAL, "x and y have not as many rows");
+        return mr_fail(e, MR_EINVAL, "x has %llu rows and y %llu; expected one y for each x",
+            (unsigned long long)it->rows, (unsigned long long)mr_rows_count(it->y));
     int err = mr_rows_check_x(it->x, s->inputs, e);
     if (!err) err = mr_rows_check_y(it->y, s->outputs, &is_index, e);
     const struct mr_row_range all = {0, it->rows};
@@ -125,7 +127,8 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
     return err ? err : item_check(f, it, e);
 }
 
-/* The item to take rows from, opened; MR_EAGAIN: none came. */
+/* The item that the next row comes from. Opens the next item if necessary; an unusable one is put
+ * aside as dead. MR_EAGAIN: none came. */
 static int item_next(
     struct mr_queue_feed *f, mr_time deadline, struct item **out, struct mr_error *e)
 {
@@ -157,8 +160,8 @@ static int item_next(
     return MR_OK;
 }
 
-/* The items whose rows are all in the batch are in use no more: their answer comes when the batch
- * has been learned. */
+/* Closes the items whose rows are all in the batch. They are acknowledged when the batch has been
+ * learned. */
 static void used_take_away(struct mr_queue_feed *f)
 {
     for (uint32_t i = 0; i < f->used; i++) {
@@ -185,7 +188,7 @@ static void put_row(struct mr_queue_feed *f, struct item *it)
     f->filled++;
 }
 
-/* No more rows come: those that are there, once more from their start. */
+/* Completes the batch with its own rows, from the start. */
 static void fill_up(struct mr_queue_feed *f)
 {
     uint64_t x_floats = f->spec.inputs;
@@ -199,7 +202,7 @@ static void fill_up(struct mr_queue_feed *f)
     }
 }
 
-/* Nothing came by the deadline. MR_OK: the batch is what there is. */
+/* No item came by the deadline. MR_OK: the batch was completed with its own rows. */
 static int nothing_came(struct mr_queue_feed *f)
 {
     enum mr_taker_state s = mr_taker_state(f->taker);
@@ -209,12 +212,13 @@ static int nothing_came(struct mr_queue_feed *f)
         fill_up(f);
         return MR_OK;
     }
-    /* An incomplete last batch, as the document wants it: dropped. */
+    /* data.remainder is "drop": the incomplete last batch is not learned. */
     for (uint32_t i = 0; i < f->used; i++) {
         mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_DONE, NULL);
         item_close(f, &f->items[i]);
     }
-    f->items_count = f->used = f->filled = 0; /* all were used up, or rows would not lack */
+    /* All open items are used up, or the batch would be complete. */
+    f->items_count = f->used = f->filled = 0;
     return MR_EAGAIN;
 }
 
@@ -243,7 +247,7 @@ int mr_queue_feed_batch(
 
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f)
 {
-    /* A pause of the session is not the pace: what grows, grows step by step. */
+    /* Bounded, because a pause of the session says nothing about the pace. */
     mr_duration took = MR_MIN(mr_clock_now() - f->begun, 4 * f->pace + MR_SECOND);
     f->pace = (f->pace * 7 + took) / 8;
     f->begun = 0;

@@ -1,7 +1,7 @@
 /* Batches from a queue (the trainer's service Queues). An item is a stored object: a list of x and
- * y, each a tensor or a collection. Its rows come in order, and a batch may begin in one item and
- * end in another. At-least-once: an item is acknowledged when all batches with its rows have been
- * learned. Items that a worker had taken when it died come again. */
+ * y, each a tensor or a collection. Rows come in order; a batch may begin in one item and end in
+ * the next. Delivery is at-least-once: an item is acknowledged when all batches with its rows have
+ * been learned, and the items of a worker that died are delivered again. */
 #pragma once
 
 #include "train/feed/feed.h"
@@ -13,26 +13,25 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     const char *trainer;
     const struct mr_credential *credential;
     const char *queue;
-    uint64_t inputs, outputs; /* as of struct mr_feed_spec */
+    uint64_t inputs, outputs; /* as in struct mr_feed_spec */
     uint32_t batch;
-    bool keep; /* what is left when the queue is closed and nothing waits is a batch too, filled
-                  up from its own start */
-    const struct mr_role_store *store; /* of the caller's thread */
-    bool *is_drawn;                    /* set when an item is of drawn data; may be NULL */
+    bool keep; /* an incomplete last batch is used, filled up with its own rows from the start */
+    const struct mr_role_store *store; /* with a link of the caller's thread */
+    bool *is_drawn;                    /* set when an item is generated test data; may be NULL */
 };
 
 int mr_queue_feed_open(
     const struct mr_queue_feed_spec *s, struct mr_queue_feed **out, struct mr_error *e);
-void mr_queue_feed_close(struct mr_queue_feed **f); /* what was not learned goes back */
+void mr_queue_feed_close(struct mr_queue_feed **f); /* returns items that were not learned */
 
-/* The next batch, in the feed's buffers until it is done: asked again before, it is the same.
- * MR_EAGAIN: none came by `deadline`; MR_ENOENT: the queue is closed and empty, and nobody holds an
- * item of it. An item that is no batch is put aside with the reason; `e` says so only when the
- * queue itself cannot be used. A queue that is full of what is in use already gives no more: then
- * the batch is filled up, too. */
+/* The next batch, a loan until mr_queue_feed_done; the same batch until then. MR_EAGAIN: none came
+ * by `deadline`. MR_ENOENT: the queue is closed and empty, and no item of it is leased. An item
+ * that is no batch is put aside as dead, with the reason; `e` is set only if the queue itself
+ * cannot be used. When the workers hold all items that the queue may have, no more come: then the
+ * batch is filled up, too. */
 int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
-/* The batch is in a gradient under way; returns its number, from 1. The next may be asked for. */
+/* The gradient of the batch is on its way. Returns the number of the batch, from 1. */
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f);
-/* The fate of all batches up to that number: learned, or to be learned again. */
+/* All batches up to that number are learned, or (`learned` false) go back to the queue. */
 void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned);

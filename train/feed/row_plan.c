@@ -1,8 +1,9 @@
-/* Partitions that lie on the same nodes are one group. How many rows of which group a node trains
- * on is a maximal flow from groups to nodes, over the rows that the nodes have themselves. The
- * rest of the groups is what the other nodes lack, and it moves. Then parts are chosen. First come
- * those that move. The rest is dealt to the nodes that have it, and within a node to its workers,
- * which share a store and so may share a partition. */
+/* Makes the row plan. Partitions with copies on the same set of nodes form one group. A maximum
+ * flow (Edmonds and Karp, 1972) from groups to nodes says how many rows of each group each node
+ * trains on; an edge exists where the node has the group's partitions. Rows without flow are moved
+ * to the nodes that lack rows. Then partitions are chosen: first those that move; the rest is dealt
+ * to the nodes that have them. Within a node, rows are dealt to its workers, which share a store
+ * and so may share a partition. */
 #include "train/feed/row_plan.h"
 
 #include "base/alloc.h"
@@ -11,18 +12,17 @@
 #include <stdlib.h>
 
 #define NODES MR_ROW_PLAN_NODES_MAX
-#define GROUPS_MAX                                                                                 \
-    256u /* of sets of nodes; with more, only the first copy of a partition counts                 \
-          */
+/* Different sets of nodes. With more sets, only the first copy of each partition counts. */
+#define GROUPS_MAX 256u
 #define NOBODY UINT32_MAX
 
 struct group {
     uint64_t nodes;
-    uint64_t left;         /* rows that no node trains on yet */
-    uint32_t first, count; /* in `sorted` */
+    uint64_t left;         /* rows that are not dealt to any node yet */
+    uint32_t first, count; /* range of `sorted` */
 };
 
-struct piece { /* of a part, for a node */
+struct piece { /* rows of one partition that a node trains on */
     uint32_t node;
     uint64_t first, count;
 };
@@ -33,12 +33,12 @@ struct planner {
     const uint32_t *node_of;
     uint32_t workers;
     uint64_t rows;
-    uint64_t lacks[NODES]; /* rows that a node's workers want yet */
-    uint64_t *nodes;       /* of each part: that have it, as far as it counts */
-    uint64_t *starts;      /* of each part: its first row */
-    uint64_t *left;        /* of each part: rows not dealt yet, at its end */
-    uint64_t *touched;     /* of each part: nodes that draw from it */
-    uint32_t *sorted;      /* parts by group */
+    uint64_t lacks[NODES]; /* rows that each node still needs */
+    uint64_t *nodes;       /* by partition: the nodes that have a copy that counts */
+    uint64_t *starts;      /* by partition: its first row */
+    uint64_t *left;        /* by partition: rows that are not dealt yet, at its end */
+    uint64_t *touched;     /* by partition: the nodes that read it */
+    uint32_t *sorted;      /* partitions in order of group */
     struct group *groups;
     uint32_t groups_count;
     uint64_t *flow; /* groups × NODES */
@@ -74,7 +74,7 @@ static int by_nodes(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-/* False: there are too many groups. */
+/* Forms the groups. False: there are too many. */
 static bool groups_fill(struct planner *p)
 {
     struct key *keys = mr_alloc_array(p->parts_count + 1, sizeof *keys);
@@ -111,12 +111,13 @@ static uint64_t *flow_of(struct planner *p, uint32_t group, uint32_t node)
     return &p->flow[(size_t)group * NODES + node];
 }
 
-struct step { /* how the search came to a node: over this group, from that node or from the start */
+/* How the search reached a node: through `group`, from node `from` (NOBODY: from the start). */
+struct step {
     uint32_t group, from;
 };
 
-/* Nodes that group `g` reaches by taking over others' rows; the first that lacks some, or NOBODY.
- */
+/* Breadth-first search of an augmenting path from group `g`. Returns the first node that still
+ * needs rows, or NOBODY. */
 static uint32_t search(struct planner *p, uint32_t g, struct step *steps)
 {
     uint32_t queue[NODES], head = 0, tail = 0;
@@ -142,8 +143,8 @@ static uint32_t search(struct planner *p, uint32_t g, struct step *steps)
     return NOBODY;
 }
 
-/* Along the way to `end`, each node gives rows up to the next and gets as many from the one before.
- */
+/* Increases the flow along the path to `end`: each node on the path gives rows to the next one and
+ * gets as many from the one before. */
 static void augment(struct planner *p, uint32_t g, uint32_t end, const struct step *steps)
 {
     uint64_t n = MR_MIN(p->groups[g].left, p->lacks[end]);
@@ -197,9 +198,10 @@ static int larger_first(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-/* `n` rows of these parts, largest first, for as few bytes as a walk finds: the largest that fit,
- * and then perhaps part of the smallest that is larger than what is wanted still. How many parts of
- * the walk to take; `*last`: of which only part is wanted, or NOBODY. */
+/* Greedy choice of partitions with `n` rows for few bytes. `c` is sorted, largest first. Takes the
+ * largest partitions that fit, and then perhaps part of the smallest one that is larger than the
+ * rest. Returns how many partitions to take whole; `*last`: the one of which only part is taken, or
+ * NOBODY. */
 static uint32_t choose(const struct candidate *c, uint32_t count, uint64_t n, uint32_t *last)
 {
     uint64_t cost = 0, best = UINT64_MAX;
@@ -225,7 +227,7 @@ static uint32_t choose(const struct candidate *c, uint32_t count, uint64_t n, ui
     return taken;
 }
 
-/* `n` rows of a group move to a node that has none of its parts. */
+/* Moves `n` rows of a group to a node that has none of its partitions. */
 static void move_rows(struct planner *p, const struct group *g, uint32_t node, uint64_t n)
 {
     struct candidate *c = mr_alloc_array(g->count, sizeof *c);
@@ -302,7 +304,7 @@ static uint32_t range_add(struct mr_row_plan *out, uint32_t from, uint32_t n, st
     return n + 1;
 }
 
-/* Each worker takes the next rows of its node, until it has its number. */
+/* Deals the rows of each node to its workers, in order. */
 static void workers_fill(struct planner *p, struct mr_row_plan *out)
 {
     uint32_t at[NODES] = {0}, n = 0;

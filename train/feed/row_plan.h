@@ -1,24 +1,23 @@
-/* Which rows of the training data each worker of a session has. Under the even split, worker w of
- * W has rows n w / W to n (w + 1) / W - 1 of all n, wherever they lie. On more than one node that
- * moves partitions between the nodes' object stores. So a plan gives each worker as many rows as
- * the even split does, but of the partitions of its own node, as far as they suffice.
+/* Which rows of the training data each worker of a session trains on. In the even split, worker w
+ * of W has rows n w / W to n (w + 1) / W - 1 of n, wherever they lie. With several nodes that moves
+ * partitions between the nodes' object stores. A plan gives each worker as many rows as the even
+ * split, but from partitions of its own node, as far as they suffice.
  *
- * A partition moves as a whole, and once to a node, however many workers there read it. The rows
- * that a node lacks come from the nodes that have more than they need: exactly the rows that are
- * missing, in partitions that together exceed them by less than one.
+ * A partition moves as a whole, and once to each node, however many workers read it there. A node
+ * that lacks rows gets exactly the missing number, from nodes with a surplus; the partitions that
+ * move for it exceed that number by less than one partition.
  *
- * Pure: the same facts give the same plan on any machine. Knows no store and no session. */
+ * Pure: the same input gives the same plan on any machine. Knows no store and no session. */
 #pragma once
 
 #include "base/str.h"
 
-#define MR_ROW_PLAN_NODES_MAX 64u /* with more, the cut is even */
-#define MR_ROW_PLAN_RANGES_MAX                                                                     \
-    65536u /* of all workers together; a plan with more is an even one                             \
-            */
+#define MR_ROW_PLAN_NODES_MAX 64u /* with more nodes, the plan is the even split */
+/* Ranges of all workers together. A plan with more becomes the even split. */
+#define MR_ROW_PLAN_RANGES_MAX 65536u
 
-/* One behind the other, from row 0 on. Bit k of `nodes`: node k has it; 0: none of the workers'
- * nodes, or nobody knows. */
+/* A partition; partitions are contiguous from row 0 on. Bit k of `nodes`: node k has a copy. 0:
+ * none of the workers' nodes has one, or the places are unknown. */
 struct mr_row_part {
     uint64_t rows, bytes, nodes;
 };
@@ -28,20 +27,21 @@ struct mr_row_range {
 };
 
 struct mr_row_plan {
-    bool is_even; /* the even split moves no more, or there is too little to choose: no ranges */
+    bool is_even; /* the even split is as good, or nothing can be planned: no ranges */
     uint32_t workers;
-    struct mr_row_range *ranges; /* worker by worker; ascending and apart within one */
-    uint32_t *ends;              /* behind worker w's ranges, which begin where those before end */
-    uint64_t moved_bytes;        /* that nodes get from other stores, if nothing else is there */
-    uint32_t moved_parts;        /* counted once a node */
+    struct mr_row_range *ranges; /* worker by worker; ascending and disjoint within a worker */
+    /* By worker: the end of its ranges, which start where the previous ones end. */
+    uint32_t *ends;
+    uint64_t moved_bytes; /* bytes that nodes fetch from other stores */
+    uint32_t moved_parts; /* partitions, counted once for each node that fetches them */
 };
 
-/* How many rows worker `worker` of `workers` has of `rows`; `*first` (may be NULL): from which on,
- * if the cut is even. */
+/* How many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL): its first row
+ * in the even split. */
 uint64_t mr_row_plan_quota(uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *first);
-/* `node_of[w]`: number of the node of worker w, from 0 on, below MR_ROW_PLAN_NODES_MAX (else: an
- * even plan). Rows are what a collection says of itself: where rows times workers exceed 2^64 - 1,
- * which no data do, the plan is an even one. */
+/* `node_of[w]`: number of worker w's node; if one is not below MR_ROW_PLAN_NODES_MAX, the plan is
+ * the even split. The numbers of rows come from the header of a collection: if rows times workers
+ * exceed 2^64 - 1, which no real data do, the plan is the even split as well. */
 void mr_row_plan_make(const struct mr_row_part *parts, uint32_t parts_count,
     const uint32_t *node_of, uint32_t workers, struct mr_row_plan *out);
 void mr_row_plan_fini(struct mr_row_plan *p);

@@ -1,4 +1,4 @@
-/* Rows of a tensor or of a collection of tensors, partition by partition. */
+/* Opens an array, checks that its partitions fit together, and maps those that are needed. */
 #include "train/feed/rows.h"
 
 #include "base/alloc.h"
@@ -10,12 +10,12 @@
 
 struct part {
     uint64_t first, count; /* rows */
-    uint64_t bytes;        /* of its object */
-    const char *source;    /* a store that has it; NULL: here, or unknown */
-    mr_object_id id;       /* none: inline */
+    uint64_t bytes;        /* of the object */
+    const char *source;    /* address of a store that has it; NULL: this node, or unknown */
+    mr_object_id id;       /* no id: the partition is inline */
     struct mr_str inline_pack;
     struct mr_store_view view;
-    void *copy;       /* of an inline part */
+    void *copy;       /* memory of an inline partition */
     const char *data; /* NULL: not mapped yet */
     uint64_t stride;
 };
@@ -23,12 +23,12 @@ struct part {
 struct mr_rows {
     const char *what;
     const struct mr_feed_store *store;
-    struct mr_store_view view; /* of the whole value */
+    struct mr_store_view view; /* the whole value; unused if it was lent */
     enum mr_dtype dtype;
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     uint64_t row_bytes, row_elements;
-    struct part *parts; /* by first row, without gaps */
+    struct part *parts; /* in order of rows, without gaps */
     uint32_t parts_count;
     bool is_drawn;
     struct mr_feed_moved moved;
@@ -58,19 +58,19 @@ uint64_t mr_rows_bytes(const struct mr_rows *r)
     return r->row_bytes;
 }
 
-/* What one row is, by the shape of the whole. */
+/* Computes the size of one row from the shape of the array. */
 static int row_fill(struct mr_rows *r, struct mr_error *e)
 {
     if (!r->ndim) return mr_fail(e, MR_EINVAL, "%s: a single number has no rows", r->what);
     r->row_elements = 1;
     for (unsigned i = 1; i < r->ndim; i++)
-        r->row_elements *= r->shape[i]; /* the shape was checked: no overflow */
+        r->row_elements *= r->shape[i]; /* no overflow: the shape was checked */
     r->row_bytes = r->row_elements * mr_dtype_bytes(r->dtype);
     if (!r->shape[0] || !r->row_elements) return mr_fail(e, MR_EINVAL, "%s: it is empty", r->what);
     return MR_OK;
 }
 
-/* Takes a tensor in as the data of a part; its rows must be whole, as they are copied as such. */
+/* Sets the data of a partition. Each row must be contiguous, because rows are copied as a whole. */
 static int part_take(
     const struct mr_rows *r, struct part *p, const struct mr_tensor *t, struct mr_error *e)
 {
@@ -84,7 +84,8 @@ static int part_take(
             r->what, (unsigned long long)p->first);
     struct mr_tensor row = mr_tensor_row(t, 0);
     if (!mr_tensor_is_contiguous(&row) || t->strides[0] < 0)
-        return mr_fail(e, MR_EINVAL, "%s: the numbers of a row do not lie together", r->what);
+        return mr_fail(
+            e, MR_EINVAL, "%s: the numbers of a row are not contiguous in memory", r->what);
     p->data = t->data;
     p->stride = (uint64_t)t->strides[0];
     return MR_OK;
@@ -233,7 +234,7 @@ static int part_map(struct mr_rows *r, struct part *p, struct mr_error *e)
     return part_take(r, p, &v.tensor, e);
 }
 
-/* The part that row `i` is in. */
+/* The partition that has row `i`. */
 static uint32_t part_of(const struct mr_rows *r, uint64_t i)
 {
     uint32_t low = 0, high = r->parts_count - 1;
@@ -247,8 +248,9 @@ static uint32_t part_of(const struct mr_rows *r, uint64_t i)
     return low;
 }
 
-/* What is mapped stays in memory for as long as it is fed from, and the other roles of the node do
- * the same: data that a job would take from disk part by part has to fit here. */
+/* The error when data do not fit. Mapped partitions stay pinned for as long as the feed lives, in
+ * all roles of the node. So data that a job could read from disk part by part must fit into memory
+ * here. */
 static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
 {
     uint64_t memory = 0, pinned = 0;
@@ -266,13 +268,13 @@ static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
         r->what, all, mine, room, used);
 }
 
-/* A get that waited in vain: for room, or for another node? */
+/* After a get that timed out: was the store out of memory? If not, another node did not answer. */
 static bool is_full(const struct mr_rows *r, const struct part *p)
 {
     uint64_t memory = 0, pinned = 0;
     if (r->store->room) r->store->room(r->store->ctx, &memory, &pinned);
-    return memory &&
-           pinned + p->count * mr_rows_bytes(r) > memory - memory / 8; /* holes are no room */
+    uint64_t usable = memory - memory / 8; /* fragmentation may take an eighth */
+    return memory && pinned + p->count * mr_rows_bytes(r) > usable;
 }
 
 static bool is_wanted(const struct part *p)
@@ -280,7 +282,7 @@ static bool is_wanted(const struct part *p)
     return !p->data && !p->source && !mr_object_id_is_none(p->id);
 }
 
-/* One question about all of them. */
+/* Asks once which stores have the wanted partitions. */
 static void find_all(struct mr_rows *r, const struct mr_row_range *ranges, uint32_t count)
 {
     uint32_t n = 0, *at = mr_alloc_array(r->parts_count + 1, sizeof *at);

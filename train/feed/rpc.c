@@ -1,11 +1,11 @@
-/* Waits for an answer, or for a reason to stop waiting. Does not know what is asked. */
+/* One call: sends the request and waits for the reply, with checks of the stop flag in between. */
 #include "train/feed/rpc.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "rpc/util/sync.h"
 
-#define LOOK_EVERY (10 * MR_MS) /* at whether to give up */
+#define LOOK_EVERY (10 * MR_MS) /* interval of checks of the stop flag */
 
 struct mr_role_link {
     struct mr_rpc_client *client;
@@ -36,9 +36,11 @@ static int answer(struct mr_rpc_stream *s, mr_time until, struct mr_stop stop,
     for (;;) {
         mr_time now = mr_clock_now();
         int err = mr_rpc_stream_read(s, MR_MIN(until, mr_time_after(now, LOOK_EVERY)), out, e);
-        bool is_over = mr_rpc_stream_status(s)->code; /* the server's word on time, not ours */
+        /* The server's status DEADLINE_EXCEEDED, not this read's deadline. */
+        bool is_over = mr_rpc_stream_status(s)->code;
         if (err != MR_ETIMEOUT || is_over) return err;
-        if (stop.is_set && stop.is_set(stop.ctx)) return mr_fail(e, MR_ECANCELED, "given up");
+        if (stop.is_set && stop.is_set(stop.ctx))
+            return mr_fail(e, MR_ECANCELED, "the role was asked to stop");
         if (now >= until) return mr_fail(e, MR_ETIMEOUT, "no answer in time");
     }
 }
@@ -49,7 +51,7 @@ int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMess
 {
     mr_buf_clear(&l->wire);
     mr_pb_pack(request, &l->wire);
-    /* The server's own limit, a little later than ours, so that it stops when no caller waits. */
+    /* The deadline that the server sees is a little later than this caller's. */
     const struct mr_rpc_call_options options = {.timeout = timeout + MR_SECOND, .one_reply = true};
     struct mr_rpc_stream *s = mr_rpc_stream_open(l->client, method, &options);
     struct mr_rpc_message *m = NULL;
@@ -62,7 +64,7 @@ int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMess
         if (!got) err = MR_EFORMAT;
         if (got) memcpy(reply, &got, sizeof got);
     }
-    struct mr_rpc_message *more = NULL; /* none: the status, which came along */
+    struct mr_rpc_message *more = NULL; /* the end of the stream: only the status is left */
     if (m) (void)mr_rpc_stream_read(s, mr_time_after(mr_clock_now(), LOOK_EVERY), &more, NULL);
     mr_rpc_message_free(&more);
     mr_rpc_message_free(&m);

@@ -1,4 +1,4 @@
-/* Calls to the store's client and to its service. Does not know what the bytes mean. */
+/* Reads objects by shared memory; persists and names them by gRPC. */
 #include "train/feed/store.h"
 
 #include "base/unconst.h"
@@ -8,11 +8,12 @@
 #include <stdio.h>
 
 #define GET_TIMEOUT (10 * MR_SECOND)
-#define PULL_TIMEOUT (60 * MR_SECOND) /* of a partition, beside others */
-#define CALL_TIMEOUT (20 * MR_SECOND) /* another attempt still fits into the bound of a session */
-#define KNOWN_TIMEOUT                                                                              \
-    (2 * MR_SECOND) /* for the store to learn of an object that was just sealed                    \
-                     */
+/* Of a partition, which competes with others for the network. */
+#define PULL_TIMEOUT (60 * MR_SECOND)
+/* Short enough for a second attempt within limits.recovering_s. */
+#define CALL_TIMEOUT (20 * MR_SECOND)
+/* The longest time until the store's service knows an object that was just sealed. */
+#define KNOWN_TIMEOUT (2 * MR_SECOND)
 #define ANSWER_BYTES_MAX ((size_t)1 << 20)
 
 static int get_within(const struct mr_role_store *s, mr_object_id id, const char *source,
@@ -29,7 +30,8 @@ static int get_within(const struct mr_role_store *s, mr_object_id id, const char
     mr_object_id_format(id, text);
     struct mr_str extent;
     err = s->call->does->load(s->call, id, &extent);
-    if (err == MR_ELIMIT) return mr_fail(e, err, "object %s found no room in memory", text);
+    if (err == MR_ELIMIT)
+        return mr_fail(e, err, "the object store has no room for object %s", text);
     if (err == MR_ETIMEOUT) return mr_fail(e, err, "object %s did not come in time", text);
     if (err) return mr_fail(e, err, "object %s cannot be found", text);
     return mr_store_get_or_stop(s->store, id, NULL, GET_TIMEOUT, s->stop, out, e);
@@ -119,7 +121,8 @@ int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, co
     if (err) return err;
     if (to_disk) err = persist(s, text, e);
     if (!err) err = name_it(s, text, name, e);
-    mr_store_unhold(s->store, &id, 1, me); /* held by its name now, or not at all */
+    /* The name holds the object now; after an error nothing does. */
+    mr_store_unhold(s->store, &id, 1, me);
     if (!err) *out = id;
     return err;
 }

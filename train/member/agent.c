@@ -1,5 +1,6 @@
-/* Join, Report and their retries. The agent takes the role's state from the last post. The role
- * never waits for the trainer here, and the trainer never waits for the role. */
+/* The agent's thread: calls Join and Report, and retries them with exponential back-off. Each
+ * report carries the state that the role posted last. The role never waits for the trainer here,
+ * and the trainer never waits for the role. */
 #include "train/member/agent.h"
 
 #include "base/alloc.h"
@@ -14,15 +15,15 @@
 #include <stdio.h>
 
 #define CALL_TIMEOUT (5 * MR_SECOND)
-#define JOIN_WAIT_S                                                                                \
-    0.4 /* a poll: reports go on between two, so that the lease does not run out                   \
-         */
+/* Time that the trainer may hold one Join. Short, because reports between two Joins renew the
+ * member's lease. */
+#define JOIN_WAIT_S 0.4
 #define RETRY_MIN (20 * MR_MS)
 #define RETRY_MAX MR_SECOND
-#define LOOK_EVERY (20 * MR_MS)            /* at whether the task was cancelled */
-#define LAST_WORDS (2 * MR_SECOND)         /* for a report that is due when the role ends */
-#define LAST_WORDS_CANCELLED (500 * MR_MS) /* a task that was cancelled has to end soon */
-#define CHECKPOINTS_MAX 8                  /* not yet reported; the oldest goes */
+#define LOOK_EVERY (20 * MR_MS)             /* interval of checks whether the task was cancelled */
+#define LAST_REPORT (2 * MR_SECOND)         /* wait for the last report of a role that ends */
+#define LAST_REPORT_CANCELLED (500 * MR_MS) /* the same, for a task that was cancelled */
+#define CHECKPOINTS_MAX 8 /* that wait to be reported; then the oldest is dropped */
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
 struct pending_checkpoint {
@@ -34,11 +35,11 @@ struct mr_agent {
     struct mr_agent_config c;
     char *texts[7];
     struct mr_thread *thread;
-    struct mr_monitor *monitor; /* guards all below, but what is the thread's */
+    struct mr_monitor *monitor; /* guards all below, except the last group */
 
     struct mr_agent_view view;
     char why[MR_ERROR_TEXT_MAX];
-    struct mr_membership *fresh; /* not taken yet */
+    struct mr_membership *fresh; /* for mr_agent_take; NULL: none */
     uint64_t incarnation;
     bool wants_join;
 
@@ -46,14 +47,14 @@ struct mr_agent {
     struct pending_checkpoint checkpoints[CHECKPOINTS_MAX];
     uint32_t checkpoints_count;
     char *failure, *model_object, *score_json;
-    Millrace__V1__TrainingPhase finished; /* with what this phase asked for; 0: with none */
-    bool is_urgent;                       /* report at once */
-    uint64_t said;  /* grows with each report that must arrive: finished, failure, checkpoint */
-    uint64_t heard; /* of it, by the trainer */
+    Millrace__V1__TrainingPhase finished; /* the phase whose work the role has finished; 0: none */
+    bool is_urgent;                       /* send the next report without delay */
+    uint64_t said;  /* reports that must arrive: finished, failure, checkpoint */
+    uint64_t heard; /* how many of these the trainer has acknowledged */
     bool stop;
-    mr_time stop_at; /* latest end of the last words */
+    mr_time stop_at; /* with `stop`: when the thread ends at the latest */
 
-    /* the thread's own */
+    /* used by the agent's thread only */
     struct mr_role_link *link;
     struct mr_pb_arena arena;
     struct mr_agent_counters reported;
@@ -90,7 +91,7 @@ static void stop_all(struct mr_agent *a)
     mr_flag_set(a->c.is_void, true);
 }
 
-/* Comes by every few milliseconds, also inside calls. */
+/* Should the agent's thread end? Called every few milliseconds, also inside calls. */
 static bool is_stopped(void *ctx)
 {
     struct mr_agent *a = ctx;
@@ -101,7 +102,7 @@ static bool is_stopped(void *ctx)
     }
     mr_monitor_enter(a->monitor);
     if (is_cancelled && a->stop)
-        a->stop_at = MR_MIN(a->stop_at, mr_time_after(mr_clock_now(), LAST_WORDS_CANCELLED));
+        a->stop_at = MR_MIN(a->stop_at, mr_time_after(mr_clock_now(), LAST_REPORT_CANCELLED));
     bool stopped = a->stop && (a->said == a->heard || mr_clock_now() >= a->stop_at);
     mr_monitor_leave(a->monitor);
     return stopped;
@@ -112,7 +113,7 @@ static struct mr_stop stop_of(struct mr_agent *a)
     return (struct mr_stop){is_stopped, a};
 }
 
-/* Inside the monitor. */
+/* Ends the role for the reason `why`. Inside the monitor. */
 static void end_with(struct mr_agent *a, const char *why)
 {
     if (a->view.is_over) return;
@@ -120,11 +121,11 @@ static void end_with(struct mr_agent *a, const char *why)
     a->view.why = a->why;
     a->view.is_over = true;
     stop_all(a);
-    a->heard = a->said; /* no thread waits any more */
+    a->heard = a->said; /* nothing will be acknowledged: a thread that waits gives up */
     mr_monitor_notify(a->monitor);
 }
 
-/* After a call that failed: again later, or never. */
+/* After a failed call: schedules a retry, or ends the role if a retry is of no use. */
 static void failed(struct mr_agent *a, int err, const struct mr_error *e)
 {
     if (err == MR_ECANCELED) return;
@@ -206,7 +207,8 @@ static void join(struct mr_agent *a)
         return;
     }
     answered(a);
-    a->join_at = mr_time_after(mr_clock_now(), RETRY_MIN); /* it may not have waited */
+    a->join_at =
+        mr_time_after(mr_clock_now(), RETRY_MIN); /* the trainer may have answered at once */
     take_join(a, &m);
 }
 
@@ -216,7 +218,7 @@ static void fill_counters(
     uint64_t scored = c->scored - a->reported.scored;
     if (scored) {
         a->last_loss = (c->loss_sum - a->reported.loss_sum) / (double)scored;
-        if (c->spoiled != a->reported.spoiled) a->last_loss = NAN; /* until the next report */
+        if (c->spoiled != a->reported.spoiled) a->last_loss = NAN; /* shown for one report only */
         a->last_accuracy = (c->correct - a->reported.correct) / (double)scored;
     }
     out->steps = c->steps;
@@ -272,7 +274,7 @@ static void report(struct mr_agent *a)
     r.incarnation = a->incarnation;
     r.generation = a->view.generation;
     r.finished = a->finished && a->finished == a->view.phase;
-    if (a->failure) r.failure = a->failure; /* these three never change once they are there */
+    if (a->failure) r.failure = a->failure; /* these three texts do not change once they are set */
     if (a->model_object) r.model_object = a->model_object;
     if (a->score_json) r.score_json = a->score_json;
     bool has_checkpoint = a->checkpoints_count;
@@ -309,7 +311,7 @@ static void report(struct mr_agent *a)
     take_report(a, got, said, has_checkpoint);
 }
 
-/* What is due now; nothing: sleeps until something is. */
+/* Says which call is due now. If none is, sleeps until the next one may be. */
 static void turn(struct mr_agent *a, bool *wants_join, bool *wants_report)
 {
     mr_monitor_enter(a->monitor);
@@ -373,7 +375,7 @@ void mr_agent_stop(struct mr_agent **agent)
     if (!a) return;
     mr_monitor_enter(a->monitor);
     a->stop = true;
-    a->stop_at = mr_time_after(mr_clock_now(), LAST_WORDS);
+    a->stop_at = mr_time_after(mr_clock_now(), LAST_REPORT);
     mr_monitor_notify(a->monitor);
     mr_monitor_leave(a->monitor);
     mr_thread_join(&a->thread);
@@ -428,8 +430,8 @@ void mr_agent_count_scored(
     c->scored += examples;
 }
 
-/* Inside the monitor. */
-static void speak(struct mr_agent *a)
+/* Inside the monitor. Something was posted that the trainer must acknowledge. */
+static void must_report(struct mr_agent *a)
 {
     a->said++;
     a->is_urgent = true;
@@ -447,7 +449,7 @@ void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char
     struct pending_checkpoint *p = &a->checkpoints[a->checkpoints_count++];
     p->version = version;
     (void)snprintf(p->object, sizeof p->object, "%s", object);
-    speak(a);
+    must_report(a);
     mr_monitor_leave(a->monitor);
 }
 
@@ -457,10 +459,10 @@ void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase ph
     mr_monitor_enter(a->monitor);
     if (a->finished != phase) {
         a->finished = phase;
-        /* What is there once stays: a report may be on its way with it. */
+        /* Texts that are set stay, because a report may be using them outside the monitor. */
         if (!a->model_object && model_object) a->model_object = mr_copy_text(model_object);
         if (!a->score_json && score_json) a->score_json = mr_copy_text(score_json);
-        speak(a);
+        must_report(a);
     }
     mr_monitor_leave(a->monitor);
 }
@@ -470,10 +472,11 @@ void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration ti
     mr_time until = mr_time_after(mr_clock_now(), timeout);
     mr_monitor_enter(a->monitor);
     if (!a->failure) a->failure = mr_copy_text(why);
-    speak(a);
+    must_report(a);
     while (a->heard != a->said && !a->view.is_over && mr_clock_now() < until) {
         mr_monitor_leave(a->monitor);
-        bool is_cancelled = mr_stop_is_set(a->c.cancelled); /* then no reason is needed */
+        bool is_cancelled =
+            mr_stop_is_set(a->c.cancelled); /* outside the monitor: the callback may take locks */
         mr_monitor_enter(a->monitor);
         if (is_cancelled) break;
         (void)mr_monitor_wait(a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));

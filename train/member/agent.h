@@ -25,14 +25,15 @@ struct mr_agent_config { /* copied */
     const char *address;
     const char *node;
     const char *socket;       /* "": none */
-    struct mr_stop cancelled; /* asked by the agent's thread and the role's */
-    struct mr_flag *is_void; /* set when parameters went back to a checkpoint; the role clears it */
-    struct mr_flag *stop;    /* set when it was, or the role is over, or is to end; lent */
+    struct mr_stop cancelled; /* called on the agent's and on the role's thread */
+    /* Both are lent. `is_void` is set when the session goes back to a checkpoint; the role clears
+     * it. `stop` is set when the task was cancelled or the role has to end. */
+    struct mr_flag *is_void, *stop;
 };
 
 struct mr_agent *mr_agent_start(const struct mr_agent_config *c);
-void mr_agent_stop(struct mr_agent **agent); /* after a last report, if one is due; at most 2 s,
-                                              * 0.5 s once the task is cancelled */
+/* First sends a report that is due: waits 2 s at most, 0.5 s if the task was cancelled. */
+void mr_agent_stop(struct mr_agent **agent);
 
 /* ---- answers of the trainer ------------------------------------------------------------------ */
 
@@ -40,10 +41,10 @@ struct mr_agent_view {
     uint32_t generation;
     uint32_t restore_epoch;
     Millrace__V1__TrainingPhase phase;
-    uint32_t workers_live; /* of the training workers, by the trainer's last answer */
-    uint64_t joined;       /* grows with each membership */
-    bool is_over;          /* replaced by another attempt, or the session is gone: `why` */
-    const char *why;       /* the agent's, for its life */
+    uint32_t workers_live; /* training workers that are not lost, by the trainer's last answer */
+    uint64_t joined;       /* number of memberships so far */
+    bool is_over;          /* another attempt has replaced this role, or the session has ended */
+    const char *why;       /* a loan until mr_agent_stop */
 };
 
 void mr_agent_look(struct mr_agent *a, struct mr_agent_view *out);
@@ -53,23 +54,23 @@ struct mr_membership { /* the members of one generation */
     const Millrace__V1__JoinResponse *m;
 };
 
-/* The latest membership if it is newer than what was taken before; NULL: none. The caller's. */
+/* Gives the latest membership to the caller; NULL: none since the last call. */
 struct mr_membership *mr_agent_take(struct mr_agent *a);
 void mr_membership_free(struct mr_membership **m);
-/* Member `index` of a role; NULL if there is none. */
+/* NULL: there is no such member. A loan of the membership. */
 const Millrace__V1__TrainingMember *mr_membership_find(
     const struct mr_membership *m, Millrace__V1__TrainingRole role, uint32_t index);
 
 /* ---- reports of the role --------------------------------------------------------------------- */
 
-struct mr_agent_counters { /* since the role's start; as TrainingCounters */
+struct mr_agent_counters { /* totals since the role's start; the fields of TrainingCounters */
     uint64_t steps, examples, epoch;
-    double loss_sum, correct; /* over the examples; the agent makes means of one report's part */
+    double loss_sum, correct; /* sums over `scored` examples; the agent reports means */
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
     uint64_t moved_parts, moved_bytes;
-    uint64_t scored;  /* examples that loss_sum and correct are of */
-    uint64_t spoiled; /* batches whose loss was no number, and is not in loss_sum */
+    uint64_t scored;
+    uint64_t spoiled; /* batches whose loss was infinite or no number; loss_sum leaves them out */
 };
 
 struct mr_agent_post {
@@ -79,20 +80,20 @@ struct mr_agent_post {
     bool exhausted;
 };
 
-void mr_agent_report(
-    struct mr_agent *a, const struct mr_agent_post *p); /* goes with the next report */
-/* A shard's checkpoint; each is reported until the trainer acknowledges it. */
+/* Sets the state that the next report carries. */
+void mr_agent_report(struct mr_agent *a, const struct mr_agent_post *p);
+/* A shard's checkpoint is stored. Reported until the trainer acknowledges it. */
 void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
-/* One batch's, with whatever loss. */
+/* Adds the scores of one batch to the counters. */
 void mr_agent_count_scored(
     struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
 
-/* What this phase asks for is done; of a saver also what it kept (else NULL). Sent at once, and
- * with each report as long as the phase lasts. */
+/* The role has done what `phase` asks for. The saver also gives the saved model and its scores,
+ * others NULL. Sent at once, and repeated with each report while the phase lasts. */
 void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);
-/* It cannot go on, and another attempt could not either. Waits until the trainer knows, or the
- * task is cancelled, at most `timeout`. */
+/* The role cannot continue, and neither could another attempt: the session fails with `why`. Waits,
+ * `timeout` at most, until the trainer has acknowledged the report or the task is cancelled. */
 void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
 /* Waits until something that mr_agent_look returns has changed, or until `deadline`. */

@@ -1,5 +1,6 @@
-/* The client of a model's shards. Each shard is reached by shared memory or by gRPC, chosen when
- * it is opened. This file has the code that both ways share. */
+/* The client of a model's shards. Each shard is reached by shared memory or by gRPC (remote.c),
+ * which is decided when the client opens. This file has the shared-memory side and what both have
+ * in common. */
 #include "train/params/client.h"
 
 #include "base/alloc.h"
@@ -18,25 +19,26 @@
 #include <unistd.h>
 
 #define OPEN_PAUSE (10 * MR_MS)         /* between attempts to connect */
-#define SAME_VERSION_WAIT (100 * MR_MS) /* for a shard that is behind the others */
+#define SAME_VERSION_WAIT (100 * MR_MS) /* wait for a shard whose version is behind the others */
 
 struct shard {
     char *address, *socket_path;
-    bool is_same_node; /* same node: try the socket */
+    bool is_same_node; /* on this node, so the socket is tried */
     uint64_t first, count;
-    uint64_t version;  /* of the last pulled */
-    uint64_t gathered; /* version that lies in `gather`; UINT64_MAX: none */
+    uint64_t version;  /* last pulled version */
+    uint64_t gathered; /* version of its part of `gather`; UINT64_MAX: none */
     uint32_t gathered_epoch;
-    uint32_t serial;                         /* of the last push */
-    uint32_t under_way[MR_PARAMS_UNDER_WAY]; /* serials; 0: free */
+    uint32_t serial; /* serial of the last push */
+    /* Serial of each buffer's push; 0: the buffer is free. */
+    uint32_t under_way[MR_PARAMS_UNDER_WAY];
 
-    int socket; /* -1: remote */
+    int socket; /* -1: the shard is remote */
     uint32_t slot, buffers_count;
-    uint64_t early_low; /* as announced for the push to come */
+    uint64_t early_low; /* last announced number (mr_params_ready) */
     const struct mr_shard_page *page;
     uint64_t bytes;
     struct mr_transport_bell *bell;
-    struct mr_client_line *line; /* in our segment */
+    struct mr_client_line *line; /* in this client's segment */
 
     struct mr_params_remote *remote;
 };
@@ -47,16 +49,16 @@ struct mr_params {
     uint64_t incarnation, count;
     uint32_t epoch;
     uint64_t early_count;
-    uint64_t early_low; /* of the buffer being filled, this and all above are final */
+    uint64_t early_low; /* final numbers of the current buffer start here */
     bool reads_only, same_version;
     const struct mr_flag *stop;
     struct shard *shards;
     uint32_t shards_count;
-    float *gather; /* all of the model; NULL: one shard, read where it is */
-    char *segment; /* ours */
+    float *gather; /* the whole vector; NULL: one shard, which is read in place */
+    char *segment; /* this client's: lines and gradient buffers */
     uint64_t segment_bytes;
     int fd;
-    uint32_t buffer; /* the one being filled */
+    uint32_t buffer; /* the current gradient buffer */
     bool has_buffer;
     struct mr_params_counts counts;
 };
@@ -67,7 +69,7 @@ static int shm_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
     const struct mr_transport_admission *w, struct mr_error *e)
 {
     if (w->slot >= MR_PARAMS_READERS_MAX || !w->buffers || w->buffers > MR_PARAMS_BUFFERS_MAX)
-        return mr_fail(e, MR_EFORMAT, "a shard's welcome is malformed");
+        return mr_fail(e, MR_EFORMAT, "the admission to a shard is malformed");
     s->slot = w->slot;
     s->buffers_count = w->buffers;
     s->bytes = mr_shard_bytes(s->count, w->buffers);
@@ -116,18 +118,18 @@ static int shm_connect(struct mr_params *p, uint32_t index, mr_time deadline, st
 
 static int gone(const struct mr_params *p, const struct shard *s, struct mr_error *e)
 {
-    return mr_fail(e, MR_EAWAY, "the server of shard %u of \"%s\" is gone",
+    return mr_fail(e, MR_EAWAY, "the server of shard %u of session \"%s\" is gone",
         (uint32_t)(s - p->shards), p->session);
 }
 
 static int late(
     const struct mr_params *p, const struct shard *s, const char *what, struct mr_error *e)
 {
-    return mr_fail(e, MR_ETIMEOUT, "shard %u of \"%s\": %s did not come in time",
+    return mr_fail(e, MR_ETIMEOUT, "shard %u of session \"%s\": %s did not come in time",
         (uint32_t)(s - p->shards), p->session, what);
 }
 
-/* Between two looks at a shared word: why should we not go on waiting? */
+/* Called between two reads of a shared word: MR_OK, or the reason to stop waiting. */
 static int may_wait(const struct mr_params *p, const struct shard *s, mr_time deadline,
     const char *what, struct mr_error *e)
 {
@@ -148,7 +150,7 @@ static void sleep_on(struct mr_params *p, struct shard *s, const _Atomic uint32_
     p->counts.wait_ns += mr_clock_now() - now;
 }
 
-/* Pins the current version. MR_EAGAIN: it is not one that we want. */
+/* Pins the current version. MR_EAGAIN: the version is too old, or of an earlier epoch. */
 static int shm_pin(const struct mr_params *p, struct shard *s, uint64_t version_min,
     const float **params, struct mr_error *e)
 {
@@ -168,7 +170,8 @@ static int shm_pin(const struct mr_params *p, struct shard *s, uint64_t version_
         }
         atomic_store(&s->line->pin, 0);
         if (epoch > p->epoch)
-            return mr_fail(e, MR_EABORTED, "shard %u of \"%s\" was restored: epoch %u, not %u",
+            return mr_fail(e, MR_EABORTED,
+                "shard %u of session \"%s\" was restored: its epoch is %u, not %u",
                 (uint32_t)(s - p->shards), p->session, epoch, p->epoch);
         return MR_EAGAIN;
     }
@@ -202,7 +205,7 @@ static uint32_t serial_after(uint32_t serial)
     return serial == UINT32_MAX ? 1 : serial + 1;
 }
 
-/* `low` is of the shard. */
+/* `low`: the first final number, counted from the shard's start. */
 static void shm_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];
@@ -235,7 +238,7 @@ static int shm_wait(
             p->counts.dropped += outcome == MR_PUSH_STALE || outcome == MR_PUSH_LOST;
             return MR_OK;
         }
-        int err = may_wait(p, s, deadline, "the end of a push", e);
+        int err = may_wait(p, s, deadline, "the answer to a push", e);
         if (err) return err;
         sleep_on(p, s, &l->done_word, seen, MR_WAITS_BUFFER, deadline);
     }
@@ -258,7 +261,8 @@ static void far_open(struct mr_params *p, uint32_t index)
     (void)atomic_fetch_add(&mr_transport_traffic()->grpc_links, 1);
 }
 
-/* The socket while it may still open; the network when the socket is not for us. */
+/* Tries the socket until the server listens or the deadline passes. Falls back to gRPC if the
+ * socket refuses this process, or the path does not exist here. */
 static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
 {
     struct shard *s = &p->shards[index];
@@ -268,18 +272,21 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
         if (!err) p->counts.shards_local++;
         if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->shm_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
-        if (*s->address && access(s->socket_path, F_OK)) break; /* of another mount namespace */
+        /* The server has another mount namespace. */
+        if (*s->address && access(s->socket_path, F_OK)) break;
         if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline) break;
         mr_clock_sleep(OPEN_PAUSE);
     }
     if (!err) return MR_OK;
     if (err == MR_ENOENT)
-        return mr_fail(e, MR_ETIMEOUT, "shard %u of \"%s\" is not served yet", index, p->session);
+        return mr_fail(
+            e, MR_ETIMEOUT, "shard %u of session \"%s\" is not served yet", index, p->session);
     if (!*s->address || (s->is_same_node && err != MR_EAWAY && err != MR_EPERM)) {
         if (s->is_same_node) return err;
-        return mr_fail(
-            e, MR_EAWAY, "shard %u of \"%s\" has no address that we could call", index, p->session);
+        return mr_fail(e, MR_EAWAY,
+            "shard %u of session \"%s\" has neither a socket on this node nor an address", index,
+            p->session);
     }
     far_open(p, index);
     return MR_OK;
@@ -351,7 +358,8 @@ void mr_params_close(struct mr_params **params)
     struct mr_params *p = MR_STEAL(*params);
     for (uint32_t i = 0; i < p->shards_count; i++) {
         struct shard *s = &p->shards[i];
-        mr_params_remote_close(&s->remote); /* it may still read our segment */
+        /* Before the segment goes: its thread reads gradients there. */
+        mr_params_remote_close(&s->remote);
         shm_close(s);
         mr_release(s->address);
         mr_release(s->socket_path);
@@ -389,7 +397,8 @@ static uint64_t newest(const struct mr_params *p)
     return version;
 }
 
-/* Shards that are behind catch up as a rule; one that does not is taken as it is. */
+/* Waits a little for shards that are a version behind. A shard that does not catch up is used as it
+ * is. */
 static int level(struct mr_params *p, mr_time deadline, struct mr_error *e)
 {
     uint64_t version = newest(p);

@@ -1,27 +1,27 @@
-/* The parameters of a model as train.worker and train.scorer see them: one flat vector, pulled
- * from the servers of its shards, and gradients pushed to them.
+/* The parameters of a model as train.worker and train.scorer see them: one flat vector, which is
+ * pulled from the servers of its shards, and gradients, which are pushed to them.
  *
  *     err = mr_params_open(&options, deadline, &p, e);
  *     for (uint64_t step = resume; …; step++) {
- *         err = mr_params_pull(p, version_min, deadline, &view, e);      zero-copy if it can be
- *         err = mr_params_buffer(p, deadline, &grads, e);                waits if two are under way
+ *         err = mr_params_pull(p, version_min, deadline, &view, e);      without a copy, if it can
+ *         err = mr_params_buffer(p, deadline, &grads, e);
  *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);   mr_params_ready
  *         mr_params_release(p);
- *         err = mr_params_push(p, step, examples, e);                    does not wait
+ *         err = mr_params_push(p, step, examples, e);
  *     }
  *     (void)mr_params_flush(p, deadline, e);
  *     mr_params_close(&p);
  *
- * version_min: async 0 (whatever is newest); sync `view.version + 1` after a push, so that the next
- * gradient is of the next version.
+ * version_min: 0 under the asynchronous rule (the newest version). Under the synchronous rule,
+ * `view.version + 1` after a push, so that the next gradient belongs to the next version.
  *
- * Errors, the same everywhere: MR_ETIMEOUT by the deadline, nothing has changed, try again;
- * MR_ECANCELED the stop flag is set; MR_EAWAY a server is gone: close, Join again, open anew;
- * MR_EABORTED a server is at another restore epoch: Join again for the epoch, then
- * mr_params_set_epoch (or close and open).
+ * Errors of all functions: MR_ETIMEOUT: the deadline has passed and nothing has changed; try again.
+ * MR_ECANCELED: the stop flag is set. MR_EAWAY: a server is gone; close, Join again, open anew.
+ * MR_EABORTED: a server has another restore epoch; Join again for the epoch, then
+ * mr_params_set_epoch, or close and open.
  *
- * A shard whose place has this process's node name and a socket that lets us in is reached by
- * shared memory, another by gRPC at its address; nothing else differs. One thread uses a client. */
+ * A shard on this node is reached by shared memory if its socket admits this process; any other
+ * shard is reached by gRPC at its address. Nothing else differs. One thread uses a client. */
 #pragma once
 
 #include "train/plan/limits.h"
@@ -32,56 +32,58 @@ struct mr_params;
 struct mr_params_options {
     const char *session;
     uint32_t worker;      /* index of this worker; of a reader: anything */
-    uint64_t incarnation; /* of this member, from Join */
+    uint64_t incarnation; /* of this role, from Join */
     uint64_t count;       /* numbers of the whole model */
     uint32_t restore_epoch;
     const struct mr_place *shards; /* copied; in order, one for each shard */
     uint32_t shards_count;
-    bool reads_only;   /* a scorer: makes no gradient buffers */
-    bool same_version; /* several shards, sync: wait a little for those that are a version behind */
-    uint64_t early_count; /* gradients 0 to this become final from the last to the first and are
-                           * announced while they do (mr_params_ready); 0: none are */
+    bool reads_only;      /* a scorer: makes no gradient buffers */
+    bool same_version;    /* wait a little for shards whose version is behind (sync) */
+    uint64_t early_count; /* the first this many gradients are announced while they become final,
+                           * from the last to the first (mr_params_ready); 0: none are announced */
     bool only_remote;     /* for tests and measurements: gRPC even on this node */
     const struct mr_flag *stop; /* NULL: none; lent for the client's life */
 };
 
 struct mr_params_view {
-    const float *params; /* all `count`; until release, the next pull or close */
-    uint64_t version;    /* the smallest of the shards' */
+    const float *params; /* all `count`; a loan until release, the next pull or close */
+    uint64_t version;    /* the lowest version of any shard */
     uint32_t restore_epoch;
 };
 
 struct mr_params_counts { /* since open */
     uint64_t pulls, pushes;
-    uint64_t dropped;          /* pushes that servers had no use for: stale or lost */
-    uint64_t pull_ns, push_ns; /* inside those calls, without */
+    uint64_t dropped;          /* pushes that servers dropped: stale or lost */
+    uint64_t pull_ns, push_ns; /* inside pull and push, without the waits */
     uint64_t wait_ns;          /* waiting for a version or for a free buffer */
     uint32_t shards_local, shards_remote;
 };
 
-/* Tries until the deadline: servers may still be opening. */
+/* Tries until the deadline, because servers may still be starting. */
 int mr_params_open(const struct mr_params_options *o, mr_time deadline, struct mr_params **out,
     struct mr_error *e);
-void mr_params_close(struct mr_params **p); /* pushes under way may be lost: flush first */
+void mr_params_close(struct mr_params **p); /* may lose pushes that are under way: flush first */
 
-/* The newest parameters, once every shard has at least `version_min`. Releases the view before. */
+/* Waits until every shard has at least `version_min`, and returns the newest parameters. Releases
+ * the previous view. */
 int mr_params_pull(struct mr_params *p, uint64_t version_min, mr_time deadline,
     struct mr_params_view *out, struct mr_error *e);
-void mr_params_release(struct mr_params *p); /* the view may be overwritten from now on */
+void mr_params_release(struct mr_params *p); /* the server may overwrite the view from now on */
 
-/* A buffer for all `count` gradients, its content undefined; the same one until it is pushed. */
+/* A buffer for all `count` gradients, of undefined content; the same one until it is pushed. Waits
+ * while two pushes are under way. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
 
-/* Before the push of `step`: these gradients in the buffer are final. A server of this node under
- * the synchronous rule moves its parameters along them while the rest is computed. In the order of
- * mr_nn_net_follow. */
+/* Announces, before the push of `step`, that these gradients in the buffer are final. A server of
+ * this node moves its parameters along them while the rest is computed (synchronous rule). Call in
+ * the order of mr_nn_net_follow. */
 void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
-/* Hands the buffer over, as computed from the last pulled view. `step` grows with each push of
- * this incarnation (a repeat is ignored). */
+/* Pushes the buffer, which was computed at the last pulled view. Does not wait. `step` has to grow
+ * with each push of an incarnation; servers ignore a repeated step. */
 int mr_params_push(struct mr_params *p, uint64_t step, uint32_t examples, struct mr_error *e);
 
-/* Waits until the servers have accounted for all that was pushed. */
+/* Waits until the servers have answered all pushes. */
 int mr_params_flush(struct mr_params *p, mr_time deadline, struct mr_error *e);
 
 void mr_params_set_epoch(struct mr_params *p, uint32_t restore_epoch); /* drops the view */

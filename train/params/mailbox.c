@@ -1,6 +1,5 @@
-/* The mailbox of a shard: gradients that clients announced in their own memory, and gradients that
- * came by gRPC. It selects the gradients that the server reads, and tells the senders what became
- * of theirs. */
+/* Collects gradients that clients announced in their own segments and gradients that came by gRPC.
+ * Sorts out lost and repeated ones, and returns outcomes to the senders. */
 #include "train/params/mailbox.h"
 
 #include "base/alloc.h"
@@ -9,7 +8,8 @@
 #include "train/params/shard_state.h"
 #include "train/params/shard_table.h"
 
-/* Of gradients that wait: so many vectors, or so many bytes of small ones. */
+/* Bounds of the gradients from gRPC that wait: the larger of this many vectors and this many
+ * bytes. */
 #define REMOTE_VECTORS_MAX 64u
 #define REMOTE_BYTES_MIN ((uint64_t)1 << 30)
 
@@ -37,7 +37,7 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation)
     if (w->incarnation < incarnation) *w = (struct mr_shard_worker){.incarnation = incarnation};
 }
 
-/* What one client announced and was not taken: the older one first. With the lock held. */
+/* Takes the older of a client's announced pushes. With the lock held. */
 static bool take_from(struct mr_shard *s, uint32_t slot, struct mr_push *out)
 {
     struct mr_shard_client *c = &s->clients[slot];
@@ -90,7 +90,7 @@ static bool take_posted(struct mr_shard *s, struct mr_push *out)
     return true;
 }
 
-/* Those of this node and those of others take turns, so that neither waits for ever. */
+/* Pushes of this node and of other nodes take turns, so that neither side starves. */
 static bool take_any(struct mr_shard *s, struct mr_push *out)
 {
     mr_monitor_enter(s->lock);
@@ -102,7 +102,7 @@ static bool take_any(struct mr_shard *s, struct mr_push *out)
     return found;
 }
 
-/* Is it worth handing out? Notes its step and its incarnation. */
+/* Decides the outcome so far, and remembers the push's step and incarnation. */
 static enum mr_push_outcome judge(struct mr_shard *s, const struct mr_push *p)
 {
     if (p->worker >= MR_TRAIN_WORKERS_MAX) return MR_PUSH_LOST;
@@ -153,7 +153,7 @@ static const char *grads_at(const struct mr_shard *s, const struct mr_shard_clie
            s->first * sizeof(float);
 }
 
-/* Would it be worth an update, were it handed over? */
+/* Would the push count if it came now? */
 static bool is_early(
     const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b, uint64_t *low)
 {

@@ -1,6 +1,6 @@
-/* The client's side of a shard over gRPC. Pulls run on the caller's thread. Pushes run on a thread
- * of their own, so that sending overlaps with the next step, as in shared memory. A push that a
- * broken connection leaves in doubt is sent again; the server ignores a repeat. */
+/* Pulls on the caller's thread. Pushes on a thread of its own, so that sending overlaps with the
+ * next step, as in shared memory. When a connection breaks, the fate of a push is unknown: the
+ * thread sends the push again, and the server ignores repeats. */
 #include "train/params/remote.h"
 
 #include "base/alloc.h"
@@ -19,26 +19,26 @@
 
 #define SLICE (50 * MR_MS)
 #define AGAIN_PAUSE (20 * MR_MS)
-#define PUSH_TRIES_FOR (5 * MR_SECOND) /* on broken connections */
-#define STREAM_WAIT (60 * MR_SECOND)   /* for the rest of what has begun to come */
-#define CALL_WAIT_MAX (30 * MR_SECOND) /* one Pull; then another */
+#define PUSH_TRIES_FOR (5 * MR_SECOND) /* retries on broken connections */
+#define STREAM_WAIT (60 * MR_SECOND)   /* wait for the rest of a vector */
+#define CALL_WAIT_MAX (30 * MR_SECOND) /* longest wait of one Pull; then the next Pull is sent */
 
 struct mr_params_remote {
     struct mr_params_remote_options o;
     char session[MR_SESSION_MAX];
     char *address;
     struct mr_rpc_client *puller;
-    struct mr_rpc_client *pusher; /* the thread's */
+    struct mr_rpc_client *pusher; /* used by the thread only */
     struct mr_thread *thread;
     struct mr_monitor *lock; /* guards all below */
     struct mr_params_job jobs[MR_PARAMS_UNDER_WAY];
-    uint32_t queued[MR_PARAMS_UNDER_WAY]; /* buffers, in order */
+    uint32_t queued[MR_PARAMS_UNDER_WAY]; /* buffers in the order of their pushes */
     uint32_t queued_count;
     uint32_t done[MR_PARAMS_UNDER_WAY]; /* serials */
     bool dropped[MR_PARAMS_UNDER_WAY];
-    struct mr_error why; /* code 0: it works */
+    struct mr_error why; /* error of a push; code 0: none */
     bool ends;
-    bool has_pulled; /* the caller's: the shard was there once */
+    bool has_pulled; /* caller's thread: the shard has answered before */
 };
 
 static struct mr_rpc_client *client_open(const char *address)
@@ -78,7 +78,7 @@ static int gradient_send(
     mr_buf_init(&b, MR_CHUNK_BYTES + 4096);
     uint64_t bytes = r->o.count * sizeof(float), at = 0;
     int err = MR_OK;
-    do { /* one message at least: a short vector leaves late shards empty */
+    do { /* at least one message, because the last shards of a short vector are empty */
         mr_buf_clear(&b);
         if (!at) head_add(r, j, &b);
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
@@ -125,7 +125,7 @@ static int push_once(
     const struct mr_rpc_call_options options = {.stop = {ends_now, r}};
     struct mr_rpc_stream *stream =
         mr_rpc_stream_open(r->pusher, "/millrace.v1.Parameters/Push", &options);
-    (void)gradient_send(r, stream, j); /* what went wrong comes with the answer */
+    (void)gradient_send(r, stream, j); /* reply_read returns the error */
     int err = reply_read(r, stream, dropped, e);
     mr_rpc_stream_close(&stream);
     return err;
@@ -191,7 +191,7 @@ int mr_params_remote_wait(struct mr_params_remote *r, uint32_t buffer, uint32_t 
             err = mr_fail(e, MR_ECANCELED, "asked to stop");
         } else if (now >= deadline) {
             err = mr_fail(e, MR_ETIMEOUT,
-                "shard %u of \"%s\": the end of a push did not come in time", r->o.shard,
+                "shard %u of session \"%s\": the answer to a push did not come in time", r->o.shard,
                 r->session);
         } else {
             (void)mr_monitor_wait(r->lock, MR_MIN(deadline, mr_time_after(now, SLICE)));
@@ -230,7 +230,8 @@ static int chunk_take(struct incoming *in, struct mr_str bytes, struct mr_error 
     return MR_OK;
 }
 
-/* What has begun to come is waited for: half a vector is of no use. */
+/* Reads the chunks of one vector. Once the first chunk has come, waits for the rest, because half a
+ * vector is of no use. */
 static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream, mr_time until,
     struct incoming *in, struct mr_error *e)
 {
@@ -238,7 +239,8 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
         struct mr_rpc_message *m = NULL;
         mr_time slice = mr_time_after(mr_clock_now(), SLICE);
         int err = mr_rpc_stream_read(stream, slice, &m, e);
-        if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code) /* the end, not NOT_FOUND */
+        /* The end of the stream, not the status NOT_FOUND. */
+        if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code)
             return in->at == in->bytes ? MR_OK : mr_fail(e, MR_EFORMAT, "a shard sent too little");
         if (err == MR_ETIMEOUT && !mr_rpc_stream_status(stream)->code) {
             if (mr_transport_is_stopped(r->o.stop))
@@ -292,15 +294,16 @@ int mr_params_remote_pull(struct mr_params_remote *r, uint64_t version_min, uint
         int err = pull_once(r, version_min, restore_epoch, deadline, &in, e);
         if (!err) *version = in.version;
         r->has_pulled |= !err;
-        bool may_come = err == MR_ENOENT && !r->has_pulled; /* its role may still be opening it */
+        /* The server may still be opening the shard. */
+        bool may_come = err == MR_ENOENT && !r->has_pulled;
         if (err == MR_ENOENT && !may_come)
-            err = mr_fail(
-                e, MR_EAWAY, "the server of shard %u of \"%s\" is gone", r->o.shard, r->session);
+            err = mr_fail(e, MR_EAWAY, "the server of shard %u of session \"%s\" is gone",
+                r->o.shard, r->session);
         if (err != MR_ETIMEOUT && err != MR_EAGAIN && !may_come) return err;
         if (mr_transport_is_stopped(r->o.stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline)
             return mr_fail(e, MR_ETIMEOUT,
-                "shard %u of \"%s\": version %" PRIu64 " did not come in time", r->o.shard,
+                "shard %u of session \"%s\": version %" PRIu64 " did not come in time", r->o.shard,
                 r->session, version_min);
         mr_clock_sleep(may_come ? AGAIN_PAUSE : MR_MS);
     }

@@ -1,5 +1,6 @@
-/* The server's side of a shard. The state of clients, pushes and buffers is in this process's own
- * memory. The segments only carry messages. */
+/* The server's side of a shard. The state of clients and buffers lies in private memory; the
+ * segments carry messages only. shard_table.c calls this file to free a shard when its last
+ * reference goes, and this file lists the shard there: the two call each other. */
 #include "train/params/shard.h"
 
 #include "base/alloc.h"
@@ -43,7 +44,8 @@ static int admit_check(
 {
     if (h->parts != s->shards || h->count != s->model_count)
         return mr_fail(e, MR_EABORTED,
-            "shard %u of \"%s\" is one of %u of %" PRIu64 " numbers, not one of %u of %" PRIu64,
+            "shard %u of session \"%s\" is one of %u of %" PRIu64
+            " numbers, not one of %u of %" PRIu64,
             s->index, s->session, s->shards, s->model_count, h->parts, h->count);
     if (h->kind == MR_TRANSPORT_WORKER && h->from >= MR_TRAIN_WORKERS_MAX)
         return mr_fail(e, MR_EINVAL, "worker %u: at most %u may be", h->from, MR_TRAIN_WORKERS_MAX);
@@ -83,7 +85,8 @@ static int admit(struct mr_transport_host *host, const struct mr_transport_hello
     mr_monitor_leave(s->lock);
     if (slot == s->readers_max) {
         mr_segment_unmap(map, c.bytes);
-        return mr_fail(e, MR_ELIMIT, "%u clients read shard %u of \"%s\" already", s->readers_max,
+        return mr_fail(e, MR_ELIMIT,
+            "%u clients read shard %u of session \"%s\" already: that is its limit", s->readers_max,
             s->index, s->session);
     }
     (void)atomic_fetch_add(&s->clients_count, 1);
@@ -161,7 +164,7 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     return MR_OK;
 }
 
-/* Call with the lock, or when no other thread knows the shard. */
+/* Answers pushes that were not taken. With the lock, or when no other thread has the shard. */
 static void posted_drop(struct mr_list *posted)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(posted));) {
@@ -223,7 +226,7 @@ uint64_t mr_shard_count(const struct mr_shard *s)
     return s->count;
 }
 
-/* The lowest buffer without a reader: most likely it has its memory already. */
+/* Chooses the lowest buffer without a reader, which most likely has memory already. */
 static uint32_t buffer_choose(struct mr_shard *s)
 {
     uint64_t busy[MR_PARAMS_BUFFERS_MAX / 64 + 1] = {0};
@@ -239,7 +242,8 @@ static uint32_t buffer_choose(struct mr_shard *s)
     uint32_t b = 0;
     while ((busy[b / 64] >> b % 64 & 1) || atomic_load(&s->remote_pins[b])) {
         b++;
-        mr_assert(b < s->buffers_count); /* a reader holds one, the network a few, and current */
+        /* Each reader pins one, gRPC MR_PARAMS_REMOTE_PINS, one is current. */
+        mr_assert(b < s->buffers_count);
     }
     return b;
 }

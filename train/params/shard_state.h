@@ -1,5 +1,5 @@
-/* Private to train/params: the whole state of a shard on its server's side. The state of clients,
- * pushes and buffers is in this process's own memory. The segments only carry messages. */
+/* Private to train/params: the state of a shard on its server, in the server's private memory. The
+ * thread of the role owns all fields unless a comment says otherwise. */
 #pragma once
 
 #include "base/list.h"
@@ -8,19 +8,19 @@
 #include "train/params/shard.h"
 #include "train/transport/host.h"
 
-struct mr_shard_client { /* guarded by the shard's lock, but for what only the role's thread uses */
-    struct mr_client_line *line; /* NULL: free; ours in its segment, read-only */
+struct mr_shard_client {         /* guarded by the shard's lock */
+    struct mr_client_line *line; /* this shard's line in the client's segment, read-only */
     const char *map;
     uint64_t bytes;
-    bool is_gone; /* hung up; waits for `held` */
+    bool is_gone; /* the client hung up; freed when `held` is 0 */
     bool is_worker;
     uint32_t worker;
     uint64_t incarnation;
-    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials */
+    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials of the pushes that were taken */
     uint32_t held;                       /* pushes handed out and not done */
 };
 
-struct mr_shard_worker { /* what is known of one index; the role's thread only */
+struct mr_shard_worker { /* the last push of one worker index */
     uint64_t incarnation;
     uint64_t step;
     bool has_step;
@@ -40,13 +40,13 @@ struct mr_shard {
     uint64_t bytes;
     int fd, bell_fd;
     struct mr_transport_bell *bell;
-    uint64_t serial;  /* of publications; the role's thread */
-    uint32_t current; /* buffer */
+    uint64_t serial;  /* number of publications */
+    uint32_t current; /* the buffer of the current version */
     int64_t next;     /* buffer being written; -1: none chosen */
     uint64_t version;
     uint32_t epoch;
     struct mr_shard_worker *workers;
-    uint32_t cursor; /* client to look at first */
+    uint32_t cursor; /* slot of the client that is asked first for a push */
     _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX];
     _Atomic int32_t remote_waiting;
     _Atomic uint64_t pushes, lost, repeats;

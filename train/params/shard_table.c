@@ -1,5 +1,4 @@
-/* The shards that this process serves, for its network thread: find a shard, hold it while the
- * thread reads it, and notify the thread of the fate of a push. */
+/* The table of this process's shards, under one lock. */
 #include "train/params/shard_table.h"
 
 #include "base/alloc.h"
@@ -51,7 +50,8 @@ void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *
     pthread_mutex_unlock(&table.lock);
 }
 
-/* Under the table's lock, so that no call outlives the sink; a sink only notes and wakes. */
+/* Runs the sink under the table's lock, so that no call outlives the sink. A sink only notes the
+ * event and wakes a thread. */
 void mr_shard_notify(struct mr_remote_push *p)
 {
     pthread_mutex_lock(&table.lock);
@@ -66,7 +66,8 @@ void mr_shard_notify(struct mr_remote_push *p)
 
 int mr_shard_list(struct mr_shard *s, struct mr_error *e)
 {
-    int err = mr_transport_host_add(&s->host, e); /* also refuses a second one */
+    /* Refuses a shard that this process has already. */
+    int err = mr_transport_host_add(&s->host, e);
     if (err) return err;
     pthread_mutex_lock(&table.lock);
     if (!table.shards.next) mr_list_init(&table.shards);
@@ -82,8 +83,8 @@ void mr_shard_unlist(struct mr_shard *s)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* May network reads hold one more buffer? A guess that errs by a few is covered by `buffers`
- * being chosen under the same rule: each distinct one is counted once. */
+/* May gRPC pin this buffer? It pins MR_PARAMS_REMOTE_PINS different buffers at most. Threads that
+ * decide at the same moment may exceed that by a few. */
 static bool may_pin(const struct mr_shard *s, uint32_t buffer)
 {
     uint32_t distinct = 0;

@@ -1,4 +1,6 @@
-/* The update rules over a shard's mailbox. */
+/* The asynchronous and the synchronous rule. A pass moves a range of the shard along all gradients
+ * of an update at once, in pieces that several threads share. The synchronous rule applies final
+ * parts of gradients while workers still compute the rest (early passes). */
 #include "train/params/update.h"
 
 #include "base/alloc.h"
@@ -12,15 +14,18 @@
 #include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-#define EACH_MAX 16u                 /* gradients of one pass */
-#define PIECE ((uint64_t)65536)      /* numbers that a thread takes at a time */
-#define ALONE_MAX ((uint64_t)262144) /* numbers; for fewer it does not pay to wake threads */
-#define COPIED ((uint64_t)8192)      /* numbers of a slot, still in the cache when they are moved */
-/* Of one update; memory is the limit soon. */
+/* Gradients that the asynchronous rule applies in one pass. */
+#define EACH_MAX 16u
+#define PIECE ((uint64_t)65536) /* numbers that a thread takes at a time */
+/* Numbers; for fewer, waking threads costs more than it saves. */
+#define ALONE_MAX ((uint64_t)262144)
+/* Numbers of a slot that are copied and moved while in the cache. */
+#define COPIED ((uint64_t)8192)
+/* Threads of one update. More do not help: memory bandwidth is the limit. */
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2
 
-struct who { /* a gradient's name */
+struct who { /* identifies a gradient */
     uint32_t worker;
     uint64_t incarnation, step;
 };
@@ -40,22 +45,24 @@ struct mr_update {
     uint64_t trainable_count;
     enum mr_update_rule rule;
     uint32_t aggregate, live;
-    bool is_early;                 /* uses gradients under way */
-    uint64_t early_version;        /* for which numbers of the shard … */
-    uint64_t early_low, early_top; /* … from low to top have been moved already */
-    struct who *early_of;          /* … along which gradients, in order of worker */
+    bool is_early; /* early passes are possible: all workers are to be aggregated */
+    /* Early passes have moved numbers `early_low` to `early_top` to `early_version` (0: none),
+     * along the gradients `early_of`, in order of worker. */
+    uint64_t early_version, early_low, early_top;
+    struct who *early_of;
     uint32_t early_count;
     struct mr_early *early; /* scratch: HELD_MAX */
     float *slots[MR_NN_SLOTS_MAX];
-    float *slots_next[MR_NN_SLOTS_MAX]; /* early: of the next version; else the same */
+    /* With is_early: of the next version; else equal to `slots`. */
+    float *slots_next[MR_NN_SLOTS_MAX];
     uint32_t slots_count;
-    struct mr_push *held; /* sync: of the current version, in order of worker */
+    struct mr_push *held; /* gradients of the next update */
     uint32_t held_count;
-    bool *passed; /* sync, by worker: has nothing for version `passed_version` */
+    bool *passed; /* sync, by worker: has no gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
     const float **grads; /* scratch: HELD_MAX */
-    struct who *who;     /* scratch: whose those are */
+    struct who *who;     /* scratch: the owners of `grads` */
     struct mr_thread_pool *pool;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
@@ -76,9 +83,9 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
     }
 }
 
-/* Workers on all processors wait for a synchronous update. An asynchronous update competes with
- * the workers: two threads get a larger share of the processors than one, which alone falls
- * behind four workers that compute. */
+/* Workers on all processors wait for a synchronous update, so several threads are worth it. An
+ * asynchronous update competes with the workers for processors. With two threads it gets a larger
+ * share; one thread falls behind four workers that compute. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
     struct mr_machine machine;
@@ -96,7 +103,7 @@ static float *slot_new(const struct mr_update *u)
 int mr_update_open(const struct mr_update_options *o, struct mr_update **out, struct mr_error *e)
 {
     if (o->rule == MR_UPDATE_SYNC && (!o->aggregate || o->aggregate > MR_TRAIN_WORKERS_MAX))
-        return mr_fail(e, MR_EINVAL, "replicas_to_aggregate is %u: wanted is 1 to %u", o->aggregate,
+        return mr_fail(e, MR_EINVAL, "replicas_to_aggregate is %u: expected 1 to %u", o->aggregate,
             MR_TRAIN_WORKERS_MAX);
     struct mr_update *u = mr_alloc(sizeof *u);
     u->shard = o->shard;
@@ -182,7 +189,7 @@ static void move_part(const struct job *j, uint64_t at, uint64_t n)
         move(j, j->first + at + done, MR_MIN(piece, n - done));
 }
 
-/* What a thread takes at a time: whole cache lines. */
+/* One piece of work of a thread. */
 static void move_piece(void *ctx, uint32_t item, uint32_t worker)
 {
     const struct job *j = ctx;
@@ -198,7 +205,7 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         .t = mr_shard_version(u->shard) + 1,
         .first = first,
         .count = end - first,
-        .to = mr_shard_next(u->shard), /* an empty shard has a next version, too */
+        .to = mr_shard_next(u->shard), /* also of an empty shard, which publishes versions */
         .from = mr_shard_params(u->shard)};
     if (first >= end) return;
     if (j.count < ALONE_MAX || mr_thread_pool_workers(u->pool) == 1)
@@ -207,8 +214,8 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         mr_thread_pool_run(u->pool, move_piece, &j, (uint32_t)((j.count + PIECE - 1) / PIECE));
 }
 
-/* Held gradients and `n` under way, as `grads` and `who`: in order of worker, or under the
- * asynchronous rule in order of arrival. */
+/* Fills `grads` and `who` with the held gradients and `n` early ones: in order of worker, which
+ * makes a synchronous mean reproducible, or in order of arrival under the asynchronous rule. */
 static uint32_t grads_merge(struct mr_update *u, uint32_t n)
 {
     uint32_t count = 0;
@@ -228,8 +235,8 @@ static uint32_t grads_merge(struct mr_update *u, uint32_t n)
     return count;
 }
 
-/* Were parameters moved early by exactly these gradients? If not, that part is made anew from the
- * slots and parameters of the version before, which are all still there. */
+/* Did early passes use exactly these gradients? If not, they are done again, from the slots and
+ * parameters of the version before, which are still there. */
 static bool is_begun(const struct mr_update *u, uint32_t n)
 {
     bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;
@@ -249,7 +256,7 @@ static void slots_swap(struct mr_update *u)
     }
 }
 
-/* Moves the shard along the held gradients and publishes. */
+/* Moves the shard along the held gradients and publishes the new version. */
 static void apply(struct mr_update *u)
 {
     mr_time begun = mr_clock_now();
@@ -323,7 +330,8 @@ static void pass_set(struct mr_update *u, uint32_t worker, bool on)
     u->passed_count = on ? u->passed_count + 1 : u->passed_count - 1;
 }
 
-/* Those that have nothing for this version are not waited for; but one must have something. */
+/* Can the mean be taken? Workers that have no gradient for this version are not waited for, but
+ * there must be one gradient. */
 static bool is_enough(const struct mr_update *u)
 {
     bool counts = u->passed_version == mr_shard_version(u->shard);
@@ -336,7 +344,7 @@ static uint64_t trained_end(const struct mr_update *u)
     return MR_MIN(count, MR_MAX(u->trainable_count, first) - first);
 }
 
-/* Moves those numbers for which all gradients of the next update are there already. */
+/* An early pass: moves the numbers for which all gradients of the next update are final. */
 static bool run_early(struct mr_update *u)
 {
     if (!u->is_early || u->held_count >= u->aggregate) return false;
@@ -346,8 +354,8 @@ static bool run_early(struct mr_update *u)
     uint64_t low = 0;
     for (uint32_t i = 0; i < n; i++)
         low = MR_MAX(low, u->early[i].low);
-    bool are_others =
-        true; /* others than the workers that are held; one may come again after its update */
+    /* A worker whose gradient is held may already compute its next one, which does not count. */
+    bool are_others = true;
     for (uint32_t k = 0; k < n; k++)
         are_others = are_others && !is_held(u, u->early[k].worker);
     uint32_t all = grads_merge(u, n);
@@ -369,7 +377,8 @@ static bool run_early(struct mr_update *u)
     return is_worth_it;
 }
 
-/* One gradient, or what is announced, or a sleep until there may be more. */
+/* Takes one gradient; without one, does an early pass; without that, sleeps until there may be
+ * work. */
 static int gather(struct mr_update *u, mr_time deadline)
 {
     uint32_t word = mr_shard_word(u->shard);

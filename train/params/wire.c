@@ -1,14 +1,14 @@
-/* One pass over the fields of a message; each message takes what it needs from the pass. */
+/* One function reads the fields of every message; each message then picks its own. */
 #include "train/params/wire.h"
 
 #include "base/protowire.h"
 
 #include <string.h>
 
-#define NUMBERS 10u /* fields below carry numbers, as far as we care */
+#define NUMBERS 10u /* field numbers below this are kept as integers */
 
 struct fields {
-    char *session; /* MR_SESSION_MAX; NULL: field 1 is a number */
+    char *session; /* MR_SESSION_MAX bytes; NULL: field 1 is an integer */
     uint32_t data_number;
     uint64_t number[NUMBERS];
     bool has[NUMBERS];

@@ -1,19 +1,19 @@
-/* Messages of Parameters and Collective that carry vectors, read without a copy of the data, which
- * is a megabyte as a rule. Pure. Accepts what protobuf allows: fields in any order, unknown
- * fields, missing fields. */
+/* Reads the messages of Parameters and Collective that carry vectors, without a copy of the data,
+ * which is usually a megabyte. Accepts what protobuf allows: fields in any order, unknown fields,
+ * missing fields. Pure. */
 #pragma once
 
 #include "train/plan/limits.h"
 #include "train/transport/transport.h"
 
 struct mr_gradient_chunk {
-    char session[MR_SESSION_MAX]; /* "": not said, or longer than any session's */
+    char session[MR_SESSION_MAX]; /* "": missing or too long */
     uint32_t shard, worker;
     uint64_t incarnation, step, base_version;
     uint32_t restore_epoch;
     uint64_t count;
     uint32_t examples;
-    struct mr_str data; /* lent by the bytes */
+    struct mr_str data; /* points into the message */
 };
 int mr_gradient_chunk_read(struct mr_str bytes, struct mr_gradient_chunk *out, struct mr_error *e);
 

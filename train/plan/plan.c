@@ -1,5 +1,5 @@
-/* The fields of the document and their defaults. The trainer has checked the document, so an error
- * here is a bug of the trainer; it is still reported in words. */
+/* Reads the document's fields. The trainer has checked the document, so an error here is a bug of
+ * the trainer; it still gets a proper text. */
 #include "train/plan/plan.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define WORDS_MAX 1024 /* of an argv or an environment */
+#define WORDS_MAX 1024 /* texts of a command, an environment or a checkpoint */
 
 static yyjson_val *at(yyjson_val *v, const char *name)
 {
@@ -39,7 +39,7 @@ static char *text(yyjson_val *v)
     return yyjson_is_str(v) && yyjson_get_len(v) ? mr_copy_text(yyjson_get_str(v)) : NULL;
 }
 
-/* A number, or the "count" of an object. */
+/* A role is a number or an object with "count". */
 static uint32_t role_count(yyjson_val *v)
 {
     return yyjson_is_obj(v) ? small(at(v, "count"), 1) : small(v, 0);
@@ -109,7 +109,7 @@ static mr_duration seconds(yyjson_val *v, double fallback)
     return (mr_duration)llround(MR_MIN(s, 1e9) * 1e9);
 }
 
-/* The texts of rules are the plan's own: the document goes. */
+/* A copy, because the parsed document is freed. */
 static struct mr_str own_text(yyjson_val *v)
 {
     char *own = text(v);
@@ -189,7 +189,7 @@ static int plan_read(yyjson_val *root, const char *kind, struct mr_role_plan *p,
     int err = exec_read(root, kind, p, e);
     if (!err) err = update_read(root, p, e);
     if (!err) err = init_read(root, p, e);
-    if (err || p->exec) return err; /* a foreign role has a model of its own */
+    if (err || p->exec) return err; /* a foreign program has its own model */
     err = model_read(root, p, e);
     yyjson_val *optim = at(root, "optimizer");
     if (!err && optim) err = mr_nn_optim_read(optim, "optimizer", &p->optim, e);

@@ -1,5 +1,6 @@
-/* What a role needs of the session's document, which the trainer has checked, filled with defaults
- * and sent along with Join. A field that is not there has the default of docs/training.md. */
+/* What a role needs of the session's document. The trainer has checked the document, filled in
+ * defaults and sent it with the answer to Join. A missing field has the default of
+ * docs/training.md. */
 #pragma once
 
 #include "base/time.h"
@@ -27,7 +28,7 @@ struct mr_role_plan {
     uint32_t batch;
     bool shuffle, keep_rest;
     uint64_t data_seed;
-    char *queue; /* NULL: from arrays */
+    char *queue; /* queue that feeds the workers; NULL: arrays do */
     bool has_validation, has_test;
 
     uint64_t epochs, steps; /* 0: no bound */
@@ -42,11 +43,11 @@ struct mr_role_plan {
 
     char **exec;       /* NULL-terminated argv of foreign roles; NULL: none */
     char **exec_env;   /* NULL-terminated, "NAME=value" */
-    bool exec_restart; /* when a member was replaced */
-    mr_duration lease; /* of the session's members */
+    bool exec_restart; /* start the program again when a member was replaced */
+    mr_duration lease; /* limits.lease_s */
 };
 
-/* `kind` ("ps", "worker", "scorer"): whose exec it is. */
+/* `kind` ("ps", "worker", "scorer"): the role whose `exec` is read. */
 int mr_role_plan_read(
     struct mr_str document, const char *kind, struct mr_role_plan *out, struct mr_error *e);
 void mr_role_plan_fini(struct mr_role_plan *p);

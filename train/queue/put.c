@@ -1,7 +1,7 @@
-/* queue.put: puts the data of a graph into a queue that feeds training. Its effect is
- * at-least-once. The id of an item is the id of its task, so a task that runs again puts nothing
- * twice. A task that waits gives up its slot, as the roles that take from the queue may need the
- * slot. Few tasks of a process call the trainer at a time. */
+/* queue.put: puts a batch that a graph has computed into a queue that feeds training. The id of the
+ * item is the id of the task, so a task that runs twice puts one item. While the queue is full, the
+ * task gives up its executor slot, because the roles that take items may need the slot. Few tasks
+ * of a process call the trainer at once. */
 #include "train/queue/put.h"
 
 #include "base/alloc.h"
@@ -19,11 +19,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define PUT_WAIT_S 0.5 /* of one call; asked again until there is room */
+/* Time that the trainer may hold one call. The call is repeated while the queue is full. */
+#define PUT_WAIT_S 0.5
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define ROOM_TIMEOUT (60 * MR_SECOND)
 #define RETRY (50 * MR_MS)
-#define TURNS_MAX 8 /* puts of this process at a time */
+#define TURNS_MAX 8 /* puts of this process at once */
 #define TURN_EVERY (25 * MR_MS)
 
 enum { ARG_QUEUE, ARG_X, ARG_Y, ARG_TRAINER };
@@ -46,7 +47,7 @@ static bool is_cancelled(void *ctx)
     return call->does->is_cancelled(call);
 }
 
-/* A part that brings its bytes along: the item lives as one object. */
+/* Part i of the item, with its bytes inline, so that the item is one object. */
 static int part_fill(const struct mr_arg *a, uint32_t i, struct mr_buf *b,
     struct mr_collection_part *out, struct mr_error *e)
 {
@@ -76,7 +77,7 @@ static int pair_build(struct mr_store *store, struct mr_stop stop,
     return err;
 }
 
-/* x and y as one object of ours. */
+/* Stores x and y as one object, held by this process. */
 static int object_make(struct mr_op_call *call, mr_object_id *out, struct mr_error *e)
 {
     const struct mr_role_env *env = mr_role_env();
@@ -107,7 +108,7 @@ static int create(struct mr_role_link *link, char *queue, struct mr_stop stop, s
         link, "/millrace.v1.Queues/Create", &q.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
 }
 
-/* Until there is room, or the task is cancelled. */
+/* Puts the item; waits until the queue has room or the task is cancelled. */
 static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1__PutItemRequest *q,
     struct mr_error *e)
 {
@@ -158,7 +159,7 @@ static int put_in_turn(struct mr_op_call *call)
     struct mr_role_link *link = mr_role_link_open(trainer, mr_role_credential_for(trainer));
     err = put(call, link, &q, &e);
     mr_role_link_close(&link);
-    /* The queue holds it now, or it is not needed. */
+    /* After a success the queue holds the object; after a failure no one needs it. */
     mr_store_unhold(env->store, &object, 1, (struct mr_store_holder){.kind = MR_HOLD_CLIENT});
     if (err) return call->does->fail(call, err, "queue \"%s\": %s", queue, e.text);
     return call->does->return_text(call, mr_str(item));

@@ -1,11 +1,11 @@
 /* train.exec: a role that is a foreign program, such as a script for TensorFlow or PyTorch. The
- * role joins with a free address, waits until all members have joined, and runs the program with
- * an environment that lists the members; the trainer makes it. The role does not know what the
- * program computes. It has finished when the program ends with status 0.
+ * role joins with the address of a free port, waits until all members have joined, and runs the
+ * program. Environment variables, which the trainer makes, list the members. The role does not know
+ * what the program computes. The role has finished when the program ends with status 0.
  *
- * When a member is replaced, the others find its new address in a file. With "restart" all
- * programs begin again instead: each running one is ended, and when all have ended, each is
- * started anew. */
+ * When a member is replaced, the other programs find its new address in a file. With "restart" all
+ * programs start again instead: each role ends its program, waits until all programs have ended,
+ * and starts its own anew. */
 #include "train/role/exec.h"
 
 #include "base/alloc.h"
@@ -21,25 +21,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORDS_MAX 4096 /* of its environment */
-#define SAID_MAX 600   /* the end of its output, in a reason */
-#define BLAME_TIME                                                                                 \
-    (2 * MR_SECOND) /* and a lease: for the loss of a member to show, which made a program fail */
+#define WORDS_MAX 4096 /* environment variables of the program */
+#define SAID_MAX 600   /* bytes of the program's output that an error text shows */
+/* After a program has failed, its role waits a lease and this time for the loss of another member,
+ * which may be the cause. */
+#define BLAME_TIME (2 * MR_SECOND)
 
 struct foreign {
     struct mr_role r;
-    int port_fd; /* keeps the port until the program starts; -1: none */
+    int port_fd; /* holds the port until the program starts; -1: none */
     char address[MR_ADDRESS_BYTES_MAX];
     char *env[WORDS_MAX + 1];
     uint32_t env_count;
-    bool is_halted;   /* ended by us, as the session stops */
-    bool is_outdated; /* ended by us or of itself, as a member was lost: it begins again */
-    uint32_t started; /* the generation in which its program was */
-    uint64_t team;    /* mr_exec_team of then */
+    bool is_halted;   /* the role ended the program because the session stops */
+    bool is_outdated; /* the program ended because a member was lost: it starts again */
+    uint32_t started; /* the generation in which the program started */
+    uint64_t team;    /* mr_exec_team when the program started */
     const char *dir;
 };
 
-/* Where others reach this machine: the host of the process's own address. */
+/* The host part of the process's own address, at which other machines reach this one. */
 static void host_of(const char *address, char *out, size_t bytes)
 {
     const char *colon = strrchr(address, ':');
@@ -48,7 +49,7 @@ static void host_of(const char *address, char *out, size_t bytes)
         out, bytes, "%.*s", is_tcp ? (int)(colon - address) : 9, is_tcp ? address : "127.0.0.1");
 }
 
-/* A port that is free now, kept bound until the program starts. */
+/* Reserves a free port by keeping a socket bound until the program starts. */
 static int reserve(struct foreign *f, const char *own, struct mr_error *e)
 {
     struct sockaddr_in at = {.sin_family = AF_INET};
@@ -86,8 +87,8 @@ static void env_clear(struct foreign *f)
     f->env_count = 0;
 }
 
-/* The whole environment: what the trainer and the document declare, the file of members, and
- * defaults for PATH and HOME. */
+/* Fills in the whole environment of the program: the variables of the trainer and the document, the
+ * file of members, and defaults for PATH and HOME. */
 static void env_fill(struct foreign *f)
 {
     const Millrace__V1__JoinResponse *m = f->r.members->m;
@@ -103,7 +104,7 @@ static void env_fill(struct foreign *f)
     f->env[f->env_count] = NULL;
 }
 
-/* Asked every few milliseconds while it runs. */
+/* Should the program be ended? Called every few milliseconds while the program runs. */
 static bool should_end(void *ctx)
 {
     struct foreign *f = ctx;
@@ -111,14 +112,14 @@ static bool should_end(void *ctx)
     if (mr_role_look(&f->r, &is_new)) return true;
     f->is_halted = f->r.view.phase == MR_ROLE_HALT;
     if (is_new && mr_exec_members_write(&f->r, f->dir, NULL))
-        mr_log(MR_WARN, "role.members", "session=%s why=\"cannot write %s/%s\"", f->r.session,
-            f->dir, MR_EXEC_MEMBERS);
+        mr_log(MR_WARN, "members.write_failed", "session=%s why=\"cannot write %s/%s\"",
+            f->r.session, f->dir, MR_EXEC_MEMBERS);
     if (is_new && f->r.plan.exec_restart) f->is_outdated = mr_exec_team(&f->r) != f->team;
     return f->is_halted || f->is_outdated;
 }
 
-/* A program that works with another one fails when the other one is lost, usually before the
- * trainer knows of the loss. */
+/* Did the program fail because another member was lost? Programs that communicate usually fail
+ * before the trainer notices the loss, so this function waits for a new generation. */
 static bool is_excused(struct foreign *f)
 {
     mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);
@@ -130,7 +131,7 @@ static bool is_excused(struct foreign *f)
     return false;
 }
 
-/* Its program, once. */
+/* Runs the program once. */
 static int run_once(struct foreign *f, struct mr_error *e)
 {
     struct mr_op_call *call = f->r.call;
@@ -183,8 +184,8 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* The program has ended, whatever the phase is: reports so until the session ends. A foreign
- * saver saves its model itself. */
+/* The program has ended: reports the work of every phase as finished until the session ends. A
+ * foreign program saves its model itself. */
 static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;
@@ -198,7 +199,7 @@ static int linger(struct foreign *f)
     }
 }
 
-/* The key of its task says what it is: "worker/3". */
+/* The key of the task, such as "worker/3", names the role. */
 static Millrace__V1__TrainingRole kind_of(const struct mr_op_call *call)
 {
     struct mr_str key = call->task.key;

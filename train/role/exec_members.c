@@ -1,5 +1,5 @@
-/* The members of a role that runs a foreign program: the file that lists them, and the barrier
- * before they start. */
+/* Lists the members in a JSON file, and holds programs back until all roles are ready to start
+ * theirs. */
 #include "train/role/exec_members.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <yyjson.h>
 
-#define MEET_WAIT_S 1.0 /* of one call */
+#define MEET_WAIT_S 1.0 /* time that the trainer may hold one call of Barrier */
 #define CALL_TIMEOUT (5 * MR_SECOND)
 
 static const char *const kinds[] = {"", "ps", "worker", "scorer"};

@@ -1,14 +1,16 @@
-/* What a running program is told of its session. Private to train/role. */
+/* What a foreign program learns of the other members, and when it may start. */
 #pragma once
 
 #include "train/member/role.h"
 
 #define MR_EXEC_MEMBERS "members.json"
 
-/* Writes the list of members into the program's directory, atomically. */
+/* Writes MR_EXEC_MEMBERS into the program's directory, atomically. */
 int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_error *e);
-/* Another number when another attempt took a member's place; it has another address. */
+/* A hash of the members' tasks. It changes when a member is replaced, which then has another
+ * address. */
 uint64_t mr_exec_team(const struct mr_role *r);
-/* Returns when the roles of all programs that have not ended are here, in one generation, so that
- * none of them runs any more. MR_OK as well when the session halts meanwhile. */
+/* A barrier between all roles whose programs have not finished, within one generation: when the
+ * function returns MR_OK, none of these programs runs. Returns MR_OK also when the session
+ * halts. */
 int mr_exec_meet(struct mr_role *r);

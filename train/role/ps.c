@@ -1,6 +1,5 @@
-/* train.ps: serves one shard of the parameters and applies the gradients that arrive. It knows the
- * update rules only by name (params/update.h has them). It decides when to take a checkpoint and
- * when to go back to one. */
+/* train.ps: serves one shard of the parameters and applies the gradients that arrive. Decides when
+ * to take a checkpoint and when to go back to one. params/update.h has the update rules. */
 #include "train/role/ps.h"
 
 #include "host/clock.h"
@@ -9,18 +8,19 @@
 #include "train/state/checkpoint.h"
 #include "train/state/init.h"
 
-#define EARLIER_MAX (3 * MR_SECOND) /* for an earlier attempt to release its shard */
+#define EARLIER_MAX (3 * MR_SECOND) /* wait for an earlier attempt to release the shard */
 
 struct server {
     struct mr_role r;
     struct mr_shard *shard;
     struct mr_update *update;
     struct mr_checkpointer *checkpointer;
-    uint64_t checkpoint_at; /* 0: never */
-    bool drops;             /* the session stops, and nothing was left to learn */
+    uint64_t checkpoint_at; /* version of the next checkpoint; 0: none */
+    bool drops;             /* the session stops: gradients are dropped */
 };
 
-/* An attempt before this one may be about to end in this process. */
+/* Waits while an earlier attempt of this role, which may be ending in this process, has the
+ * shard. */
 static int shard_open(struct server *s, const struct mr_shard_options *o, struct mr_error *e)
 {
     mr_time until = mr_time_after(mr_clock_now(), EARLIER_MAX);
@@ -32,7 +32,8 @@ static int shard_open(struct server *s, const struct mr_shard_options *o, struct
     }
 }
 
-/* Two threads of each shard update under the asynchronous rule. */
+/* Shards use every other processor, because the asynchronous rule updates a shard with two
+ * threads. */
 static uint32_t processor_of(const struct mr_role *r)
 {
     return r->env->processor + r->index * 2;
@@ -76,7 +77,8 @@ static int server_open(struct server *s, struct mr_error *e)
     return err;
 }
 
-/* Others are there, or the session went back to a checkpoint. */
+/* There is a new membership: revokes replaced workers, and goes back to a checkpoint if the session
+ * has. */
 static int take_members(struct server *s, struct mr_error *e)
 {
     struct mr_role *r = &s->r;
@@ -123,15 +125,17 @@ static void report(struct server *s)
     mr_agent_report(s->r.agent, &s->r.post);
 }
 
-/* The version that is not to be passed now: of a checkpoint, or the last of all. */
+/* The version at which updates have to pause: that of the next checkpoint or the last one; 0:
+ * none. */
 static uint64_t limit_of(const struct server *s)
 {
     uint64_t last = s->r.plan.steps;
     return last && (!s->checkpoint_at || last < s->checkpoint_at) ? last : s->checkpoint_at;
 }
 
-/* After the last version what comes is dropped, so that no worker waits for it; so is, when the
- * session stops, what was held for a mean that nobody fills any more. */
+/* Applies gradients for one turn. After the last version, gradients are dropped, so that no worker
+ * waits for an answer. When the session stops, gradients that wait for others of the same mean are
+ * dropped as well, because the others may never come. */
 static int turn(struct server *s)
 {
     uint64_t last = s->r.plan.steps, version = mr_shard_version(s->shard);
@@ -173,7 +177,7 @@ static int ps_run(struct mr_op_call *call)
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
-    mr_thread_set_short_slice(true); /* workers compute at length, and may wait for it */
+    mr_thread_set_short_slice(true); /* workers compute for long, and wait for updates */
     mr_thread_cpu_prefer(processor_of(&s.r));
     if (!err) err = serve(&s, &e);
     mr_thread_cpu_clear();

@@ -1,5 +1,5 @@
-/* Asks where partitions lie and sends the row plan to the trainer. feed/row_plan.c makes the plan.
- */
+/* Worker 0 asks the stores where the partitions lie, makes the row plan (feed/row_plan.c) and sends
+ * the plan to the trainer. The other workers ask the trainer for their rows. */
 #include "train/role/rows.h"
 
 #include "base/alloc.h"
@@ -9,9 +9,10 @@
 
 #include <inttypes.h>
 
-#define ASK_WAIT_S 2.0 /* of the trainer, for worker 0 */
+/* Time that the trainer may hold a call until worker 0 has sent the plan. */
+#define ASK_WAIT_S 2.0
 #define CALL_TIMEOUT (10 * MR_SECOND)
-#define PAUSE (100 * MR_MS) /* while the trainer is away */
+#define PAUSE (100 * MR_MS) /* between two calls while the trainer is away */
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
 
 void mr_role_rows_fini(struct mr_role_rows *rows)
@@ -26,7 +27,8 @@ struct facts {
     struct mr_row_part *parts;
     mr_object_id *ids;
     uint32_t parts_count;
-    const char **nodes; /* of training workers, each once; loans of the membership */
+    /* Nodes of training workers, without repetition; loans of the membership. */
+    const char **nodes;
     uint32_t nodes_count;
     uint32_t *node_of;
     uint32_t workers;
@@ -40,7 +42,8 @@ static void facts_fini(struct facts *f)
     mr_release(f->node_of);
 }
 
-/* False: the node of a worker is not known. */
+/* False: there is nothing to plan, because all workers are on one node, on too many nodes, or on an
+ * unknown one. */
 static bool nodes_fill(const struct mr_role *r, struct facts *f)
 {
     f->workers = r->plan.workers;
@@ -78,7 +81,8 @@ static int parts_fill(
         f->ids[i] = mr_rows_part(rows, i, &f->parts[i]);
     int err = mr_role_where(&r->store, f->ids, f->parts_count, take_place, f, e);
     for (uint32_t i = 0; i < f->parts_count; i++)
-        if (mr_object_id_is_none(f->ids[i])) f->parts[i].nodes = UINT64_MAX; /* comes along */
+        /* Inline: every node has it. */
+        if (mr_object_id_is_none(f->ids[i])) f->parts[i].nodes = UINT64_MAX;
     return err;
 }
 
@@ -87,8 +91,8 @@ static uint64_t bytes_of(const struct mr_rows *rows)
     return mr_rows_count(rows) * mr_rows_bytes(rows);
 }
 
-/* Plans by the partitions of x, or of y if its rows are larger. Errors in the data are reported
- * when the data are opened for training. */
+/* Plans by the partitions of x, or of y if its rows are larger. Errors are not returned: the plan
+ * is then the even split, and opening the data reports them. */
 static void plan_make(
     struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y, struct mr_row_plan *out)
 {
@@ -102,7 +106,7 @@ static void plan_make(
     if (!err) err = mr_rows_open("data.train.y", y, &r->feed_store, &b, &e);
     if (!err) err = parts_fill(r, bytes_of(a) >= bytes_of(b) ? a : b, &f, &e);
     if (!err) mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, out);
-    mr_log(MR_INFO, "role.rows",
+    mr_log(MR_INFO, "rows.planned",
         "session=%s nodes=%u even=%d moved_parts=%u moved_bytes=%" PRIu64 " err=%d what=\"%s\"",
         r->session, f.nodes_count, out->is_even, out->moved_parts, out->moved_bytes, err, e.text);
     mr_rows_close(&a);
@@ -143,16 +147,17 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
 {
     for (bool is_decided = false;;) {
         int err = mr_role_look(r, NULL);
-        if (err) return mr_fail(e, err, "the role is to end");
+        if (err) return mr_fail(e, err, "the role has to end");
         err = call(r, m, &is_decided, out, e);
-        if (is_decided || err == MR_EUNIMPL) return MR_OK; /* a trainer of before cuts evenly */
-        if (err == MR_ESTATE) return MR_EABORTED; /* replaced: the agent learns of it, too */
+        if (is_decided || err == MR_EUNIMPL) return MR_OK; /* an older trainer splits evenly */
+        /* Another attempt has replaced this worker; its agent learns that as well. */
+        if (err == MR_ESTATE) return MR_EABORTED;
         if (err && !mr_role_may_retry(err)) return err;
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), PAUSE));
     }
 }
 
-/* Everybody's ranges as a message, which lends them from `plan`. */
+/* Sends the ranges of all workers. */
 static int report_rows(
     struct mr_role *r, const struct mr_row_plan *plan, struct mr_role_rows *out, struct mr_error *e)
 {

@@ -16,17 +16,17 @@
 
 #define APPEND_TIMEOUT (2 * MR_SECOND)
 #define ASK_TIMEOUT (2 * MR_SECOND)
-#define AHEAD_MAX 256u /* scores that wait for the trainer; the oldest go */
+#define AHEAD_MAX 256u /* scores that wait for the trainer; beyond that the oldest is dropped */
 #define SCORE_MAX 1024
 #define COMPLAIN_EVERY MR_SECOND
 
 struct scorer {
     struct mr_role r;
     struct mr_evaluation *evaluation;
-    struct mr_chosen *chosen; /* NULL: the session does not end by its own scores */
+    struct mr_chosen *chosen; /* NULL: the session's own scores do not end it */
     struct mr_params *params; /* NULL: not connected */
-    uint64_t incarnation;     /* sum of the servers' */
-    uint64_t version;         /* that was scored last */
+    uint64_t incarnation;     /* hash of the servers' incarnations (servers_word) */
+    uint64_t version;         /* the version that was scored last */
     bool has_scored;
     mr_time next_at;
     char lines[AHEAD_MAX][SCORE_MAX]; /* not appended yet, oldest first */
@@ -79,7 +79,7 @@ static int connect_servers(struct scorer *s, struct mr_error *e)
     return err == MR_EAWAY || err == MR_EABORTED ? MR_ETIMEOUT : err;
 }
 
-/* The newest parameters; MR_EAGAIN: there are none now. */
+/* Pulls the newest parameters. MR_EAGAIN: none of at least `version_min` came. */
 static int pull(
     struct scorer *s, uint64_t version_min, struct mr_params_view *view, struct mr_error *e)
 {
@@ -92,13 +92,15 @@ static int pull(
         return MR_EAGAIN;
     }
     if (err == MR_ETIMEOUT && !version_min && s->params)
-        mr_params_close(&s->params); /* a server always has a version: there is no server here */
+        /* A server always has some version: so this address has no server. */
+        mr_params_close(&s->params);
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* What the session did so far, as the trainer sums it up; left out when it does not answer. */
+/* Adds the session's speed and training loss, which the trainer sums up. Leaves them out if the
+ * trainer does not answer. */
 static void add_progress(struct scorer *s, struct mr_buf *out)
 {
     Millrace__V1__GetTrainingRequest q = MILLRACE__V1__GET_TRAINING_REQUEST__INIT;
@@ -136,7 +138,7 @@ static void note(struct scorer *s, const struct mr_nn_score *score, uint64_t ver
     mr_buf_fini(&line);
 }
 
-/* Appends what waits, if the trainer takes it now. */
+/* Appends the scores that wait to the channel. Keeps them if the trainer is away. */
 static void append(struct scorer *s)
 {
     mr_time now = mr_clock_now();
@@ -160,7 +162,7 @@ static void append(struct scorer *s)
     s->lines_count = 0;
 }
 
-/* One score, if there is something new to be scored. */
+/* Scores the newest parameters once. MR_EAGAIN: there is no new version. */
 static int score(struct scorer *s, struct mr_error *e)
 {
     const struct mr_role_plan *p = &s->r.plan;
@@ -201,7 +203,7 @@ static int keep(struct scorer *s, struct mr_error *e)
     int err = pull(s, 0, &view, e);
     if (!err) return mr_role_save_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
-    if (err == MR_EAGAIN && now >= s->complain_at) { /* logged, as a user may wait for it */
+    if (err == MR_EAGAIN && now >= s->complain_at) { /* a user may be waiting for the model */
         mr_log(MR_WARN, "model.load_retry", "session=%s why=\"%s\"", s->r.session, e->text);
         s->complain_at = mr_time_after(now, COMPLAIN_EVERY);
     }
@@ -236,7 +238,7 @@ static int score_on(struct scorer *s, struct mr_error *e)
         if (err) return err;
         if (is_new && s->params && servers_word(s) != s->incarnation) {
             mr_params_close(&s->params);
-            s->has_scored = false; /* versions may have gone back */
+            s->has_scored = false; /* the version may be lower after a restore */
         }
         err = turn(s, &kept, e);
         if (err) return err;

@@ -20,14 +20,15 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
         err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
     else
         mr_feed_batch(t->feed, step, &t->batch);
-    /* Each worker's Dropout draws its own. */
+    /* The step seeds Dropout: each worker gets steps of its own. */
     if (!err) t->batch.step = t->batch.step * t->r.plan.workers + t->r.index;
     t->r.post.counters.feed_s += mr_role_lap(&t->lap);
     t->has_batch = !err;
     return err;
 }
 
-/* Gradients that are not finite: every later version of the parameters is lost. */
+/* Says why gradients are infinite or not a number. Such a gradient would spoil all later
+ * parameters. */
 static int refuse_gradients(const struct mr_trainee *t, const float *params, struct mr_error *e)
 {
     const struct mr_role_plan *p = &t->r.plan;
@@ -53,7 +54,7 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     (void)mr_role_lap(&t->lap);
     int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
     if (err) return err;
-    /* Activations may hide what is not finite from the loss. */
+    /* The loss alone does not show all of them: activations such as ReLU turn NaN into 0. */
     if ((!isfinite(score.loss_sum) || t->steps % CHECK_STEPS == 0) &&
         !isfinite(mr_nn_norm(grads, p->model->trainable_count)))
         return refuse_gradients(t, params, e);

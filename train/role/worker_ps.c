@@ -1,6 +1,6 @@
 /* A worker with parameter servers (Li et al., "Scaling Distributed Machine Learning with the
  * Parameter Server", 2014): pulls parameters, computes gradients, pushes them. Under the
- * synchronous rule the worker also waits for the next version before it goes on. */
+ * synchronous rule, the worker also waits for the next version after each push. */
 #include "train/role/worker_ps.h"
 
 #include "host/clock.h"
@@ -8,25 +8,25 @@
 #include "train/state/save_model.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
-#define STARVE_MAX (200 * MR_MS) /* without a batch, then the others go on without us */
+#define STARVE_MAX (200 * MR_MS) /* a worker without a batch for so long sends empty gradients */
 #define STARVE_TURN (5 * MR_MS)
 
 struct link {
     struct mr_trainee *t;
     struct mr_params *params;             /* NULL: not connected */
-    uint64_t incarnations[MR_SHARDS_MAX]; /* of the servers it is connected to */
-    struct mr_params_counts before;       /* of connections that are closed */
+    uint64_t incarnations[MR_SHARDS_MAX]; /* of the connected servers */
+    struct mr_params_counts before;       /* totals of closed connections */
     uint64_t version, version_min;
-    uint64_t push_step; /* grows with each push, over all connections */
+    uint64_t push_step; /* number of pushes over all connections */
 
-    /* From a queue: a batch is acknowledged when the servers have accounted for its gradients.
-     * Under the synchronous rule the batch is kept until then: a late gradient is dropped and
-     * computed anew. */
+    /* For batches from a queue. A batch is acknowledged when the servers have answered the push of
+     * its gradient. Under the synchronous rule, the batch is kept until then, because a late
+     * gradient is dropped and has to be computed anew. */
     uint64_t pushed;        /* number of the batch last pushed */
-    uint64_t dropped;       /* pushes, as counted when last looked at */
-    bool is_pushed;         /* sync: the batch in hand */
-    uint64_t passed;        /* sync: the version after that which we had nothing for */
-    mr_time starving_since; /* the queue gave nothing; 0: it does */
+    uint64_t dropped;       /* dropped pushes, as of the last settle */
+    bool is_pushed;         /* sync: the gradient of the current batch was pushed */
+    uint64_t passed;        /* sync: 1 + the version for which an empty gradient was pushed */
+    mr_time starving_since; /* since when the queue has given nothing; 0: it gives items */
 };
 
 static void counts_add(struct link *l)
@@ -50,18 +50,19 @@ static void disconnect(struct link *l)
     mr_params_close(&l->params);
     l->version_min = l->dropped = l->passed = 0;
     l->is_pushed = false;
-    /* Nobody knows what became of these. */
+    /* The fate of these batches is unknown: they go back to the queue. */
     if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
 }
 
-/* MR_EAGAIN: not yet. */
+/* Connects to all servers. MR_EAGAIN: some server is not ready yet. */
 static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
 {
     struct mr_role *r = &l->t->r;
     const struct mr_role_plan *p = &r->plan;
     struct mr_place places[MR_SHARDS_MAX];
     if (!p->servers || p->servers > MR_SHARDS_MAX)
-        return mr_fail(e, MR_EINVAL, "roles.ps: 1 to %u wanted", MR_SHARDS_MAX);
+        return mr_fail(
+            e, MR_EINVAL, "roles.ps: expected 1 to %u, got %u", MR_SHARDS_MAX, p->servers);
     for (uint32_t i = 0; i < p->servers; i++) {
         places[i] = mr_role_place(r, MR_ROLE_PS, i);
         l->incarnations[i] = places[i].incarnation;
@@ -87,7 +88,7 @@ static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
     return err;
 }
 
-/* Others are there: are the servers still those we talk to? */
+/* There is a new membership: disconnects if a server was replaced or the session was restored. */
 static void check_servers(struct link *l)
 {
     struct mr_role *r = &l->t->r;
@@ -97,7 +98,8 @@ static void check_servers(struct link *l)
     if (!same) disconnect(l);
 }
 
-/* What a call on the parameters says: MR_OK, MR_EAGAIN (look up and try again), or an end. */
+/* Turns the result of a call of params/client.h into MR_OK, MR_EAGAIN (try again in the next turn),
+ * or an error that ends the role. */
 static int sort_out(struct link *l, int err)
 {
     if (!err || err == MR_ECANCELED) return err;
@@ -108,8 +110,8 @@ static int sort_out(struct link *l, int err)
     return MR_EAGAIN;
 }
 
-/* Under the synchronous rule an epoch is a number of versions, the same for all workers. So no
- * worker waits for gradients of a worker that has finished. */
+/* Has this worker done all epochs? Under the synchronous rule, versions count, which are the same
+ * for all workers. So no worker waits for a gradient of a worker that has finished. */
 static bool is_done(const struct link *l)
 {
     const struct mr_trainee *t = l->t;
@@ -132,7 +134,8 @@ static bool is_sync(const struct link *l)
     return l->t->r.plan.rule == MR_ROLE_SYNC;
 }
 
-/* Servers have accounted for the batches up to that number: were all of use? */
+/* The servers have answered the pushes of all batches up to number `batch`. False: they dropped
+ * some of them since the last call, so the batches are learned again. */
 static bool settle(struct link *l, uint64_t batch)
 {
     struct mr_params_counts n;
@@ -143,7 +146,7 @@ static bool settle(struct link *l, uint64_t batch)
     return learned;
 }
 
-/* Waits until the servers have accounted for all that was pushed. */
+/* Waits until the servers have answered all pushes, and settles the batches with the queue. */
 static int account(struct link *l, mr_time deadline)
 {
     struct mr_trainee *t = l->t;
@@ -159,9 +162,9 @@ static int account(struct link *l, mr_time deadline)
     return MR_OK;
 }
 
-/* The synchronous rule, and the queue has no item for this worker: the other workers, which may
- * hold the rest of its items, need not wait. Reported once a version, by a gradient of no
- * examples. */
+/* The queue has no item for this worker. Under the synchronous rule, other workers would wait for
+ * its gradient, although they may hold all items. So this worker pushes a gradient of no examples,
+ * once for each version. */
 static int pass(struct link *l, struct mr_error *e)
 {
     struct mr_params_view view;
@@ -176,7 +179,7 @@ static int pass(struct link *l, struct mr_error *e)
     return err;
 }
 
-/* No batch came. */
+/* Called when no batch came in time. */
 static int starve(struct link *l, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
@@ -196,7 +199,7 @@ static mr_time batch_deadline(const struct link *l)
     return mr_time_after(now, is_sync(l) && waits ? STARVE_TURN : MR_ROLE_TURN);
 }
 
-/* The gradient of the batch in hand at `view`, and on its way. */
+/* Computes the gradient of the current batch at `view` and pushes it. */
 static int learn(
     struct link *l, const struct mr_params_view *view, mr_time deadline, struct mr_error *e)
 {

@@ -1,7 +1,7 @@
-/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version
- * counts steps. The ranks agree inside a step, by two numbers after those of the model. A rank
- * raises the first when it was told to halt or has no more data. The second moves when any rank
- * had a batch. Every rank sees both numbers after the same step. */
+/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
+ * steps. Two numbers behind those of the model let the ranks agree, because every rank sees both
+ * after the same step. A rank raises the first when it has to halt or has no more data. The second
+ * changes when any rank had a batch. */
 #include "train/role/worker_ring.h"
 
 #include "base/alloc.h"
@@ -12,32 +12,34 @@
 #include "train/state/init.h"
 #include "train/state/save_model.h"
 
-#define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
-#define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
-#define STARVE_MAX (200 * MR_MS)    /* without a batch, then the others go on without this rank's */
+/* Long, because another rank may wait for its queue; lost ranks are noticed earlier. */
+#define STEP_MAX (300 * MR_SECOND)
+#define REFORM_MAX (15 * MR_SECOND) /* wait for a new membership after the ring broke */
+/* A rank without a batch for so long takes steps without one. */
+#define STARVE_MAX (200 * MR_MS)
 #define STARVE_TURN (5 * MR_MS)
 #define FORM_TURN (500 * MR_MS)
 #define ASK_TIMEOUT (2 * MR_SECOND)
 
 struct ring {
     struct mr_trainee *t;
-    struct mr_reduce *reduce; /* NULL: not formed */
-    struct mr_shard *shard;   /* rank 0: for the scorer */
+    struct mr_reduce *reduce; /* NULL: the group is not formed */
+    struct mr_shard *shard;   /* rank 0: serves the scorer; NULL: none */
     struct mr_checkpointer *checkpointer;
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
-    uint64_t updated_ns;    /* of the optimizer, reported as compute time */
-    double publish_s;       /* copies for the scorer and for checkpoints */
-    mr_time broken_at;      /* 0: not broken */
-    mr_time starving_since; /* the queue gave nothing since; 0: it does */
-    bool others_learn;      /* at the last step some rank had a batch */
-    bool has_halted;        /* all ranks have, after the same step */
-    float *kept;            /* rank 0, halting: the parameters of `kept_version` */
+    uint64_t updated_ns;    /* time in the optimizer, reported as compute time */
+    double publish_s;       /* time for copies for the scorer and for checkpoints */
+    mr_time broken_at;      /* when the ring broke; 0: it has not */
+    mr_time starving_since; /* since when the queue has given nothing; 0: it gives items */
+    bool others_learn;      /* some rank had a batch in the last step */
+    bool has_halted;        /* all ranks have halted, after the same step */
+    float *kept;            /* rank 0: the parameters to save, of `kept_version` */
     uint64_t kept_version;
 };
 
-static uint64_t numbers(const struct ring *g) /* of the reduced vector */
+static uint64_t numbers(const struct ring *g) /* length of the reduced vector */
 {
     return g->t->r.plan.model->count + MR_RING_WORDS;
 }
@@ -52,7 +54,8 @@ static uint64_t batch_at(const struct ring *g)
     return g->t->r.plan.model->count + 1;
 }
 
-/* Says which ranks of which restore epoch a ring is of; ranks only meet under the same word. */
+/* A hash of the ranks' incarnations and the restore epoch. Only ranks with the same hash form a
+ * group. */
 static uint32_t ring_word(const struct ring *g)
 {
     uint64_t h = g->t->r.members->m->restore_epoch;
@@ -69,7 +72,8 @@ static void leave(struct ring *g)
     g->before.wait_ns += n.wait_ns;
     g->before.update_ns += n.update_ns;
     g->before.average_ns += n.average_ns;
-    if (g->t->feed) g->t->has_batch = false; /* that of another step comes */
+    /* After a restore the worker continues at another step. */
+    if (g->t->feed) g->t->has_batch = false;
     mr_reduce_close(&g->reduce);
 }
 
@@ -89,14 +93,15 @@ static int shard_open(struct ring *g, struct mr_error *e)
     return mr_shard_open(&o, &g->shard, e);
 }
 
-/* With all other ranks; MR_EAGAIN: not yet. */
+/* Forms the group with all other ranks. MR_EAGAIN: some rank is not ready yet. */
 static int form(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
     const struct mr_role_plan *p = &r->plan;
     struct mr_place places[MR_RANKS_MAX];
     if (p->workers > MR_RANKS_MAX)
-        return mr_fail(e, MR_EINVAL, "roles.worker: at most %u under all-reduce", MR_RANKS_MAX);
+        return mr_fail(e, MR_EINVAL, "roles.worker: expected at most %u under allreduce, got %u",
+            MR_RANKS_MAX, p->workers);
     for (uint32_t i = 0; i < p->workers; i++) {
         places[i] = mr_role_place(r, MR_ROLE_WORKER, i);
         g->incarnations[i] = places[i].incarnation;
@@ -136,7 +141,8 @@ static int form(struct ring *g, struct mr_error *e)
     return err;
 }
 
-/* Ranks were lost and replaced, or the scorer was: only the former breaks the ring. */
+/* There is a new membership: leaves the group if a rank was replaced. A replaced scorer changes
+ * nothing. */
 static void check_ranks(struct ring *g)
 {
     struct mr_role *r = &g->t->r;
@@ -146,7 +152,8 @@ static void check_ranks(struct ring *g)
     if (!same) leave(g);
 }
 
-/* Between steps; what is kept is the last that all ranks agreed upon, even if the ring breaks. */
+/* Copies the parameters between two steps. The copy is the last state on which all ranks agreed,
+ * even if the ring breaks later. */
 static void keep_copy(struct ring *g)
 {
     uint64_t n = g->t->r.plan.model->count;
@@ -185,8 +192,8 @@ static void report(struct ring *g)
     mr_trainee_report(g->t, g->version);
 }
 
-/* This rank has had no batch for so long that the other ranks, which may wait for it, should go
- * on without it: at once while some rank has batches, seldom when none has. */
+/* Has this rank had no batch for so long that it should take a step without one, because the other
+ * ranks wait for it? While some rank has batches: in each step. When none has: every STARVE_MAX. */
 static bool is_starving(struct ring *g)
 {
     mr_time now = mr_clock_now();
@@ -196,7 +203,8 @@ static bool is_starving(struct ring *g)
     return true;
 }
 
-/* The batch of this step, or the flag that there is none. */
+/* Computes the gradient of this step's batch. Without a batch, the gradient is zero, and the number
+ * at halt_at says whether this rank halts. */
 static int gradients(struct ring *g, float *grads, struct mr_error *e)
 {
     struct mr_trainee *t = g->t;
@@ -216,11 +224,12 @@ static int gradients(struct ring *g, float *grads, struct mr_error *e)
     g->starving_since = 0;
     err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
     grads[halt_at(g)] = 0;
-    grads[batch_at(g)] = g->version % 2 ? -1.0f : 1.0f; /* there and back: it stays exact */
+    /* The sign alternates, so that the sum stays small and exact. */
+    grads[batch_at(g)] = g->version % 2 ? -1.0f : 1.0f;
     return err;
 }
 
-/* The step was taken, by all: the batch is learned. */
+/* All ranks have taken the step: the batch is learned. */
 static void settle(struct ring *g, float batches_before)
 {
     struct mr_trainee *t = g->t;
@@ -228,7 +237,8 @@ static void settle(struct ring *g, float batches_before)
     g->version = mr_reduce_version(g->reduce);
     t->steps = g->version;
     g->others_learn = params[batch_at(g)] != batches_before;
-    g->has_halted = params[halt_at(g)] < 0; /* 0 as long as no rank raised it */
+    /* 0 as long as no rank has halted; the optimizer subtracts. */
+    g->has_halted = params[halt_at(g)] < 0;
     if (!t->has_batch) return;
     uint64_t batch = mr_trainee_used(t);
     if (t->queue) mr_queue_feed_settle(t->queue, batch, true);
@@ -263,7 +273,7 @@ static bool is_done(const struct ring *g)
     return t->feed && t->r.plan.epochs && g->version / mr_feed_steps(t->feed) >= t->r.plan.epochs;
 }
 
-/* The last version of all was made. */
+/* Is this the last version of `stop.steps`? */
 static bool is_last(const struct ring *g)
 {
     uint64_t last = g->t->r.plan.steps;
@@ -276,8 +286,8 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
     return mr_role_save_model(&t->r, g->kept, g->kept_version, e);
 }
 
-/* The last checkpoint of any owner. The membership's checkpoint is the one that training began
- * from. */
+/* Loads the session's newest complete checkpoint from the trainer. The membership names an older
+ * one, from which training began. */
 static int checkpoint_take(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
@@ -288,7 +298,7 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     q.id = r->session;
     mr_pb_arena_init(&arena, (size_t)64 << 20);
     int err;
-    do { /* a trainer that is away comes back, or the session's bound ends this */
+    do { /* until the trainer is back, or the session's time to stop is over */
         err = mr_role_call(r->link, "/millrace.v1.Trainings/Get", &q.base, ASK_TIMEOUT,
             mr_role_stop_of(r), &millrace__v1__training__descriptor, &arena, &t, e);
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
@@ -307,8 +317,8 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     return MR_OK;
 }
 
-/* Only the saving of the model is left: rank 0's parameters, or the last checkpoint if the ring
- * broke before rank 0 knew of the end. */
+/* Rank 0 has to save the model: its parameters, or the last checkpoint if the ring broke before
+ * rank 0 knew of the end. */
 static int settle_model(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
@@ -319,16 +329,18 @@ static int settle_model(struct ring *g, struct mr_error *e)
     return err;
 }
 
-/* Formed, or MR_EAGAIN. */
+/* Makes sure that the group is formed. MR_EAGAIN: try again. */
 static int ensure(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
     if (g->reduce) return MR_OK;
     if (g->broken_at && r->post.restore_epoch == r->members->m->restore_epoch) {
-        /* The parameters are invalid until the trainer knows which rank is lost. If it learns of
-         * none, this rank ends: its next attempt makes all ranks begin at the checkpoint. */
+        /* The parameters are invalid until the trainer has noticed which rank is lost. If the
+         * trainer notices none, this rank ends: its next attempt makes all ranks start from the
+         * checkpoint. */
         if (mr_clock_now() - g->broken_at > REFORM_MAX)
-            return mr_fail(e, MR_EABORTED, "the ranks lost each other, and nobody was replaced");
+            return mr_fail(e, MR_EABORTED,
+                "the ring of ranks broke, and the trainer replaced none of them in time");
         mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         return MR_EAGAIN;
     }

@@ -1,5 +1,6 @@
-/* The service Parameters. A pull streams from the pinned buffer itself, under flow control. A push
- * is collected in memory of its own and goes through the same mailbox as pushes of this node. */
+/* The service Parameters. A pull streams directly from the pinned buffer, under gRPC's flow
+ * control. A push is collected in heap memory and enters the same mailbox as pushes of this
+ * node. */
 #include "train/service/service.h"
 
 #include "base/alloc.h"
@@ -24,32 +25,32 @@ struct mr_params_service {
     struct mr_rpc_loop *loop;
     struct mr_list waiting; /* struct pull */
     struct mr_buf scratch;
-    struct mr_monitor *lock; /* guards the two below */
+    struct mr_monitor *lock; /* guards the next two */
     struct mr_list done;     /* struct mr_remote_push */
     bool published;
 };
 
-struct hold { /* a pinned buffer, while gRPC may still read it; any thread */
+struct hold { /* a pinned buffer from which gRPC may still send; any thread */
     struct mr_shard *shard;
     uint32_t buffer;
     _Atomic uint32_t users;
 };
 
 struct pull {
-    struct mr_list node; /* on service->waiting, or on no list */
+    struct mr_list node; /* in service->waiting, or in no list */
     struct mr_params_service *service;
     struct mr_rpc_call *call;
     struct mr_shard *shard;
     uint64_t version_min;
     uint32_t restore_epoch;
     mr_time until;
-    bool is_noted; /* the shard knows that we wait */
+    bool is_noted; /* counted by mr_shard_note_waiting */
     struct hold *hold;
     struct mr_shard_pin pin;
     uint64_t at, bytes;
 };
 
-struct gradient { /* a push that is coming in */
+struct gradient { /* a push that is being received */
     struct mr_params_service *service;
     struct mr_shard *shard;
     struct mr_remote_push *push;
@@ -74,13 +75,14 @@ static int find(const char *session, uint32_t shard, struct mr_shard **out, stru
 {
     *out = mr_shard_get(session, shard);
     if (!*out)
-        return mr_fail(e, MR_ENOENT, "shard %u of \"%s\" is not served here", shard, session);
+        return mr_fail(
+            e, MR_ENOENT, "shard %u of session \"%s\" is not served here", shard, session);
     return MR_OK;
 }
 
 /* ---- pull -------------------------------------------------------------------------------------*/
 
-static void pull_forget(struct pull *p) /* no longer waits */
+static void pull_forget(struct pull *p) /* the pull no longer waits */
 {
     mr_list_remove(&p->node);
     if (p->is_noted) mr_shard_note_waiting(p->shard, -1);
@@ -113,7 +115,7 @@ static void pull_stream(struct pull *p)
     }
 }
 
-/* True: it was answered, or is being answered. */
+/* True: the pull has its answer, or the answer is being sent. */
 static bool pull_try(struct pull *p)
 {
     struct mr_error e = {0};
@@ -122,15 +124,15 @@ static bool pull_try(struct pull *p)
     if (err == MR_EAGAIN)
         (void)mr_fail(&e, MR_ETIMEOUT, "version %" PRIu64 " did not come in time", p->version_min);
     if (err == MR_EABORTED)
-        (void)mr_fail(
-            &e, err, "the shard was restored: its epoch is not %u any more", p->restore_epoch);
+        (void)mr_fail(&e, err, "the shard went back to a checkpoint: restore epoch %u is over",
+            p->restore_epoch);
     if (err == MR_EAWAY) (void)mr_fail(&e, err, "the server of the shard is gone");
     if (err) {
         fail(p->call, &e);
         return true;
     }
     p->hold = mr_alloc(sizeof *p->hold);
-    p->hold->shard = p->shard; /* the hold's from now on */
+    p->hold->shard = p->shard; /* the reference moves to the hold */
     p->hold->buffer = p->pin.buffer;
     atomic_store(&p->hold->users, 1);
     if (p->is_noted) mr_shard_note_waiting(p->shard, -1);
@@ -145,7 +147,7 @@ static void pull_begin(
 {
     if (!(q->wait_s >= 0 && q->wait_s <= WAIT_MAX_S)) {
         fail(p->call,
-            (mr_fail(e, MR_EINVAL, "field \"wait_s\" is %g: wanted is 0 to 60", q->wait_s), e));
+            (mr_fail(e, MR_EINVAL, "field \"wait_s\" is %g: expected 0 to 60", q->wait_s), e));
         return;
     }
     if (find(q->session, q->shard, &p->shard, e)) {
@@ -156,7 +158,8 @@ static void pull_begin(
     p->restore_epoch = q->restore_epoch;
     p->until = mr_time_after(mr_clock_now(), (mr_duration)(q->wait_s * 1e9));
     p->bytes = mr_shard_count(p->shard) * sizeof(float);
-    mr_shard_note_waiting(p->shard, 1); /* before looking: a publish in between will tell */
+    /* Before pull_try, so that a version published in between wakes this thread. */
+    mr_shard_note_waiting(p->shard, 1);
     p->is_noted = true;
     if (pull_try(p))
         pull_forget(p);
@@ -260,7 +263,7 @@ static void push_half_close(struct mr_rpc_call *call)
         err = mr_fail(&e, MR_EINVAL, "%" PRIu64 " bytes of data, not %" PRIu64, g->at, g->bytes);
     if (!err) {
         err = mr_shard_post(g->shard, g->push);
-        if (!err) g->push = NULL; /* the mailbox's */
+        if (!err) g->push = NULL; /* the mailbox owns the push now */
         if (err == MR_EAWAY) (void)mr_fail(&e, err, "the server of the shard is gone");
         if (err == MR_ELIMIT) (void)mr_fail(&e, err, "too many gradients wait for the shard");
     }

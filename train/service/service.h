@@ -1,6 +1,6 @@
 /* The gRPC services Parameters and Collective of a worker process, for roles on other nodes. They
- * run on the network thread and never block it: a request that has to wait is tried again when a
- * shard publishes a version. */
+ * run on the network thread and never block it. A pull that has to wait is tried again when a shard
+ * publishes a version. */
 #pragma once
 
 #include "rpc/loop.h"
@@ -8,10 +8,10 @@
 
 struct mr_params_service;
 
-/* Before the server starts. Takes the loop's turn (mr_rpc_loop_set_turn). One a process. */
+/* Call before the server starts. Occupies mr_rpc_loop_set_turn. One for each process. */
 struct mr_params_service *mr_params_service_open(
     struct mr_rpc_server *server, struct mr_rpc_loop *loop);
-/* After the server was closed. */
+/* Call after the server was closed. */
 void mr_params_service_close(struct mr_params_service **s);
-/* When a call that waits is to be given up: the loop should turn by then. */
+/* The earliest deadline of a waiting call: the loop must turn by then. */
 mr_time mr_params_service_deadline(const struct mr_params_service *s);

@@ -1,7 +1,6 @@
-/* Checkpoints of a shard: one object each, f32 [1 + slots, count + 16], written while training
- * goes on. The 16 numbers describe the object. They are whole numbers below 2^16, which f32
- * represents exactly. The role's thread takes a snapshot of the parameters; a second thread
- * persists it. */
+/* Writes checkpoints. The role's thread copies parameters and slots into an object of the store; a
+ * second thread persists the object. The head consists of whole numbers below 2^16, which f32
+ * represents exactly. */
 #include "train/state/checkpoint.h"
 
 #include "base/alloc.h"
@@ -16,23 +15,23 @@
 #include <stdio.h>
 
 #define HEAD_MAGIC 29283             /* "rc" */
-#define WRITTEN_MAX 64               /* names that are remembered */
-#define ROOM_TIMEOUT (2 * MR_SECOND) /* for the store to spill something else */
+#define WRITTEN_MAX 64               /* checkpoints of this role that may exist at once */
+#define ROOM_TIMEOUT (2 * MR_SECOND) /* for the object store to make room */
 
-struct snapshot { /* on its way to the thread */
+struct snapshot { /* for the thread */
     uint64_t version;
     struct mr_store_draft draft;
 };
 
 struct mr_checkpointer {
-    struct mr_role *role; /* its agent and texts; the rest is the role's thread's own */
+    struct mr_role *role; /* the thread uses its agent and constant texts only */
     uint32_t shard;
     bool waits;
-    struct mr_role_store store; /* with a link of this thread */
+    struct mr_role_store store; /* with a link for the thread */
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     struct mr_flag busy;
-    uint64_t written[WRITTEN_MAX]; /* versions, oldest first: the thread's */
+    uint64_t written[WRITTEN_MAX]; /* versions, oldest first; of the thread */
     uint32_t written_count;
 };
 
@@ -81,8 +80,8 @@ static void name_of(const struct mr_checkpointer *c, uint64_t version, char *out
         out, bytes, "training/%s/checkpoint/%" PRIu64 "/%u", c->role->session, version, c->shard);
 }
 
-/* The trainer drops what it has no use for, as only it knows which are whole: here go those that
- * it, long away, never heard of. */
+/* The trainer deletes old checkpoints, because only the trainer knows which ones are complete.
+ * While the trainer is away for long, this function bounds their number. */
 static void drop_old(struct mr_checkpointer *c)
 {
     char name[MR_KEY_BYTES_MAX];
@@ -158,8 +157,9 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
     return every && r->env->store ? (version / every + 1) * every : 0;
 }
 
-/* The one before may still be on its way to the disk. One shard alone passes this one over; of
- * several each would pass over another, and none be complete: so they wait. */
+/* May the role take a snapshot? Not while the previous one is being written. The only shard of a
+ * session then skips this checkpoint. Several shards wait: if each skipped a different version, no
+ * checkpoint would be complete. */
 static bool may_snapshot(struct mr_checkpointer *c, uint64_t version)
 {
     while (mr_flag_is_set(&c->busy) && c->waits && !mr_role_should_stop(c->role))
@@ -201,5 +201,5 @@ void mr_checkpointer_snapshot(struct mr_checkpointer *c, uint64_t version, const
     mr_checkpoint_head_write(&head, to + count);
     mr_flag_set(&c->busy, true);
     err = mr_inbox_push(c->inbox, &snapshot);
-    mr_assert(!err); /* not busy: it is empty */
+    mr_assert(!err); /* the thread is not busy, so the inbox is empty */
 }

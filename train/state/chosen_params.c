@@ -1,5 +1,6 @@
-/* Judges scores by the same rules as the trainer (nn/stopping). Knows nothing of the session's
- * other rules: when one of those ends the session, the newest parameters are saved. */
+/* Judges scores by the same code as the trainer (lib/nn/optim/early_stopping.h). Does not know the
+ * session's other stop rules: when one of these ends the session, the newest parameters are
+ * saved. */
 #include "train/state/chosen_params.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@ struct copy {
 
 struct mr_chosen {
     const struct mr_role_plan *plan;
-    bool has_threshold; /* on the session's own channel */
+    bool has_threshold; /* there is a threshold for scores of the session's own channel */
     struct mr_nn_patience_state patience;
     struct copy scored, best; /* `best.params` is NULL until there is one */
     bool is_over;             /* a rule has ended the session */

@@ -8,14 +8,14 @@
 #include <math.h>
 #include <stdio.h>
 
-#define EXAM_BATCH 512u
+#define EVALUATION_BATCH 512u
 
 struct mr_evaluation {
     struct mr_role *role;
     struct mr_feed *feed;
     uint64_t examples;
-    struct mr_nn_net *net;  /* of EXAM_BATCH */
-    struct mr_nn_net *rest; /* of what is left at the end; NULL: nothing is */
+    struct mr_nn_net *net;  /* for batches of EVALUATION_BATCH */
+    struct mr_nn_net *rest; /* for the smaller last batch; NULL: there is none */
 };
 
 void mr_evaluation_close(struct mr_evaluation **evaluation)
@@ -41,7 +41,7 @@ int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max
     x->role = r;
     const struct mr_feed_spec spec = {.inputs = mr_nn_shape_count(&m->input),
         .outputs = mr_nn_shape_count(&m->output),
-        .batch = EXAM_BATCH,
+        .batch = EVALUATION_BATCH,
         .workers = 1,
         .keep = true};
     int err = mr_feed_open(&spec, name, a, b, &r->feed_store, &x->feed, e);
@@ -49,8 +49,9 @@ int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max
     r->is_drawn = r->is_drawn || mr_feed_is_drawn(x->feed);
     x->examples = mr_feed_rows(x->feed);
     if (examples_max) x->examples = MR_MIN(x->examples, examples_max);
-    uint32_t rest = (uint32_t)(x->examples % EXAM_BATCH);
-    if (x->examples >= EXAM_BATCH) err = mr_nn_net_new_for_use(m, EXAM_BATCH, &x->net, e);
+    uint32_t rest = (uint32_t)(x->examples % EVALUATION_BATCH);
+    if (x->examples >= EVALUATION_BATCH)
+        err = mr_nn_net_new_for_use(m, EVALUATION_BATCH, &x->net, e);
     if (!err && rest) err = mr_nn_net_new_for_use(m, rest, &x->rest, e);
     if (err) return err;
     *out = MR_STEAL(x);
@@ -62,11 +63,11 @@ int mr_evaluation_score(
 {
     *out = (struct mr_nn_score){0};
     for (uint64_t at = 0; at < x->examples;) {
-        uint32_t n = (uint32_t)MR_MIN(x->examples - at, (uint64_t)EXAM_BATCH);
+        uint32_t n = (uint32_t)MR_MIN(x->examples - at, (uint64_t)EVALUATION_BATCH);
         struct mr_nn_batch b;
         mr_feed_range(x->feed, at, n, &b);
         int err = mr_nn_net_score(
-            n == EXAM_BATCH ? x->net : x->rest, x->role->plan.loss, params, &b, out, e);
+            n == EVALUATION_BATCH ? x->net : x->rest, x->role->plan.loss, params, &b, out, e);
         if (err) return err;
         if (mr_role_should_stop(x->role)) return mr_fail(e, MR_ECANCELED, "stopped");
         at += n;

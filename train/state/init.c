@@ -1,4 +1,5 @@
-/* The initial parameters: from a checkpoint, from a saved model, or from the seed. */
+/* Loads the parts of checkpoints, models and random parameters that fall into a range of the
+ * vector. */
 #include "train/state/init.h"
 
 #include "base/alloc.h"
@@ -16,7 +17,8 @@ void mr_role_state_fini(struct mr_role_state *s)
     *s = (struct mr_role_state){0};
 }
 
-/* Numbers a … b of the vector that both `first` + `count` and `from` + `n` have. */
+/* The part that two ranges of the vector share: `n` numbers, at `at` in the first range and at
+ * `from` in the second. */
 struct overlap {
     uint64_t at, from, n;
 };
@@ -28,7 +30,7 @@ static struct overlap overlap_of(uint64_t first, uint64_t count, uint64_t from, 
     return (struct overlap){low - first, low - from, high - low};
 }
 
-/* Is it of this model, this optimizer and this place among the shards? */
+/* Does the object fit this model and optimizer, and does it start at number `from`? */
 static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *h, uint64_t from,
     uint64_t rows, struct mr_error *e)
 {
@@ -50,7 +52,8 @@ static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *
     return MR_OK;
 }
 
-/* A piece of a checkpoint (checkpoint.c): numbers `from` … of the vector. */
+/* Reads one object of a checkpoint, which starts at number `from` of the vector; `*n`: how many
+ * numbers the object has. */
 static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint64_t from,
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {
@@ -85,8 +88,8 @@ static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint6
     return MR_OK;
 }
 
-/* `is_given`: by the document, so that what no store has is its author's mistake, and asking again
- * does not help. */
+/* `is_given`: the document names the checkpoint. Then an object that no store has is an error of
+ * the document, and a retry does not help. */
 static int checkpoint_load(struct mr_role *r, char *const *objects, size_t objects_count,
     bool is_given, uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
 {

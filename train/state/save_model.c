@@ -11,7 +11,7 @@
 
 #define ROOM_TIMEOUT (60 * MR_SECOND) /* for the object store to make room */
 
-struct room { /* for the model's value */
+struct room { /* memory for the model's value */
     struct mr_store *store;
     struct mr_stop stop;
     struct mr_store_draft draft;
@@ -42,7 +42,7 @@ static int model_store(struct mr_role *r, const float *params, uint64_t version,
     return err;
 }
 
-/* Adds `"set": {…}`, and for the first set that there is its fields beside it. */
+/* Adds `"set": {…}` to `nested`, and the fields of the first set that exists to `flat`. */
 static int score_set(struct mr_role *r, const char *set, const float *params, struct mr_buf *flat,
     struct mr_buf *nested, struct mr_error *e)
 {
@@ -75,7 +75,7 @@ int mr_role_save_model(struct mr_role *r, const float *params, uint64_t version,
         mr_score_data(&flat, r);
         mr_buf_printf(&flat, "%s%.*s}", nested.n ? ", " : "", MR_STR_ARG(mr_buf_str(&nested)));
         mr_buf_add_byte(&flat, 0);
-        mr_log(MR_INFO, "model.kept", "session=%s version=%" PRIu64 " object=%s name=\"%s\"",
+        mr_log(MR_INFO, "model.saved", "session=%s version=%" PRIu64 " object=%s name=\"%s\"",
             r->session, version, id, r->plan.save);
         mr_agent_report_finished(r->agent, MR_ROLE_KEEP, id, (const char *)flat.p);
     }

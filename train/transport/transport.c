@@ -1,5 +1,5 @@
-/* The socket of this process. One thread accepts connections, reads one hello from each client and
- * lets the host answer. After that it only waits for the connection to break. */
+/* The UNIX socket of this process. One thread accepts connections, reads one hello from each client
+ * and lets the host answer. After that the thread only waits for the connection to break. */
 #include "train/transport/transport.h"
 
 #include "base/alloc.h"
@@ -24,15 +24,15 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 2048u
-#define HELLO_WAIT (10 * MR_SECOND) /* for a client that connects and sends nothing */
+#define HELLO_WAIT (10 * MR_SECOND) /* a client that sends no hello for so long is hung up */
 #define CONNECT_PAUSE (10 * MR_MS)
 #define DIR_KIND "millrace-share"
-#define CUT_TO 1024u /* parts begin at multiples of it, all but the last end there too */
+#define CUT_TO 1024u /* slices start at multiples of this number */
 
 struct connection {
     int fd;
-    mr_time until;                  /* for the hello; MR_NEVER: it came */
-    struct mr_transport_host *host; /* NULL: none yet, or gone */
+    mr_time until;                  /* deadline of the hello; MR_NEVER: the hello came */
+    struct mr_transport_host *host; /* NULL: no hello yet, or the host is removed */
     uint32_t slot;
 };
 
@@ -49,7 +49,7 @@ static struct {
     bool is_open, is_ending;
     struct mr_thread *thread;
     struct mr_list hosts;
-    struct mr_transport_host *busy; /* its function runs */
+    struct mr_transport_host *busy; /* the host whose function runs; NULL: none */
     struct connection *connections;
     uint32_t connections_count;
 } transport = {
@@ -113,7 +113,7 @@ void mr_transport_hello_fill(struct mr_transport_hello *h, const char *session)
 
 /* ---- the thread -------------------------------------------------------------------------------*/
 
-static bool secret_is_right(struct mr_str shown) /* takes as long for a wrong one */
+static bool secret_is_right(struct mr_str shown) /* in constant time */
 {
     const struct mr_credential *c = transport.credential;
     if (!c) return !shown.n;
@@ -137,13 +137,14 @@ static int hello_check(struct mr_transport_hello *h, struct mr_error *e)
     if (h->magic != MR_TRANSPORT_MAGIC || h->protocol != MR_TRANSPORT_PROTOCOL || !ends)
         return mr_fail(e, MR_EFORMAT, "the first packet is no hello of this protocol");
     if (!secret_is_right(mr_str(h->secret)))
-        return mr_fail(e, MR_EAUTH, "the secret of a worker was not shown");
+        return mr_fail(e, MR_EAUTH, "the client did not show the cluster's secret");
     if (h->kind < MR_TRANSPORT_READER || h->kind > MR_TRANSPORT_RANK)
         return mr_fail(e, MR_EFORMAT, "kind %u of a hello is unknown", h->kind);
     return MR_OK;
 }
 
-/* Calls a host with the lock released; NULL when it has gone meanwhile. */
+/* A host's functions run without the lock. mr_transport_host_remove waits until they have
+ * returned. */
 static void busy_begin(struct mr_transport_host *h)
 {
     transport.busy = h;
@@ -157,7 +158,7 @@ static void busy_end(void)
     pthread_cond_broadcast(&transport.idle);
 }
 
-/* With the lock held, as all below. False: the connection ends. */
+/* Answers a hello. False: the connection ends. The lock is held, as in all functions below. */
 static bool greet(uint32_t at, struct mr_transport_hello *hello, int fd)
 {
     struct mr_transport_admission w = {.magic = MR_TRANSPORT_MAGIC};
@@ -199,7 +200,7 @@ static bool hear(uint32_t at)
     if (fds[1] >= 0) (void)close(fds[1]);
     if (!err && transport.connections[at].until != MR_NEVER) return greet(at, &hello, fds[0]);
     if (fds[0] >= 0) (void)close(fds[0]);
-    return false; /* hung up, or talks more than it should */
+    return false; /* the client hung up, or sent a second packet */
 }
 
 static void drop(uint32_t at)
@@ -213,7 +214,7 @@ static void drop(uint32_t at)
     busy_end();
 }
 
-static void meet(void)
+static void accept_one(void)
 {
     int fd = accept4(transport.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
@@ -253,7 +254,7 @@ static void serve(void *ctx)
             if (fds[i].revents) ends |= !hear(i);
             if (ends) drop(i);
         }
-        if (fds[n].revents) meet();
+        if (fds[n].revents) accept_one();
     }
     pthread_mutex_unlock(&transport.lock);
     mr_release(fds);
@@ -264,7 +265,7 @@ static void serve(void *ctx)
 static const char *base_dir(void)
 {
     const char *base = secure_getenv("XDG_RUNTIME_DIR");
-    return base && strlen(base) <= 30 ? base : "/tmp"; /* paths of sockets are short */
+    return base && strlen(base) <= 30 ? base : "/tmp"; /* sun_path has 108 bytes */
 }
 
 size_t mr_transport_sweep(void)
@@ -280,7 +281,7 @@ static int open_locked(struct mr_error *e)
     (void)snprintf(transport.path, sizeof transport.path, "%s/share.sock", transport.dir.path);
     struct sockaddr_un at;
     err = mr_transport_address(transport.path, &at, e);
-    mr_assert(!err); /* it is short enough */
+    mr_assert(!err); /* base_dir bounds the length */
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof at) ||
         chmod(transport.path, mr_peer_socket_mode(&transport.peers)) || listen(fd, 128)) {
@@ -366,7 +367,7 @@ void mr_transport_host_remove(struct mr_transport_host *h)
         struct connection *c = &transport.connections[i];
         if (c->host != h) continue;
         c->host = NULL;
-        (void)shutdown(c->fd, SHUT_RDWR); /* the thread sees it and drops it */
+        (void)shutdown(c->fd, SHUT_RDWR); /* the thread notices and drops the connection */
     }
     pthread_mutex_unlock(&transport.lock);
 }
@@ -382,7 +383,7 @@ static int wait_readable(int socket, mr_time deadline)
     return poll(&p, 1, ms);
 }
 
-/* The hello shows the cluster's secret: not to another user's socket. */
+/* The hello carries the cluster's secret, so it is not sent to another user's socket. */
 static bool is_peer_ours(int socket)
 {
     struct ucred peer;
@@ -401,9 +402,11 @@ static int ask(int socket, const struct mr_transport_hello *hello, int fd, mr_ti
         if (mr_clock_now() >= deadline) err = MR_ETIMEOUT;
         if (!err) (void)wait_readable(socket, deadline);
     }
-    if (err) return mr_fail(e, err, "no welcome from a role of this node: %s", mr_err_words(err));
+    if (err)
+        return mr_fail(
+            e, err, "a role on this node did not admit the connection: %s", mr_err_words(err));
     if (w->magic != MR_TRANSPORT_MAGIC)
-        return mr_fail(e, MR_EFORMAT, "a role's welcome is malformed");
+        return mr_fail(e, MR_EFORMAT, "the admission by a role on this node is malformed");
     w->text[sizeof w->text - 1] = 0;
     if (w->err) return mr_fail(e, w->err > 0 ? MR_EFORMAT : w->err, "%s", w->text);
     return MR_OK;

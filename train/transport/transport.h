@@ -1,8 +1,9 @@
-/* The transport of parameters between roles: the way to other roles of this machine (one UNIX
- * socket a process, opened at its first use, over which descriptors of shared memory travel), the
- * name of this node, the secret that it shows, and the split of a vector into slices.
+/* How the roles of different processes reach each other: the UNIX socket of this process, over
+ * which descriptors of shared memory travel; the name of this node; the secret; and the cut of a
+ * vector into slices.
  *
- * Process-wide: the roles of one process use one socket. Any thread may call any function. */
+ * The state is process-wide: all roles of a process use one socket, which is opened at its first
+ * use. Any thread may call any function. */
 #pragma once
 
 #include "base/err.h"
@@ -17,7 +18,7 @@
 
 #define MR_SESSION_MAX 64u /* bytes of a session's id, with the NUL */
 
-/* Where a shard's server or a rank is, as Join tells it (TrainingMember). */
+/* Where the server of a shard or a rank is reached: from the TrainingMember of a Join. */
 struct mr_place {
     const char *address; /* gRPC; "": none */
     const char *node;
@@ -26,38 +27,42 @@ struct mr_place {
 };
 
 struct mr_transport_options {
-    const char *node; /* of this process: places with the same name are reached by shared memory */
-    const struct mr_credential *credential; /* of workers: shown, and asked for; NULL: none. Lent */
+    const char *node; /* name of this node: roles on the same node use shared memory */
+    const struct mr_credential *credential; /* the cluster's secret: shown, and required
+                                             * of clients; lent. NULL: none */
     struct mr_peer_rules peers;
 };
 
-/* Once, when the process starts, before any role; without it the node is "" and there is no
- * secret. Copies. */
+/* Call once, before any role runs. Without it the node is "" and there is no secret. Copies the
+ * options. */
 void mr_transport_configure(const struct mr_transport_options *o);
 const char *mr_transport_node(void);
 const struct mr_credential *mr_transport_credential(void); /* NULL: none */
 
-/* The path of this process's socket, for Join; opened at the first call. Lent for ever. */
+/* The path of this process's socket, for Join. The first call opens the socket. The text lives as
+ * long as the process. */
 int mr_transport_socket(const char **path, struct mr_error *e);
-/* Closes the socket and its thread. No shard and no group is open any more. */
+/* Closes the socket and ends its thread. All shards and groups must be closed. */
 void mr_transport_close(void);
-/* Removes the directories of sockets that killed processes of this user left; how many. */
+/* Removes the socket directories that killed processes of this user have left. Returns their
+ * number. */
 size_t mr_transport_sweep(void);
-/* For a process that leaves while roles may still be inside: removes the socket's file alone. */
+/* Removes only the file of the socket: for a process that exits while roles may still run. */
 void mr_transport_unlink(void);
 
-/* What went which way since the process began: for its metrics. */
+/* Totals since the start of the process, for its metrics. */
 struct mr_transport_traffic {
-    _Atomic uint64_t shm_links, grpc_links; /* to shards and in groups: shared memory, gRPC */
-    _Atomic uint64_t grpc_bytes;            /* of parameters and gradients, sent or pulled */
-    /* Of this process's ranks in rings: steps, the one at the opening included; streams to the next
-     * rank; messages on them and their bytes, as they are before TLS; times that the network thread
-     * woke a rank. */
+    /* Connections to shards and groups, by shared memory and by gRPC. */
+    _Atomic uint64_t shm_links, grpc_links;
+    _Atomic uint64_t grpc_bytes; /* parameters and gradients, sent and pulled */
+    /* For ranks of this process in rings: steps, including the exchange at the opening; streams to
+     * the next rank; messages on these streams, and their bytes before TLS; times that the network
+     * thread woke a rank. */
     _Atomic uint64_t ring_steps, ring_streams, ring_messages, ring_bytes, ring_wakes;
 };
 struct mr_transport_traffic *mr_transport_traffic(void);
 
-/* Which numbers of a vector of `count` stand on part `part` of `parts`: the same cut for shards
- * and for slices of an all-reduce. Late parts of a short vector may be empty. */
+/* Part `part` of `parts` of a vector of `count` numbers. Shards and the slices of an all-reduce use
+ * the same cut. The last parts of a short vector may be empty. */
 void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);

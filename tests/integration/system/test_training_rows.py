@@ -192,7 +192,7 @@ class OneNode(unittest.TestCase):
             t = ended(c, start(c, document("allreduce", stop={"epochs": 2})))
             self.assertEqual(t["state"], "TRAINING_DONE", t["reason"])
             self.assertEqual((t["counters"]["moved_parts"], t["counters"]["moved_bytes"]), ("0", "0"))
-            self.assertNotIn("role.rows", c.logs(1000))
+            self.assertNotIn("rows.planned", c.logs(1000))
 
 
 if __name__ == "__main__":
