@@ -1,4 +1,4 @@
-/* mr-trainer: its options, and the parts that its shell carries. */
+/* mr-trainer: its options and its parts. */
 #include "base/buf.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"
@@ -58,7 +58,7 @@ static const struct mr_config_spec spec = {.program = "mr-trainer",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* In the order in which they are opened: a later one may use an earlier one. */
+/* Opened in this order: a part may use an earlier one. */
 static const struct mr_trainer_part *const parts[] = {
     &mr_channels_part, &mr_queues_part, &mr_trainings_part};
 

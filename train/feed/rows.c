@@ -262,9 +262,9 @@ static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
     mr_bytes_text(pinned, used);
     mr_bytes_text(memory, room);
     return mr_fail(e, MR_ELIMIT,
-        "%s: the data do not fit into memory: they are %s, of which this role keeps its share of %s "
-        "while it runs, like every other; the object store of its node has %s, and %s of that are in "
-        "use: give it more (--memory), spread the roles over more nodes, or take fewer rows",
+        "%s: the data do not fit into memory: of %s in all, this role pins its share of %s while it "
+        "runs, as the other roles do; the object store of its node has %s, of which %s are in use: "
+        "give it more (--memory), spread the roles over more nodes, or take fewer rows",
         r->what, all, mine, room, used);
 }
 

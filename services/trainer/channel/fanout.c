@@ -1,6 +1,6 @@
-/* A position is the id of the last entry that a follower received. A read under way keeps its
- * owner in memory: an owner that is released meanwhile is only marked, and freed in a later turn.
- */
+/* A position is the id of the last entry that a follower has received. While a read is under way,
+ * its feed or follower must stay in memory: releasing it only marks it, and a later turn frees
+ * it. */
 #include "services/trainer/channel/fanout.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define PAGE 1000u
-#define AGAIN_AFTER (200 * MR_MS) /* when Redis is away */
+#define AGAIN_AFTER (200 * MR_MS) /* pause before a read is repeated while Redis is away */
 #define ID_BYTES_MAX 48
 
 struct feed {
@@ -17,18 +17,18 @@ struct feed {
     struct mr_feeds *feeds;
     char *channel;
     struct mr_list followers;
-    char at[ID_BYTES_MAX]; /* where the live ones stand */
-    uint64_t news;         /* counts them: did entries come during a read? */
+    char at[ID_BYTES_MAX]; /* position of the live followers */
+    uint64_t news;         /* number of news, to notice entries that came during a read */
     uint64_t news_read;
     bool is_reading;
-    bool is_stale; /* it must be read as soon as may be */
+    bool is_stale; /* the feed has to be read again at once */
     struct mr_channel_answer *answer;
 };
 
 struct mr_follower {
     struct mr_list node;
     struct feed *feed;
-    mr_follow_fn fn; /* NULL: released */
+    mr_follow_fn fn; /* NULL: the follower is released */
     void *ctx;
     char at[ID_BYTES_MAX];
     uint64_t news_read;
@@ -150,7 +150,7 @@ static void give(struct mr_follower *f, const struct mr_channel_answer *a)
     if (f->is_held) f->is_live = false;
 }
 
-/* Entries are lost: the follower is notified, and goes on from the oldest entry. */
+/* Entries were trimmed or lost: notifies the follower, which continues at the oldest entry. */
 static void give_gap(struct mr_follower *f, struct mr_str first_id)
 {
     const struct mr_channel_entry oldest = {.id = first_id};
@@ -160,13 +160,14 @@ static void give_gap(struct mr_follower *f, struct mr_str first_id)
     follower_read(f);
 }
 
-/* It has seen all that was there: it stands with the others, unless they went on meanwhile. */
+/* The follower has read everything: it becomes live, unless the feed has moved on meanwhile. */
 static void become_live(struct mr_follower *f)
 {
     struct feed *feed = f->feed;
     if (!has_live(feed)) {
         set_id(feed->at, mr_str(f->at));
-        if (feed->is_reading) feed->is_stale = true; /* that answer is of other times */
+        /* The answer of that read will be outdated. */
+        if (feed->is_reading) feed->is_stale = true;
     }
     f->is_live = mr_channel_id_cmp(mr_str(f->at), mr_str(feed->at)) >= 0;
     if (!f->is_live) follower_read(f);
@@ -212,7 +213,7 @@ static void feed_answered(void *p)
     struct feed *feed = p;
     struct mr_channel_answer *a = MR_STEAL(feed->answer);
     feed->is_reading = false;
-    bool is_old = feed->is_stale; /* the live ones stand elsewhere than when it was asked */
+    bool is_old = feed->is_stale; /* the position has changed since the read was sent */
     if (!is_old && a->err && a->err != MR_ERANGE) {
         be_stale(feed->feeds, &feed->is_stale);
     } else {

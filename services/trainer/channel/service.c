@@ -1,4 +1,5 @@
-/* The service: checks requests here. store/meta/stream/channel.h knows what is in Redis. */
+/* The service Channels: checks requests and answers them. store/meta/stream/channel.h has the
+ * commands of Redis. */
 #include "services/trainer/channel/service.h"
 
 #include "base/alloc.h"
@@ -31,7 +32,7 @@ struct mr_channels {
     struct mr_feeds *feeds;
     struct mr_waiting_list waiting;
     struct mr_list watches;
-    uint64_t process; /* random: with a number, it names an append */
+    uint64_t process; /* random; part of the id of an append */
     uint64_t appends;
     struct mr_counter *entries_count, *sent_count;
 };
@@ -46,13 +47,13 @@ struct asking {
     enum asking_kind kind;
     char *channel;
     mr_rpc_call_id call;
-    char *values; /* of an append, one after the other */
+    char *values; /* entries of an append, one after another */
     size_t *values_bytes;
     size_t count;
     uint32_t entries_max;
     char token[TOKEN_BYTES_MAX];
     char after_id[64];
-    uint32_t rows_max; /* of a list, whose names come after `channel` */
+    uint32_t rows_max; /* of a List: most rows; their names come after `channel` */
     struct mr_channel_answer *answer;
 };
 

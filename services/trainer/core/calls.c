@@ -22,7 +22,8 @@ static uint32_t live_count(const struct mr_trainer *t)
     return n;
 }
 
-/* True: answered, or waiting for the answer of the first. */
+/* Was this request made before, by its request id? Then it is answered here, or waits with the
+ * first one. */
 static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct mr_str text = mr_training_document_text(ev->document);
@@ -38,7 +39,7 @@ static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
             char id[MR_TRAINING_ID_TEXT_MAX];
             mr_trainer_id_format(s->id, id);
             mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, MR_EEXIST,
-                "request_id: session %s began with it, from another document", id);
+                "request_id: session %s was started with the same id and another document", id);
         }
         return true;
     }
@@ -70,7 +71,8 @@ void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = mr_trainer__session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
-    if (channel.n) s->seen[0] = NOWHERE; /* else it is new: all that ever comes is the session's */
+    /* Otherwise the channel is new, and all its entries are the session's. */
+    if (channel.n) s->seen[0] = NOWHERE;
     s->seen[1] = NOWHERE;
     s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);
     char name[MR_TRAINING_ID_TEXT_MAX + 8];
@@ -104,7 +106,7 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
 {
     s->is_forgotten = true;
     s->forget_ticket = ticket;
-    s->write = 0; /* what is under way for it does not matter any more */
+    s->write = 0; /* the result of a write under way no longer matters */
     for (uint32_t i = 0; i < s->calls_count; i++)
         mr_trainer__answer(t, s, &s->calls[i], MR_OK);
     s->calls_count = 0;
@@ -127,7 +129,8 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
     }
 }
 
-/* A job that was asked for under its request id, and whose own id is not known yet. */
+/* May the scheduler have a job of the session whose id is not known, because no answer to Submit
+ * came? */
 static bool may_have_jobs(const struct session *s)
 {
     bool may = false;
@@ -146,7 +149,7 @@ void mr_trainer__forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
             "the session has not ended yet: stop it first");
     else if (may_have_jobs(s))
         mr_trainer__refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_EAWAY,
-            "a job of the session may run still, and the scheduler does not answer: try again");
+            "a job of the session may still run, and the scheduler does not answer: try again");
     else
         begin_forget(t, s, ev->ticket);
 }
@@ -156,7 +159,7 @@ static size_t document_bytes(const struct session *s)
     return s->document ? mr_training_document_text(s->document).n : 0;
 }
 
-/* Over the bounds the oldest go, once Redis knows that they have ended. */
+/* Forgets the oldest ended sessions when there are too many. Only those whose end Redis has. */
 void mr_trainer__forget_old(struct mr_trainer *t)
 {
     uint32_t ended = 0;
@@ -174,7 +177,7 @@ void mr_trainer__forget_old(struct mr_trainer *t)
             may_have_jobs(s))
             continue;
         begin_forget(t, s, 0);
-        s->next = t->now; /* its record is deleted at the next tick */
+        s->next = t->now; /* the next tick deletes the record */
         ended--;
         bytes -= document_bytes(s);
     }

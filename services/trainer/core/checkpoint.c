@@ -1,5 +1,6 @@
-/* Checkpoints: versions of which the owner of every shard has written an object, and the return to
- * such a version. */
+/* Checkpoints: a version is complete when the owners of all shards have stored an object of it.
+ * Also the return to the latest complete version. Objects that are no longer needed are *doomed*:
+ * listed in the record until they are erased. */
 #include "services/trainer/core/internal.h"
 
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 static void doom_one(struct session *s, uint64_t version, uint32_t shard, mr_object_id object)
 {
     if (mr_object_id_is_none(object)) return;
-    if (s->doomed_count == s->doomed_max) return; /* Redis is long away: it stays on the disk */
+    /* Redis has been away for long: the object stays on disk. */
+    if (s->doomed_count == s->doomed_max) return;
     s->doomed[s->doomed_count++] = (struct doomed){version, shard, object};
     s->is_dirty = true;
 }
@@ -29,7 +31,7 @@ static void drop_pending(struct session *s, uint64_t up_to)
             doom_checkpoint(s, &s->pending[i]);
 }
 
-/* The first of the whole ones goes; its memory becomes that of the place behind the last. */
+/* Dooms the oldest complete checkpoint. Its memory moves behind the last one, to be used again. */
 static void drop_first(struct session *s)
 {
     struct checkpoint first = s->checkpoints[0];
@@ -68,7 +70,7 @@ static struct checkpoint *pending_of(struct session *s, uint64_t version)
         }
         if (c->version < lowest->version) lowest = c;
     }
-    doom_checkpoint(s, lowest); /* one owner never wrote it */
+    doom_checkpoint(s, lowest); /* some owner never stored its object */
     lowest->version = version;
     return lowest;
 }
@@ -116,8 +118,7 @@ void mr_trainer__restore(struct mr_trainer *t, struct session *s)
     s->restores++;
     s->is_dirty = true;
     s->has_restore = s->checkpoints_count > 0;
-    s->restore_version =
-        s->has_restore ? s->checkpoints[s->checkpoints_count - 1].version : 0; /* of `init` */
+    s->restore_version = s->has_restore ? s->checkpoints[s->checkpoints_count - 1].version : 0;
     if (s->version_seen > s->restore_version) s->steps_lost += s->version_seen - s->restore_version;
     s->version = s->version_seen = s->restore_version;
     drop_pending(s, UINT64_MAX);

@@ -1,5 +1,7 @@
-/* The life of sessions: their creation, their records and their end. The other files have the
- * rest. */
+/* The life of sessions: creation, records, state changes and end. The other files of this folder
+ * have the rest. They form one state machine and so call each other: an event of a member, a job or
+ * a channel may end a session, and the end of a session answers members, cancels jobs and leaves
+ * channels. */
 #include "services/trainer/core/rows.h"
 
 #include <stdarg.h>
@@ -109,7 +111,7 @@ uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s)
 {
     size_t n = MR_MIN(s.n, max);
     while (n < s.n && n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n--; /* at a whole character */
+        n--; /* cut at a whole UTF-8 character */
     if (n) memcpy(to, s.p, n);
     return (uint32_t)n;
 }
@@ -148,7 +150,7 @@ static void drop(struct mr_trainer *t, struct session *s)
     mr_trainer__session_free(&s);
 }
 
-/* Takes the document. */
+/* Owns the document. */
 struct session *mr_trainer__session_new(struct mr_trainer *t, struct mr_training_document *d)
 {
     struct session *s = mr_alloc(sizeof *s);
@@ -193,7 +195,8 @@ static const unsigned allowed[] = {
     [MR_TRAINING_FAILED] = 0,
 };
 
-/* Does another session follow the channel? With `on`: one that has seen no more of it. */
+/* Does another session follow the channel? With `on`, only sessions count that have not seen more
+ * entries than this one. */
 static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
     struct mr_str channel = mr_trainer__channel(s, which);
@@ -268,7 +271,7 @@ void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct ca
 {
     if (err) {
         mr_trainer__refuse(t, c->type, c->ticket, err,
-            "Redis is away: it is not known yet whether this is kept; ask again");
+            "Redis is away: the request may or may not have been stored; repeat it");
     } else {
         struct mr_trainer_effect *x = mr_trainer__emit(t, c->type);
         x->ticket = c->ticket;
@@ -291,7 +294,7 @@ void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_e
             t, type, ticket, MR_ELIMIT, "too many calls wait for this session: try again");
     else {
         s->calls[s->calls_count++] = c;
-        s->is_dirty = true; /* the next write answers it */
+        s->is_dirty = true; /* the call is answered when the next write is acknowledged */
     }
 }
 
@@ -386,7 +389,7 @@ static mr_time calls_turn(struct mr_trainer *t, struct session *s)
     return next;
 }
 
-/* Nothing is made from the document of a session that has ended, nor from its jobs'. */
+/* Drops the parsed document of a session when neither the session nor its jobs need it any more. */
 static void trim(struct session *s)
 {
     bool is_over = mr_trainer__is_over(s->durable.state) && s->document;
@@ -403,7 +406,7 @@ static void turn(struct mr_trainer *t, struct session *s)
         mr_trainer__bound(t, s);
         mr_trainer__evaluate(t, s);
         mr_trainer__job_turn(t, s);
-        mr_trainer__evaluate(t, s); /* a job may have ended it */
+        mr_trainer__evaluate(t, s); /* the jobs may have ended the session */
         if (s->has_progress && s->progress_at <= t->now) {
             s->has_progress = false;
             s->progress_at = mr_time_after(t->now, 500 * MR_MS);
@@ -472,8 +475,9 @@ static void redis_lost(struct mr_trainer *t, bool away)
     }
 }
 
-/* The process slept, or was held up: what its peers sent meanwhile still waits to be read. */
-static void pardon(struct mr_trainer *t, mr_duration late)
+/* This process was suspended or blocked for `late`: leases are extended, because reports of the
+ * members may still wait to be read. */
+static void extend_leases(struct mr_trainer *t, mr_duration late)
 {
     for (uint32_t i = 0; i < t->sessions_count; i++)
         for (uint32_t m = 0; m < t->sessions[i]->members_count; m++)
@@ -513,12 +517,13 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
     t->now = now;
     t->wall_ns = MR_MAX(t->wall_ns, ev->wall_ns);
     t->fx = fx;
-    if (now > t->due && now - t->due > LATE_MAX) pardon(t, now - t->due);
+    if (now > t->due && now - t->due > LATE_MAX) extend_leases(t, now - t->due);
     handle(t, ev);
     if (t->is_recovered) {
         struct session *s = ev->session.v ? mr_trainer__find(t, ev->session) : NULL;
         if (s) turn(t, s);
-        if (ev->type == MR_TE_START && t->sessions_count) { /* it has no id before */
+        /* The new session is the last one; the event has no id. */
+        if (ev->type == MR_TE_START && t->sessions_count) {
             s = t->sessions[t->sessions_count - 1];
             turn(t, s);
         }

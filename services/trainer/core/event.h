@@ -1,8 +1,8 @@
 /* What the core of the trainer can learn. Pointers inside an event are lent for the step; only
- * `document` is given. Every event carries the time of the wall clock.
+ * `document` is given. Every event carries the wall-clock time.
  *
- * A ticket is the shell's name for a call that waits. It is never 0 and never used twice. Exactly
- * one effect answers a ticket, unless the event GONE names it before. */
+ * A ticket is the shell's number of a call that waits. It is never 0 and never used twice. Exactly
+ * one effect answers a ticket, unless the event GONE comes first. */
 #pragma once
 
 #include "base/id.h"
@@ -26,13 +26,13 @@ enum mr_training_state { /* values of trainings.proto */
 enum mr_training_phase { /* values of trainings.proto */
     MR_TRAINING_RUN = 1,
     MR_TRAINING_HALT,
-    MR_TRAINING_KEEP, /* for the saver, the role that saves the model; all others HALT meanwhile */
+    MR_TRAINING_KEEP, /* the saver saves the model; meanwhile the phase of all others is HALT */
     MR_TRAINING_EXIT,
 };
 
-struct mr_training_counters { /* TrainingCounters */
+struct mr_training_counters { /* as TrainingCounters */
     uint64_t steps, examples;
-    uint64_t epoch; /* of an index, over its incarnations: not since this one began */
+    uint64_t epoch; /* of the member over all its incarnations */
     double loss, accuracy;
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
@@ -40,8 +40,8 @@ struct mr_training_counters { /* TrainingCounters */
 };
 
 struct mr_training_join {
-    struct mr_str task; /* "j1kq07ab-7/0/1": job, index, attempt; of another job, or a lower
-                           attempt: refused */
+    struct mr_str task; /* "j1kq07ab-7/0/1": job, index, attempt. A task of another job, or of a
+                         * lower attempt, is refused */
     struct mr_str address;
     struct mr_str node;
     struct mr_str socket;
@@ -55,30 +55,30 @@ struct mr_training_report {
     bool exhausted;
     bool finished;
     struct mr_str failure;
-    uint64_t checkpoint_version;    /* with: */
-    mr_object_id checkpoint_object; /* none: no news of a checkpoint */
-    mr_object_id model_object;      /* of the saver */
-    struct mr_str score_json;       /* of the saver */
+    uint64_t checkpoint_version;    /* version of `checkpoint_object` */
+    mr_object_id checkpoint_object; /* no id: no new checkpoint */
+    mr_object_id model_object;      /* from the saver */
+    struct mr_str score_json;       /* from the saver */
 };
 
-#define MR_TRAINING_RANGES_MAX 65536 /* of rows, of all workers of a session */
+#define MR_TRAINING_RANGES_MAX 65536 /* ranges of all workers of a session */
 
-/* Which rows of the training data are whose (RowPlan). */
+/* Which worker has which rows of the training data (RowPlan). */
 struct mr_training_rows {
-    bool decides;           /* else it only asks */
+    bool decides;           /* carries a plan; false: only asks for it */
     const uint64_t *ranges; /* first, count, first, count …; worker by worker */
-    const uint32_t *ends;   /* ranges behind worker w's */
+    const uint32_t *ends;   /* by worker: the end of its ranges */
     uint32_t workers;       /* 0: the even split */
 };
 
-/* The fate of a job, from the scheduler. */
+/* The state of a job, from the scheduler. */
 enum mr_training_job_state {
     MR_TRAINING_JOB_GOES_ON, /* pending or running */
     MR_TRAINING_JOB_DONE,
     MR_TRAINING_JOB_FAILED,    /* text: why */
     MR_TRAINING_JOB_CANCELLED, /* text: why */
-    MR_TRAINING_JOB_UNKNOWN,   /* NOT_FOUND: the scheduler has forgotten it */
-    MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer: asked again later */
+    MR_TRAINING_JOB_UNKNOWN,   /* NOT_FOUND: the scheduler does not know the job */
+    MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer; the core asks again */
 };
 
 enum mr_trainer_event_type {
@@ -90,26 +90,26 @@ enum mr_trainer_event_type {
     MR_TE_BARRIER, /* ticket, session, role, index, incarnation, text: name, parties, wait */
     MR_TE_REPORT,  /* ticket, session, role, index, incarnation, report */
     MR_TE_ROWS,    /* ticket, session, role, index, incarnation, rows, wait */
-    MR_TE_GONE,    /* ticket: its caller left or its call was cancelled; it is not answered */
-    MR_TE_ENTRY,   /* channel, entry, text: the JSON of one entry of a followed channel, in order */
-    MR_TE_LOCATED, /* channel, entry: its last one ("": it has none): to MR_TX_LOCATE */
+    MR_TE_GONE,    /* ticket: the caller has cancelled the call, which gets no answer */
+    MR_TE_ENTRY,   /* channel, entry, text: one entry of a followed channel, in order */
+    MR_TE_LOCATED, /* answers MR_TX_LOCATE. channel, entry: the last one ("": none) */
     /* Answers to effects: */
-    MR_TE_JOB_SUBMITTED, /* session, roles, job; or err (MR_EAWAY, MR_EAGAIN, MR_ETIMEOUT: asked
-                            again; any other is final) and text */
-    MR_TE_JOB_STATE,     /* session, roles, job_state, text: to MR_TX_JOB_POLL */
-    MR_TE_JOB_CANCELLED, /* session, roles, err: MR_EAWAY, MR_EAGAIN, MR_ETIMEOUT: asked again; any
-                            other, MR_ENOENT too, says that there is nothing left to cancel */
-    MR_TE_REDIS_ACKED,   /* sequence: every WRITE and DELETE up to it is kept */
-    MR_TE_REDIS_AWAY,    /* what is not acknowledged may be lost */
-    MR_TE_REDIS_BACK,    /* it will be written again */
-    /* Before RECOVERED only: */
-    MR_TE_RECORD,    /* session, text: its record; document (given; NULL: refused, err_text) */
-    MR_TE_RECOVERED, /* all are read: begin. Nothing but RECORDs may come before */
+    MR_TE_JOB_SUBMITTED, /* session, roles, feed, job; or err and text. MR_EAWAY, MR_EAGAIN and
+                          * MR_ETIMEOUT: the core asks again; other errors are final */
+    MR_TE_JOB_STATE,     /* answers MR_TX_JOB_POLL. session, roles, feed, job_state, text */
+    MR_TE_JOB_CANCELLED, /* session, roles, feed, err. MR_EAWAY, MR_EAGAIN and MR_ETIMEOUT: the core
+                          * asks again; after any other result nothing is left to cancel */
+    MR_TE_REDIS_ACKED,   /* sequence: Redis has all WRITEs and DELETEs up to this one */
+    MR_TE_REDIS_AWAY,    /* writes that were not acknowledged may be lost */
+    MR_TE_REDIS_BACK,    /* the core writes again */
+    /* At the start: */
+    MR_TE_RECORD,    /* session, text: the record; document (given; NULL: invalid) */
+    MR_TE_RECOVERED, /* all records are read. Only RECORDs come before this event */
 };
 
 struct mr_trainer_event {
     enum mr_trainer_event_type type;
-    uint64_t wall_ns; /* since 1970 */
+    uint64_t wall_ns; /* ns since 1970 */
     uint64_t ticket;
     mr_training_id session;
     enum mr_training_role role;
@@ -120,8 +120,8 @@ struct mr_trainer_event {
     uint32_t parties;
     int err;
     bool abandon;
-    bool roles; /* the role job; else the graph's, or with */
-    bool feed;  /* the feed's */
+    bool roles; /* the event is about the job of the roles */
+    bool feed;  /* about the job that feeds the queue; neither: the job of the graph */
     enum mr_training_job_state job_state;
     mr_job_id job;
     struct mr_str text;

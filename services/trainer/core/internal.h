@@ -1,4 +1,4 @@
-/* Inside the trainer's core: what its files ask of each other. For its own files only. */
+/* The functions that the files of the trainer's core call from each other. */
 #pragma once
 
 #include "services/trainer/core/state.h"
@@ -17,7 +17,7 @@ void mr_trainer__session_free(struct session **s);
 void mr_trainer__add(struct mr_trainer *t, struct session *s);
 uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s);
 void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct call *c, int err);
-/* Answers the call when Redis has what the session is now. */
+/* Answers the call when Redis has the session's current state. */
 void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
     uint64_t ticket, bool existed);
 void mr_trainer__follow(struct mr_trainer *t, struct session *s, bool on);
@@ -40,9 +40,11 @@ void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev)
 void mr_trainer__members_turn(
     struct mr_trainer *t, struct session *s); /* leases and waiting calls */
 void mr_trainer__members_gone(struct session *s, uint64_t ticket);
-/* Waiting joins, of which it was not known whether they are the session's. */
+/* The job of the roles is known now: Joins that came before it are answered, so that their roles
+ * ask again. */
 void mr_trainer__members_ask_again(struct mr_trainer *t, struct session *s);
-void mr_trainer__members_release(struct mr_trainer *t, struct session *s); /* it has ended */
+/* The session has ended. */
+void mr_trainer__members_release(struct mr_trainer *t, struct session *s);
 mr_time mr_trainer__members_next(const struct session *s);
 bool mr_trainer__is_owner(const struct session *s, const struct member *m);
 struct member *mr_trainer__saver(struct session *s);
@@ -56,13 +58,16 @@ bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation);
 /* stop.c */
 void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
     MR_PRINTF(3, 4);
-void mr_trainer__evaluate(struct mr_trainer *t, struct session *s); /* rules and moves */
+/* Stop rules and state changes. */
+void mr_trainer__evaluate(struct mr_trainer *t, struct session *s);
 void mr_trainer__bound(struct mr_trainer *t, struct session *s);
 mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s);
 void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev);
-struct mr_str mr_trainer__channel(const struct session *s, int which); /* n = 0: there is none */
-mr_duration mr_trainer__bound_of(const struct session *s); /* of its state; MR_NEVER: none */
+/* 0: own, 1: of the threshold; n = 0: none. */
+struct mr_str mr_trainer__channel(const struct session *s, int which);
+/* Longest time in its state; MR_NEVER: no bound. */
+mr_duration mr_trainer__bound_of(const struct session *s);
 
 /* checkpoint.c */
 void mr_trainer__checkpoint_reported(

@@ -1,5 +1,5 @@
-/* The jobs of a session. The core submits a job until the scheduler has it, polls it, and cancels
- * it when the session has failed. */
+/* The jobs of a session. The core submits a job until the scheduler accepts it, polls it, and
+ * cancels it when the session has failed. */
 #include "services/trainer/core/internal.h"
 
 static bool is_away(int err)
@@ -25,7 +25,7 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
     }
     if (mr_trainer__is_over(s->state) && j->state == JOB_ON && !j->cancel &&
         mr_time_after(s->since, s->document->stopping) <= t->now)
-        j->cancel = true; /* it was to end by itself */
+        j->cancel = true; /* the roles should have ended by themselves */
     if (j->next > t->now) return;
     if (j->state == JOB_WANTED && !j->is_asked && s->is_known) {
         x = mr_trainer__emit(t, MR_TX_JOB_SUBMIT);
@@ -77,16 +77,16 @@ static void submitted(
         return;
     }
     s->is_dirty = true;
-    s->change++; /* the job's id can be seen */
+    s->change++; /* the job's id is part of the session */
     j->may_exist = !ev->err;
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;
-    if (!ev->err && ev->roles)
-        mr_trainer__members_ask_again(t, s); /* it is known now whose they are */
+    if (!ev->err && ev->roles) /* now it is known whether waiting roles belong to the session */
+        mr_trainer__members_ask_again(t, s);
     if (!ev->err) return;
     j->outcome = MR_TRAINING_JOB_FAILED;
-    if (ev->feed && j->cancel) return; /* no longer wanted */
+    if (ev->feed && j->cancel) return; /* the job is no longer wanted */
     mr_trainer__fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
 }
 
@@ -103,8 +103,8 @@ static void on_job_state(
     j->outcome = ev->job_state;
     s->is_dirty = true;
     if (ev->job_state == MR_TRAINING_JOB_DONE) return;
-    if (ev->roles && s->phase == MR_TRAINING_EXIT) return; /* the model is kept */
-    if (ev->feed && j->cancel) return;                     /* it had its chance */
+    if (ev->roles && s->phase == MR_TRAINING_EXIT) return; /* the model is saved */
+    if (ev->feed && j->cancel) return;                     /* the job is no longer needed */
     mr_trainer__fail(t, s, "%s %s%s%.*s", name_of(ev), words[ev->job_state], ev->text.n ? ": " : "",
         MR_STR_ARG(ev->text));
 }

@@ -15,7 +15,8 @@ bool mr_trainer__is_owner(const struct session *s, const struct member *m)
     return m->role == (d->rule == MR_TRAINING_ALLREDUCE ? MR_TRAINING_WORKER : MR_TRAINING_PS);
 }
 
-/* Does what it has matter? While stopping, all ranks have the same: the first is enough. */
+/* Would parameters be lost with this member? While the session stops, all ranks have the same
+ * parameters, and rank 0 is enough. */
 static bool is_essential(const struct session *s, const struct member *m)
 {
     if (!mr_trainer__is_owner(s, m)) return false;
@@ -95,7 +96,7 @@ static void grow(struct mr_trainer *t, struct session *s)
             answer_barrier(t, s, &s->members[i], MR_EABORTED, "a member came or went meanwhile");
 }
 
-/* Does it find those that it cannot work without? */
+/* Are all members here that this one needs for its work? */
 static bool may_enter(const struct session *s, const struct member *m)
 {
     const struct mr_training_document *d = s->document;
@@ -155,18 +156,21 @@ static void count_loss(struct mr_trainer *t, struct session *s, struct member *m
     m->best_at_loss = s->version_best;
     if (m->losses < MR_TRAINING_LOSSES_MAX) return;
     mr_trainer__fail(t, s,
-        "%s %u was lost %u times without a new version of the parameters, lately as it %s",
+        "%s %u was lost %u times without a new version of the parameters, the last time "
+        "because it %s",
         role_names[m->role], m->index, m->losses, why);
 }
 
-/* Who stops learns no more: without a checkpoint nothing is left that is worth keeping. */
+/* Goes back to a checkpoint. While the session stops, no training follows that could make up for
+ * lost steps: without a checkpoint the session fails. */
 static void restore(struct mr_trainer *t, struct session *s, struct member *m, const char *why)
 {
     uint64_t lost = s->steps_lost;
     mr_trainer__restore(t, s);
     if (s->state == MR_TRAINING_STOPPING && !s->has_restore && s->steps_lost > lost)
         mr_trainer__fail(t, s,
-            "%s %u %s while the session stopped, and took the parameters along: there is no checkpoint",
+            "%s %u %s while the session stopped, and its parameters are lost: there is no "
+            "checkpoint",
             role_names[m->role], m->index, why);
 }
 
@@ -177,7 +181,7 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     close_account(m);
     m->restored = m->exhausted = m->halted = false;
     if (s->phase == MR_TRAINING_EXIT) {
-        m->state = MR_MEMBER_FINISHED; /* no other member needs it any more */
+        m->state = MR_MEMBER_FINISHED; /* in the phase EXIT no other member needs this one */
         return;
     }
     m->state = MR_MEMBER_LOST;
@@ -247,7 +251,7 @@ void mr_trainer__members_gone(struct session *s, uint64_t ticket)
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* What is behind the last slash, and what is before it. */
+/* The attempt, which is behind the last slash of a task; `stem`: the rest. */
 static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
 {
     size_t at = task.n;
@@ -260,7 +264,8 @@ static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
     return n;
 }
 
-/* Of the session's own job, as far as that is known? One of an earlier life is of another. */
+/* Is the task one of the session's own job? An earlier life of the cluster may have left roles of
+ * another job. */
 static bool is_of_job(const struct session *s, struct mr_str task)
 {
     mr_job_id job = {0};
@@ -293,7 +298,7 @@ static void take_place(
     grow(t, s);
 }
 
-/* The member that a call is about, or the call is refused. */
+/* The member that a call is about; NULL: the call was refused. */
 struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp)
 {
@@ -353,11 +358,13 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
         answer_join(t, s, m, mr_trainer__is_over(s->durable.state));
         return;
     }
-    if (s->phase == MR_TRAINING_EXIT) return; /* its own turn notifies it */
-    if (!s->job[JOB_ROLES].id.v)
-        return; /* its job runs before the answer to Submit arrives: it asks again */
+    if (s->phase == MR_TRAINING_EXIT) return; /* joins_turn answers */
+    /* The role runs before the answer to Submit has come. joins_turn answers; the role asks again.
+     */
+    if (!s->job[JOB_ROLES].id.v) return;
     m->join.is_member = true;
-    if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST; /* of a foreign framework */
+    /* A foreign program that had ended starts again. */
+    if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST;
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");
     m->heard = t->now;
     if (mr_trainer__is_over(s->state)) return;
@@ -419,7 +426,7 @@ void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-/* Reports may arrive in another order than they were sent: what grows does not go back. */
+/* Takes over counters. Reports may arrive out of order, so totals never decrease. */
 static void account(struct mr_training_counters *to, const struct mr_training_counters *c)
 {
     if (c->steps >= to->steps) {
@@ -492,8 +499,7 @@ static void sample(struct mr_trainer *t, struct session *s)
     for (uint32_t i = 0; i < s->members_count; i++)
         if (s->members[i].role == MR_TRAINING_WORKER)
             examples += s->members[i].before.examples + s->members[i].now.examples;
-    /* While no new step was reported, take no further sample: so steps of many seconds have a
-     * speed, too. */
+    /* A sample without a new step would show a speed of 0 between two long steps. */
     if (n && examples == s->samples[n - 1].examples) return;
     if (n == SAMPLES_MAX) memmove(s->samples, s->samples + 1, (--n) * sizeof s->samples[0]);
     s->samples[n].at = t->now;
@@ -510,7 +516,8 @@ void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev)
     bool in_force = mr_trainer__is_in_force(m, ev->incarnation);
     if (!in_force && !mr_trainer__is_over(s->durable.state)) {
         mr_trainer__refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
-            "%s %u: incarnation %llu is revoked: another took its place, or it was silent too long",
+            "%s %u: incarnation %llu is revoked: another attempt replaced it, or it sent no report "
+            "for too long",
             role_names[m->role], m->index, (unsigned long long)ev->incarnation);
         return;
     }

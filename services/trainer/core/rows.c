@@ -1,4 +1,4 @@
-/* The first row plan that worker 0 sends is final. */
+/* Row plans: the first plan of worker 0 is final. */
 #include "services/trainer/core/rows.h"
 
 static uint32_t workers_of(const struct session *s)
@@ -16,7 +16,7 @@ void mr_trainer__rows_take(struct session *s, const struct mr_training_rows *row
     s->ranges_ends = mr_copy(rows->ends, rows->workers * sizeof *s->ranges_ends);
 }
 
-/* Workers of one node have the same partitions at hand. */
+/* If all workers are on one node, the even split moves nothing. */
 void mr_trainer__rows_settle(struct session *s)
 {
     const struct member *first = NULL;

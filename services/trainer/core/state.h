@@ -1,4 +1,4 @@
-/* The state of the trainer's core. For its own files only. */
+/* Private to this folder: the state of the trainer's core. */
 #pragma once
 
 #include "base/alloc.h"
@@ -6,9 +6,9 @@
 #include "base/limits.h"
 #include "services/trainer/core/core.h"
 
-#define CALLS_MAX 16   /* STARTs and STOPs of one session that wait for Redis */
-#define PENDING_MAX 4  /* versions of which not all shards are there yet */
-#define SAMPLES_MAX 10 /* of the speed, 500 ms apart */
+#define CALLS_MAX 16   /* Starts and Stops of one session that wait for Redis */
+#define PENDING_MAX 4  /* incomplete checkpoints */
+#define SAMPLES_MAX 10 /* samples of the speed, 500 ms apart */
 #define LATE_MAX (500 * MR_MS)
 
 /*  MISSING ──▶ HERE ──▶ FINISHED
@@ -19,15 +19,16 @@ struct member {
     enum mr_training_role role;
     uint32_t index;
     enum mr_training_member_state state;
-    uint64_t incarnation; /* the latest one; in force while HERE */
+    uint64_t incarnation; /* the latest one; valid while HERE */
     mr_time heard, joined;
-    struct mr_training_counters before, now; /* of ended incarnations, of this one */
+    /* Totals of ended incarnations; of the current one. */
+    struct mr_training_counters before, now;
     uint64_t version;
-    bool restored; /* an owner: it works in the session's restore epoch */
+    bool restored; /* an owner that has reached the session's restore epoch */
     bool exhausted, halted;
-    enum mr_training_phase instructed; /* the phase that it was sent last */
+    enum mr_training_phase instructed; /* the phase of the last instruction */
     mr_object_id checkpoint;           /* the last checkpoint object that it reported */
-    uint32_t losses;                   /* without progress */
+    uint32_t losses;                   /* consecutive losses without a new version in between */
     uint64_t best_at_loss;
     struct {
         uint64_t ticket;
@@ -39,7 +40,7 @@ struct member {
     struct {
         uint64_t ticket;
         mr_time until;
-        bool is_member; /* it has the place; else it only learns that it may end */
+        bool is_member; /* the role has the place; false: it only learns that it may end */
     } join;
     struct {
         uint64_t ticket;
@@ -52,9 +53,9 @@ struct member {
     char socket[MR_TRAINING_SOCKET_BYTES_MAX];
 };
 
-struct checkpoint { /* a checkpoint, whole or not */
+struct checkpoint { /* complete or not */
     uint64_t version, wall_ns;
-    uint32_t count; /* shards that are there; 0: a free place */
+    uint32_t count; /* shards that have reported an object; 0: unused */
     mr_object_id *objects;
 };
 
@@ -64,7 +65,8 @@ struct doomed {
     mr_object_id object;
 };
 
-/* The feed is the graph once more, when it fills the queue that the session trains from. */
+/* The graph prepares the data. If it fills the queue that the session trains from, it runs once
+ * more, as the feed. */
 enum which_job { JOB_GRAPH, JOB_ROLES, JOB_FEED, JOBS };
 
 enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
@@ -72,22 +74,22 @@ enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
 struct job {
     enum job_state state;
     mr_job_id id;
-    bool may_exist; /* it was asked for, and no answer came */
+    bool may_exist; /* Submit was sent, and no answer has come */
     bool is_asked, is_polled, is_cancelling;
     bool cancel;
     enum mr_training_job_state outcome;
     mr_time next;
 };
 
-struct call { /* waits for Redis */
+struct call { /* a call that waits for Redis */
     uint64_t ticket;
     enum mr_trainer_effect_type type;
     bool existed;
-    bool in_write; /* the write that is under way has what it waits for */
+    bool in_write; /* the current write has what the call waits for */
     mr_time until;
 };
 
-struct entry_id { /* by Redis's clock */
+struct entry_id { /* id of a stream entry: ms of Redis's clock, counter */
     uint64_t ms, n;
 };
 
@@ -102,7 +104,7 @@ static inline bool is_newer(struct entry_id a, struct entry_id b)
     return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
 }
 
-struct durable { /* what Redis has: only this may leave the process */
+struct durable { /* what Redis has: answers may show only this */
     enum mr_training_state state;
     enum mr_training_phase phase;
     uint32_t generation, restore_epoch;
@@ -117,27 +119,28 @@ struct session {
     enum mr_training_state state;
     enum mr_training_phase phase;
     uint64_t created_ns, started_ns, ended_ns;
-    mr_time since; /* of the state */
+    mr_time since; /* time of the last state change */
     mr_time next;
     uint32_t generation, restore_epoch, restores;
     uint64_t incarnations, change;
     struct durable durable, writing;
-    uint64_t write; /* sequence of the write or delete under way; 0: none */
+    uint64_t write; /* sequence of the current write or delete; 0: none */
     bool is_dirty, is_born, is_known, is_forgotten, is_following;
     uint64_t forget_ticket;
     uint64_t version, version_best, version_seen;
     bool has_version;
     uint64_t steps_lost;
     struct job job[JOBS];                                /* by enum which_job */
-    struct checkpoint checkpoints[MR_TRAINING_KEEP_MAX]; /* whole ones, ascending */
+    struct checkpoint checkpoints[MR_TRAINING_KEEP_MAX]; /* complete ones, oldest first */
     uint32_t checkpoints_count;
     struct checkpoint pending[PENDING_MAX];
     bool has_restore;
     uint64_t restore_version;
-    struct doomed *doomed; /* of `keep` and pending checkpoints, so they fit */
+    struct doomed *doomed; /* room for the objects of all checkpoints, complete and pending */
     uint32_t doomed_count, doomed_max, doomed_written;
     mr_object_id model;
-    struct entry_id seen[2]; /* own channel, threshold's channel; NOWHERE: not located yet */
+    /* Last entry seen of the own and of the threshold's channel; NOWHERE: not known yet. */
+    struct entry_id seen[2];
     struct mr_nn_patience_state patience;
     struct call calls[CALLS_MAX];
     uint32_t calls_count;
@@ -155,9 +158,9 @@ struct session {
     char score[MR_TRAINING_SCORE_BYTES_MAX];
     struct member *members;
     uint32_t members_count;
-    bool has_rows; /* it is decided which rows are whose */
+    bool has_rows; /* the row plan is decided */
     uint64_t *ranges;
-    uint32_t *ranges_ends; /* by worker; NULL: the even split */
+    uint32_t *ranges_ends; /* end of each worker's ranges; NULL: the even split */
 };
 
 struct mr_trainer {
@@ -165,12 +168,12 @@ struct mr_trainer {
     mr_time now;
     uint64_t wall_ns;
     mr_time due;
-    struct mr_trainer_effects *fx; /* of this step */
+    struct mr_trainer_effects *fx; /* of the current step */
     bool is_recovered, is_away;
     uint64_t sequence;
-    uint32_t number;           /* of the last session of this epoch */
-    struct session **sessions; /* by id */
+    uint32_t number;           /* last session number of this epoch */
+    struct session **sessions; /* in order of id */
     uint32_t sessions_count, sessions_max;
-    void *scratch; /* where entries are read */
+    void *scratch; /* memory for parsing entries */
     size_t scratch_bytes;
 };

@@ -1,4 +1,4 @@
-/* When a session stops, and how it moves from state to state. */
+/* Stop rules, and the moves of a session from state to state. */
 #include "services/trainer/core/rows.h"
 
 #include "base/unconst.h"
@@ -50,7 +50,7 @@ struct mr_str mr_trainer__channel(const struct session *s, int which)
     return mr_str_eq(own, other) ? (struct mr_str){0} : other;
 }
 
-/* From here on its entries count. */
+/* The channel's last entry is known: later entries count. */
 void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct entry_id id = {0};
@@ -88,7 +88,8 @@ static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *
             t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
 }
 
-/* What comes before the session first runs says nothing about it: another's score, of before. */
+/* Judges an entry. Entries that come before the session first runs are ignored: they are scores of
+ * an earlier session. */
 static void take_entry(struct mr_trainer *t, struct session *s, struct mr_str channel,
     struct entry_id id, struct mr_str text, yyjson_val *entry)
 {
@@ -218,7 +219,8 @@ void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
         s->started_ns = t->wall_ns;
         mr_trainer__rows_settle(s);
         mr_trainer__enter(t, s, MR_TRAINING_RUNNING);
-        if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED; /* the roles have slots */
+        /* The roles run, so the feed cannot take their slots. */
+        if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED;
     }
     if (s->state == MR_TRAINING_RECOVERING && is_complete(s))
         mr_trainer__enter(t, s, MR_TRAINING_RUNNING);

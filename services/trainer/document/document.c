@@ -1,5 +1,5 @@
-/* Knows every field of the document and its bounds. The model is checked by nn/model, the optimizer
- * by nn/optim, the loss by nn/loss, the graph by the scheduler when it gets it as a job. */
+/* Knows every field of the document and its bounds. lib/nn checks model, optimizer and loss; the
+ * scheduler checks the graph when it gets the graph as a job. */
 #include "services/trainer/document/document.h"
 
 #include "base/alloc.h"
@@ -16,10 +16,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WORDS_MAX 1024 /* of a command, an environment, a list of shards */
-#define FOREIGN_BATCH_MAX                                                                          \
-    1048576 /* examples; only the program of a foreign role reads the field                        \
-             */
+#define WORDS_MAX 1024 /* texts of a command, an environment or a list of objects */
+/* Examples. For foreign roles: only their programs use the field. */
+#define FOREIGN_BATCH_MAX 1048576
 #define COUNT_MAX ((uint64_t)1 << 53)
 #define SECONDS_MAX 2592000.0 /* 30 days */
 
@@ -30,7 +29,7 @@ struct mr_training_words {
     size_t text_bytes;
     char *json; /* yyjson's */
     size_t json_bytes;
-    yyjson_mut_doc *doc; /* NULL: trimmed, the texts stand in: */
+    yyjson_mut_doc *doc; /* NULL: trimmed; `kept` has the texts */
     char *kept;
 };
 
@@ -118,7 +117,7 @@ void mr_training_document_show(const struct mr_training_document *d, struct mr_b
 
 /* ---- ${name} --------------------------------------------------------------------------------- */
 
-/* yyjson's copies descend by recursion: what is too deep for them goes no further than here. */
+/* yyjson copies values recursively, so deep documents are refused before they are parsed. */
 static bool is_too_deep(struct mr_str s)
 {
     size_t depth = 0, deepest = 0;
@@ -153,7 +152,8 @@ static void add_scalar(struct mr_buf *out, yyjson_mut_val *v)
     free(json);
 }
 
-/* The text with its `${name}`s replaced, or the parameter itself when it is nothing else. */
+/* Replaces each `${name}` in a text. A text that is only one `${name}` becomes the parameter
+ * itself, with its type. */
 static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *v)
 {
     const char *s = yyjson_mut_get_str(v), *end = s + yyjson_mut_get_len(v);
@@ -172,7 +172,8 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
         if (!value)
             (void)mr_doc_refuse(r, params, "", "there is no \"%.*s\", which is referred to as ${…}",
                 (int)MR_MIN(n, (size_t)80), p + 2);
-        if (value && p == s && close + 1 == end) { /* typed */
+        /* The whole text: keeps the parameter's type. */
+        if (value && p == s && close + 1 == end) {
             value = yyjson_mut_val_mut_copy(r->doc, value);
             v->tag = value->tag;
             v->uni = value->uni;
@@ -192,7 +193,8 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
     return r->err;
 }
 
-/* All texts below `top`, without recursion: yyjson keeps siblings in a ring. */
+/* Substitutes in all texts below `top`. Uses an explicit stack, because the depth comes from
+ * outside. */
 static void substitute_all(
     struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *top)
 {
@@ -266,7 +268,8 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
     return (uint32_t)mr_doc_uint(r, &p, "count", 1, 0, MR_TRAINING_ROLE_COUNT_MAX);
 }
 
-/* The roles would refuse these numbers too, but only when they start. */
+/* Bounds of the roles' tables (train/plan/limits.h). The roles would refuse these numbers, too, but
+ * only when they start. */
 static void check_tables(
     const struct mr_training_document *d, struct mr_doc_read *r, const struct mr_doc_part *roles)
 {
@@ -397,7 +400,7 @@ static int check_optimizer(struct mr_str json, struct mr_error *e)
 static void read_model(
     struct mr_training_document *d, struct mr_doc_read *r, const struct mr_doc_part *top)
 {
-    if (d->is_exec || r->err) return; /* foreign code has its own */
+    if (d->is_exec || r->err) return; /* a foreign program has its own model */
     if (!yyjson_mut_is_obj(mr_doc_field(top, "model")))
         (void)mr_doc_refuse(r, top, "model", "expected an object with input and layers");
     else
@@ -424,8 +427,8 @@ static void read_model(
     if (!n || mr_doc_field(&init, "seed")) (void)mr_doc_uint(r, &init, "seed", 0, 0, COUNT_MAX);
 }
 
-/* What our own scorer tells. Others may append to any channel, but of a session's own a misspelt
- * field would let it train for ever. */
+/* Refuses a stop rule over a field that the scorer does not write. With a misspelt field the
+ * session would train for ever. Channels that other clients write are not checked. */
 static void check_score(
     struct mr_doc_read *r, const char *path, enum mr_nn_loss used, struct mr_str field)
 {
@@ -489,7 +492,8 @@ static void read_stop(
     bool any = d->threshold.field.n || d->patience.field.n || d->steps || d->time;
     bool none = !any && yyjson_mut_get_uint(mr_doc_field(&p, "epochs")) == 0 &&
                 (!mr_doc_field(&p, "epochs") || yyjson_mut_is_uint(mr_doc_field(&p, "epochs")));
-    if (none && p.at) (void)yyjson_mut_obj_remove_key(p.at, "epochs"); /* 0: as if not there */
+    /* 0 means the same as a missing field. */
+    if (none && p.at) (void)yyjson_mut_obj_remove_key(p.at, "epochs");
     d->epochs = mr_doc_uint(r, &p, "epochs", none, 0, COUNT_MAX);
 }
 

@@ -1,4 +1,4 @@
-/* Reads fields of JSON and names the path of a field in each error. Knows no field. */
+/* Each error names the path of the field. Knows no field of its own. */
 #include "services/trainer/document/reader.h"
 
 #include "base/utf8.h"
@@ -24,7 +24,7 @@ int mr_doc_refuse(
     return r->err;
 }
 
-/* The field's value as JSON, cut to a few words: for an error text. */
+/* The field's value as JSON, cut, for an error text. */
 static void value_text(yyjson_mut_val *v, char *out, size_t bytes)
 {
     size_t n = 0;

@@ -1,5 +1,7 @@
-/*   HERE ──failure──▶ LOST ──turn: on_away──▶ AWAY ──probe──▶ RESTORING ──all there──▶ HERE,
- * on_back ▲──────failure─────┘
+/* The states of the connection:
+ *
+ *   HERE ──failure──▶ LOST ──turn: on_away──▶ AWAY ──probe──▶ RESTORING ──copy written──▶ HERE
+ *                                              ▲──────failure─────┘                 (on_back)
  *
  * A failed command drops all commands that are under way. A late answer to one of them names an
  * unknown command and changes nothing. Whatever Redis received out of order is overwritten, first
@@ -24,10 +26,10 @@ struct text {
     size_t n;
 };
 
-struct row { /* of a session: what Redis acknowledged; or what a command carries */
+struct row { /* a session's record: in the copy, or in a command */
     struct mr_list node;
     uint64_t command;
-    uint64_t sequence; /* 0: of the copy */
+    uint64_t sequence; /* 0: a write of the copy */
     struct text id, record, document;
 };
 
@@ -36,11 +38,11 @@ struct mr_records {
     char epoch[16];
     char *records_key, *documents_key, *epoch_key;
     enum state state;
-    uint64_t commands; /* given so far */
+    uint64_t commands; /* number of commands so far */
     struct mr_list copy;
-    struct mr_list under_way; /* in order */
-    uint32_t restoring;       /* answers to come before it is back */
-    uint64_t restore_from;    /* first command of the restoring under way */
+    struct mr_list under_way; /* commands without an answer, in order */
+    uint32_t restoring;       /* answers to wait for while RESTORING */
+    uint64_t restore_from;    /* first command of the current restoration */
     mr_time probe_at;
 };
 
@@ -131,7 +133,7 @@ void mr_records_known(
     (void)row_new(&r->copy, id, record, document);
 }
 
-/* Empty `record`: a deletion, of nothing when the id is empty too. */
+/* An empty `record` deletes the session; with an empty id as well, nothing (a probe). */
 static bool send(struct mr_records *r, uint64_t command, struct mr_str id, struct mr_str record,
     struct mr_str document)
 {
@@ -171,11 +173,11 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
     write(r, sequence, id, MR_STR(""), MR_STR(""));
 }
 
-/* A write that Redis has acknowledged becomes the copy. */
+/* Redis has acknowledged the write: it becomes part of the copy. */
 static void keep(struct mr_records *r, struct row *w)
 {
     struct row *had = copy_find(r, str(&w->id));
-    if (had && !w->document.n) { /* stays as it is */
+    if (had && !w->document.n) { /* the write did not change the document */
         struct text none = w->document;
         w->document = had->document;
         had->document = none;
@@ -190,7 +192,7 @@ static void keep(struct mr_records *r, struct row *w)
 
 static void restored_one(struct mr_records *r, uint64_t command, int err)
 {
-    if (command < r->restore_from) return; /* of an earlier attempt */
+    if (command < r->restore_from) return; /* of an earlier restoration */
     if (err) {
         fall_away(r, AWAY);
         return;
@@ -209,7 +211,7 @@ void mr_records_answered(struct mr_records *r, uint64_t command, int err)
     if (r->state == RESTORING) restored_one(r, command, err);
     if (r->state != HERE || mr_list_is_empty(&r->under_way)) return;
     struct row *w = MR_LIST_ITEM(r->under_way.next, struct row, node);
-    if (w->command != command) return; /* forgotten */
+    if (w->command != command) return; /* the command was dropped */
     if (err) {
         fall_away(r, LOST);
         return;
@@ -219,7 +221,7 @@ void mr_records_answered(struct mr_records *r, uint64_t command, int err)
     r->link.on_acked(r->link.ctx, sequence);
 }
 
-/* Writes the whole copy, and asks last, so that there is an answer when the copy is empty. */
+/* Writes the whole copy and a probe, so that there is an answer when the copy is empty. */
 static void restore(struct mr_records *r)
 {
     bool sent = true;
@@ -236,7 +238,7 @@ static void restore(struct mr_records *r)
     if (sent)
         r->state = RESTORING;
     else
-        r->restore_from = r->commands + 1; /* answers to commands that were sent are ignored */
+        r->restore_from = r->commands + 1; /* answers to earlier commands are ignored */
 }
 
 mr_time mr_records_turn(struct mr_records *r, mr_time now)

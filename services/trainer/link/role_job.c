@@ -1,5 +1,6 @@
-/* The document was checked when the session was accepted. The checks here refuse only what would
- * become an invalid job: the scheduler's error would name a job that the user did not write. */
+/* Builds the jobs' JSON. The document was checked when the session was accepted. The checks here
+ * refuse only what would make an invalid job, because the scheduler's error would name a job that
+ * the user did not write. */
 #include "services/trainer/link/role_job.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define PRIORITY 90 /* above the tasks of a graph that feeds a queue */
+#define PRIORITY 90 /* higher than that of the tasks that feed a queue */
 
 struct job {
     const struct mr_role_job_spec *spec;
@@ -18,7 +19,7 @@ struct job {
     yyjson_val *root;
     yyjson_mut_doc *doc;
     yyjson_mut_val *out;
-    uint32_t placed; /* roles that have got a worker */
+    uint32_t placed; /* roles that have been given a worker */
     struct mr_error *e;
 };
 
@@ -105,7 +106,7 @@ static bool has_text(yyjson_mut_val *list, const char *wanted)
     return false;
 }
 
-/* Keys that `data` names, once each. */
+/* The keys that `data` names, without repetition, become the targets. */
 static yyjson_mut_val *targets(struct job *j)
 {
     yyjson_mut_val *list = yyjson_mut_arr(j->doc);
@@ -121,7 +122,7 @@ static yyjson_mut_val *targets(struct job *j)
     return list;
 }
 
-/* The graph's own defaults, and over them the session's. */
+/* The graph's own parameters, overridden by the session's. */
 static yyjson_mut_val *params(struct job *j, yyjson_val *graph)
 {
     yyjson_val *const from[] = {yyjson_obj_get(graph, "params"), yyjson_obj_get(j->root, "params")};
@@ -140,7 +141,7 @@ static yyjson_mut_val *params(struct job *j, yyjson_val *graph)
     return out;
 }
 
-/* Everything of the graph but what is ours to say. */
+/* Copies the graph, except the fields that the session sets. */
 static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
 {
     static const char *const ours[] = {"name", "namespace", "labels", "params", "targets"};
@@ -161,7 +162,7 @@ static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
     }
 }
 
-/* A job that is done at once: all that the graph makes is for the queue. */
+/* An empty job: everything that the graph makes goes to the queue, so nothing is prepared. */
 static void copy_nothing(struct job *j)
 {
     yyjson_mut_val *tasks = yyjson_mut_obj(j->doc);
@@ -210,7 +211,8 @@ int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, st
 
 /* ---- the roles ------------------------------------------------------------------------------- */
 
-/* What a set has as x or y: the key of the graph becomes a reference, a stored one is itself. */
+/* Adds x or y of a set: a key of the graph becomes a reference to the result, a stored value is
+ * copied. */
 static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const char *part)
 {
     yyjson_val *data = yyjson_obj_get(j->root, "data");
@@ -229,7 +231,8 @@ static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const ch
     return MR_OK;
 }
 
-/* A worker trains; the scorer, or without one the first worker, scores and keeps the model. */
+/* Which roles get which sets: workers get "train". The saver, which is the scorer or else worker 0,
+ * gets the sets to score. */
 static bool wants_set(const struct job *j, const char *role, uint64_t index, size_t set)
 {
     yyjson_val *data = yyjson_obj_get(j->root, "data");

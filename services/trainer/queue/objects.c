@@ -1,7 +1,6 @@
-/* Objects that items stand for. The name queue/QUEUE/ITEM holds the object in its store from before
- * the item is put until Redis has said that no item needs it. A name that was made for an item that
- * then was not put is taken away; only a trainer that dies in between, and a put of which Redis
- * never said what became of it, leave one behind. */
+/* Objects of items. The name queue/QUEUE/ITEM keeps an object in its store from before the item is
+ * put until Redis has said that no item needs it. If the put fails, the name is removed. A name is
+ * left behind only if the trainer dies in between, or if Redis never answers a put. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
@@ -16,7 +15,7 @@
 
 #define STORE_TIMEOUT (5 * MR_SECOND)
 #define RELEASE_AFTER (100 * MR_MS)
-#define RELEASE_AGAIN (2 * MR_SECOND) /* when the store is away */
+#define RELEASE_AGAIN (2 * MR_SECOND) /* pause while the store is away */
 #define MESSAGE_BYTES_MAX 4096
 
 static void call_store(struct mr_queues *q, enum mr_method_id method, const ProtobufCMessage *m,
@@ -52,7 +51,7 @@ static void note_failure(
     (void)ctx;
     (void)reply;
     if (status->code && status->code != mr_err_grpc(MR_ENOENT))
-        mr_log(MR_WARN, "queue.name", "code=%d what=\"%.*s\"", status->code,
+        mr_log(MR_WARN, "object.name_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
 }
 
@@ -64,7 +63,7 @@ static void on_held(void *ctx, const struct mr_rpc_status *status, struct mr_rpc
     struct mr_rpc_call *call = mr_queue_op_call(op);
     int err = mr_rpc_status_error(status, &e);
     op->is_held = !err;
-    if (!err || err == MR_EEXIST) { /* a name that is there: perhaps the item is, too */
+    if (!err || err == MR_EEXIST) { /* the name exists: the item may have been put before */
         mr_queue_op_begin(op);
         return;
     }
@@ -104,7 +103,7 @@ static void on_named(void *ctx, const struct mr_rpc_status *status, struct mr_rp
 bool mr_queue_object_put(struct mr_queue_op *op, int err)
 {
     if (!op->is_object) return false;
-    if (!err && !op->is_held) { /* the name was there, of an attempt that came to nothing */
+    if (!err && !op->is_held) { /* the name was left by an attempt that failed */
         bool waits = mr_queue_op_call(op) != NULL;
         name_object(op, true, waits ? on_named : note_failure, waits ? op : NULL);
         return waits;
@@ -115,7 +114,8 @@ bool mr_queue_object_put(struct mr_queue_op *op, int err)
     return false;
 }
 
-/* The same item, put again by a caller whose first call broke off: the name is as good for it. */
+/* Does another request put the same item, because its caller repeated a broken call? Then that
+ * request uses the name. */
 static bool is_passed_on(const struct mr_queue_op *op)
 {
     if (!op->line) return false;
@@ -133,8 +133,9 @@ static bool is_passed_on(const struct mr_queue_op *op)
 
 void mr_queue_object_drop(struct mr_queue_op *op)
 {
-    if (!op->is_held || op->is_in_doubt) return; /* in doubt: the item may need it */
-    if (!op->queues->trainer->store) return;     /* this process ends */
+    /* In doubt: the item may have been put and need the name. */
+    if (!op->is_held || op->is_in_doubt) return;
+    if (!op->queues->trainer->store) return; /* the process is ending */
     if (!is_passed_on(op)) unname(op);
     op->is_held = false;
 }
@@ -153,7 +154,8 @@ static void set_aside(struct mr_queue_op *op, size_t at)
     struct mr_str text = mr_str(receipt);
     mr_counter_add(op->queues->lost, 1);
     (void)mr_queue_nack(op->queues->trainer->redis, mr_str(op->queue), &text, 1, true,
-        mr_str(op->lost[at]), mr_queue_ignore, NULL); /* Redis away: its lease will end */
+        /* If Redis is away, the lease will expire. */
+        mr_str(op->lost[at]), mr_queue_ignore, NULL);
     mr_release(receipt);
 }
 
@@ -176,7 +178,7 @@ static void all_looked_at(struct mr_queue_op *op)
     mr_release(op->lost);
     op->lost = NULL;
     mr_queue_answer_free(&op->answer);
-    mr_queue_op_begin(op); /* all it got is lost: the next ones */
+    mr_queue_op_begin(op); /* all taken items are lost: takes the next ones */
 }
 
 static void on_looked(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
@@ -275,7 +277,7 @@ void mr_queue_object_release(struct mr_queues *q)
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now)
 {
     if (q->is_draining) return MR_NEVER;
-    if (q->releasing) return MR_NEVER; /* an answer makes the next turn */
+    if (q->releasing) return MR_NEVER; /* an answer will cause the next turn */
     if (q->release_at > now) return q->release_at;
     q->release_at = MR_NEVER;
     struct release *all = mr_alloc(sizeof *all);

@@ -1,5 +1,5 @@
-/* The service: checks requests and owns each request until its end. store/meta/stream/queue.h
- * knows what is in Redis. */
+/* The service Queues: checks requests and owns each request until its end.
+ * store/meta/stream/queue.h has the commands of Redis. */
 #include "services/trainer/queue/service.h"
 
 #include "base/alloc.h"
@@ -55,13 +55,14 @@ void mr_queue_op_end(struct mr_queue_op **opp)
     mr_release(op);
 }
 
-/* Nobody may have asked: a put or take that stands in line and is asked for again. */
+/* May the request be sent to Redis again without a call? Only puts and takes, which wait in a
+ * line. */
 static bool is_waiting_kind(const struct mr_queue_op *op)
 {
     return op->kind == MR_QUEUE_PUT || op->kind == MR_QUEUE_TAKE;
 }
 
-/* An item that was leased to a caller that has gone is returned at once. */
+/* Returns items that were leased to a caller that has gone. */
 static void give_back(const struct mr_queue_op *op)
 {
     const struct mr_queue_answer *a = op->answer;
@@ -82,11 +83,12 @@ static void finish(struct mr_queue_op *op)
     bool is_served = !err || err == MR_EEXIST;
     if (is_waiting_kind(op)) mr_queue_line_left(op, is_served);
     if (op->kind == MR_QUEUE_PUT && mr_queue_object_put(op, err))
-        return; /* it ends when the item has its object: until then its maker holds it */
+        /* The request ends when the object has its name; until then the client holds the object. */
+        return;
     if (op->kind == MR_QUEUE_TAKE && !mr_queue_op_call(op))
         give_back(op);
     else if (op->kind == MR_QUEUE_TAKE && !err && mr_queue_object_check(op))
-        return; /* it ends when the store has answered */
+        return; /* the request ends when the store has answered */
     else
         mr_queue_reply(op);
     if (op->kind >= MR_QUEUE_ACK || op->kind == MR_QUEUE_TAKE) mr_queue_object_release(q);
@@ -405,7 +407,7 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
         return;
     }
     struct mr_queue_op *op =
-        op_new(call, MR_QUEUE_LIST, page.after.p); /* the queue to begin after */
+        op_new(call, MR_QUEUE_LIST, page.after.p); /* List starts after this queue */
     op->items_max = page.rows_max;
     mr_queue_op_begin(op);
 }
@@ -424,7 +426,7 @@ static int queues_open(struct mr_trainer_shell *t, void **out, struct mr_error *
     struct mr_queues *q = mr_alloc(sizeof *q);
     q->trainer = t;
     q->due = MR_NEVER;
-    q->release_at = mr_clock_now(); /* what was left when the last one ended */
+    q->release_at = mr_clock_now(); /* names that the previous trainer left */
     if (getrandom(&q->process, sizeof q->process, 0) != (ssize_t)sizeof q->process)
         q->process = mr_clock_wall();
     mr_waiting_list_init(&q->waiting, WAITING_BYTES_MAX);

@@ -7,5 +7,5 @@
 
 extern const struct mr_trainer_part mr_queues_part;
 
-/* The queue changed; "" and all: perhaps every one did. Who waits looks again. */
+/* The queue has changed; "" and `all`: any queue may have changed. Requests that wait try again. */
 void mr_queues_news(struct mr_queues *q, struct mr_str queue, bool all);

@@ -1,11 +1,11 @@
-/* Requests that wait for an item or for room. Within this process the first request is served
- * first. Between processes Redis serves the process that asks first. */
+/* The lines of requests that wait for an item or for room. Within this process, lines are first in,
+ * first out. Between processes, Redis serves the one that asks first. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "services/trainer/queue/internal.h"
 
-#define RETRY_MAX (5 * MR_SECOND) /* should news be lost */
+#define RETRY_MAX (5 * MR_SECOND) /* in case news were lost */
 
 static int side(const struct mr_queue_op *op)
 {
@@ -64,13 +64,13 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op)
     return !mr_list_is_empty(&op->line->ops[side(op)]);
 }
 
-/* Asks Redis for the first request that still waits. */
+/* Sends the first request of a line whose call still waits to Redis. */
 static void probe(struct mr_queue_line *line, int which)
 {
     while (!line->probe[which] && !mr_list_is_empty(&line->ops[which])) {
         struct mr_queue_op *op =
             MR_LIST_ITEM(mr_list_pop_head(&line->ops[which]), struct mr_queue_op, place);
-        if (!mr_queue_op_call(op)) { /* its caller has gone */
+        if (!mr_queue_op_call(op)) { /* the caller has gone */
             mr_queue_op_end(&op);
             continue;
         }
@@ -91,7 +91,7 @@ void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms)
 {
     struct mr_queue_line *line = op->line;
     int which = side(op);
-    struct mr_list *before = &line->ops[which]; /* the first that came later */
+    struct mr_list *before = &line->ops[which]; /* the first request that arrived later */
     MR_LIST_EACH(node, &line->ops[which])
     {
         if (MR_LIST_ITEM(node, struct mr_queue_op, place)->turn < op->turn) continue;

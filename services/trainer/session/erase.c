@@ -1,6 +1,6 @@
-/* Deletes the objects of checkpoints that are no longer needed. First the name is resolved, then
- * the name is removed, then the object is deleted in the store that has it. A step that fails is
- * tried again for a while. After a restart the core asks for all of it again. */
+/* Deletes the objects of checkpoints that are no longer needed: resolves the name, removes the
+ * name, then deletes the object in the store that has it. A failed step is retried for a while.
+ * After a restart the core asks for all deletions again. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 #define CALL_TIME (20 * MR_SECOND)
 #define PAUSE (2 * MR_SECOND)
 #define TRIES 30u
-#define AT_ONCE 16u /* under way; the others wait */
+#define AT_ONCE 16u /* deletions at once; the others wait */
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 
 struct erasure {
@@ -26,7 +26,7 @@ struct erasure {
     struct mr_trainings *tr;
     mr_object_id object;
     char name[MR_TRAINING_ID_TEXT_MAX + 96];
-    struct mr_rpc_channel *elsewhere; /* of another node's store; NULL: none */
+    struct mr_rpc_channel *elsewhere; /* to the store of another node; NULL: none */
     bool is_under_way;
     uint32_t tries;
     mr_time at;
@@ -39,7 +39,7 @@ static void end(struct erasure *x)
     mr_release(x);
 }
 
-/* Later again, or never. */
+/* Retries the step later, or gives up. */
 static void again(struct erasure *x, const char *what, const struct mr_rpc_status *status)
 {
     x->is_under_way = false;
@@ -97,7 +97,8 @@ static void on_unnamed(void *ctx, const struct mr_rpc_status *status, struct mr_
         erase_object(ctx);
 }
 
-/* The name may mean another object by now: a version that was written again after a restore. */
+/* The name may refer to another object by now: the same version, written again after a restore.
+ * Then only the object is deleted. */
 static void on_resolved(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     struct erasure *x = ctx;
@@ -155,7 +156,7 @@ mr_time mr_trainings_erase_turn(struct mr_trainings *tr, mr_time now)
 {
     mr_time next = MR_NEVER;
     uint32_t under_way = 0;
-    if (tr->is_draining) return MR_NEVER; /* the next trainer's core asks again */
+    if (tr->is_draining) return MR_NEVER; /* the next trainer asks again */
     MR_LIST_EACH(counted, &tr->erasures)
     {
         under_way += MR_LIST_ITEM(counted, struct erasure, node)->is_under_way;
@@ -163,7 +164,7 @@ mr_time mr_trainings_erase_turn(struct mr_trainings *tr, mr_time now)
     MR_LIST_EACH(node, &tr->erasures)
     {
         struct erasure *x = MR_LIST_ITEM(node, struct erasure, node);
-        if (under_way >= AT_ONCE) return MR_NEVER; /* an answer makes the next turn */
+        if (under_way >= AT_ONCE) return MR_NEVER; /* an answer will cause the next turn */
         if (x->is_under_way) continue;
         if (x->at <= now) {
             begin(x);

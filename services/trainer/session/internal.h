@@ -1,17 +1,19 @@
-/* The shell of sessions: calls, records, jobs and channels become events of the core (core/core.h),
- * and its effects are carried out. Decides nothing about a session.
- * Private to services/trainer/session.
+/* The shell of sessions: turns calls, records, jobs and channels into events of the core
+ * (core/core.h), and carries out its effects. Decides nothing about a session. Private to
+ * services/trainer/session. Its files call each other because each brings events to the core, and
+ * the effects of a step concern all of them.
  *
- *   session.c          the part: steps, effects, turns, life
- *   service.c    the service: requests in, answers out
- *   start.c    Start, which comes in pieces
- *   watch.c   calls that follow a session: Get and Start that wait, Watch
- *   message.c     a session as messages
- *   records.c  between link/record_log.h and Redis
- *   score_channel.c  the channels whose entries stop a session
- *   erase.c    objects of checkpoints that are not wanted any more
+ *   session.c        the part: steps, effects, turns, opening and closing
+ *   service.c        the gRPC service: requests in, answers out
+ *   start.c          Start, whose request is a stream
+ *   watch.c          calls that follow a session: Watch, and Get and Start that wait
+ *   rows.c           PlanRows
+ *   message.c        a session as messages
+ *   records.c        between link/record_log.h and Redis
+ *   score_channel.c  channels whose entries stop a session
+ *   erase.c          deletes objects of old checkpoints
  *
- * A call that waits for the core is known to it by its call id (the ticket). */
+ * The ticket of a call that waits for the core is its call id. */
 #pragma once
 
 #include "services/trainer/core/core.h"
@@ -29,29 +31,29 @@ struct mr_trainings {
     struct mr_trainer_shell *t;
     struct mr_trainer *core;
     struct mr_trainer_effects fx;
-    bool is_in_step;  /* effects are being carried out: no event may come from there */
-    bool is_draining; /* nothing new is asked of anybody */
+    bool is_in_step;  /* effects are being carried out; they must not cause a step */
+    bool is_draining; /* the trainer is stopping: starts no new calls */
     struct mr_records *records;
     struct mr_sched_link *sched;
     struct mr_list waiting;   /* calls that the core will answer */
     struct mr_list followers; /* watch.c */
     struct mr_list channels;  /* score_channel.c */
-    struct mr_list locations; /* there, too */
+    struct mr_list locations; /* score_channel.c */
     struct mr_list erasures;  /* erase.c */
     struct mr_counter *reports, *joins, *entries, *started;
 };
 
-struct mr_training_call { /* context of every call */
+struct mr_training_call { /* the context of every call */
     struct mr_trainings *tr;
-    bool is_waiting; /* for the core: the core is notified when the call ends */
+    bool is_waiting; /* the core has the ticket: it gets GONE if the call ends first */
     mr_training_id session;
-    mr_duration wait;    /* of Start: for the end of the session */
-    struct mr_list node; /* on tr->waiting or tr->followers */
+    mr_duration wait;    /* Start: how long to wait for the end of the session */
+    struct mr_list node; /* in tr->waiting or tr->followers */
     mr_rpc_call_id call;
-    bool is_watch, has_sent;           /* of a follower */
-    uint64_t seen;                     /* of Watch: the last change that was sent */
-    mr_time until;                     /* of Get and Start */
-    struct mr_training_intake *intake; /* of Start */
+    bool is_watch, has_sent;           /* followers: is it a Watch; was a message sent */
+    uint64_t seen;                     /* Watch: the last change that was sent */
+    mr_time until;                     /* Get and Start: deadline of the wait */
+    struct mr_training_intake *intake; /* Start */
 };
 
 /* session.c */
@@ -61,15 +63,16 @@ void mr_trainings_step(struct mr_trainings *tr, struct mr_trainer_event *ev);
 struct mr_training_call *mr_training_call_of(const struct mr_rpc_call *call);
 void mr_training_call_open(struct mr_rpc_call *call);
 void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status *status);
-/* The call waits for the core, under its id as ticket. */
+/* Steps the core with `ev`; the call then waits for its effect. */
 void mr_training_call_ask(struct mr_rpc_call *call, struct mr_trainer_event *ev);
 void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 bool mr_training_take_wait(
     struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out); /* or failed */
-/* The session that a request names, or the call is failed. */
+/* Parses the session id of a request. False: the call was failed. */
 bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
     mr_training_id *id, struct mr_training_info *info);
-/* A text that goes into records and other people's answers; "" is one. Or the call is failed. */
+/* Checks a text that records and answers to other clients will show; "" is right. False: the call
+ * was failed. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max);
 bool mr_training_take_role(
@@ -86,13 +89,16 @@ extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
 /* watch.c */
-void mr_training_follow(struct mr_rpc_call *call); /* as its context says, or answers at once */
+/* Follows as its context says, or answers at once. */
+void mr_training_follow(struct mr_rpc_call *call);
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
-/* Get and Start of this caller are answered with the session as it is (rpc/waits.h). */
+/* Answers Get and Start of this caller with the session as it is (rpc/server/waits.h). */
 void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter);
-void mr_training_followers_end(struct mr_trainings *tr); /* the same for all; Watch: UNAVAILABLE */
-void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls); /* UNAVAILABLE */
+/* The same for all callers; ends Watch with UNAVAILABLE. */
+void mr_training_followers_end(struct mr_trainings *tr);
+/* Fails the calls with UNAVAILABLE. */
+void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls);
 
 /* message.c: in the scratch arena, which is not cleared. NULL: there is no such session */
 Millrace__V1__Training *mr_training_message(
@@ -101,7 +107,7 @@ Millrace__V1__JoinResponse *mr_training_joined_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
 Millrace__V1__RowPlan *mr_training_rows_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
-/* The document with defaults and parameters; n = 0: not known. A loan until the next step. */
+/* The document with defaults and parameters, a loan until the next step. n = 0: there is none. */
 struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id);
 char *mr_training_text(struct mr_trainings *tr, struct mr_str s);
 void mr_training_reply(struct mr_rpc_call *call, struct mr_trainings *tr, mr_training_id id);

@@ -1,5 +1,5 @@
-/* Between link/record_log.h and Redis. Commands leave on the loop's thread. Answers come on the
- * thread of Redis and are moved to the loop. Also reads all records at the start. */
+/* Connects link/record_log.h with Redis. Commands leave on the loop's thread. Answers come on
+ * Redis' thread and are passed to the loop. At the start, reads all records. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -89,7 +89,7 @@ void mr_trainings_write(struct mr_trainings *tr, const struct mr_trainer_effect 
         tr->records, x->sequence, mr_str(id), mr_trainer_effect_text(&tr->fx, x), document);
 }
 
-/* One record as an event; what cannot be read is left where it is, and logged. */
+/* Gives one record to the core. A record that cannot be read stays in Redis and is logged. */
 static void take_record(
     struct mr_trainings *tr, struct mr_str id, struct mr_str record, struct mr_str document)
 {
@@ -101,7 +101,8 @@ static void take_record(
     }
     mr_records_known(tr->records, id, record, document);
     if (mr_training_document_parse(document, &ev.document, &e))
-        mr_log(MR_ERROR, "record.document", "session=%.*s error=\"%s\"", MR_STR_ARG(id), e.text);
+        mr_log(MR_ERROR, "record.document_refused", "session=%.*s error=\"%s\"", MR_STR_ARG(id),
+            e.text);
     mr_trainings_step(tr, &ev);
 }
 

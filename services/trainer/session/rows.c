@@ -1,9 +1,9 @@
-/* PlanRows: gives the ranges of a request to the core, and sends the answer. */
+/* PlanRows: checks the ranges of a request and gives them to the core; sends the answer. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 
-/* Its ranges, one behind the other, for as long as the request; false: the call is refused. */
+/* Appends one worker's ranges. False: the call was failed. */
 static bool take_share(struct mr_rpc_call *call, const Millrace__V1__RowPlan *share, uint32_t index,
     uint64_t *ranges, uint32_t *count)
 {

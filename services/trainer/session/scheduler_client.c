@@ -1,5 +1,5 @@
-/* A struct request is one question to the scheduler: its call, then its answer. A job of roles
- * takes two calls: who is in the cluster, so that roles go round the workers, then Submit. */
+/* A struct request is one request to the scheduler until its answer. The job of the roles takes two
+ * calls: GetCluster, whose workers are then assigned to roles in turn, and Submit. */
 #include "services/trainer/session/scheduler_client.h"
 
 #include "base/alloc.h"
@@ -20,10 +20,10 @@
 
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
 #define CALL_TIME (20 * MR_SECOND)
-#define POLL_WAIT_S 2.0 /* an answer comes sooner when the job ends */
+#define POLL_WAIT_S 2.0 /* the scheduler answers sooner when the job ends */
 #define FORGET_PAUSE MR_SECOND
 #define FORGET_TRIES 60
-#define TEXT_BYTES_MAX 600 /* of the scheduler's words in a reason */
+#define TEXT_BYTES_MAX 600 /* bytes of the scheduler's error in a reason */
 
 #define GRPC_OK 0
 #define GRPC_CANCELLED 1
@@ -44,10 +44,11 @@ struct request {
     struct mr_buf document, trainer;
     struct mr_buf reason;
     bool is_under_way;
-    mr_time at; /* of FORGET: the next try */
+    mr_time at; /* FORGET: time of the next try */
     uint32_t tries;
-    int refused; /* without a call: answered in the next turn, as the core is in a step now */
-    /* of the answer to a streaming call */
+    /* An error without a call; reported in the next turn, because the core is in a step now. */
+    int refused;
+    /* the answer to a streaming call */
     mr_job_id accepted;
 };
 
@@ -108,7 +109,7 @@ static struct request *request_new(
     return x;
 }
 
-/* Tells the core, and is over. */
+/* Gives the answer to the core and frees the request. */
 static void answer(struct request *x, struct mr_trainer_event *ev)
 {
     static const enum mr_trainer_event_type types[] = {
@@ -123,11 +124,11 @@ static void answer(struct request *x, struct mr_trainer_event *ev)
     l->config.on_event(l->config.ctx, ev);
 }
 
-/* The code by which the core tells "later" from "never", and the scheduler's sentence. */
+/* The error code, by which the core decides about a retry, and the scheduler's text. */
 static int error_of(const struct mr_rpc_status *status, struct mr_error *e)
 {
     int err = mr_rpc_status_error(status, e);
-    /* a call that broke under way */
+    /* the connection broke */
     if (status->code == GRPC_CANCELLED || status->code == GRPC_INTERNAL) err = MR_EAWAY;
     if (e->code) e->code = err;
     if (strstr(e->text, "unknown op \"train.exec\"")) {
@@ -223,7 +224,8 @@ static void submit(struct request *x, const struct mr_str *workers, uint32_t wor
     struct mr_error e = {0};
     struct mr_buf body;
     mr_trainer_id_format(x->session, session);
-    /* Redis may lose its data, and ids of sessions then begin anew: the scheduler's jobs do not. */
+    /* The time of creation is part of the request id: if Redis loses its data, session ids may
+     * repeat, while the scheduler still knows the old jobs. */
     (void)snprintf(request_id, sizeof request_id, "%s/%s/%" PRIu64, session, makers[x->which].name,
         x->created_ns);
     const struct mr_role_job_spec spec = {.document = mr_buf_str(&x->document),
@@ -307,7 +309,7 @@ static void ask(
     mr_buf_fini(&packed);
 }
 
-/* Why the job ended: the key and its error. */
+/* Why the job failed: the key of a task and its error. */
 static void job_reason(const Millrace__V1__Job *job, char *out, size_t out_bytes)
 {
     const Millrace__V1__JobError *e = job->error;
@@ -406,7 +408,7 @@ static void on_forgotten(
         request_free(x);
         return;
     }
-    if (status->code == GRPC_FAILED_PRECONDITION) /* it runs still */
+    if (status->code == GRPC_FAILED_PRECONDITION) /* the job still runs */
         cancel(x, "its session is forgotten", on_cancelled_first);
     else
         forget_later(x);

@@ -1,5 +1,5 @@
-/* Channels that a session's stop rule reads. Every entry reaches the core in order, whichever
- * client appended it. */
+/* Follows the channels that a stop rule depends on. Every entry reaches the core in order,
+ * whichever client appended it. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -10,14 +10,14 @@
 
 #include <string.h>
 
-#define PAUSE (500 * MR_MS) /* while Redis is away */
+#define PAUSE (500 * MR_MS) /* pause while Redis is away */
 
 struct followed {
     struct mr_list node;
     struct mr_trainings *tr;
     struct mr_follower *follower;
     char *name;
-    bool has_begun; /* before: the entry that the core names may be gone */
+    bool has_begun; /* false: the entry at which the core wants to start may be gone */
 };
 
 static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)
@@ -26,8 +26,8 @@ static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)
     bool has_begun = f->has_begun;
     f->has_begun = true;
     if (err) {
-        mr_log(has_begun ? MR_WARN : MR_DEBUG, "channel.gap", "channel=\"%s\" error=%s", f->name,
-            mr_err_name(err));
+        mr_log(has_begun ? MR_WARN : MR_DEBUG, "channel.entries_lost", "channel=\"%s\" error=%s",
+            f->name, mr_err_name(err));
         return;
     }
     mr_counter_add(f->tr->entries, 1);

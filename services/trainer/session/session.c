@@ -1,4 +1,4 @@
-/* The part of the sessions: one core, its effects after each step, and its deadline. */
+/* Steps the core, carries out the effects after each step, and keeps the core's deadline. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -6,7 +6,8 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 
-/* Long polls of jobs (scheduler_client.c) make up for the pause between them. */
+/* Pause between two polls of a job. It adds little delay, because each poll waits for a change
+ * (POLL_WAIT_S in scheduler_client.c). */
 #define POLL_PAUSE (100 * MR_MS)
 
 static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)
@@ -17,7 +18,8 @@ static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)
 static void submit(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
     struct mr_training_info info;
-    if (mr_trainer_info(tr->core, x->session, &info)) return; /* never: it is kept by then */
+    /* Cannot happen: the core shows sessions that have effects. */
+    if (mr_trainer_info(tr->core, x->session, &info)) return;
     const struct mr_sched_link_job job = {.session = x->session,
         .created_ns = info.created_ns,
         .which = link_of(x),
@@ -176,7 +178,8 @@ static mr_time turn(void *part, mr_time now)
     next = MR_MIN(next, mr_trainings_follow_turn(tr, now));
     next = MR_MIN(next, mr_trainings_erase_turn(tr, now));
     next = MR_MIN(next, mr_trainings_channels_turn(tr, now));
-    return MR_MIN(next, mr_trainer_deadline(tr->core)); /* last: the others may have stepped */
+    /* Last, because the other turns may step the core. */
+    return MR_MIN(next, mr_trainer_deadline(tr->core));
 }
 
 static void end_waits(void *part, struct mr_str waiter)
@@ -184,7 +187,8 @@ static void end_waits(void *part, struct mr_str waiter)
     mr_trainings_end_waits(part, waiter);
 }
 
-/* Roles and streams ask the next trainer. Calls that wait for an end get the session as it is. */
+/* Ends the waiting calls. Roles and streams will call the next trainer. Calls that wait for the end
+ * of a session get the session as it is. */
 static void drain(void *part)
 {
     struct mr_trainings *tr = part;

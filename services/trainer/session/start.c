@@ -1,4 +1,5 @@
-/* Start: pieces of the body are gathered, parsed when the last is there, and given to the core. */
+/* Start: collects the pieces of the document, parses it after the last one, and gives it to the
+ * core. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -26,7 +27,7 @@ static void on_open(struct mr_rpc_call *call)
     mr_buf_init(&c->intake->body, MR_TRAINING_DOCUMENT_BYTES_MAX);
 }
 
-/* False: the call is failed. */
+/* The first message. False: the call was failed. */
 static bool take_first(struct mr_rpc_call *call, struct mr_training_call *c,
     const Millrace__V1__StartTrainingRequest *m)
 {
@@ -42,7 +43,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_call *c = mr_training_call_of(call);
     const Millrace__V1__StartTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__start_training_request__descriptor);
-    if (!m) mr_training_intake_free(&c->intake); /* or half of a body would be started */
+    if (!m) mr_training_intake_free(&c->intake); /* so that an incomplete document is not used */
     if (!m || !c->intake) return;
     if (!c->intake->has_first && !take_first(call, c, m)) {
         mr_training_intake_free(&c->intake);

@@ -1,4 +1,4 @@
-/* Calls that follow a session. The context of such a call is on one list: followers are few, and
+/* Calls that follow a session, in one list. A list is enough, because followers are few and
  * sessions change rarely. */
 #include "services/trainer/session/internal.h"
 
@@ -25,7 +25,7 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* True when the follower needs no more messages. */
+/* Sends a message to a Watch. True: the call has ended. */
 static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     const struct mr_training_info *info, bool progress)
 {
@@ -41,7 +41,7 @@ static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     return true;
 }
 
-/* Something may be new: what does it mean for this follower? True: it is answered. */
+/* The session may have changed: sends what the follower waits for. True: the call is answered. */
 static bool look(struct mr_training_call *c, struct mr_rpc_call *call, bool progress, bool is_late)
 {
     struct mr_training_info info;

@@ -1,4 +1,4 @@
-/* The check of JSON that callers send as a value. */
+/* Parses the text with yyjson. */
 #include "services/trainer/shell/json.h"
 
 #include "base/unconst.h"

@@ -1,4 +1,4 @@
-/* The check of JSON that callers send as a value: of a channel entry, a queue item or a score. */
+/* Checks JSON that clients send: channel entries, queue items and scores. */
 #pragma once
 
 #include "base/err.h"
@@ -7,5 +7,6 @@
 
 #define MR_TRAINER_JSON_BYTES_MAX ((size_t)64 << 10)
 
-/* JSON of at most MR_TRAINER_JSON_BYTES_MAX bytes; errors name `field`. MR_EINVAL, MR_ETOOBIG. */
+/* The text must be JSON of at most MR_TRAINER_JSON_BYTES_MAX bytes. MR_EINVAL, MR_ETOOBIG; `e`
+ * names `field`. */
 int mr_trainer_check_json(const char *field, const char *text, struct mr_error *e);

@@ -1,9 +1,10 @@
-/* Requests that wait for Redis. They are sent again when Redis is back, until their time is over.
- * Knows when to try and when to give up; does not know what is asked.
+/* Requests that wait for Redis. They are sent again when Redis is back, until their deadline. Knows
+ * when to retry and when to give up; does not know what is asked.
  *
  *   begin ──▶ try ──sent──▶ (answer) ──ok──▶ end
  *              ▲  └─away─┐      │
- *              └── later ┴◀away─┘   … past its deadline: give_up, once; an answer may still come */
+ *              └── later ┴◀away─┘   … after its deadline: give_up, once; an answer may still come
+ */
 #pragma once
 
 #include "services/trainer/shell/shell.h"
@@ -11,47 +12,47 @@
 struct mr_waiting;
 
 struct mr_waiting_ops {
-    /* Sends it; MR_OK: an answer will come. */
+    /* Sends the request. MR_OK: an answer will come. */
     int (*send)(struct mr_waiting *w);
-    /* Its time is over: fails the call. Not called after `end`. */
+    /* The deadline has passed: fails the call. Not called after `end`. */
     void (*give_up)(struct mr_waiting *w);
     void (*free)(struct mr_waiting *w);
 };
 
-struct mr_waiting { /* first in the request's struct */
+struct mr_waiting { /* the first member of the request's struct */
     struct mr_list node;
     struct mr_waiting_list *list;
     const struct mr_waiting_ops *ops;
-    mr_time deadline; /* MR_NEVER once it has been given up */
+    mr_time deadline; /* MR_NEVER after give_up */
     size_t bytes;
     bool is_sent;
-    bool was_sent; /* an earlier try may have come through */
+    bool was_sent; /* an earlier try may have succeeded */
     bool is_given_up;
 };
 
 struct mr_waiting_list {
-    struct mr_list all; /* in the order of their coming */
-    mr_time again_at;   /* MR_NEVER: nothing is to be sent again */
-    mr_time due;        /* not above the least deadline */
+    struct mr_list all; /* in order of arrival */
+    mr_time again_at;   /* time of the next retry; MR_NEVER: none */
+    mr_time due;        /* not later than the earliest deadline */
     size_t bytes, bytes_max;
 };
 
 void mr_waiting_list_init(struct mr_waiting_list *l, size_t bytes_max);
-void mr_waiting_list_fini(struct mr_waiting_list *l); /* frees what is left */
+void mr_waiting_list_fini(struct mr_waiting_list *l); /* frees the remaining requests */
 
-/* Takes it and sends it, or keeps it for later. MR_ELIMIT: too much waits; it stays the caller's.
- */
+/* Owns the request, and sends it now or later. MR_ELIMIT: too many bytes wait; the request stays
+ * the caller's. */
 int mr_waiting_begin(struct mr_waiting_list *l, struct mr_waiting *w);
-/* The answer is here: true, it is to be read; false: it was away, and is sent again later. After
- * true and what it is good for: mr_waiting_end. */
+/* An answer has come. True: the caller uses it and then calls mr_waiting_end. False: Redis was
+ * away, and the request is sent again later. */
 bool mr_waiting_is_answered(struct mr_waiting *w, int err);
 void mr_waiting_end(struct mr_waiting **w);
-/* The same without freeing it: it may begin again, with another deadline. */
+/* As mr_waiting_end, without freeing the request, which may begin again with another deadline. */
 void mr_waiting_leave(struct mr_waiting *w);
 mr_time mr_waiting_turn(struct mr_waiting_list *l, mr_time now);
-/* Gives up all that waits, now. */
+/* Gives up all waiting requests now. */
 void mr_waiting_give_up(struct mr_waiting_list *l);
 
-/* When to tell a caller, so that it hears UNAVAILABLE before its own timeout; at most a
- * minute from now. */
+/* When to fail a call with UNAVAILABLE: before the caller's own deadline, and in a minute at the
+ * latest. */
 mr_time mr_waiting_deadline(const struct mr_rpc_call *call);

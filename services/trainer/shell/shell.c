@@ -1,4 +1,4 @@
-/* The loop of the trainer, and the order in which things open and close. */
+/* The loop of the trainer, and the order of opening and closing. */
 #include "services/trainer/shell/shell.h"
 
 #include "base/alloc.h"
@@ -19,7 +19,8 @@
 #define BATCH_MAX 64
 #define INBOX_MAX 65536
 #define SCRATCH_BYTES_MAX ((size_t)128 << 20)
-#define SETTLE_TIME (10 * MR_MS) /* silence after which no cancelled call has an end to come */
+/* Without a message for so long, all cancelled calls have ended. */
+#define SETTLE_TIME (10 * MR_MS)
 #define DRAIN_TIME (5 * MR_SECOND)
 #define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, since 1970 */
 #define EPOCH_TICK (MR_SECOND / 8)
@@ -29,12 +30,12 @@ struct item {
     void *p;
 };
 
-static _Thread_local const struct mr_trainer_shell *own; /* on the loop's thread: its trainer */
+static _Thread_local const struct mr_trainer_shell *own; /* set on the loop's thread */
 
 void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p)
 {
     struct item item = {run, p};
-    if (own == t) { /* never waits for itself */
+    if (own == t) { /* the loop's thread must not wait for itself */
         if (mr_inbox_push(t->inbox, &item) == MR_ELIMIT) mr_deferred_add(&t->later, run, p);
     } else {
         (void)mr_inbox_push_wait(t->inbox, &item, MR_NEVER);
@@ -138,8 +139,8 @@ static uint64_t ticks_now(void)
     return MR_MIN(ticks + 1, (uint64_t)UINT32_MAX - (1u << 20));
 }
 
-/* An epoch that no trainer ever had, even if Redis has lost all: at least the eighths of a second
- * since 2026, so that ids of sessions stand in the order of their times, too. */
+/* Takes an epoch that no trainer had before, even if Redis has lost its data: at least the number
+ * of eighths of a second since 2026. So session ids are ordered by time, too. */
 static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
 {
     char least[24];
@@ -154,7 +155,8 @@ static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
     return MR_OK;
 }
 
-/* Whoever begins after us, in whatever Redis, finds a later tick. */
+/* Waits until the tick is over, so that the next trainer takes a later one, even with an empty
+ * Redis. */
 static void outlast_tick(const struct mr_trainer_shell *t)
 {
     if (t->epoch == ticks_now()) mr_clock_sleep(EPOCH_TICK - mr_clock_wall() % EPOCH_TICK);
@@ -170,7 +172,7 @@ static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
     return err ? err : take_epoch(t, e);
 }
 
-/* The address for other processes: with the port that the system chose in place of port 0. */
+/* The address for other processes. Port 0 is replaced by the port that the system has chosen. */
 static void set_address(struct mr_trainer_shell *t, const char *listened, int port)
 {
     size_t n = strlen(listened);
@@ -276,7 +278,7 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     if (t->server) mr_rpc_server_close(&t->server, 0);
     mr_rpc_channel_close(&t->store);
     mr_rpc_channel_close(&t->scheduler);
-    mr_redis_close(&t->redis); /* every command has been answered after this */
+    mr_redis_close(&t->redis); /* after this all commands have their answers */
     mr_trainer_settle(t);
     for (size_t i = t->options.parts_count; i-- > 0;)
         if (t->parts[i]) t->options.parts[i]->close(&t->parts[i]);

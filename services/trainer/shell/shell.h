@@ -1,15 +1,15 @@
-/* The trainer's shell (`struct mr_trainer` is the core's, core/core.h): one thread with the gRPC
- * loop, and what all services of the trainer share. It knows which callers are allowed, the
- * addresses of Redis, the scheduler and the store, and how other threads reach the loop. It does
- * not know what a channel, a queue or a session is. Those are *parts*:
+/* The trainer's shell (`struct mr_trainer` is the core, core/core.h): one thread with the gRPC
+ * loop, and what all services of the trainer share. Knows which callers are allowed, the addresses
+ * of Redis, the scheduler and the store, and how other threads reach the loop. Does not know what a
+ * channel, a queue or a session is. Those are *parts*:
  *
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
  *         .open = …, .turn = …, .drain = …, .close = …};
  *
- * A part plugs in with one line in `parts` of main.c and its sources in CMakeLists.txt. The result
- * of its `open` is the first context of its calls (mr_rpc_call_context in on_open) and the
- * argument of its other functions. All code of a part runs on the loop's thread. Answers of Redis
- * come on another thread and are moved to the loop with mr_trainer_post. */
+ * A part is added with one line in `parts` of main.c. The result of its `open` is the first context
+ * of its calls (mr_rpc_call_context in on_open) and the argument of its other functions. All code
+ * of a part runs on the loop's thread. Answers of Redis come on another thread, which passes them
+ * to the loop with mr_trainer_post. */
 #pragma once
 
 #include "base/list.h"
@@ -32,13 +32,13 @@ struct mr_trainer_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
     const char *redis_password;
     mr_duration redis_timeout;
-    const char *scheduler; /* gRPC address; NULL: none, then nothing can be trained */
-    const char *store;   /* the same, of an object store; NULL: none, then queues hold no objects */
-    const char *address; /* where roles reach this process; NULL: where it listens */
+    const char *scheduler; /* gRPC address; NULL: none, so nothing can be trained */
+    const char *store;     /* of an object store; NULL: none, so queues hold no objects */
+    const char *address;   /* where roles reach this process; NULL: where it listens */
     const char *token_file;
     const char *secret_file;
     struct mr_peer_rules peers;
-    /* Borrowed until mr_trainer_close. Opened in this order: a part may use an earlier one. */
+    /* Lent until mr_trainer_close. Opened in this order: a part may use an earlier one. */
     const struct mr_trainer_part *const *parts;
     size_t parts_count;
 };
@@ -50,52 +50,55 @@ struct mr_trainer_shell {
     struct mr_rpc_auth *auth;
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
-    struct mr_redis *redis; /* one connection for all parts; commands that block have their own */
+    struct mr_redis *redis; /* one connection for all parts; blocking commands have their own */
     struct mr_inbox *inbox;
-    struct mr_deferred later;         /* what the loop's thread found no room for in it */
-    struct mr_pb_arena scratch;       /* of the message in hand */
-    struct mr_rpc_channel *scheduler; /* shows the secret; NULL: none */
+    struct mr_deferred later;         /* posts of the loop's thread while the inbox was full */
+    struct mr_pb_arena scratch;       /* of the current request */
+    struct mr_rpc_channel *scheduler; /* carries the cluster's secret; NULL: none */
     struct mr_rpc_channel *store;     /* the same */
     char *address;                    /* where roles reach this process */
-    uint32_t epoch;                   /* grows with each start; from Redis, at the start */
+    uint32_t epoch;                   /* number of this start, from Redis; it grows */
     bool is_stopping, is_draining;
     struct mr_channels *channels; /* channel/service.h: appends and followers */
     struct mr_queues *queues;     /* queue/service.h */
-    void *parts[8];               /* what their `open` gave */
+    void *parts[8];               /* results of their `open` */
 };
 
 struct mr_trainer_part {
     const struct mr_rpc_service *service;
-    /* Before the server starts; Redis has been reached. */
+    /* Called before the server starts, when Redis has answered. */
     int (*open)(struct mr_trainer_shell *t, void **out, struct mr_error *e);
-    /* Once a turn of the loop: when it wants the next one (MR_NEVER: when something comes). NULL:
-     * no turns. */
+    /* Called once in each turn of the loop. Returns the time of the next turn; MR_NEVER: after the
+     * next event. NULL: no turns. */
     mr_time (*turn)(void *part, mr_time now);
-    /* SIGTERM: ends what waits (UNAVAILABLE), so that the server can drain. NULL: nothing waits. */
+    /* After SIGTERM: ends waiting calls with UNAVAILABLE, so that the server can drain. NULL: no
+     * call waits. */
     void (*drain)(void *part);
-    /* Answers what waits for this caller as if its time were over (rpc/waits.h). NULL: nothing. */
+    /* Answers the waiting calls of this caller as if their time were over (rpc/server/waits.h).
+     * NULL: no call waits. */
     void (*end_waits)(void *part, struct mr_str waiter);
-    /* After the server and Redis: no call and no answer comes any more. */
+    /* Called after the server and Redis are closed: no call and no answer comes. */
     void (*close)(void **part);
 };
 
 int mr_trainer_open(const struct mr_trainer_options *options, const char *const *listen,
     size_t listen_count, struct mr_trainer_shell **out, struct mr_error *e);
-int mr_trainer_run(struct mr_trainer_shell *t);   /* until stopped; the exit code */
+int mr_trainer_run(struct mr_trainer_shell *t);   /* until stopped; returns the exit code */
 void mr_trainer_stop(struct mr_trainer_shell *t); /* any thread */
 void mr_trainer_close(struct mr_trainer_shell **t);
 
-/* Any thread: run(p) comes on the loop's thread, in order, exactly once. */
+/* Any thread: runs run(p) on the loop's thread, in order, exactly once. */
 void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p);
-/* In a part's `close`, after it has ended its own threads: runs all that was posted. */
+/* For a part's `close`, after its own threads have ended: runs everything that was posted. */
 void mr_trainer_settle(struct mr_trainer_shell *t);
 
-/* Unpacks a request into the scratch arena (good until the next one), or fails the call: NULL. */
+/* Unpacks a request into the scratch arena, where it is valid until the next one. NULL: the call
+ * was failed. */
 void *mr_trainer_request(struct mr_trainer_shell *t, struct mr_rpc_call *call,
     struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
-/* A name of a channel, queue or item: 1 to `bytes_max` bytes of UTF-8 without control characters.
- * MR_EINVAL names the field. */
+/* Checks the name of a channel, queue or item: 1 to `bytes_max` bytes of UTF-8 without control
+ * characters. MR_EINVAL: `e` names the field. */
 int mr_trainer_check_name(
     const char *field, const char *name, size_t bytes_max, struct mr_error *e);
