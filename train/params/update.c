@@ -25,7 +25,7 @@
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2
 
-struct who { /* identifies a gradient */
+struct gradient_id { /* identifies a gradient */
     uint32_t worker;
     uint64_t incarnation, step;
 };
@@ -49,7 +49,7 @@ struct mr_update {
     /* Early passes have moved numbers `early_low` to `early_top` to `early_version` (0: none),
      * along the gradients `early_of`, in order of worker. */
     uint64_t early_version, early_low, early_top;
-    struct who *early_of;
+    struct gradient_id *early_of;
     uint32_t early_count;
     struct mr_early *early; /* scratch: HELD_MAX */
     float *slots[MR_NN_SLOTS_MAX];
@@ -61,8 +61,8 @@ struct mr_update {
     bool *passed; /* sync, by worker: has no gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
-    const float **grads; /* scratch: HELD_MAX */
-    struct who *who;     /* scratch: the owners of `grads` */
+    const float **grads;     /* scratch: HELD_MAX */
+    struct gradient_id *ids; /* scratch: the owners of `grads` */
     struct mr_thread_pool *pool;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
@@ -121,7 +121,7 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     slots_fill(u, o->slots);
     u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
-    u->who = mr_alloc_array(HELD_MAX, sizeof *u->who);
+    u->ids = mr_alloc_array(HELD_MAX, sizeof *u->ids);
     u->early = mr_alloc_array(HELD_MAX, sizeof *u->early);
     u->early_of = mr_alloc_array(HELD_MAX, sizeof *u->early_of);
     u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
@@ -151,7 +151,7 @@ void mr_update_close(struct mr_update **update)
     mr_release(u->held);
     mr_release(u->passed);
     mr_release(u->grads);
-    mr_release(u->who);
+    mr_release(u->ids);
     mr_release(u->early);
     mr_release(u->early_of);
     mr_release(u);
@@ -214,7 +214,7 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         mr_thread_pool_run(u->pool, move_piece, &j, (uint32_t)((j.count + PIECE - 1) / PIECE));
 }
 
-/* Fills `grads` and `who` with the held gradients and `n` early ones: in order of worker, which
+/* Fills `grads` and `ids` with the held gradients and `n` early ones: in order of worker, which
  * makes a synchronous mean reproducible, or in order of arrival under the asynchronous rule. */
 static uint32_t grads_merge(struct mr_update *u, uint32_t n)
 {
@@ -222,14 +222,14 @@ static uint32_t grads_merge(struct mr_update *u, uint32_t n)
     for (uint32_t i = 0; i < u->held_count + n; i++) {
         const struct mr_push *p = i < u->held_count ? &u->held[i] : NULL;
         const struct mr_early *y = p ? NULL : &u->early[i - u->held_count];
-        struct who who = p ? (struct who){p->worker, p->incarnation, p->step}
-                           : (struct who){y->worker, y->incarnation, y->step};
+        struct gradient_id id = p ? (struct gradient_id){p->worker, p->incarnation, p->step}
+                                  : (struct gradient_id){y->worker, y->incarnation, y->step};
         uint32_t at = count++;
-        for (; at > 0 && u->who[at - 1].worker > who.worker && u->rule == MR_UPDATE_SYNC; at--) {
-            u->who[at] = u->who[at - 1];
+        for (; at > 0 && u->ids[at - 1].worker > id.worker && u->rule == MR_UPDATE_SYNC; at--) {
+            u->ids[at] = u->ids[at - 1];
             u->grads[at] = u->grads[at - 1];
         }
-        u->who[at] = who;
+        u->ids[at] = id;
         u->grads[at] = p ? p->grad : y->grad;
     }
     return count;
@@ -241,9 +241,9 @@ static bool is_begun(const struct mr_update *u, uint32_t n)
 {
     bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;
     for (uint32_t i = 0; i < n && is_same; i++)
-        is_same = u->who[i].worker == u->early_of[i].worker &&
-                  u->who[i].incarnation == u->early_of[i].incarnation &&
-                  u->who[i].step == u->early_of[i].step;
+        is_same = u->ids[i].worker == u->early_of[i].worker &&
+                  u->ids[i].incarnation == u->early_of[i].incarnation &&
+                  u->ids[i].step == u->early_of[i].step;
     return is_same;
 }
 
@@ -367,7 +367,7 @@ static bool run_early(struct mr_update *u)
         if (!goes_on) u->early_top = top;
         u->early_version = t;
         u->early_count = all;
-        memcpy(u->early_of, u->who, all * sizeof *u->who);
+        memcpy(u->early_of, u->ids, all * sizeof *u->ids);
         pass(u, all, low, top);
         u->early_low = low;
         count(&u->early_passes, 1);

@@ -483,7 +483,7 @@ static void read_stop(
     read_patience(d, r, &p);
     bool own = (d->threshold.field.n && !d->threshold_channel.n) || d->patience.field.n;
     if (own && !d->is_exec && !d->roles[MR_TRAINING_SCORER])
-        (void)mr_doc_refuse(r, &p, "", "nobody scores: roles.scorer is 0");
+        (void)mr_doc_refuse(r, &p, "", "no role writes scores: roles.scorer is 0");
     if (!d->is_exec && !d->threshold_channel.n)
         check_score(r, "stop.threshold.field", d->loss, d->threshold.field);
     if (!d->is_exec) check_score(r, "stop.patience.field", d->loss, d->patience.field);

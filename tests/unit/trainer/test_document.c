@@ -164,7 +164,8 @@ static void rules_of_roles_are_checked(void **state)
         "roles.ps: must be 0 under allreduce");
     refused("{" MODEL ",\"roles\":{\"ps\":0}}", "roles.ps: must be at least 1");
     refused("{" MODEL ",\"roles\":{\"scorer\":1}}", "data.validation: a scorer needs it");
-    refused("{" MODEL ",\"stop\":{\"threshold\":{\"field\":\"a\",\"below\":1}}}", "nobody scores");
+    refused("{" MODEL ",\"stop\":{\"threshold\":{\"field\":\"a\",\"below\":1}}}",
+        "no role writes scores");
     refused("{" MODEL ",\"update\":{\"rule\":\"sync\",\"replicas_to_aggregate\":2}}",
         "update.replicas_to_aggregate");
     refused("{" SCORED ",\"stop\":{\"threshold\":{\"field\":\"a\",\"below\":1,\"above\":2}}}",
