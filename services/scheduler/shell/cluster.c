@@ -1,4 +1,5 @@
-/* The Cluster service: who is here and what can be run. */
+#include "services/scheduler/shell/cluster.h"
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/page.h"

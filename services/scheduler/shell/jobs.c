@@ -1,13 +1,17 @@
-/* The Jobs service: what can be answered from the core at once, and the way in for what waits. */
+/* Answers at once what the core knows. Calls that wait are handed on: to watch.c, logs.c, trace.c. */
+#include "services/scheduler/shell/jobs.h"
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "graph/explain.h"
 #include "host/config/config.h"
-#include "services/scheduler/shell/watch.h"
+#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/shell/job_message.h"
 #include "services/scheduler/shell/logs.h"
 #include "services/scheduler/shell/submit.h"
 #include "services/scheduler/shell/trace.h"
+#include "services/scheduler/shell/watch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -97,7 +101,7 @@ static void result(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_shell_request(sh, call, msg, &millrace__v1__result_request__descriptor);
     if (!m || !take_wait(call, m->wait_s, &spec.wait)) return;
     if (!mr_job_lookup(sh, call, m->id, &spec.job, &info) ||
-        !mr_job_node(sh, call, &info, m->key, &node))
+        !mr_job_node(call, &info, m->key, &node))
         return;
     spec.accept = mr_str(m->accept);
     mr_follow_add(sh, call, &spec);
@@ -114,7 +118,7 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (!mr_job_lookup(sh, call, m->id, &spec.job, &info)) return;
     uint32_t *nodes = mr_shell_take(sh, m->n_key * sizeof *nodes);
     for (size_t i = 0; i < m->n_key; i++)
-        if (!mr_job_node(sh, call, &info, m->key[i], &nodes[i])) return;
+        if (!mr_job_node(call, &info, m->key[i], &nodes[i])) return;
     uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes); /* the scratch arena is used below */
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;
@@ -354,7 +358,7 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         explain_culled(call, sh, &info, m->key);
         return;
     }
-    if (mr_job_node(sh, call, &info, m->key, &ask.want.index)) mr_trace_ask(sh, call, &ask);
+    if (mr_job_node(call, &info, m->key, &ask.want.index)) mr_trace_ask(sh, call, &ask);
 }
 
 static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/os/log.h"
+#include "store/meta/journal/journal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

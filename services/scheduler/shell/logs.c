@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "services/scheduler/shell/watch.h"
 #include "services/scheduler/history/task_output.h"
+#include "services/scheduler/shell/job_lookup.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -209,7 +209,7 @@ void mr_logs_answer(
     mr_job_id job;
     uint32_t node = 0;
     if (!mr_job_lookup(sh, call, m->id, &job, &info) ||
-        !mr_job_node(sh, call, &info, m->key, &node))
+        !mr_job_node(call, &info, m->key, &node))
         return;
     (void)mr_sched_task(sh->core, job, node, &task);
     Millrace__V1__LogsResponse r = MILLRACE__V1__LOGS_RESPONSE__INIT;
@@ -238,7 +238,7 @@ void mr_logs_follow(
     uint32_t node = MR_NODE_NONE;
     char *end = NULL;
     if (!mr_job_lookup(sh, call, m->id, &job, &info)) return;
-    if (m->key[0] && !mr_job_node(sh, call, &info, m->key, &node)) return;
+    if (m->key[0] && !mr_job_node(call, &info, m->key, &node)) return;
     uint64_t next = strtoull(m->last_event_id, &end, 10);
     if (*end || m->last_event_id[0] == '-') {
         mr_shell_fail(call, MR_EINVAL, "last_event_id: \"%.40s\" is no event id of a job's logs",

@@ -1,13 +1,15 @@
 /* Values on their way to clients. Small ones are in the core and leave in messages of many; large
  * ones stay in object stores: Results says where, Result fetches them and passes the pieces on,
  * as fast as the client takes them. */
+#include "services/scheduler/shell/results.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "rpc/client.h"
 #include "rpc/status.h"
-#include "services/scheduler/shell/watcher.h"
+#include "services/scheduler/shell/job_lookup.h"
 #include "store/object/format/format.h"
 #include "store/object/format/json.h"
 
@@ -279,6 +281,7 @@ static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
 
 struct mr_relay {
     struct mr_shell *sh;
+    struct mr_follower *w; /* NULL: gone */
     mr_rpc_call_id to;
     struct mr_rpc_call *from;
     struct mr_rpc_channel *channel;
@@ -299,11 +302,8 @@ static void relay_done(struct mr_rpc_call *from, const struct mr_rpc_status *sta
 {
     struct mr_relay *r = mr_rpc_call_context(from);
     struct mr_rpc_call *to = mr_rpc_call_find(r->sh->loop, r->to);
-    if (to) {
-        struct mr_follower *w = mr_follower_of(r->sh, to);
-        (void)mr_rpc_call_finish(to, status);
-        if (w) w->relay = NULL;
-    }
+    if (to) (void)mr_rpc_call_finish(to, status);
+    if (r->w) r->w->relay = NULL;
     mr_rpc_channel_close(&r->channel);
     mr_release(r);
 }
@@ -347,6 +347,7 @@ static bool send_object(
     m.accept = w->accept;
     m.wait_s = 10;
     *r = (struct mr_relay){.sh = sh,
+        .w = w,
         .to = w->call,
         .channel = mr_rpc_channel_open(sh->loop, mr_shell_text(sh, address), &channel)};
     r->from = mr_rpc_call_open(r->channel, "/millrace.v1.Objects/Get", &relay_handler, r, &options);
@@ -473,7 +474,10 @@ bool mr_results_look(struct mr_follower *w, struct mr_rpc_call *call,
 
 void mr_results_fini(struct mr_follower *w)
 {
-    if (w->relay && w->relay->from) mr_rpc_call_cancel(w->relay->from);
+    if (w->relay) {
+        w->relay->w = NULL;
+        if (w->relay->from) mr_rpc_call_cancel(w->relay->from);
+    }
     mr_buf_fini(&w->queue);
     mr_release(w->wanted);
     mr_release(w->accept);

@@ -1,7 +1,7 @@
 /* The streams of workers and object stores. */
 #pragma once
 
-#include "services/scheduler/shell/shell.h"
+#include "services/scheduler/shell/context.h"
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);
@@ -9,6 +9,9 @@ void mr_sessions_free(struct mr_sessions **s);
 bool mr_sessions_flush(struct mr_shell *sh);
 mr_time mr_sessions_deadline(const struct mr_shell *sh); /* flush by then */
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
+
+extern const struct mr_rpc_service mr_worker_session_service;
+extern const struct mr_rpc_service mr_store_session_service;
 
 struct mr_session_facts { /* what the core does not keep, for Workers and Info */
     uint32_t pid;

@@ -8,86 +8,25 @@
 #include "host/os/stats.h"
 #include "proto/methods.h"
 #include "services/scheduler/shell/catalogue.h"
+#include "services/scheduler/shell/cluster.h"
 #include "services/scheduler/shell/cluster_watch.h"
-#include "services/scheduler/shell/watch.h"
-#include "services/scheduler/submit/parser.h"
+#include "services/scheduler/shell/jobs.h"
 #include "services/scheduler/shell/journal_link.h"
 #include "services/scheduler/shell/logs.h"
 #include "services/scheduler/shell/metrics.h"
 #include "services/scheduler/shell/sessions.h"
 #include "services/scheduler/shell/submit.h"
-#include "services/scheduler/shell/trace.h"
+#include "services/scheduler/shell/templates_service.h"
+#include "services/scheduler/shell/trace_reader.h"
+#include "services/scheduler/shell/watch.h"
+#include "services/scheduler/submit/parser.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #define BATCH_MAX 64
 #define DRAIN_TIME MR_SECOND /* for Redis to confirm what was submitted */
 #define INBOX_MAX 65536
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
-
-void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev)
-{
-    ev->wall_ns = mr_clock_wall();
-    mr_sched_step(sh->core, mr_clock_now(), ev, &sh->fx);
-}
-
-int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m)
-{
-    return mr_inbox_push(sh->inbox, &m);
-}
-
-struct mr_shell *mr_shell_of(const struct mr_rpc_call *call)
-{
-    return mr_rpc_call_context(call);
-}
-
-void *mr_shell_take(struct mr_shell *sh, size_t bytes)
-{
-    void *p = mr_pb_arena_take(&sh->scratch, bytes ? bytes : 1);
-    mr_assert(p); /* a request leaves half of it, and its rows need no more here than there */
-    return p;
-}
-
-char *mr_shell_text(struct mr_shell *sh, struct mr_str s)
-{
-    char *p = mr_shell_take(sh, s.n + 1);
-    if (s.n) memcpy(p, s.p, s.n);
-    p[s.n] = 0;
-    return p;
-}
-
-void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
-    const ProtobufCMessageDescriptor *type)
-{
-    struct mr_error e = {0};
-    mr_pb_arena_clear(&sh->scratch);
-    void *request = mr_pb_unpack_request(type, mr_rpc_message_str(m), &sh->scratch, &e);
-    if (!request) (void)mr_rpc_call_fail(call, &e);
-    return request;
-}
-
-bool mr_shell_is_early(struct mr_shell *sh)
-{
-    struct mr_sched_totals t;
-    if (sh->has_settled) return false;
-    mr_sched_totals(sh->core, &t);
-    sh->has_settled = !t.is_recovering;
-    return t.is_recovering;
-}
-
-void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...)
-{
-    struct mr_error e = {0};
-    char text[MR_ERROR_TEXT_MAX];
-    va_list ap;
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    (void)mr_fail(&e, code, "%s", text);
-    (void)mr_rpc_call_fail(call, &e);
-}
 
 static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
 {
@@ -152,12 +91,22 @@ static void perform(struct mr_shell *sh)
     mr_sched_effects_clear(&sh->fx);
 }
 
+static void parsed(struct mr_shell *sh, struct mr_intake_done *done)
+{
+    mr_intake_answered(sh->intake, done);
+    if (done->form >= MR_INTAKE_INSTALL) {
+        mr_template_answered(sh, done);
+        mr_intake_done_free(&done);
+    } else {
+        mr_submit_parsed(sh, done);
+    }
+}
+
 static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
     switch (m->kind) {
     case MR_SHELL_PARSED:
-        mr_intake_answered(sh->intake, m->p);
-        mr_submit_parsed(sh, m->p);
+        parsed(sh, m->p);
         break;
     case MR_SHELL_TRACE: {
         struct mr_trace_answer *answer = m->p;
@@ -321,7 +270,8 @@ void mr_shell_close(struct mr_shell **shp)
     while (mr_inbox_take(sh->inbox, &m, 1)) {
         struct mr_trace_answer *answer = m.kind == MR_SHELL_TRACE ? m.p : NULL;
         mr_trace_answer_free(&answer);
-        if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
+        struct mr_intake_done *done = m.kind == MR_SHELL_PARSED ? m.p : NULL;
+        mr_intake_done_free(&done);
     }
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);

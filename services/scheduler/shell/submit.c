@@ -8,8 +8,10 @@
 #include "host/clock.h"
 #include "host/config/config.h"
 #include "proto/methods.h"
-#include "services/scheduler/shell/watch.h"
+#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/shell/job_message.h"
 #include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/shell/watch.h"
 
 #include <math.h>
 
@@ -218,7 +220,7 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EINVAL, "a submission without a message");
         return;
     }
-    s->request->is_early = mr_shell_is_early(s->sh);
+    s->request->is_early = mr_shell_is_recovering(s->sh);
     struct mr_intake_done *done = mr_intake_at_once(s->sh->intake, s->request);
     if (done) {
         mr_intake_drop(s->sh->intake, &s->request);
@@ -322,19 +324,9 @@ const struct mr_rpc_handler mr_submit_stream_handler = {.on_open = on_open,
     .on_half_close = on_half_close,
     .on_done = on_done};
 
-void mr_submit_drop(struct mr_intake_done *done)
-{
-    mr_intake_done_free(&done);
-}
-
 void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
 {
     struct mr_rpc_call *call = NULL;
-    if (done->form >= MR_INTAKE_INSTALL) {
-        mr_template_answered(sh, done);
-        mr_intake_done_free(&done);
-        return;
-    }
     bool is_answer = !done->is_dropped && !done->is_moved;
     struct submission *s = is_answer ? submission_of(sh, done->ticket, &call) : NULL;
     if (done->graph && s) {

@@ -6,9 +6,6 @@
 
 void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done);
-/* templates_service.c */
-void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done);
-void mr_submit_drop(struct mr_intake_done *done);
 
 /* Callers who wait for a reply that waits for the journal. */
 mr_time mr_submit_deadline(const struct mr_shell *sh);

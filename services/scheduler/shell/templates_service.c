@@ -1,5 +1,7 @@
-/* Templates over gRPC: each call gathers what it asks, goes to the intake's thread, and is answered
- * with what comes back. Instantiate is a submission (submit.c). */
+/* Each call collects its request, which a parser thread handles; the call is answered with that
+ * thread's result. Instantiate is a submission (submit.c). */
+#include "services/scheduler/shell/templates_service.h"
+
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/page.h"
@@ -34,7 +36,7 @@ static void ask(struct mr_rpc_call *call, struct asking *a, enum mr_intake_form 
 {
     if (!a->request) return;
     a->request->form = form;
-    a->request->is_early = mr_shell_is_early(a->sh);
+    a->request->is_early = mr_shell_is_recovering(a->sh);
     if (mr_intake_push(a->sh->intake, &a->request))
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "services/scheduler/shell/watch.h"
-#include "services/scheduler/shell/trace_threads.h"
+#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/shell/trace_writer.h"
 
 #define PENDING_BYTES ((size_t)128 << 10)
 #define PENDING_BYTES_MAX ((size_t)64 << 20)

@@ -3,7 +3,7 @@
  * back, so neither a slow Redis nor a long trace holds up a job. See trace_threads.h. */
 #pragma once
 
-#include "services/scheduler/shell/shell.h"
+#include "services/scheduler/shell/context.h"
 #include "services/scheduler/history/timeline_page.h"
 
 struct mr_trace_answer;
@@ -31,4 +31,3 @@ struct mr_trace_ask {
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);
 void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call);
 void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **answer); /* MR_SHELL_TRACE */
-void mr_trace_answer_free(struct mr_trace_answer **answer);

@@ -6,7 +6,9 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "rpc/server/waits.h"
-#include "services/scheduler/shell/watcher.h"
+#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/shell/job_message.h"
+#include "services/scheduler/shell/results.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,7 +122,7 @@ void mr_follow_free(struct mr_follow **fp)
     mr_release(f);
 }
 
-struct mr_follower *mr_follower_of(struct mr_shell *sh, const struct mr_rpc_call *call)
+static struct mr_follower *follower_of(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
     uint64_t id = mr_rpc_call_id_of(call).v;
     uint32_t slot = mr_index_find(&sh->follow->by_call, call_hash(id), call_eq, sh->follow, &id);
@@ -131,7 +133,7 @@ void mr_follow_call_done(struct mr_rpc_call *call)
 {
     /* calls with a context of their own name the shell in its first field */
     struct mr_shell *sh = *(struct mr_shell **)mr_rpc_call_context(call);
-    struct mr_follower *w = mr_follower_of(sh, call);
+    struct mr_follower *w = follower_of(sh, call);
     if (w) follower_free(sh->follow, w);
 }
 
@@ -367,7 +369,7 @@ void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job)
 
 void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
-    struct mr_follower *w = mr_follower_of(sh, call);
+    struct mr_follower *w = follower_of(sh, call);
     if (w && look(w, false, false)) follower_free(sh->follow, w);
 }
 

@@ -2,7 +2,7 @@
  * the core says so or their time is over. */
 #pragma once
 
-#include "services/scheduler/shell/shell.h"
+#include "services/scheduler/shell/context.h"
 
 struct mr_follow *mr_follow_new(struct mr_shell *sh);
 void mr_follow_free(struct mr_follow **f);
@@ -49,17 +49,3 @@ void mr_follow_stop(struct mr_shell *sh);
 /* on_done of a call that may follow; its context begins with a `struct mr_shell *` */
 void mr_follow_call_done(struct mr_rpc_call *call);
 void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call);
-
-/* job_message.c: messages about jobs, in the scratch arena */
-Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job); /* NULL: no such job */
-/* The job a request names, or the call is failed and false. */
-bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,
-    struct mr_sched_job_info *info);
-/* The node of a key of the job, or the call is failed. */
-bool mr_job_node(struct mr_shell *sh, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, const char *key, uint32_t *node);
-bool mr_job_is_over(enum mr_job_state state);
-/* Why a node has no value, in a sentence (of the scratch arena), and a google.rpc.Code: its own
- * failure, or whose failure kept it from running. */
-char *mr_task_complaint(
-    struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t node, int *code);

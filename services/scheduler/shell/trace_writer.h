@@ -1,15 +1,13 @@
-/* Between the files of the trace: for its own files only.
+/* The thread that encodes spans and writes them. For trace.c and trace_writer.c only.
  *
  *   core thread   spans, names, questions ──▶ writer ──▶ Redis, files
- *                         ▲                     │ question + what is not written yet
+ *                         ▲                     │ question, with the spans that are not written
  *                         └────── answer ── reader ◀── Redis, files
  */
 #pragma once
 
-#include "host/inbox.h"
 #include "host/os/stats.h"
-#include "services/scheduler/shell/trace.h"
-#include "store/meta/trace/log.h"
+#include "services/scheduler/shell/trace_reader.h"
 
 enum mr_trace_message_kind {
     MR_TRACE_SPANS,  /* p: struct mr_buf of struct mr_sched_span; a: wall clock less monotonic */
@@ -31,20 +29,7 @@ struct mr_trace_message {
     struct mr_trace_news news;
 };
 
-struct mr_trace_question {
-    struct mr_trace_ask ask;
-    uint64_t ticket;
-    struct mr_trace_view view;
-};
-
-struct mr_trace_answer {
-    uint64_t ticket;
-    struct mr_trace_gather gather;
-    uint64_t not_recorded;
-};
-
 struct mr_trace_writer;
-struct mr_trace_reader;
 
 /* The writer's queue takes messages from the core thread and from Redis's connection. `spent` gives
  * emptied span buffers back; `bytes_taken` counts what left the queue. */
@@ -54,13 +39,3 @@ void mr_trace_writer_close(struct mr_trace_writer **w);
 struct mr_inbox *mr_trace_writer_inbox(struct mr_trace_writer *w);
 struct mr_inbox *mr_trace_writer_spent(struct mr_trace_writer *w); /* struct mr_buf * */
 uint64_t mr_trace_writer_bytes_taken(const struct mr_trace_writer *w);
-
-struct mr_trace_source_config {
-    const char *address, *password, *dir;
-    struct mr_inbox *answers; /* the shell's */
-};
-int mr_trace_reader_open(
-    const struct mr_trace_source_config *config, struct mr_trace_reader **out, struct mr_error *e);
-void mr_trace_reader_close(struct mr_trace_reader **r);
-void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q); /* any thread */
-void mr_trace_question_free(struct mr_trace_question **q);

@@ -1,0 +1,112 @@
+/* The state of the core thread, which owns the scheduler's core, the gRPC loop and every struct
+ * below, and what each handler of a call needs: to step the core, to unpack a request, to take
+ * memory for its answer, to fail the call.
+ *
+ * The struct is one for the whole process, because most handlers need most of it. The members of a
+ * part are written by that part's file only. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "host/inbox.h"
+#include "rpc/client.h"
+#include "rpc/util/auth.h"
+#include "rpc/loop.h"
+#include "rpc/util/pb.h"
+#include "rpc/server.h"
+#include "rpc/server/waits.h"
+#include "services/scheduler/core/core.h"
+
+#include <millrace/v1/cluster.pb-c.h>
+#include <millrace/v1/jobs.pb-c.h>
+#include <millrace/v1/session.pb-c.h>
+#include <millrace/v1/templates.pb-c.h>
+
+struct mr_follow;
+struct mr_intake;
+struct mr_ledger;
+struct mr_sessions;
+struct mr_trace;
+struct mr_logs;
+struct mr_cluster_watch;
+struct mr_catalogue;
+
+struct mr_scheduler_options {
+    const char *redis; /* "unix:PATH" or "HOST:PORT" */
+    const char *redis_password;
+    const char *token_file;  /* of users; NULL: none */
+    const char *secret_file; /* between services; NULL: none */
+    struct mr_peer_rules peers;
+    mr_duration redis_timeout;
+    const char *dir; /* traces beyond their bound in Redis go to DIR/trace; NULL: nowhere */
+    uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
+    uint64_t reading_bytes;   /* bound on the bodies of all submissions that are being received */
+    mr_duration reading_idle; /* a submission that sends no byte for so long is refused */
+    uint32_t events_kept;     /* cluster events from which Cluster.Watch can resume */
+    struct mr_sched_config core;
+};
+
+enum mr_shell_message_kind {
+    MR_SHELL_PARSED,  /* a parser thread's result; p: struct mr_intake_done */
+    MR_SHELL_TRACE,   /* the trace reader's answer; p: struct mr_trace_answer */
+    MR_SHELL_ACKED,   /* Redis has the journal; n: up to this sequence number */
+    MR_SHELL_AWAY,    /* the connection to Redis broke */
+    MR_SHELL_BACK,    /* the connection to Redis is open again */
+    MR_SHELL_REWIND,  /* Redis came back with an older journal */
+    MR_SHELL_REFUSED, /* another scheduler owns the journal; n: that scheduler's epoch */
+    MR_SHELL_SIGNAL,  /* n: the signal's number */
+};
+
+struct mr_shell_message { /* from another thread to the core thread */
+    enum mr_shell_message_kind kind;
+    uint64_t n;
+    void *p;
+};
+
+struct mr_shell {
+    struct mr_scheduler_options options;
+    struct mr_arena arena;
+    struct mr_sched *core;
+    struct mr_sched_effects fx;
+    struct mr_rpc_loop *loop;
+    struct mr_rpc_server *server;
+    struct mr_rpc_auth *auth;
+    struct mr_rpc_waits waits;
+    struct mr_stats *stats;
+    struct mr_inbox *inbox;
+    struct mr_pb_arena scratch; /* request and answer of one message; cleared by the next */
+    char cluster_id[33];
+    uint64_t started_wall_ns;
+    bool is_stopping;
+    bool has_recovered; /* after a restart: every known worker has registered, or is lost */
+    int exit_code;
+
+    struct mr_ledger *ledger;
+    struct mr_intake *intake;
+    struct mr_catalogue *catalogue; /* operators of workers, with their documentation */
+    struct mr_sessions *sessions;
+    struct mr_follow *follow;
+    struct mr_trace *trace;
+    struct mr_logs *logs;
+    struct mr_cluster_watch *cluster_watch;
+    struct mr_list answers; /* submit.c: calls that wait for the core's reply */
+    mr_time answers_due;    /* at or before the earliest deadline in `answers` */
+    struct mr_list reading; /* submit.c: calls whose bodies are still arriving */
+    mr_time reading_due;    /* at or before the earliest deadline in `reading` */
+};
+
+/* Steps the core; fills in the wall clock. The effects are performed at the end of the turn. */
+void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
+int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m); /* any thread */
+
+/* True after a restart, until every worker that the journal knows has registered again or is lost. */
+bool mr_shell_is_recovering(struct mr_shell *sh);
+
+/* Unpacks a request into the scratch arena. On an error the call is failed; returns NULL. */
+void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
+    const ProtobufCMessageDescriptor *type);
+/* The shell is the context of a call until the handler sets another one. */
+struct mr_shell *mr_shell_of(const struct mr_rpc_call *call);
+void *mr_shell_take(struct mr_shell *sh, size_t bytes);    /* zeroed memory of the scratch arena */
+char *mr_shell_text(struct mr_shell *sh, struct mr_str s); /* copy in the scratch arena, with NUL */
+void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);

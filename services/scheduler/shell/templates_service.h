@@ -1,0 +1,10 @@
+/* The service Templates: install, get, list, delete. */
+#pragma once
+
+#include "services/scheduler/shell/context.h"
+#include "services/scheduler/submit/parser.h"
+
+extern const struct mr_rpc_service mr_templates_service;
+
+/* Answers the call whose request a parser thread has handled. */
+void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done);

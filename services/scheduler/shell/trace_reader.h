@@ -1,0 +1,32 @@
+/* The thread that reads traces back: it waits for Redis and decodes millions of spans. Neither may
+ * delay the core thread or the writer. It answers one question at a time. */
+#pragma once
+
+#include "host/inbox.h"
+#include "services/scheduler/shell/trace.h"
+#include "store/meta/trace/log.h"
+
+struct mr_trace_question {
+    struct mr_trace_ask ask;
+    uint64_t ticket;
+    struct mr_trace_view view; /* what is recorded of the job, and its spans that are not written */
+};
+
+struct mr_trace_answer { /* comes as MR_SHELL_TRACE */
+    uint64_t ticket;
+    struct mr_trace_gather gather;
+    uint64_t not_recorded; /* spans */
+};
+
+struct mr_trace_reader;
+
+struct mr_trace_source_config {
+    const char *address, *password, *dir;
+    struct mr_inbox *answers; /* the core thread's, of struct mr_shell_message */
+};
+int mr_trace_reader_open(
+    const struct mr_trace_source_config *config, struct mr_trace_reader **out, struct mr_error *e);
+void mr_trace_reader_close(struct mr_trace_reader **r);
+void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q); /* any thread */
+void mr_trace_question_free(struct mr_trace_question **q);
+void mr_trace_answer_free(struct mr_trace_answer **answer);
