@@ -1,6 +1,6 @@
 /* The journal: what was appended, how much of it is acknowledged; a crash keeps all that was
  * acknowledged and some of the rest. Its numbers and the core's differ by the snapshots between, as
- * in services/scheduler/shell/journal_link.c: a snapshot is ordinary records, and what stands
+ * in services/scheduler/base/journal_link.c: a snapshot is ordinary records, and what stands
  * before it goes when all of it is acknowledged. So a crash in the middle of one leaves its
  * beginning behind. */
 #include "tests/sim/sim.h"

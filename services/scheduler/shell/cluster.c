@@ -5,9 +5,9 @@
 #include "base/page.h"
 #include "host/clock.h"
 #include "host/config/config.h"
-#include "services/scheduler/shell/catalogue.h"
-#include "services/scheduler/shell/cluster_watch.h"
-#include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/base/catalogue.h"
+#include "services/scheduler/telemetry/cluster_watch.h"
+#include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/shell/sessions.h"
 
 #include <inttypes.h>

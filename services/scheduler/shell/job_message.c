@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "graph/loop.h"
 #include "host/clock.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/sessions.h"
 
 #define TARGETS_SHOWN_MAX 1000

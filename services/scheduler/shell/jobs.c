@@ -6,11 +6,11 @@
 #include "base/unconst.h"
 #include "graph/explain.h"
 #include "host/config/config.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/job_message.h"
-#include "services/scheduler/shell/logs.h"
+#include "services/scheduler/telemetry/logs.h"
 #include "services/scheduler/shell/submit.h"
-#include "services/scheduler/shell/trace.h"
+#include "services/scheduler/telemetry/trace.h"
 #include "services/scheduler/shell/watch.h"
 
 #include <inttypes.h>

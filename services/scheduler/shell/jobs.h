@@ -1,6 +1,6 @@
 /* The service Jobs, but for the calls that submit and change jobs (submit.h). */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 extern const struct mr_rpc_service mr_jobs_service;

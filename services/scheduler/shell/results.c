@@ -9,7 +9,7 @@
 #include "host/clock.h"
 #include "rpc/client.h"
 #include "rpc/status.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 #include "store/object/format/format.h"
 #include "store/object/format/json.h"
 

@@ -12,9 +12,9 @@
 #include "base/unconst.h"
 #include "host/clock.h"
 #include "host/os/log.h"
-#include "services/scheduler/shell/catalogue.h"
-#include "services/scheduler/shell/cluster_watch.h"
-#include "services/scheduler/shell/logs.h"
+#include "services/scheduler/base/catalogue.h"
+#include "services/scheduler/telemetry/cluster_watch.h"
+#include "services/scheduler/telemetry/logs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The streams of workers and object stores. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);

@@ -2,7 +2,7 @@
  * passes messages and the core's notes to the parts, and decides nothing about tasks. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 int mr_shell_open(const struct mr_scheduler_options *options, const char *const *listen,
     size_t listen_count, struct mr_shell **out, struct mr_error *e);

@@ -8,9 +8,9 @@
 #include "host/clock.h"
 #include "host/config/config.h"
 #include "proto/methods.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/job_message.h"
-#include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/shell/watch.h"
 
 #include <math.h>

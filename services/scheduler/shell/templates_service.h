@@ -1,7 +1,7 @@
 /* The service Templates: install, get, list, delete. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 #include "services/scheduler/submit/parser.h"
 
 extern const struct mr_rpc_service mr_templates_service;

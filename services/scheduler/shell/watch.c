@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "rpc/server/waits.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/job_message.h"
 #include "services/scheduler/shell/results.h"
 

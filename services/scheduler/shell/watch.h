@@ -2,7 +2,7 @@
  * the core says so or their time is over. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 struct mr_follow *mr_follow_new(struct mr_shell *sh);
 void mr_follow_free(struct mr_follow **f);

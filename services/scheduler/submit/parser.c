@@ -18,7 +18,7 @@
 #include "services/scheduler/submit/names.h"
 #include "services/scheduler/submit/ops.h"
 #include "services/scheduler/submit/stream.h"
-#include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/submit/pb_columns.h"
 #include "services/scheduler/submit/pb_graph.h"
 #include "services/scheduler/submit/templates.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "host/limit/allowance.h"
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 enum mr_intake_form {
     MR_INTAKE_JSON,

@@ -3,7 +3,7 @@
  * killed takes about a second of spans along, and of jobs that have ended hardly any. It runs at a
  * lower priority than everything that works for a job.
  */
-#include "services/scheduler/shell/trace_writer.h"
+#include "services/scheduler/telemetry/trace_writer.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

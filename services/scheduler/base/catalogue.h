@@ -2,7 +2,7 @@
  * those that workers bring. Owned by the core thread; the intake is told of new names. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 struct mr_page;
 struct mr_registry;

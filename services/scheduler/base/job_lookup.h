@@ -2,7 +2,7 @@
  * value. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 /* The job that a request names. On an error the call is failed; returns false. */
 bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,

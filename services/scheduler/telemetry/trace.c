@@ -1,13 +1,13 @@
 /* The core thread's side: spans gather in a buffer that goes to the writer when it is large or 50
  * ms old; questions wait for their answers here. What is on its way to the writer is bounded; past
  * the bound spans are counted and dropped. */
-#include "services/scheduler/shell/trace.h"
+#include "services/scheduler/telemetry/trace.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "services/scheduler/shell/job_lookup.h"
-#include "services/scheduler/shell/trace_writer.h"
+#include "services/scheduler/base/job_lookup.h"
+#include "services/scheduler/telemetry/trace_writer.h"
 
 #define PENDING_BYTES ((size_t)128 << 10)
 #define PENDING_BYTES_MAX ((size_t)64 << 20)

@@ -1,4 +1,4 @@
-#include "services/scheduler/shell/cluster_watch.h"
+#include "services/scheduler/telemetry/cluster_watch.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "host/os/stats.h"
-#include "services/scheduler/shell/trace_reader.h"
+#include "services/scheduler/telemetry/trace_reader.h"
 
 enum mr_trace_message_kind {
     MR_TRACE_SPANS,  /* p: struct mr_buf of struct mr_sched_span; a: wall clock less monotonic */

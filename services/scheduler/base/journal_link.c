@@ -3,7 +3,7 @@
  * constant: journal = core + shift. While a snapshot is on its way, acknowledgements below its end
  * say nothing to the core; its last record acknowledges everything the core had said before it.
  * While the core's thread looks for work, it reads Redis's answers itself: no thread is woken. */
-#include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/base/journal_link.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* Between the core's journal records and Redis: numbering, acknowledgement, snapshots, replay. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 /* Connects, takes the epoch (into sh->options.core.epoch) and keeps the records for replay. */
 int mr_ledger_open(struct mr_shell *sh, struct mr_error *e);

@@ -1,4 +1,4 @@
-#include "services/scheduler/shell/metrics.h"
+#include "services/scheduler/telemetry/metrics.h"
 
 #include "host/os/stats.h"
 #include "rpc/util/metrics.h"

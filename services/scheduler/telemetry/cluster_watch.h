@@ -3,7 +3,7 @@
  * of the core. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 struct mr_cluster_watch *mr_cluster_watch_new(const struct mr_shell *sh);
 void mr_cluster_watch_free(struct mr_cluster_watch **w);

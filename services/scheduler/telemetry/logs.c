@@ -1,9 +1,9 @@
-#include "services/scheduler/shell/logs.h"
+#include "services/scheduler/telemetry/logs.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "services/scheduler/history/task_output.h"
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 
 #include <inttypes.h>
 #include <stdio.h>

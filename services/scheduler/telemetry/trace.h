@@ -3,7 +3,7 @@
  * back, so neither a slow Redis nor a long trace holds up a job. See trace_threads.h. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 #include "services/scheduler/history/timeline_page.h"
 
 struct mr_trace_answer;

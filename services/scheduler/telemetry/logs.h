@@ -2,7 +2,7 @@
  * passed on to calls that follow a job or a task while it runs. */
 #pragma once
 
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 struct mr_logs *mr_logs_new(void);
 void mr_logs_free(struct mr_logs **l);

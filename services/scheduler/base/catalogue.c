@@ -1,6 +1,6 @@
 /* Built-in operators come from the registry that is linked in; foreign ones from what their workers
  * said at registration. The first worker to bring a name documents it. */
-#include "services/scheduler/shell/catalogue.h"
+#include "services/scheduler/base/catalogue.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /* The thread that reads traces back. It waits for Redis and decodes millions of spans, which nobody
  * else should have to stand behind; questions are answered one at a time. */
-#include "services/scheduler/shell/trace_reader.h"
+#include "services/scheduler/telemetry/trace_reader.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/inbox.h"
-#include "services/scheduler/shell/trace.h"
+#include "services/scheduler/telemetry/trace.h"
 #include "store/meta/trace/log.h"
 
 struct mr_trace_question {

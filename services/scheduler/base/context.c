@@ -1,4 +1,4 @@
-#include "services/scheduler/shell/context.h"
+#include "services/scheduler/base/context.h"
 
 #include "base/assert.h"
 #include "host/clock.h"

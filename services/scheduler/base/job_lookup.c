@@ -1,4 +1,4 @@
-#include "services/scheduler/shell/job_lookup.h"
+#include "services/scheduler/base/job_lookup.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
