@@ -76,7 +76,7 @@ void mr_catalogue_add(struct mr_shell *sh, const Millrace__V1__OpDescriptor *op)
         .by_reference = op->by_reference,
         .cost_ns = op->cost_ns};
     qsort(c->foreign, c->count, sizeof *c->foreign, by_name);
-    mr_intake_add_op(sh->intake, mr_str(op->name));
+    mr_parser_add_op(sh->parser, mr_str(op->name));
 }
 
 static Millrace__V1__OpInfo *info_new(struct mr_shell *sh)

@@ -22,9 +22,9 @@
 #include <millrace/v1/session.pb-c.h>
 #include <millrace/v1/templates.pb-c.h>
 
-struct mr_follow;
-struct mr_intake;
-struct mr_ledger;
+struct mr_watch;
+struct mr_parser;
+struct mr_journal_link;
 struct mr_sessions;
 struct mr_trace;
 struct mr_logs;
@@ -47,7 +47,7 @@ struct mr_scheduler_options {
 };
 
 enum mr_shell_message_kind {
-    MR_SHELL_PARSED,  /* a parser thread's result; p: struct mr_intake_done */
+    MR_SHELL_PARSED,  /* a parser thread's result; p: struct mr_parser_result */
     MR_SHELL_TRACE,   /* the trace reader's answer; p: struct mr_trace_answer */
     MR_SHELL_ACKED,   /* Redis has the journal; n: up to this sequence number */
     MR_SHELL_AWAY,    /* the connection to Redis broke */
@@ -81,11 +81,11 @@ struct mr_shell {
     bool has_recovered; /* after a restart: every known worker has registered, or is lost */
     int exit_code;
 
-    struct mr_ledger *ledger;
-    struct mr_intake *intake;
+    struct mr_journal_link *journal;
+    struct mr_parser *parser;
     struct mr_catalogue *catalogue; /* operators of workers, with their documentation */
     struct mr_sessions *sessions;
-    struct mr_follow *follow;
+    struct mr_watch *watch;
     struct mr_trace *trace;
     struct mr_logs *logs;
     struct mr_cluster_watch *cluster_watch;
@@ -99,7 +99,8 @@ struct mr_shell {
 void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
 int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m); /* any thread */
 
-/* True after a restart, until every worker that the journal knows has registered again or is lost. */
+/* True after a restart, until every worker that the journal knows has registered again or is lost.
+ */
 bool mr_shell_is_recovering(struct mr_shell *sh);
 
 /* Unpacks a request into the scratch arena. On an error the call is failed; returns NULL. */

@@ -18,7 +18,7 @@
                           */
 #define COMPACT_FACTOR 4 /* journal over snapshot, when it is worth it */
 
-struct mr_ledger {
+struct mr_journal_link {
     struct mr_shell *sh;
     struct mr_journal *journal;
     struct mr_buf replay; /* u64 sequence, u64 bytes, then the record; until it is replayed */
@@ -60,27 +60,27 @@ static int on_record(void *ctx, uint64_t sequence, struct mr_str record)
 {
     struct mr_shell *sh = ctx;
     uint64_t head[2] = {sequence, record.n};
-    mr_buf_add(&sh->ledger->replay, head, sizeof head);
-    mr_buf_add_str(&sh->ledger->replay, record);
-    return mr_buf_status(&sh->ledger->replay);
+    mr_buf_add(&sh->journal->replay, head, sizeof head);
+    mr_buf_add_str(&sh->journal->replay, record);
+    return mr_buf_status(&sh->journal->replay);
 }
 
 static void attend(void *ctx, bool on)
 {
-    mr_journal_attend(((struct mr_ledger *)ctx)->journal, on);
+    mr_journal_attend(((struct mr_journal_link *)ctx)->journal, on);
 }
 
 static void look(void *ctx)
 {
-    mr_journal_look(((struct mr_ledger *)ctx)->journal);
+    mr_journal_look(((struct mr_journal_link *)ctx)->journal);
 }
 
-int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
+int mr_journal_link_open(struct mr_shell *sh, struct mr_error *e)
 {
-    struct mr_ledger *l = mr_alloc(sizeof *l);
+    struct mr_journal_link *l = mr_alloc(sizeof *l);
     struct mr_journal_info info = {0};
     l->sh = sh;
-    sh->ledger = l;
+    sh->journal = l;
     mr_buf_init(&l->replay, (size_t)16 << 30);
     const struct mr_journal_config config = {.address = sh->options.redis,
         .password = sh->options.redis_password,
@@ -102,9 +102,9 @@ int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
     return MR_OK;
 }
 
-void mr_ledger_close(struct mr_ledger **lp)
+void mr_journal_link_close(struct mr_journal_link **lp)
 {
-    struct mr_ledger *l = *lp;
+    struct mr_journal_link *l = *lp;
     *lp = NULL;
     if (!l) return;
     mr_rpc_loop_set_side(l->sh->loop, (struct mr_rpc_side){0});
@@ -126,9 +126,9 @@ static uint64_t tell_unread(struct mr_shell *sh, uint64_t before)
     return count;
 }
 
-void mr_ledger_replay(struct mr_shell *sh)
+void mr_journal_link_replay(struct mr_shell *sh)
 {
-    struct mr_ledger *l = sh->ledger;
+    struct mr_journal_link *l = sh->journal;
     uint64_t unread = 0;
     for (size_t at = 0; at < l->replay.n;) {
         uint64_t head[2];
@@ -155,14 +155,15 @@ void mr_ledger_replay(struct mr_shell *sh)
 }
 
 /* Appends the records of `b`, as the journal keeps them: u32 type, then the payload. */
-static void append_all(struct mr_ledger *l, const struct mr_buf *b, bool of_core, void **pieces)
+static void append_all(
+    struct mr_journal_link *l, const struct mr_buf *b, bool of_core, void **pieces)
 {
     for (size_t at = 0; at < b->n;) {
         struct mr_sched_record_head head;
         memcpy(&head, b->p + at, sizeof head);
         at += sizeof head;
         size_t n = sizeof head.type + head.bytes;
-        mr_assert(!head.piece || (pieces && n == MR_LEDGER_PIECE_HEAD));
+        mr_assert(!head.piece || (pieces && n == MR_SCHED_PIECE_HEAD_BYTES));
         void *record = head.piece ? MR_STEAL(pieces[head.piece - 1]) : mr_journal_record_new(n);
         memcpy(record, &head.type, sizeof head.type);
         memcpy((char *)record + sizeof head.type, b->p + at, head.bytes);
@@ -173,7 +174,7 @@ static void append_all(struct mr_ledger *l, const struct mr_buf *b, bool of_core
     }
 }
 
-static void snapshot(struct mr_ledger *l)
+static void snapshot(struct mr_journal_link *l)
 {
     struct mr_buf b;
     mr_buf_init(&b, (size_t)16 << 30);
@@ -191,7 +192,7 @@ static void snapshot(struct mr_ledger *l)
 }
 
 /* The core takes a higher epoch when a worker or store comes that has seen one. */
-static void raise_epoch(struct mr_ledger *l)
+static void raise_epoch(struct mr_journal_link *l)
 {
     uint32_t epoch = mr_sched_epoch(l->sh->core);
     if (epoch == l->epoch) return;
@@ -202,29 +203,29 @@ static void raise_epoch(struct mr_ledger *l)
     mr_journal_raise_epoch(l->journal, epoch);
 }
 
-void mr_ledger_perform(struct mr_shell *sh)
+void mr_journal_link_perform(struct mr_shell *sh)
 {
-    struct mr_ledger *l = sh->ledger;
+    struct mr_journal_link *l = sh->journal;
     raise_epoch(l);
     append_all(l, &sh->fx.journal, true, NULL);
     bool worth = l->bytes > COMPACT_BYTES_MIN && l->bytes > COMPACT_FACTOR * l->snapshot_bytes;
     if (worth && !l->has_snapshot && mr_journal_is_here(l->journal)) snapshot(l);
 }
 
-void mr_ledger_give(struct mr_shell *sh, void **pieces)
+void mr_journal_link_give(struct mr_shell *sh, void **pieces)
 {
-    append_all(sh->ledger, &sh->fx.journal, true, pieces);
+    append_all(sh->journal, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
     /* What follows takes this thread as long as Redis: the other one reads its answers. */
-    mr_journal_attend(sh->ledger->journal, false);
+    mr_journal_attend(sh->journal->journal, false);
 }
 
-void mr_ledger_flush(struct mr_shell *sh)
+void mr_journal_link_flush(struct mr_shell *sh)
 {
-    mr_journal_flush(sh->ledger->journal);
+    mr_journal_flush(sh->journal->journal);
 }
 
-static void acked(struct mr_ledger *l, uint64_t sequence)
+static void acked(struct mr_journal_link *l, uint64_t sequence)
 {
     if (l->has_snapshot && sequence >= l->snapshot_last) {
         l->has_snapshot = false;
@@ -239,9 +240,9 @@ static void acked(struct mr_ledger *l, uint64_t sequence)
     mr_shell_step(l->sh, &ev);
 }
 
-void mr_ledger_message(struct mr_shell *sh, const struct mr_shell_message *m)
+void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
-    struct mr_ledger *l = sh->ledger;
+    struct mr_journal_link *l = sh->journal;
     struct mr_sched_event ev = {.type = MR_SCHED_TICK};
     switch (m->kind) {
     case MR_SHELL_ACKED: acked(l, m->n); return;
@@ -267,8 +268,8 @@ void mr_ledger_message(struct mr_shell *sh, const struct mr_shell_message *m)
     mr_shell_step(sh, &ev);
 }
 
-struct mr_str mr_ledger_state(const struct mr_shell *sh)
+struct mr_str mr_journal_link_state(const struct mr_shell *sh)
 {
-    if (mr_journal_is_here(sh->ledger->journal)) return MR_STR("");
+    if (mr_journal_is_here(sh->journal->journal)) return MR_STR("");
     return MR_STR("Redis is away");
 }

@@ -38,7 +38,7 @@ static Millrace__V1__StoreInfo *store_out(struct mr_shell *sh, uint32_t number)
 static const char *why_not_ready(
     const struct mr_shell *sh, const struct mr_sched_totals *t, size_t stores)
 {
-    if (mr_ledger_state(sh).n) return "Redis is away";
+    if (mr_journal_link_state(sh).n) return "Redis is away";
     if (!t->workers) return "no worker is connected";
     if (!stores) return "no object store is connected";
     return NULL;

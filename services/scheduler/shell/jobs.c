@@ -1,4 +1,5 @@
-/* Answers at once what the core knows. Calls that wait are handed on: to watch.c, logs.c, trace.c. */
+/* Answers at once what the core knows. Calls that wait are handed on: to watch.c, logs.c, trace.c.
+ */
 #include "services/scheduler/shell/jobs.h"
 
 #include "base/alloc.h"
@@ -50,7 +51,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 {
     const struct context *c = mr_rpc_call_context(call);
     (void)status;
-    mr_follow_call_done(call);
+    mr_watch_call_done(call);
     mr_logs_call_done(c->sh, call);
     mr_trace_call_done(c->sh, call);
     mr_release(mr_rpc_call_context(call));
@@ -66,18 +67,18 @@ static void get(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_follower_spec spec = {.kind = MR_FOLLOW_GET};
+    struct mr_watcher_spec spec = {.kind = MR_WATCH_GET};
     const Millrace__V1__GetJobRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__get_job_request__descriptor);
     if (!m || !take_wait(call, m->wait_s, &spec.wait)) return;
-    if (mr_job_lookup(sh, call, m->id, &spec.job, &info)) mr_follow_add(sh, call, &spec);
+    if (mr_job_lookup(sh, call, m->id, &spec.job, &info)) mr_watch_add(sh, call, &spec);
 }
 
 static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_follower_spec spec = {.kind = MR_FOLLOW_WATCH};
+    struct mr_watcher_spec spec = {.kind = MR_WATCH_EVENTS};
     const Millrace__V1__WatchJobRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__watch_job_request__descriptor);
     if (!m || !mr_job_lookup(sh, call, m->id, &spec.job, &info)) return;
@@ -88,7 +89,7 @@ static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
             call, MR_EINVAL, "last_event_id: \"%.40s\" is no event id of a job", m->last_event_id);
         return;
     }
-    mr_follow_add(sh, call, &spec);
+    mr_watch_add(sh, call, &spec);
 }
 
 static void result(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -96,7 +97,7 @@ static void result(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
     uint32_t node = 0;
-    struct mr_follower_spec spec = {.kind = MR_FOLLOW_RESULT, .nodes = &node, .nodes_count = 1};
+    struct mr_watcher_spec spec = {.kind = MR_WATCH_RESULT, .nodes = &node, .nodes_count = 1};
     const Millrace__V1__ResultRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__result_request__descriptor);
     if (!m || !take_wait(call, m->wait_s, &spec.wait)) return;
@@ -104,14 +105,14 @@ static void result(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         !mr_job_node(call, &info, m->key, &node))
         return;
     spec.accept = mr_str(m->accept);
-    mr_follow_add(sh, call, &spec);
+    mr_watch_add(sh, call, &spec);
 }
 
 static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_follower_spec spec = {.kind = MR_FOLLOW_RESULTS};
+    struct mr_watcher_spec spec = {.kind = MR_WATCH_RESULTS};
     const Millrace__V1__ResultsRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__results_request__descriptor);
     if (!m || !take_wait(call, m->wait_s, &spec.wait)) return;
@@ -123,7 +124,7 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;
     spec.json = m->json;
-    mr_follow_add(sh, call, &spec);
+    mr_watch_add(sh, call, &spec);
     mr_release(kept);
 }
 
@@ -439,7 +440,7 @@ static void graph(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 
 static void on_writable(struct mr_rpc_call *call)
 {
-    mr_follow_writable(shell_of(call), call);
+    mr_watch_writable(shell_of(call), call);
     mr_logs_writable(shell_of(call), call);
 }
 

@@ -17,7 +17,7 @@
 #define GIVEN_BACK_BYTES 262144
 #define TEXT_OF(number) #number
 #define CONF(bytes) "oversize_threshold:" TEXT_OF(bytes)
-static_assert(MR_INTAKE_PIECE_BYTES >= GIVEN_BACK_BYTES, "as are the pieces of a text");
+static_assert(MR_PARSER_PIECE_BYTES >= GIVEN_BACK_BYTES, "as are the pieces of a text");
 extern const char *malloc_conf;
 __attribute__((visibility("default"))) const char *malloc_conf = CONF(GIVEN_BACK_BYTES);
 

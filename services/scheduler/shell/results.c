@@ -20,7 +20,7 @@
 #define TEXTS_BYTES_MAX ((size_t)4 << 20) /* keys, errors, JSON: what a message's rows may take */
 #define GRACE (10 * MR_SECOND)            /* for a value that is there and only has to be brought */
 
-static bool bit_take(struct mr_follower *w, uint32_t node)
+static bool bit_take(struct mr_watcher *w, uint32_t node)
 {
     uint64_t mask = (uint64_t)1 << (node % 64);
     if (!(w->wanted[node / 64] & mask)) return false;
@@ -29,7 +29,7 @@ static bool bit_take(struct mr_follower *w, uint32_t node)
     return true;
 }
 
-static void bit_put(struct mr_follower *w, uint32_t node)
+static void bit_put(struct mr_watcher *w, uint32_t node)
 {
     uint64_t mask = (uint64_t)1 << (node % 64);
     if (w->wanted[node / 64] & mask) return;
@@ -37,13 +37,12 @@ static void bit_put(struct mr_follower *w, uint32_t node)
     w->wanted_left++;
 }
 
-static void queue_put(struct mr_follower *w, uint32_t node)
+static void queue_put(struct mr_watcher *w, uint32_t node)
 {
     mr_buf_add(&w->queue, &node, sizeof node);
 }
 
-static bool is_dead(
-    const struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
+static bool is_dead(const struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_task_info task = {0};
     bool known = mr_sched_task(w->sh->core, info->id, node, &task);
@@ -59,7 +58,7 @@ static bool is_in_vain(const struct mr_sched_job_info *info)
 /* It has a value, which is on its way here, or to the journal: it comes even if its job has failed.
  */
 static bool is_coming(
-    const struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
+    const struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};
     (void)mr_sched_value(w->sh->core, info->id, node, NULL, &value);
@@ -67,7 +66,7 @@ static bool is_coming(
 }
 
 /* Queues what has a value (or never will), asks the core for what is elsewhere. */
-static void consider(struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
+static void consider(struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};
     (void)mr_sched_value(w->sh->core, info->id, node, NULL, &value);
@@ -92,8 +91,8 @@ static void consider(struct mr_follower *w, uint32_t node, const struct mr_sched
     }
 }
 
-void mr_results_init(struct mr_follower *w, const struct mr_follower_spec *spec,
-    const struct mr_sched_job_info *info)
+void mr_results_init(
+    struct mr_watcher *w, const struct mr_watcher_spec *spec, const struct mr_sched_job_info *info)
 {
     const struct mr_graph *g = info->graph;
     const uint32_t *nodes = spec->nodes ? spec->nodes : g->targets;
@@ -102,14 +101,14 @@ void mr_results_init(struct mr_follower *w, const struct mr_follower_spec *spec,
     w->accept = mr_alloc(spec->accept.n + 1);
     if (spec->accept.n) memcpy(w->accept, spec->accept.p, spec->accept.n);
     mr_buf_init(&w->queue, (size_t)g->nodes_count * sizeof(uint32_t) * 4 + 64);
-    w->one = spec->kind == MR_FOLLOW_RESULT ? nodes[0] : MR_NODE_NONE;
+    w->one = spec->kind == MR_WATCH_RESULT ? nodes[0] : MR_NODE_NONE;
     for (uint32_t i = 0; i < count; i++)
         bit_put(w, nodes[i]);
     for (uint32_t i = 0; i < count; i++)
         consider(w, nodes[i], info);
 }
 
-void mr_results_ready(struct mr_follower *w, const uint32_t *nodes, uint32_t count)
+void mr_results_ready(struct mr_watcher *w, const uint32_t *nodes, uint32_t count)
 {
     struct mr_sched_job_info info;
     if (!mr_sched_job(w->sh->core, w->spec.job, &info)) return;
@@ -181,7 +180,7 @@ static Millrace__V1__ResultItem *item_new(struct mr_shell *sh, size_t rows, bool
 }
 
 /* Takes one queued node into the message; the pack goes to `packs`. */
-static void add_row(struct mr_follower *w, Millrace__V1__ResultItem *m, struct mr_buf *packs,
+static void add_row(struct mr_watcher *w, Millrace__V1__ResultItem *m, struct mr_buf *packs,
     const struct mr_sched_job_info *info, uint32_t node)
 {
     struct mr_sched_value value = {0};
@@ -202,7 +201,7 @@ static void add_row(struct mr_follower *w, Millrace__V1__ResultItem *m, struct m
 }
 
 static void pump(
-    struct mr_follower *w, struct mr_rpc_call *call, const struct mr_sched_job_info *info)
+    struct mr_watcher *w, struct mr_rpc_call *call, const struct mr_sched_job_info *info)
 {
     while (w->queue_at < w->queue.n && mr_rpc_call_is_writable(call)) {
         size_t left = (w->queue.n - w->queue_at) / sizeof(uint32_t);
@@ -231,7 +230,7 @@ static void pump(
 
 /* Rows for what is still wanted, from `*at` on: there was no time, or there is no job any more to
  * make it. As many as one message holds. */
-static void give_up_some(struct mr_follower *w, struct mr_rpc_call *call,
+static void give_up_some(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t *at)
 {
     bool has_failed = is_in_vain(info);
@@ -258,14 +257,14 @@ static void give_up_some(struct mr_follower *w, struct mr_rpc_call *call,
 }
 
 static void give_up(
-    struct mr_follower *w, struct mr_rpc_call *call, const struct mr_sched_job_info *info)
+    struct mr_watcher *w, struct mr_rpc_call *call, const struct mr_sched_job_info *info)
 {
     uint32_t at = 0;
     while (w->wanted_left && at < info->graph->nodes_count && mr_rpc_call_is_writable(call))
         give_up_some(w, call, info, &at);
 }
 
-static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
+static bool look_many(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {
     pump(w, call, info);
@@ -281,7 +280,7 @@ static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
 
 struct mr_relay {
     struct mr_shell *sh;
-    struct mr_follower *w; /* NULL: gone */
+    struct mr_watcher *w; /* NULL: gone */
     mr_rpc_call_id to;
     struct mr_rpc_call *from;
     struct mr_rpc_channel *channel;
@@ -317,7 +316,7 @@ static const struct mr_rpc_handler relay_handler = {
     .on_open = relay_open, .on_message = relay_message, .on_done = relay_done};
 
 static bool send_object(
-    struct mr_follower *w, struct mr_rpc_call *call, const struct mr_sched_value *value)
+    struct mr_watcher *w, struct mr_rpc_call *call, const struct mr_sched_value *value)
 {
     struct mr_shell *sh = w->sh;
     uint64_t incarnation = 0;
@@ -376,7 +375,7 @@ static int body_of(struct mr_str pack, const char *accept, struct mr_buf *out, c
     return err;
 }
 
-static void send_inline(struct mr_follower *w, struct mr_rpc_call *call, struct mr_str pack)
+static void send_inline(struct mr_watcher *w, struct mr_rpc_call *call, struct mr_str pack)
 {
     struct mr_error e = {0};
     struct mr_buf out;
@@ -394,11 +393,11 @@ static void send_inline(struct mr_follower *w, struct mr_rpc_call *call, struct 
     mr_buf_fini(&out);
 }
 
-bool mr_results_bytes(struct mr_follower *w, struct mr_rpc_call *call,
+bool mr_results_bytes(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t node, struct mr_str pack)
 {
     if (!bit_take(w, node)) return false;
-    if (w->spec.kind == MR_FOLLOW_RESULT) {
+    if (w->spec.kind == MR_WATCH_RESULT) {
         send_inline(w, call, pack);
         return true;
     }
@@ -413,11 +412,11 @@ bool mr_results_bytes(struct mr_follower *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
-bool mr_results_failed(struct mr_follower *w, struct mr_rpc_call *call,
+bool mr_results_failed(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t node, int code, struct mr_str why)
 {
     if (!bit_take(w, node)) return false;
-    if (w->spec.kind == MR_FOLLOW_RESULT) {
+    if (w->spec.kind == MR_WATCH_RESULT) {
         mr_shell_fail(call, code, "%.*s", MR_STR_ARG(why));
         return true;
     }
@@ -432,7 +431,7 @@ bool mr_results_failed(struct mr_follower *w, struct mr_rpc_call *call,
 }
 
 /* Sends the value if it is there. `*is_answered`: else a relay brings it, and ends the call. */
-static bool send_one(struct mr_follower *w, struct mr_rpc_call *call,
+static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool *is_answered)
 {
     struct mr_sched_value value = {0};
@@ -447,7 +446,7 @@ static bool send_one(struct mr_follower *w, struct mr_rpc_call *call,
     return is_there;
 }
 
-static bool look_one(struct mr_follower *w, struct mr_rpc_call *call,
+static bool look_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {
     bool is_answered = false;
@@ -462,17 +461,17 @@ static bool look_one(struct mr_follower *w, struct mr_rpc_call *call,
     return true;
 }
 
-bool mr_results_look(struct mr_follower *w, struct mr_rpc_call *call,
+bool mr_results_look(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {
-    if (w->spec.kind == MR_FOLLOW_RESULT) {
+    if (w->spec.kind == MR_WATCH_RESULT) {
         if (w->relay && mr_rpc_call_is_writable(call)) mr_rpc_call_read(w->relay->from);
         return look_one(w, call, info, timed_out);
     }
     return look_many(w, call, info, timed_out);
 }
 
-void mr_results_fini(struct mr_follower *w)
+void mr_results_fini(struct mr_watcher *w)
 {
     if (w->relay) {
         w->relay->w = NULL;

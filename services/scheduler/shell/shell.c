@@ -26,6 +26,7 @@
 #define BATCH_MAX 64
 #define DRAIN_TIME MR_SECOND /* for Redis to confirm what was submitted */
 #define INBOX_MAX 65536
+#define INBOX_TIMEOUT (60 * MR_SECOND) /* of a parser thread, while the inbox is full */
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
 
 static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
@@ -39,20 +40,20 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
         break;
     case MR_NOTE_JOB_STATE:
         mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
-        mr_follow_job_changed(sh, n->job, false);
+        mr_watch_job_changed(sh, n->job, false);
         mr_trace_job_changed(sh, n->job);
         mr_logs_job_changed(sh, n->job);
         break;
     case MR_NOTE_JOB_PROGRESS:
-        mr_follow_job_changed(sh, n->job, true);
+        mr_watch_job_changed(sh, n->job, true);
         mr_logs_job_changed(sh, n->job);
         break;
-    case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
-    case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
-    case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index, n->code, text); break;
+    case MR_NOTE_TARGETS_READY: mr_watch_targets_ready(sh, n->job, ready + n->at, n->count); break;
+    case MR_NOTE_TARGET_BYTES: mr_watch_target_bytes(sh, n->job, n->index, text); break;
+    case MR_NOTE_TARGET_FAILED: mr_watch_target_failed(sh, n->job, n->index, n->code, text); break;
     case MR_NOTE_JOB_FORGOTTEN:
         mr_cluster_watch_forgotten(sh, n->job);
-        mr_follow_forgotten(sh, n->job);
+        mr_watch_forgotten(sh, n->job);
         mr_trace_forget(sh, n->job);
         mr_logs_forget(sh, n->job);
         break;
@@ -77,7 +78,7 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
  */
 static void perform(struct mr_shell *sh)
 {
-    mr_ledger_perform(sh);
+    mr_journal_link_perform(sh);
     mr_buf_clear(&sh->fx.journal);
     for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
         struct mr_sched_note n; /* a copy: performing may step the core, and the buffer may grow */
@@ -86,17 +87,17 @@ static void perform(struct mr_shell *sh)
     }
     mr_trace_add(sh);
     if (mr_sessions_flush(sh)) mr_rpc_loop_flush(sh->loop);
-    mr_ledger_perform(sh);
-    mr_ledger_flush(sh);
+    mr_journal_link_perform(sh);
+    mr_journal_link_flush(sh);
     mr_sched_effects_clear(&sh->fx);
 }
 
-static void parsed(struct mr_shell *sh, struct mr_intake_done *done)
+static void parsed(struct mr_shell *sh, struct mr_parser_result *done)
 {
-    mr_intake_answered(sh->intake, done);
-    if (done->form >= MR_INTAKE_INSTALL) {
+    mr_parser_received(sh->parser, done);
+    if (done->form >= MR_PARSER_INSTALL) {
         mr_template_answered(sh, done);
-        mr_intake_done_free(&done);
+        mr_parser_result_free(&done);
     } else {
         mr_submit_parsed(sh, done);
     }
@@ -105,9 +106,7 @@ static void parsed(struct mr_shell *sh, struct mr_intake_done *done)
 static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
     switch (m->kind) {
-    case MR_SHELL_PARSED:
-        parsed(sh, m->p);
-        break;
+    case MR_SHELL_PARSED: parsed(sh, m->p); break;
     case MR_SHELL_TRACE: {
         struct mr_trace_answer *answer = m->p;
         mr_trace_answered(sh, &answer);
@@ -121,14 +120,14 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
     case MR_SHELL_AWAY:
     case MR_SHELL_BACK:
     case MR_SHELL_REWIND:
-    case MR_SHELL_REFUSED: mr_ledger_message(sh, m); break;
+    case MR_SHELL_REFUSED: mr_journal_link_message(sh, m); break;
     }
 }
 
 static void turn(struct mr_shell *sh, mr_time until)
 {
     struct mr_shell_message batch[BATCH_MAX];
-    mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+    mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_watch_deadline(sh));
     deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
     deadline = MR_MIN(deadline, mr_trace_deadline(sh));
     deadline = MR_MIN(deadline, mr_submit_deadline(sh));
@@ -142,7 +141,7 @@ static void turn(struct mr_shell *sh, mr_time until)
         struct mr_sched_event tick = {.type = MR_SCHED_TICK};
         mr_shell_step(sh, &tick);
     }
-    mr_follow_tick(sh, now);
+    mr_watch_tick(sh, now);
     mr_submit_tick(sh, now);
     perform(sh);
     mr_cluster_watch_tell(sh, now);
@@ -154,7 +153,7 @@ static void turn(struct mr_shell *sh, mr_time until)
 static void drain(struct mr_shell *sh)
 {
     mr_rpc_server_drain(sh->server);
-    mr_follow_stop(sh);
+    mr_watch_stop(sh);
     mr_cluster_watch_stop(sh);
     mr_time until = mr_clock_now() + DRAIN_TIME;
     while (!mr_list_is_empty(&sh->answers) && mr_clock_now() < until)
@@ -171,9 +170,19 @@ int mr_shell_run(struct mr_shell *sh)
     return sh->exit_code;
 }
 
+/* On a parser thread. */
+static void on_parsed(void *ctx, struct mr_parser_result **result)
+{
+    const struct mr_shell *sh = ctx;
+    const struct mr_shell_message m = {.kind = MR_SHELL_PARSED, .p = *result};
+    if (mr_inbox_push_wait(sh->inbox, &m, mr_clock_now() + INBOX_TIMEOUT))
+        mr_parser_result_free(result);
+    *result = NULL;
+}
+
 static void end_waits(void *ctx, struct mr_str waiter)
 {
-    mr_follow_end_waits(ctx, waiter);
+    mr_watch_end_waits(ctx, waiter);
 }
 
 static int listen_all(
@@ -207,19 +216,25 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
     int err = mr_rpc_auth_new(&access, &sh->auth, e);
-    if (!err) err = mr_ledger_open(sh, e);
+    if (!err) err = mr_journal_link_open(sh, e);
     if (err) return err;
     mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
     mr_sched_effects_init(&sh->fx, sh->options.core.workers_max, sh->options.core.stores_max);
     sh->core = mr_sched_new(&sh->options.core, &sh->arena);
     sh->sessions = mr_sessions_new(sh);
-    sh->follow = mr_follow_new(sh);
+    sh->watch = mr_watch_new(sh);
     sh->logs = mr_logs_new();
     sh->cluster_watch = mr_cluster_watch_new(sh);
     sh->catalogue = mr_catalogue_new();
-    err = mr_intake_open(sh, e);
+    const struct mr_parser_options parser = {.redis = options->redis,
+        .redis_password = options->redis_password,
+        .auth = sh->auth,
+        .reading_bytes = options->reading_bytes,
+        .on_result = on_parsed,
+        .ctx = sh};
+    err = mr_parser_open(&parser, &sh->parser, e);
     if (err) return err;
-    mr_ledger_replay(sh);
+    mr_journal_link_replay(sh);
     err = mr_trace_open(sh, e);
     if (err) return err;
     const struct mr_rpc_server_options server = {.fixed_window = true,
@@ -249,12 +264,12 @@ void mr_shell_close(struct mr_shell **shp)
     if (!sh) return;
     if (sh->server) mr_rpc_server_close(&sh->server, MR_SECOND / 2);
     if (sh->core) {
-        mr_ledger_perform(sh);
-        mr_ledger_flush(sh);
+        mr_journal_link_perform(sh);
+        mr_journal_link_flush(sh);
     }
-    mr_intake_close(&sh->intake);
-    mr_ledger_close(&sh->ledger);
-    mr_follow_free(&sh->follow);
+    mr_parser_close(&sh->parser);
+    mr_journal_link_close(&sh->journal);
+    mr_watch_free(&sh->watch);
     mr_logs_free(&sh->logs);
     mr_cluster_watch_free(&sh->cluster_watch);
     mr_trace_close(&sh->trace);
@@ -270,8 +285,8 @@ void mr_shell_close(struct mr_shell **shp)
     while (mr_inbox_take(sh->inbox, &m, 1)) {
         struct mr_trace_answer *answer = m.kind == MR_SHELL_TRACE ? m.p : NULL;
         mr_trace_answer_free(&answer);
-        struct mr_intake_done *done = m.kind == MR_SHELL_PARSED ? m.p : NULL;
-        mr_intake_done_free(&done);
+        struct mr_parser_result *done = m.kind == MR_SHELL_PARSED ? m.p : NULL;
+        mr_parser_result_free(&done);
     }
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);

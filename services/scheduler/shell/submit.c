@@ -25,7 +25,7 @@ enum change { CHANGE_SUBMIT, CHANGE_CANCEL, CHANGE_RETRY, CHANGE_FORGET };
 /* What a call gathers until it can be answered. */
 struct submission {
     struct mr_shell *sh;
-    struct mr_intake_request *request;
+    struct mr_parser_request *request;
     enum change change;
     mr_job_id job; /* of CANCEL, RETRY, FORGET */
     double wait_s;
@@ -55,7 +55,7 @@ static void on_open(struct mr_rpc_call *call)
     s->sh = mr_shell_of(call);
     s->call = mr_rpc_call_id_of(call);
     s->ticket = s->call.v;
-    s->request = mr_intake_request_new(s->sh->intake, s->ticket);
+    s->request = mr_parser_request_new(s->sh->parser, s->ticket);
     mr_list_init(&s->node);
     mr_rpc_call_set_context(call, s);
     s->heard_at = mr_clock_now();
@@ -67,8 +67,8 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 {
     (void)status;
     struct submission *s = mr_rpc_call_context(call);
-    mr_follow_call_done(call);
-    mr_intake_drop(s->sh->intake, &s->request);
+    mr_watch_call_done(call);
+    mr_parser_drop(s->sh->parser, &s->request);
     mr_list_remove(&s->node);
     mr_list_remove(&s->reading);
     mr_release(s);
@@ -124,8 +124,8 @@ static void add_body(struct mr_rpc_call *call, struct submission *s, const void 
     struct mr_error e;
     if (!s->request) return; /* answered already */
     s->heard_at = mr_clock_now();
-    if (!mr_intake_read(s->sh->intake, s->request, call, mr_str_of(p, n), &e)) return;
-    mr_intake_drop(s->sh->intake, &s->request);
+    if (!mr_parser_add_body(s->sh->parser, s->request, call, mr_str_of(p, n), &e)) return;
+    mr_parser_drop(s->sh->parser, &s->request);
     (void)mr_rpc_call_fail(call, &e);
 }
 
@@ -134,16 +134,16 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
-    if (!m) mr_intake_drop(s->sh->intake, &s->request); /* or half of a body would be submitted */
+    if (!m) mr_parser_drop(s->sh->parser, &s->request); /* or half of a body would be submitted */
     if (!m || !s->request) return;
     if (!s->has_first &&
         !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-        mr_intake_drop(s->sh->intake, &s->request);
+        mr_parser_drop(s->sh->parser, &s->request);
         return;
     }
-    s->request->form = MR_INTAKE_JSON;
+    s->request->form = MR_PARSER_JSON;
     if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
-    if (s->request) mr_intake_ahead(s->sh->intake, s->request);
+    if (s->request) mr_parser_parse_ahead(s->sh->parser, s->request);
 }
 
 static void on_instantiate_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -151,16 +151,16 @@ static void on_instantiate_message(struct mr_rpc_call *call, struct mr_rpc_messa
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__InstantiateTemplateRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__instantiate_template_request__descriptor);
-    if (!m) mr_intake_drop(s->sh->intake, &s->request);
+    if (!m) mr_parser_drop(s->sh->parser, &s->request);
     if (!m || !s->request) return;
     if (!s->has_first) {
         if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-            mr_intake_drop(s->sh->intake, &s->request);
+            mr_parser_drop(s->sh->parser, &s->request);
             return;
         }
         s->request->template = mr_copy_text(m->name);
     }
-    s->request->form = MR_INTAKE_INSTANTIATE;
+    s->request->form = MR_PARSER_INSTANTIATE;
     if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
 }
 
@@ -169,14 +169,14 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitGraphRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_graph_request__descriptor);
-    if (!m) mr_intake_drop(s->sh->intake, &s->request);
+    if (!m) mr_parser_drop(s->sh->parser, &s->request);
     if (!m) return;
     struct mr_str bytes = mr_rpc_message_str(msg);
     if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-        mr_intake_drop(s->sh->intake, &s->request);
+        mr_parser_drop(s->sh->parser, &s->request);
         return;
     }
-    s->request->form = MR_INTAKE_GRAPH;
+    s->request->form = MR_PARSER_GRAPH;
     add_body(call, s, bytes.p, bytes.n);
 }
 
@@ -199,16 +199,16 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
     if (!s->has_first) {
         const Millrace__V1__SubmitColumns *m =
             mr_shell_request(s->sh, call, msg, &millrace__v1__submit_columns__descriptor);
-        if (!m) mr_intake_drop(s->sh->intake, &s->request);
+        if (!m) mr_parser_drop(s->sh->parser, &s->request);
         if (!m) return;
         if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-            mr_intake_drop(s->sh->intake, &s->request);
+            mr_parser_drop(s->sh->parser, &s->request);
             return;
         }
     }
-    s->request->form = MR_INTAKE_COLUMNS;
+    s->request->form = MR_PARSER_COLUMNS;
     add_framed(call, s, msg);
-    if (s->request) mr_intake_ahead(s->sh->intake, s->request);
+    if (s->request) mr_parser_parse_ahead(s->sh->parser, s->request);
 }
 
 static void on_half_close(struct mr_rpc_call *call)
@@ -220,14 +220,14 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EINVAL, "a submission without a message");
         return;
     }
-    s->request->is_early = mr_shell_is_recovering(s->sh);
-    struct mr_intake_done *done = mr_intake_at_once(s->sh->intake, s->request);
+    s->request->is_recovering = mr_shell_is_recovering(s->sh);
+    struct mr_parser_result *done = mr_parser_parse_now(s->sh->parser, s->request);
     if (done) {
-        mr_intake_drop(s->sh->intake, &s->request);
+        mr_parser_drop(s->sh->parser, &s->request);
         mr_submit_parsed(s->sh, done);
         return;
     }
-    if (mr_intake_push(s->sh->intake, &s->request))
+    if (mr_parser_push(s->sh->parser, &s->request))
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
 
@@ -265,7 +265,7 @@ static void end_idle(struct mr_shell *sh, mr_time now)
             continue;
         }
         mr_list_remove(&s->reading);
-        mr_intake_drop(sh->intake, &s->request);
+        mr_parser_drop(sh->parser, &s->request);
         struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, s->call);
         if (call)
             mr_shell_fail(call, MR_ETIMEOUT,
@@ -324,7 +324,7 @@ const struct mr_rpc_handler mr_submit_stream_handler = {.on_open = on_open,
     .on_half_close = on_half_close,
     .on_done = on_done};
 
-void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
+void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done)
 {
     struct mr_rpc_call *call = NULL;
     bool is_answer = !done->is_dropped && !done->is_moved;
@@ -344,13 +344,13 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
         if (done->pieces_count) {
-            mr_ledger_give(sh, done->pieces);
-            mr_ledger_flush(sh); /* and Redis works while the core plans */
+            mr_journal_link_give(sh, done->pieces);
+            mr_journal_link_flush(sh); /* and Redis works while the core plans */
         }
     } else if (s) {
         (void)mr_rpc_call_fail(call, &done->error);
     }
-    mr_intake_done_free(&done);
+    mr_parser_result_free(&done);
 }
 
 static void reply_changed(struct mr_shell *sh, struct mr_rpc_call *call, const struct submission *s)
@@ -382,12 +382,12 @@ void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct 
         reply_changed(sh, call, s);
         return;
     }
-    const struct mr_follower_spec spec = {.kind = MR_FOLLOW_SUBMIT,
+    const struct mr_watcher_spec spec = {.kind = MR_WATCH_SUBMIT,
         .job = n->job,
         .wait = (mr_duration)llround(s->wait_s * 1e9),
         .want_values = s->want_values,
         .existed = n->existed};
-    mr_follow_add(sh, call, &spec);
+    mr_watch_add(sh, call, &spec);
 }
 
 /* ---- Cancel, Retry, Forget ------------------------------------------------------------------- */

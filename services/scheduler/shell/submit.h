@@ -2,10 +2,11 @@
  * Retry, Forget. Each takes a ticket, which comes back with the reply. */
 #pragma once
 
+#include "services/scheduler/base/context.h"
 #include "services/scheduler/submit/parser.h"
 
 void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
-void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done);
+void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done);
 
 /* Callers who wait for a reply that waits for the journal. */
 mr_time mr_submit_deadline(const struct mr_shell *sh);

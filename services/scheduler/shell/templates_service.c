@@ -10,7 +10,7 @@
 
 struct asking {
     struct mr_shell *sh;
-    struct mr_intake_request *request; /* NULL: gone, or answered */
+    struct mr_parser_request *request; /* NULL: gone, or answered */
     struct mr_page page;               /* of a list */
     char *page_token;                  /* which it points into */
 };
@@ -19,7 +19,7 @@ static void on_open(struct mr_rpc_call *call)
 {
     struct asking *a = mr_alloc(sizeof *a);
     a->sh = mr_shell_of(call);
-    a->request = mr_intake_request_new(a->sh->intake, mr_rpc_call_id_of(call).v);
+    a->request = mr_parser_request_new(a->sh->parser, mr_rpc_call_id_of(call).v);
     mr_rpc_call_set_context(call, a);
 }
 
@@ -27,17 +27,17 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 {
     (void)status;
     struct asking *a = mr_rpc_call_context(call);
-    mr_intake_request_free(&a->request);
+    mr_parser_request_free(&a->request);
     mr_release(a->page_token);
     mr_release(a);
 }
 
-static void ask(struct mr_rpc_call *call, struct asking *a, enum mr_intake_form form)
+static void ask(struct mr_rpc_call *call, struct asking *a, enum mr_parser_form form)
 {
     if (!a->request) return;
     a->request->form = form;
-    a->request->is_early = mr_shell_is_recovering(a->sh);
-    if (mr_intake_push(a->sh->intake, &a->request))
+    a->request->is_recovering = mr_shell_is_recovering(a->sh);
+    if (mr_parser_push(a->sh->parser, &a->request))
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
 
@@ -46,7 +46,7 @@ static void on_install_message(struct mr_rpc_call *call, struct mr_rpc_message *
     struct asking *a = mr_rpc_call_context(call);
     const Millrace__V1__InstallTemplateRequest *m =
         mr_shell_request(a->sh, call, msg, &millrace__v1__install_template_request__descriptor);
-    if (!m) mr_intake_request_free(&a->request);
+    if (!m) mr_parser_request_free(&a->request);
     if (!m || !a->request) return;
     if (!a->request->template) {
         a->request->template = mr_copy_text(m->name);
@@ -55,8 +55,8 @@ static void on_install_message(struct mr_rpc_call *call, struct mr_rpc_message *
     if (!m->body) return;
     struct mr_error e;
     struct mr_str bytes = mr_str_of(m->body->data.data, m->body->data.len);
-    if (!mr_intake_read(a->sh->intake, a->request, call, bytes, &e)) return;
-    mr_intake_request_free(&a->request);
+    if (!mr_parser_add_body(a->sh->parser, a->request, call, bytes, &e)) return;
+    mr_parser_request_free(&a->request);
     (void)mr_rpc_call_fail(call, &e);
 }
 
@@ -65,10 +65,10 @@ static void on_install_end(struct mr_rpc_call *call)
     struct asking *a = mr_rpc_call_context(call);
     if (!a->request) return;
     if (a->request->template && !mr_buf_status(&a->request->body)) {
-        ask(call, a, MR_INTAKE_INSTALL);
+        ask(call, a, MR_PARSER_INSTALL);
         return;
     }
-    mr_intake_request_free(&a->request);
+    mr_parser_request_free(&a->request);
     mr_shell_fail(call, MR_EINVAL, "a template without a message, or one that is too large");
 }
 
@@ -79,7 +79,7 @@ static void on_get_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_shell_request(a->sh, call, msg, &millrace__v1__get_template_request__descriptor);
     if (!m || !a->request) return;
     a->request->template = mr_copy_text(m->name);
-    ask(call, a, MR_INTAKE_GET);
+    ask(call, a, MR_PARSER_GET);
 }
 
 static void on_list_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -91,12 +91,12 @@ static void on_list_message(struct mr_rpc_call *call, struct mr_rpc_message *msg
     if (!m || !a->request || a->page_token) return;
     a->page_token = mr_copy_text(m->page_token);
     if (mr_page_read(m->page_size, a->page_token, MR_PAGE_ROWS_MAX, &a->page, &e)) {
-        mr_intake_request_free(&a->request);
+        mr_parser_request_free(&a->request);
         (void)mr_rpc_call_fail(call, &e);
         return;
     }
     a->request->template = mr_copy_text("");
-    ask(call, a, MR_INTAKE_LIST);
+    ask(call, a, MR_PARSER_LIST);
 }
 
 static void on_delete_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -106,7 +106,7 @@ static void on_delete_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         mr_shell_request(a->sh, call, msg, &millrace__v1__delete_template_request__descriptor);
     if (!m || !a->request) return;
     a->request->template = mr_copy_text(m->name);
-    ask(call, a, MR_INTAKE_DELETE);
+    ask(call, a, MR_PARSER_DELETE);
 }
 
 static char **names_of(struct mr_shell *sh, struct mr_str lines, size_t *n)
@@ -125,7 +125,7 @@ static char **names_of(struct mr_shell *sh, struct mr_str lines, size_t *n)
     return out;
 }
 
-static Millrace__V1__Template *message_of(struct mr_shell *sh, const struct mr_intake_template *x)
+static Millrace__V1__Template *message_of(struct mr_shell *sh, const struct mr_parser_template *x)
 {
     Millrace__V1__Template *m = mr_shell_take(sh, sizeof *m);
     millrace__v1__template__init(m);
@@ -139,7 +139,7 @@ static Millrace__V1__Template *message_of(struct mr_shell *sh, const struct mr_i
 }
 
 static void reply_list(
-    struct mr_rpc_call *call, const struct asking *a, const struct mr_intake_done *done)
+    struct mr_rpc_call *call, const struct asking *a, const struct mr_parser_result *done)
 {
     Millrace__V1__ListTemplatesResponse r = MILLRACE__V1__LIST_TEMPLATES_RESPONSE__INIT;
     r.templates = mr_shell_take(a->sh, (done->templates_count + 1) * sizeof *r.templates);
@@ -156,7 +156,7 @@ static void reply_list(
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 
-void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done)
+void mr_template_answered(struct mr_shell *sh, const struct mr_parser_result *done)
 {
     struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, (mr_rpc_call_id){done->ticket});
     if (!call) return;
@@ -165,10 +165,10 @@ void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done
         (void)mr_rpc_call_fail(call, &done->error);
         return;
     }
-    if (done->form == MR_INTAKE_DELETE) {
+    if (done->form == MR_PARSER_DELETE) {
         const Millrace__V1__DeleteTemplateResponse r = MILLRACE__V1__DELETE_TEMPLATE_RESPONSE__INIT;
         (void)mr_rpc_call_reply_pb(call, &r.base);
-    } else if (done->form == MR_INTAKE_LIST) {
+    } else if (done->form == MR_PARSER_LIST) {
         reply_list(call, mr_rpc_call_context(call), done);
     } else {
         (void)mr_rpc_call_reply_pb(call, &message_of(sh, &done->templates[0])->base);

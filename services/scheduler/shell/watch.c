@@ -15,12 +15,12 @@
 
 #define VALUES_BYTES_MAX ((size_t)8 << 20) /* of one answer; the rest is for Results */
 
-struct mr_follow {
-    struct mr_follower **slots; /* by slot; NULL: free */
+struct mr_watch {
+    struct mr_watcher **slots; /* by slot; NULL: free */
     uint32_t slots_count;
     uint32_t slots_free; /* none is free below */
     struct mr_index by_call;
-    struct mr_followed_job **jobs; /* ascending by id */
+    struct mr_watched_job **jobs; /* ascending by id */
     uint32_t jobs_count;
     mr_time deadline; /* not above the least of all */
 };
@@ -32,26 +32,26 @@ static uint64_t call_hash(uint64_t call)
 
 static bool call_eq(const void *ctx, uint32_t item, const void *key)
 {
-    const struct mr_follow *f = ctx;
+    const struct mr_watch *f = ctx;
     return f->slots[item]->call.v == *(const uint64_t *)key;
 }
 
 static uint64_t call_rehash(const void *ctx, uint32_t item)
 {
-    const struct mr_follow *f = ctx;
+    const struct mr_watch *f = ctx;
     return call_hash(f->slots[item]->call.v);
 }
 
-struct mr_follow *mr_follow_new(struct mr_shell *sh)
+struct mr_watch *mr_watch_new(struct mr_shell *sh)
 {
     (void)sh;
-    struct mr_follow *f = mr_alloc(sizeof *f);
+    struct mr_watch *f = mr_alloc(sizeof *f);
     mr_index_init(&f->by_call, 16);
     f->deadline = MR_NEVER;
     return f;
 }
 
-static uint32_t place_of(const struct mr_follow *f, mr_job_id job)
+static uint32_t place_of(const struct mr_watch *f, mr_job_id job)
 {
     uint32_t low = 0;
     uint32_t high = f->jobs_count;
@@ -65,40 +65,39 @@ static uint32_t place_of(const struct mr_follow *f, mr_job_id job)
     return low;
 }
 
-static struct mr_followed_job *job_find(const struct mr_follow *f, mr_job_id job)
+static struct mr_watched_job *job_find(const struct mr_watch *f, mr_job_id job)
 {
     uint32_t at = place_of(f, job);
     return at < f->jobs_count && f->jobs[at]->job.v == job.v ? f->jobs[at] : NULL;
 }
 
-static struct mr_followed_job *job_find_or_add(struct mr_follow *f, mr_job_id job)
+static struct mr_watched_job *job_find_or_add(struct mr_watch *f, mr_job_id job)
 {
-    struct mr_followed_job *j = job_find(f, job);
+    struct mr_watched_job *j = job_find(f, job);
     if (j) return j;
     uint32_t at = place_of(f, job);
-    size_t old = f->jobs_count * sizeof(struct mr_followed_job *);
-    f->jobs = mr_grow(f->jobs, old, old + sizeof(struct mr_followed_job *));
-    memmove(
-        &f->jobs[at + 1], &f->jobs[at], (f->jobs_count - at) * sizeof(struct mr_followed_job *));
+    size_t old = f->jobs_count * sizeof(struct mr_watched_job *);
+    f->jobs = mr_grow(f->jobs, old, old + sizeof(struct mr_watched_job *));
+    memmove(&f->jobs[at + 1], &f->jobs[at], (f->jobs_count - at) * sizeof(struct mr_watched_job *));
     f->jobs_count++;
     j = mr_alloc(sizeof *j);
     j->job = job;
-    mr_list_init(&j->followers);
+    mr_list_init(&j->watchers);
     f->jobs[at] = j;
     return j;
 }
 
-static void job_drop_if_empty(struct mr_follow *f, struct mr_followed_job *j)
+static void job_drop_if_empty(struct mr_watch *f, struct mr_watched_job *j)
 {
-    if (!mr_list_is_empty(&j->followers) || j->busy) return;
+    if (!mr_list_is_empty(&j->watchers) || j->busy) return;
     uint32_t at = place_of(f, j->job);
-    memmove(&f->jobs[at], &f->jobs[at + 1],
-        (f->jobs_count - at - 1) * sizeof(struct mr_followed_job *));
+    memmove(
+        &f->jobs[at], &f->jobs[at + 1], (f->jobs_count - at - 1) * sizeof(struct mr_watched_job *));
     f->jobs_count--;
     mr_release(j);
 }
 
-static void follower_free(struct mr_follow *f, struct mr_follower *w)
+static void watcher_free(struct mr_watch *f, struct mr_watcher *w)
 {
     (void)mr_index_remove(&f->by_call, call_hash(w->call.v), w->slot);
     f->slots[w->slot] = NULL;
@@ -109,35 +108,35 @@ static void follower_free(struct mr_follow *f, struct mr_follower *w)
     mr_release(w);
 }
 
-void mr_follow_free(struct mr_follow **fp)
+void mr_watch_free(struct mr_watch **fp)
 {
-    struct mr_follow *f = *fp;
+    struct mr_watch *f = *fp;
     *fp = NULL;
     if (!f) return;
     for (uint32_t i = 0; i < f->slots_count; i++)
-        if (f->slots[i]) follower_free(f, f->slots[i]);
+        if (f->slots[i]) watcher_free(f, f->slots[i]);
     mr_index_fini(&f->by_call);
     mr_release(f->slots);
     mr_release(f->jobs);
     mr_release(f);
 }
 
-static struct mr_follower *follower_of(struct mr_shell *sh, const struct mr_rpc_call *call)
+static struct mr_watcher *watcher_of(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
     uint64_t id = mr_rpc_call_id_of(call).v;
-    uint32_t slot = mr_index_find(&sh->follow->by_call, call_hash(id), call_eq, sh->follow, &id);
-    return slot == MR_INDEX_NONE ? NULL : sh->follow->slots[slot];
+    uint32_t slot = mr_index_find(&sh->watch->by_call, call_hash(id), call_eq, sh->watch, &id);
+    return slot == MR_INDEX_NONE ? NULL : sh->watch->slots[slot];
 }
 
-void mr_follow_call_done(struct mr_rpc_call *call)
+void mr_watch_call_done(struct mr_rpc_call *call)
 {
     /* calls with a context of their own name the shell in its first field */
     struct mr_shell *sh = *(struct mr_shell **)mr_rpc_call_context(call);
-    struct mr_follower *w = follower_of(sh, call);
-    if (w) follower_free(sh->follow, w);
+    struct mr_watcher *w = watcher_of(sh, call);
+    if (w) watcher_free(sh->watch, w);
 }
 
-static uint32_t slot_take(struct mr_follow *f)
+static uint32_t slot_take(struct mr_watch *f)
 {
     while (f->slots_free < f->slots_count && f->slots[f->slots_free])
         f->slots_free++;
@@ -175,7 +174,7 @@ static void add_values(
 }
 
 static void answer_job(
-    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_follower_spec *spec)
+    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_watcher_spec *spec)
 {
     mr_pb_arena_clear(&sh->scratch);
     Millrace__V1__Job *job = mr_job_message(sh, spec->job);
@@ -184,7 +183,7 @@ static void answer_job(
         mr_shell_fail(call, MR_ENOENT, "the job was forgotten meanwhile");
         return;
     }
-    if (spec->kind == MR_FOLLOW_GET) {
+    if (spec->kind == MR_WATCH_GET) {
         (void)mr_rpc_call_reply_pb(call, &job->base);
         return;
     }
@@ -210,7 +209,7 @@ static void send_event(
 }
 
 /* True when the follower is answered for good. */
-static bool watch(struct mr_follower *w, struct mr_rpc_call *call,
+static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool progress)
 {
     bool over = mr_job_is_over(info->state);
@@ -228,7 +227,7 @@ static bool watch(struct mr_follower *w, struct mr_rpc_call *call,
 }
 
 /* Something about the job is new: what does it mean for this follower? True: it is answered. */
-static bool look(struct mr_follower *w, bool progress, bool timed_out)
+static bool look(struct mr_watcher *w, bool progress, bool timed_out)
 {
     struct mr_shell *sh = w->sh;
     struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
@@ -239,31 +238,30 @@ static bool look(struct mr_follower *w, bool progress, bool timed_out)
         return true;
     }
     switch (w->spec.kind) {
-    case MR_FOLLOW_GET:
-    case MR_FOLLOW_SUBMIT:
+    case MR_WATCH_GET:
+    case MR_WATCH_SUBMIT:
         if (!mr_job_is_over(info.state) && !timed_out) return false;
         answer_job(sh, call, &w->spec);
         return true;
-    case MR_FOLLOW_WATCH: return watch(w, call, &info, progress);
-    case MR_FOLLOW_RESULT:
-    case MR_FOLLOW_RESULTS: return mr_results_look(w, call, &info, timed_out);
+    case MR_WATCH_EVENTS: return watch(w, call, &info, progress);
+    case MR_WATCH_RESULT:
+    case MR_WATCH_RESULTS: return mr_results_look(w, call, &info, timed_out);
     }
     return true;
 }
 
-void mr_follow_add(
-    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_follower_spec *spec)
+void mr_watch_add(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_watcher_spec *spec)
 {
-    struct mr_follow *f = sh->follow;
+    struct mr_watch *f = sh->watch;
     struct mr_sched_job_info info;
     bool known = mr_sched_job(sh->core, spec->job, &info);
-    bool only_job = spec->kind == MR_FOLLOW_GET || spec->kind == MR_FOLLOW_SUBMIT;
+    bool only_job = spec->kind == MR_WATCH_GET || spec->kind == MR_WATCH_SUBMIT;
     bool may_wait = spec->wait && !sh->is_stopping;
     if (!known || (only_job && (!may_wait || mr_job_is_over(info.state)))) {
         answer_job(sh, call, spec);
         return;
     }
-    struct mr_follower *w = mr_alloc(sizeof *w);
+    struct mr_watcher *w = mr_alloc(sizeof *w);
     w->sh = sh;
     w->spec = *spec;
     w->spec.nodes = NULL;
@@ -272,122 +270,122 @@ void mr_follow_add(
     f->slots[w->slot] = w;
     mr_index_add(&f->by_call, call_hash(w->call.v), w->slot, call_rehash, f);
     w->job = job_find_or_add(f, spec->job);
-    mr_list_add_tail(&w->job->followers, &w->node);
+    mr_list_add_tail(&w->job->watchers, &w->node);
     w->seen_event = spec->after_event;
     w->has_sent = spec->after_event != 0;
     w->deadline =
-        spec->kind == MR_FOLLOW_WATCH ? MR_NEVER : mr_time_after(mr_clock_now(), spec->wait);
-    if (!only_job && spec->kind != MR_FOLLOW_WATCH) mr_results_init(w, spec, &info);
+        spec->kind == MR_WATCH_EVENTS ? MR_NEVER : mr_time_after(mr_clock_now(), spec->wait);
+    if (!only_job && spec->kind != MR_WATCH_EVENTS) mr_results_init(w, spec, &info);
     w->job->busy++;
-    struct mr_followed_job *job = w->job;
+    struct mr_watched_job *job = w->job;
     bool over = look(w, false, false);
     job->busy--;
     if (over)
-        follower_free(f, w);
+        watcher_free(f, w);
     else
         f->deadline = MR_MIN(f->deadline, w->deadline);
-    if (mr_list_is_empty(&job->followers) && !over) job_drop_if_empty(f, job);
+    if (mr_list_is_empty(&job->watchers) && !over) job_drop_if_empty(f, job);
 }
 
-void mr_follow_job_changed(struct mr_shell *sh, mr_job_id job, bool progress)
+void mr_watch_job_changed(struct mr_shell *sh, mr_job_id job, bool progress)
 {
-    struct mr_followed_job *j = job_find(sh->follow, job);
+    struct mr_watched_job *j = job_find(sh->watch, job);
     if (!j) return;
     j->busy++;
-    MR_LIST_EACH(node, &j->followers)
+    MR_LIST_EACH(node, &j->watchers)
     {
-        struct mr_follower *w = MR_LIST_ITEM(node, struct mr_follower, node);
-        if (look(w, progress, false)) follower_free(sh->follow, w);
+        struct mr_watcher *w = MR_LIST_ITEM(node, struct mr_watcher, node);
+        if (look(w, progress, false)) watcher_free(sh->watch, w);
     }
     j->busy--;
-    job_drop_if_empty(sh->follow, j);
+    job_drop_if_empty(sh->watch, j);
 }
 
-void mr_follow_targets_ready(
+void mr_watch_targets_ready(
     struct mr_shell *sh, mr_job_id job, const uint32_t *nodes, uint32_t count)
 {
-    struct mr_followed_job *j = job_find(sh->follow, job);
+    struct mr_watched_job *j = job_find(sh->watch, job);
     if (!j) return;
     uint32_t *copy = mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move below */
     j->busy++;
-    MR_LIST_EACH(node, &j->followers)
+    MR_LIST_EACH(node, &j->watchers)
     {
-        struct mr_follower *w = MR_LIST_ITEM(node, struct mr_follower, node);
-        bool of_values = w->spec.kind == MR_FOLLOW_RESULT || w->spec.kind == MR_FOLLOW_RESULTS;
+        struct mr_watcher *w = MR_LIST_ITEM(node, struct mr_watcher, node);
+        bool of_values = w->spec.kind == MR_WATCH_RESULT || w->spec.kind == MR_WATCH_RESULTS;
         if (!of_values) continue;
         mr_results_ready(w, copy, count);
-        if (look(w, false, false)) follower_free(sh->follow, w);
+        if (look(w, false, false)) watcher_free(sh->watch, w);
     }
     j->busy--;
-    job_drop_if_empty(sh->follow, j);
+    job_drop_if_empty(sh->watch, j);
     mr_release(copy);
 }
 
-void mr_follow_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack)
+void mr_watch_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack)
 {
-    struct mr_followed_job *j = job_find(sh->follow, job);
+    struct mr_watched_job *j = job_find(sh->watch, job);
     struct mr_sched_job_info info;
     if (!j || !mr_sched_job(sh->core, job, &info)) return;
     j->busy++;
-    MR_LIST_EACH(list, &j->followers)
+    MR_LIST_EACH(list, &j->watchers)
     {
-        struct mr_follower *w = MR_LIST_ITEM(list, struct mr_follower, node);
+        struct mr_watcher *w = MR_LIST_ITEM(list, struct mr_watcher, node);
         struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
         if (!w->wanted || !call) continue;
-        if (mr_results_bytes(w, call, &info, node, pack)) follower_free(sh->follow, w);
+        if (mr_results_bytes(w, call, &info, node, pack)) watcher_free(sh->watch, w);
     }
     j->busy--;
-    job_drop_if_empty(sh->follow, j);
+    job_drop_if_empty(sh->watch, j);
 }
 
-void mr_follow_target_failed(
+void mr_watch_target_failed(
     struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why)
 {
     if (!code) { /* its task erred: its row tells the story */
-        mr_follow_targets_ready(sh, job, &node, 1);
+        mr_watch_targets_ready(sh, job, &node, 1);
         return;
     }
-    struct mr_followed_job *j = job_find(sh->follow, job);
+    struct mr_watched_job *j = job_find(sh->watch, job);
     struct mr_sched_job_info info;
     if (!j || !mr_sched_job(sh->core, job, &info)) return;
     j->busy++; /* not asked for again: the core would say the same, without end */
-    MR_LIST_EACH(list, &j->followers)
+    MR_LIST_EACH(list, &j->watchers)
     {
-        struct mr_follower *w = MR_LIST_ITEM(list, struct mr_follower, node);
+        struct mr_watcher *w = MR_LIST_ITEM(list, struct mr_watcher, node);
         struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
         if (!w->wanted || !call) continue;
-        if (mr_results_failed(w, call, &info, node, code, why)) follower_free(sh->follow, w);
+        if (mr_results_failed(w, call, &info, node, code, why)) watcher_free(sh->watch, w);
     }
     j->busy--;
-    job_drop_if_empty(sh->follow, j);
+    job_drop_if_empty(sh->watch, j);
 }
 
-void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job)
+void mr_watch_forgotten(struct mr_shell *sh, mr_job_id job)
 {
-    mr_follow_job_changed(sh, job, false);
+    mr_watch_job_changed(sh, job, false);
 }
 
-void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call)
+void mr_watch_writable(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
-    struct mr_follower *w = follower_of(sh, call);
-    if (w && look(w, false, false)) follower_free(sh->follow, w);
+    struct mr_watcher *w = watcher_of(sh, call);
+    if (w && look(w, false, false)) watcher_free(sh->watch, w);
 }
 
-mr_time mr_follow_deadline(const struct mr_shell *sh)
+mr_time mr_watch_deadline(const struct mr_shell *sh)
 {
-    return sh->follow->deadline;
+    return sh->watch->deadline;
 }
 
-void mr_follow_tick(struct mr_shell *sh, mr_time now)
+void mr_watch_tick(struct mr_shell *sh, mr_time now)
 {
-    struct mr_follow *f = sh->follow;
+    struct mr_watch *f = sh->watch;
     if (f->deadline > now) return;
     f->deadline = MR_NEVER;
     for (uint32_t i = 0; i < f->slots_count; i++) {
-        struct mr_follower *w = f->slots[i];
+        struct mr_watcher *w = f->slots[i];
         if (!w) continue;
         if (w->deadline <= now && look(w, false, true)) {
-            follower_free(f, w);
+            watcher_free(f, w);
             continue;
         }
         if (w->deadline <= now) w->deadline = MR_NEVER; /* it said so, and goes on sending */
@@ -395,27 +393,27 @@ void mr_follow_tick(struct mr_shell *sh, mr_time now)
     }
 }
 
-void mr_follow_end_waits(struct mr_shell *sh, struct mr_str waiter)
+void mr_watch_end_waits(struct mr_shell *sh, struct mr_str waiter)
 {
-    struct mr_follow *f = sh->follow;
+    struct mr_watch *f = sh->watch;
     for (uint32_t i = 0; i < f->slots_count; i++) {
-        struct mr_follower *w = f->slots[i];
-        if (!w || w->spec.kind == MR_FOLLOW_WATCH || w->deadline == MR_NEVER) continue;
+        struct mr_watcher *w = f->slots[i];
+        if (!w || w->spec.kind == MR_WATCH_EVENTS || w->deadline == MR_NEVER) continue;
         const struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
         if (call && mr_rpc_waits_of(call, waiter)) w->deadline = f->deadline = 0;
     }
 }
 
-void mr_follow_stop(struct mr_shell *sh)
+void mr_watch_stop(struct mr_shell *sh)
 {
-    struct mr_follow *f = sh->follow;
+    struct mr_watch *f = sh->watch;
     for (uint32_t i = 0; i < f->slots_count; i++) {
-        struct mr_follower *w = f->slots[i];
+        struct mr_watcher *w = f->slots[i];
         struct mr_rpc_call *call = w ? mr_rpc_call_find(sh->loop, w->call) : NULL;
         if (!call) continue;
-        bool only_job = w->spec.kind == MR_FOLLOW_GET || w->spec.kind == MR_FOLLOW_SUBMIT;
+        bool only_job = w->spec.kind == MR_WATCH_GET || w->spec.kind == MR_WATCH_SUBMIT;
         if (!only_job || !look(w, false, true))
             mr_shell_fail(call, MR_EAWAY, "the scheduler is stopping: ask again");
-        follower_free(f, w);
+        watcher_free(f, w);
     }
 }

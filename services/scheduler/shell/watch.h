@@ -4,19 +4,19 @@
 
 #include "services/scheduler/base/context.h"
 
-struct mr_follow *mr_follow_new(struct mr_shell *sh);
-void mr_follow_free(struct mr_follow **f);
+struct mr_watch *mr_watch_new(struct mr_shell *sh);
+void mr_watch_free(struct mr_watch **f);
 
-enum mr_follow_kind {
-    MR_FOLLOW_GET,     /* answer with the Job when it has ended, or time is over */
-    MR_FOLLOW_SUBMIT,  /* the same, as SubmitResponse */
-    MR_FOLLOW_WATCH,   /* a stream of JobEvent */
-    MR_FOLLOW_RESULT,  /* one value as HttpBody */
-    MR_FOLLOW_RESULTS, /* many values */
+enum mr_watch_kind {
+    MR_WATCH_GET,     /* answer with the Job when it has ended, or time is over */
+    MR_WATCH_SUBMIT,  /* the same, as SubmitResponse */
+    MR_WATCH_EVENTS,  /* a stream of JobEvent */
+    MR_WATCH_RESULT,  /* one value as HttpBody */
+    MR_WATCH_RESULTS, /* many values */
 };
 
-struct mr_follower_spec {
-    enum mr_follow_kind kind;
+struct mr_watcher_spec {
+    enum mr_watch_kind kind;
     mr_job_id job;
     mr_duration wait;
     bool want_values;      /* SUBMIT */
@@ -29,23 +29,23 @@ struct mr_follower_spec {
 };
 
 /* Answers at once what can be answered, and keeps the rest. */
-void mr_follow_add(
-    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_follower_spec *spec);
+void mr_watch_add(
+    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_watcher_spec *spec);
 
-void mr_follow_job_changed(struct mr_shell *sh, mr_job_id job, bool progress);
-void mr_follow_targets_ready(
+void mr_watch_job_changed(struct mr_shell *sh, mr_job_id job, bool progress);
+void mr_watch_targets_ready(
     struct mr_shell *sh, mr_job_id job, const uint32_t *nodes, uint32_t count);
-void mr_follow_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack);
-void mr_follow_target_failed(/* code 0: it erred, see the task */
+void mr_watch_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack);
+void mr_watch_target_failed(/* code 0: it erred, see the task */
     struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why);
-void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job);
-mr_time mr_follow_deadline(const struct mr_shell *sh);
-void mr_follow_tick(struct mr_shell *sh, mr_time now);
+void mr_watch_forgotten(struct mr_shell *sh, mr_job_id job);
+mr_time mr_watch_deadline(const struct mr_shell *sh);
+void mr_watch_tick(struct mr_shell *sh, mr_time now);
 /* The waits of this caller are over at the next tick (rpc/waits.h). */
-void mr_follow_end_waits(struct mr_shell *sh, struct mr_str waiter);
+void mr_watch_end_waits(struct mr_shell *sh, struct mr_str waiter);
 /* The scheduler stops: who submitted or asked for a job gets it as it is, everybody else is told to
  * ask again. */
-void mr_follow_stop(struct mr_shell *sh);
+void mr_watch_stop(struct mr_shell *sh);
 /* on_done of a call that may follow; its context begins with a `struct mr_shell *` */
-void mr_follow_call_done(struct mr_rpc_call *call);
-void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call);
+void mr_watch_call_done(struct mr_rpc_call *call);
+void mr_watch_writable(struct mr_shell *sh, const struct mr_rpc_call *call);

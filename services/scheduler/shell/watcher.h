@@ -3,19 +3,19 @@
 
 #include "services/scheduler/shell/watch.h"
 
-struct mr_followed_job {
+struct mr_watched_job {
     mr_job_id job;
-    struct mr_list followers;
+    struct mr_list watchers;
     uint32_t busy; /* walks under way */
 };
 
 struct mr_relay; /* a value on its way from an object store */
 
-struct mr_follower {
+struct mr_watcher {
     struct mr_list node; /* of its job's */
     struct mr_shell *sh;
-    struct mr_followed_job *job;
-    struct mr_follower_spec spec;
+    struct mr_watched_job *job;
+    struct mr_watcher_spec spec;
     mr_rpc_call_id call;
     uint32_t slot;
     mr_time deadline;

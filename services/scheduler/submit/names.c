@@ -87,7 +87,7 @@ static bool is_same(const struct mr_graph *g, uint32_t node, const struct found 
     return !memcmp(definition, f->definition, sizeof definition);
 }
 
-static void add(struct mr_intake_done *d, uint32_t index, mr_object_id object, uint64_t bytes)
+static void add(struct mr_parser_result *d, uint32_t index, mr_object_id object, uint64_t bytes)
 {
     size_t old = d->resolved_count * sizeof *d->resolved;
     d->resolved = mr_grow(d->resolved, old, old + sizeof *d->resolved);
@@ -96,7 +96,7 @@ static void add(struct mr_intake_done *d, uint32_t index, mr_object_id object, u
 }
 
 static void add_all(
-    struct mr_intake_done *d, const struct search *names, const struct search *results)
+    struct mr_parser_result *d, const struct search *names, const struct search *results)
 {
     const struct mr_graph *g = d->graph;
     const struct found *name = names->found, *result = results->found;
@@ -113,8 +113,8 @@ static void add_all(
     }
 }
 
-int mr_intake_names_resolve(
-    struct mr_directory *directory, struct mr_intake_done *d, struct mr_error *e)
+int mr_parser_resolve_names(
+    struct mr_directory *directory, struct mr_parser_result *d, struct mr_error *e)
 {
     struct mr_graph *g = d->graph;
     struct search names = {.graph = g}, results = {.graph = g};

@@ -13,7 +13,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-static bool find_op(const struct mr_intake_ops *o, struct mr_str op, struct mr_graph_op_info *out)
+static bool find_op(const struct mr_parser_ops *o, struct mr_str op, struct mr_graph_op_info *out)
 {
     if (o->builtin.find(o->builtin.ctx, op, out)) return true;
     char name[MR_OP_NAME_BYTES_MAX + 1];
@@ -30,7 +30,7 @@ static bool find_op(const struct mr_intake_ops *o, struct mr_str op, struct mr_g
 
 static bool find_or_note(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
 {
-    struct mr_intake_ops *const *o = ctx;
+    struct mr_parser_ops *const *o = ctx;
     bool found = find_op(*o, op, out);
     if (!found) (*o)->has_missed = true;
     return found;
@@ -38,20 +38,20 @@ static bool find_or_note(const void *ctx, struct mr_str op, struct mr_graph_op_i
 
 static struct mr_str name_at(const void *ctx, uint32_t i)
 {
-    struct mr_intake_ops *const *of = ctx;
-    const struct mr_intake_ops *o = *of;
+    struct mr_parser_ops *const *of = ctx;
+    const struct mr_parser_ops *o = *of;
     uint32_t builtin = mr_registry_count(o->registry);
     if (i < builtin) return mr_str(mr_registry_at(o->registry, i)->name);
     return i - builtin < o->foreign_count ? mr_str(o->foreign[i - builtin]) : MR_STR("");
 }
 
-void mr_intake_ops_init(struct mr_intake_ops *o)
+void mr_parser_ops_init(struct mr_parser_ops *o)
 {
     o->registry = mr_registry_new();
     o->builtin = mr_registry_catalogue(o->registry);
 }
 
-void mr_intake_ops_fini(struct mr_intake_ops *o)
+void mr_parser_ops_fini(struct mr_parser_ops *o)
 {
     for (uint32_t i = 0; i < o->foreign_count; i++)
         mr_release(o->foreign[i]);
@@ -59,7 +59,7 @@ void mr_intake_ops_fini(struct mr_intake_ops *o)
     mr_registry_free(&o->registry);
 }
 
-void mr_intake_ops_add(struct mr_intake_ops *o, char *name)
+void mr_parser_ops_add(struct mr_parser_ops *o, char *name)
 {
     struct mr_graph_op_info info;
     if (o->foreign_count >= MR_FOREIGN_OPS_MAX || find_op(o, mr_str(name), &info)) {
@@ -72,7 +72,7 @@ void mr_intake_ops_add(struct mr_intake_ops *o, char *name)
     qsort(o->foreign, o->foreign_count, sizeof *o->foreign, by_text);
 }
 
-struct mr_graph_catalogue mr_intake_ops_catalogue(struct mr_intake_ops *const *o)
+struct mr_graph_catalogue mr_parser_ops_catalogue(struct mr_parser_ops *const *o)
 {
     return (struct mr_graph_catalogue){.find = find_or_note, .name_at = name_at, .ctx = o};
 }

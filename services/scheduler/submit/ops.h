@@ -7,7 +7,7 @@
 
 #define MR_FOREIGN_OPS_MAX 65536
 
-struct mr_intake_ops { /* of one thread */
+struct mr_parser_ops { /* of one thread */
     struct mr_registry *registry;
     struct mr_graph_catalogue builtin;
     char **foreign; /* sorted */
@@ -15,9 +15,9 @@ struct mr_intake_ops { /* of one thread */
     bool has_missed; /* an op of the graph in hand is unknown */
 };
 
-void mr_intake_ops_init(struct mr_intake_ops *o);
-void mr_intake_ops_fini(struct mr_intake_ops *o);
+void mr_parser_ops_init(struct mr_parser_ops *o);
+void mr_parser_ops_fini(struct mr_parser_ops *o);
 /* Takes the name, which may be known already. */
-void mr_intake_ops_add(struct mr_intake_ops *o, char *name);
+void mr_parser_ops_add(struct mr_parser_ops *o, char *name);
 /* For the builder; it notes what it misses. */
-struct mr_graph_catalogue mr_intake_ops_catalogue(struct mr_intake_ops *const *o);
+struct mr_graph_catalogue mr_parser_ops_catalogue(struct mr_parser_ops *const *o);

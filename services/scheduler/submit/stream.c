@@ -11,7 +11,7 @@
 #define PARALLEL_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
 #define PARALLEL_WORKERS_MAX 4               /* … and by so many */
 
-struct mr_intake_stream {
+struct mr_parser_stream {
     bool is_json;
     struct mr_pb_stream *columns;
     struct mr_json_ahead *json; /* from the first piece on, and who reads it: */
@@ -33,7 +33,7 @@ static void parallel_open(uint32_t workers, struct mr_graph_parallel *parallel)
         .workers = workers, .run = run_parallel, .ctx = mr_thread_pool_new(workers)};
 }
 
-bool mr_intake_parallel_open(size_t bytes, struct mr_graph_parallel *parallel)
+bool mr_parser_parallel_open(size_t bytes, struct mr_graph_parallel *parallel)
 {
     uint32_t workers =
         bytes < PARALLEL_BYTES_MIN ? 1 : mr_thread_pool_workers_here(PARALLEL_WORKERS_MAX);
@@ -42,16 +42,16 @@ bool mr_intake_parallel_open(size_t bytes, struct mr_graph_parallel *parallel)
     return workers > 1;
 }
 
-void mr_intake_parallel_close(struct mr_graph_parallel *parallel)
+void mr_parser_parallel_close(struct mr_graph_parallel *parallel)
 {
     struct mr_thread_pool *c = parallel->ctx;
     mr_thread_pool_free(&c);
     parallel->ctx = NULL;
 }
 
-struct mr_intake_stream *mr_intake_stream_new(bool is_json)
+struct mr_parser_stream *mr_parser_stream_new(bool is_json)
 {
-    struct mr_intake_stream *s = mr_alloc(sizeof *s);
+    struct mr_parser_stream *s = mr_alloc(sizeof *s);
     s->is_json = is_json;
     if (!is_json) s->columns = mr_pb_stream_new();
     s->hash = XXH3_createState();
@@ -60,28 +60,28 @@ struct mr_intake_stream *mr_intake_stream_new(bool is_json)
     return s;
 }
 
-static void drop_pieces(struct mr_intake_stream *s)
+static void drop_pieces(struct mr_parser_stream *s)
 {
     for (size_t i = 0; i < s->pieces_count; i++)
         mr_buf_fini(&s->pieces[i]);
     s->pieces_count = 0;
 }
 
-void mr_intake_stream_free(struct mr_intake_stream **sp)
+void mr_parser_stream_free(struct mr_parser_stream **sp)
 {
-    struct mr_intake_stream *s = *sp;
+    struct mr_parser_stream *s = *sp;
     *sp = NULL;
     if (!s) return;
     mr_pb_stream_free(&s->columns);
     mr_json_ahead_free(&s->json);
-    mr_intake_parallel_close(&s->parallel);
+    mr_parser_parallel_close(&s->parallel);
     drop_pieces(s);
     mr_release(s->pieces);
     (void)XXH3_freeState(s->hash);
     mr_release(s);
 }
 
-static void feed_columns(struct mr_intake_stream *s, struct mr_buf *bytes)
+static void feed_columns(struct mr_parser_stream *s, struct mr_buf *bytes)
 {
     if (s->pieces_count == s->pieces_room) {
         size_t room = s->pieces_room ? s->pieces_room * 2 : 16;
@@ -96,15 +96,15 @@ static void feed_columns(struct mr_intake_stream *s, struct mr_buf *bytes)
 }
 
 /* On the intake's thread. */
-static void json_open(struct mr_intake_stream *s)
+static void json_open(struct mr_parser_stream *s)
 {
     if (s->json) return;
     parallel_open(mr_thread_pool_workers_here(PARALLEL_WORKERS_MAX), &s->parallel);
     s->json = mr_json_ahead_new(&s->parallel);
 }
 
-void mr_intake_stream_feed(
-    struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes)
+void mr_parser_stream_feed(
+    struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes)
 {
     (void)XXH3_128bits_update(s->hash, bytes->p, bytes->n);
     if (!s->is_json) {
@@ -115,7 +115,7 @@ void mr_intake_stream_feed(
     mr_json_ahead_feed(s->json, catalogue, bytes);
 }
 
-static size_t bytes_of(const struct mr_intake_stream *s)
+static size_t bytes_of(const struct mr_parser_stream *s)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < s->pieces_count; i++)
@@ -123,7 +123,7 @@ static size_t bytes_of(const struct mr_intake_stream *s)
     return bytes;
 }
 
-int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue,
+int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
     if (s->is_json) {
@@ -143,11 +143,11 @@ int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catal
         mr_builder_free(&b);
         return err;
     }
-    if (mr_intake_parallel_open(bytes, &s->parallel)) mr_builder_lend_parallel(b, &s->parallel);
+    if (mr_parser_parallel_open(bytes, &s->parallel)) mr_builder_lend_parallel(b, &s->parallel);
     return mr_graph_build(&b, catalogue, out, e);
 }
 
-mr_graph_hash mr_intake_stream_hash(const struct mr_intake_stream *s)
+mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s)
 {
     XXH128_hash_t h = XXH3_128bits_digest(s->hash);
     return (mr_graph_hash){h.high64, h.low64};

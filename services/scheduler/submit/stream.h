@@ -5,19 +5,19 @@
 
 #include "graph/build/builder.h"
 
-struct mr_intake_stream;
+struct mr_parser_stream;
 
-struct mr_intake_stream *mr_intake_stream_new(bool is_json);
-void mr_intake_stream_free(struct mr_intake_stream **s);
+struct mr_parser_stream *mr_parser_stream_new(bool is_json);
+void mr_parser_stream_free(struct mr_parser_stream **s);
 /* Columns: messages, each behind its length (u64). JSON: the next part of the text. The bytes are
  * the stream's now; what is in them is looked at once. */
-void mr_intake_stream_feed(
-    struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes);
+void mr_parser_stream_feed(
+    struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes);
 /* After the last one: all of it as a graph. */
-int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue,
+int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
-mr_graph_hash mr_intake_stream_hash(const struct mr_intake_stream *s); /* of all bytes */
+mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s); /* of all bytes */
 
 /* Several workers for a text of so many bytes; false: it is too short for them. Ended by close. */
-bool mr_intake_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);
-void mr_intake_parallel_close(struct mr_graph_parallel *parallel);
+bool mr_parser_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);
+void mr_parser_parallel_close(struct mr_graph_parallel *parallel);

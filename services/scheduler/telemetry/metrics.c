@@ -72,7 +72,7 @@ static double jobs_unread(void *ctx)
 
 static double small_waiting(void *ctx)
 {
-    return mr_intake_small_waiting(((struct mr_shell *)ctx)->intake);
+    return mr_parser_small_waiting(((struct mr_shell *)ctx)->parser);
 }
 
 static double is_paused(void *ctx)

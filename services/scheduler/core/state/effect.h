@@ -54,6 +54,9 @@ struct mr_sched_record_head { /* in `journal`; `bytes` of payload follow, padded
     uint32_t piece_bytes; /* which its owner has: MR_CHUNK_BYTES each but the last */
 };
 
+/* Bytes before the piece in its journal record: type (u32), job (u64), offset (u64). */
+#define MR_SCHED_PIECE_HEAD_BYTES 20
+
 struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock, 0: not reached */
     mr_job_id job;
     uint32_t index, attempt;

@@ -1,0 +1,27 @@
+/* Parses one request: body to graph, names to objects, graph to bytes for the journal. What a
+ * thread needs for it, the thread owns alone; nothing is shared. */
+#pragma once
+
+#include "services/scheduler/submit/ops.h"
+#include "services/scheduler/submit/request.h"
+
+struct mr_directory;
+struct mr_templates;
+
+struct mr_parse_thread { /* what one parser thread owns */
+    struct mr_parser_ops ops;
+    struct mr_directory *directory;
+    struct mr_templates *templates; /* NULL: another thread has them */
+};
+
+/* Waits for Redis if the graph names objects or results. */
+struct mr_parser_result *mr_parse(struct mr_parse_thread *t, struct mr_parser_request *r);
+/* The same within the bounds of a small job, about 10 ms; NULL: the request asks for more. */
+struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_parser_request *r);
+/* The same without a wait, about 100 us; NULL: a parser thread has to do it. */
+struct mr_parser_result *mr_parse_tiny(struct mr_parser_ops *ops, struct mr_parser_request *r);
+/* More of a stream; takes the bytes. An error shows when the whole body is parsed. */
+void mr_parse_feed(
+    struct mr_parse_thread *t, struct mr_parser_stream *stream, struct mr_buf *bytes);
+
+#define MR_PARSE_SMALL_BYTES_MAX ((size_t)64 << 10) /* of the body of a small job */
