@@ -1,5 +1,5 @@
-/* Built-in operators come from the registry that is linked in; foreign ones from what their workers
- * said at registration. The first worker to bring a name documents it. */
+/* Built-in operators come from the registry that this program links. Foreign ones come from workers
+ * that register; the first worker that offers a name documents the operator. */
 #include "services/scheduler/base/catalogue.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 
 struct foreign {
     char *name;
-    yyjson_doc *info; /* an OpInfo; NULL: nothing was said */
+    yyjson_doc *info; /* an OpInfo; NULL: the worker sent none */
     bool deterministic;
     bool by_reference;
     uint64_t cost_ns;
@@ -165,7 +165,7 @@ Millrace__V1__OpInfo **mr_catalogue_list(
     Millrace__V1__OpInfo **out = mr_shell_take(sh, page->rows_max * sizeof *out);
     size_t n = 0;
     *more = false;
-    for (uint32_t i = 0, j = 0; i < builtin || j < c->count;) { /* both are sorted: merge */
+    for (uint32_t i = 0, j = 0; i < builtin || j < c->count;) { /* merges two sorted lists */
         const struct mr_op_desc *b = i < builtin ? mr_registry_at(c->registry, i) : NULL;
         const struct foreign *f = j < c->count ? &c->foreign[j] : NULL;
         bool take_builtin = b && (!f || strcmp(b->name, f->name) < 0);

@@ -1,8 +1,10 @@
-/* Two numberings meet here. The core numbers its records without gaps for as long as it lives; the
- * journal numbers what it was given, snapshots included. Between two snapshots they differ by a
- * constant: journal = core + shift. While a snapshot is on its way, acknowledgements below its end
- * say nothing to the core; its last record acknowledges everything the core had said before it.
- * While the core's thread looks for work, it reads Redis's answers itself: no thread is woken. */
+/* Translates between two numberings. The core numbers its own records without gaps. The journal
+ * numbers every record that it is given, those of snapshots too. Between two snapshots the numbers
+ * differ by a constant. While Redis has not acknowledged a whole snapshot, acknowledgements of a
+ * part of it mean nothing to the core; the snapshot's last record acknowledges every record that
+ * the core wrote before it.
+ * While the core thread polls for work it reads Redis's answers itself, which spares a hand-off
+ * between threads. */
 #include "services/scheduler/base/journal_link.h"
 
 #include "base/alloc.h"
@@ -14,18 +16,18 @@
 #include <stdio.h>
 
 #define COMPACT_BYTES_MIN                                                                          \
-    ((uint64_t)64 << 20) /* below this, old records are left where they are                        \
+    ((uint64_t)64 << 20) /* of the journal; a shorter one is not compacted                         \
                           */
-#define COMPACT_FACTOR 4 /* journal over snapshot, when it is worth it */
+#define COMPACT_FACTOR 4 /* a journal so many times its last snapshot is compacted */
 
 struct mr_journal_link {
     struct mr_shell *sh;
     struct mr_journal *journal;
-    struct mr_buf replay; /* u64 sequence, u64 bytes, then the record; until it is replayed */
-    uint32_t epoch;       /* that the journal has */
-    uint64_t next;        /* its next number */
-    uint64_t core_last;   /* the core's newest record that was handed over */
-    bool has_snapshot;    /* one is on its way: */
+    struct mr_buf replay; /* until replay: u64 sequence, u64 bytes, the record */
+    uint32_t epoch;       /* the one written to the journal last */
+    uint64_t next;        /* the journal's next number */
+    uint64_t core_last;   /* the core's number of its newest record in the journal */
+    bool has_snapshot;    /* written, not acknowledged; these are its numbers: */
     uint64_t snapshot_first;
     uint64_t snapshot_last;
     uint64_t bytes; /* appended since the last snapshot */
@@ -55,7 +57,6 @@ static void on_refused(void *ctx, uint32_t higher_epoch)
         ctx, (struct mr_shell_message){.kind = MR_SHELL_REFUSED, .n = higher_epoch});
 }
 
-/* The journal's callbacks have the shell as their context, so what is read waits in the ledger. */
 static int on_record(void *ctx, uint64_t sequence, struct mr_str record)
 {
     struct mr_shell *sh = ctx;
@@ -113,7 +114,7 @@ void mr_journal_link_close(struct mr_journal_link **lp)
     mr_release(l);
 }
 
-/* Says which job was lost with the record just read, if one was. */
+/* Logs the job that the core could not restore from the record just read, if there is one. */
 static uint64_t tell_unread(struct mr_shell *sh, uint64_t before)
 {
     mr_job_id job;
@@ -154,7 +155,7 @@ void mr_journal_link_replay(struct mr_shell *sh)
     }
 }
 
-/* Appends the records of `b`, as the journal keeps them: u32 type, then the payload. */
+/* Appends the records of `b`. A record of the journal is a u32 type and the payload. */
 static void append_all(
     struct mr_journal_link *l, const struct mr_buf *b, bool of_core, void **pieces)
 {
@@ -179,7 +180,7 @@ static void snapshot(struct mr_journal_link *l)
     struct mr_buf b;
     mr_buf_init(&b, (size_t)16 << 30);
     mr_sched_snapshot(l->sh->core, &b);
-    mr_assert(b.n); /* it has an end, its last record: it begins with who wrote it */
+    mr_assert(b.n); /* at least the record of its end */
     l->bytes = 0;
     l->snapshot_first = l->next;
     append_all(l, &b, false, NULL);
@@ -191,7 +192,7 @@ static void snapshot(struct mr_journal_link *l)
     mr_buf_fini(&b);
 }
 
-/* The core takes a higher epoch when a worker or store comes that has seen one. */
+/* The core raises its epoch when a worker or store has seen a higher one. */
 static void raise_epoch(struct mr_journal_link *l)
 {
     uint32_t epoch = mr_sched_epoch(l->sh->core);
@@ -216,7 +217,8 @@ void mr_journal_link_give(struct mr_shell *sh, void **pieces)
 {
     append_all(sh->journal, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
-    /* What follows takes this thread as long as Redis: the other one reads its answers. */
+    /* This thread plans the job next, for about as long as Redis writes it. Meanwhile the thread of
+     * the connection reads Redis's answers. */
     mr_journal_attend(sh->journal->journal, false);
 }
 
@@ -232,7 +234,7 @@ static void acked(struct mr_journal_link *l, uint64_t sequence)
         mr_journal_set_base(l->journal, l->snapshot_first);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED};
-    if (l->has_snapshot && sequence >= l->snapshot_first) return; /* half a snapshot says nothing */
+    if (l->has_snapshot && sequence >= l->snapshot_first) return; /* a part of a snapshot */
     uint64_t ahead = l->next - 1 - sequence; /* records of the core after this one */
     if (l->has_snapshot) ahead -= l->snapshot_last - l->snapshot_first + 1;
     if (ahead > l->core_last) return;
@@ -250,7 +252,8 @@ void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message 
     case MR_SHELL_BACK: ev.type = MR_SCHED_JOURNAL_BACK; break;
     case MR_SHELL_REWIND:
         mr_log(MR_WARN, "redis.rewound", "action=\"writing a snapshot\"");
-        append_all(l, &sh->fx.journal, true, NULL); /* what the snapshot will tell anyway */
+        append_all(
+            l, &sh->fx.journal, true, NULL); /* counted, though the snapshot supersedes them */
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);
         snapshot(l);

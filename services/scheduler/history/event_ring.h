@@ -1,5 +1,5 @@
-/* The latest events of the cluster, in a ring of fixed size, and what a worker's change means.
- * Knows no clock and no stream; Cluster.Watch (shell/cluster_watch.c) tells from it. */
+/* The latest events of the cluster in a ring of fixed size, and the events that follow from two
+ * states of a worker or store. Pure; telemetry/cluster_watch.c uses it. */
 #pragma once
 
 #include "base/id.h"
@@ -27,7 +27,7 @@ enum mr_cluster_change { /* as ClusterChange of cluster.proto */
 };
 
 struct mr_cluster_event {
-    uint64_t number; /* from 1, grows by one */
+    uint64_t number; /* 1, 2, 3 … */
     enum mr_cluster_change change;
     uint64_t wall_ns;
     mr_job_id job;
@@ -38,37 +38,37 @@ struct mr_cluster_event {
 struct mr_cluster_ring {
     struct mr_cluster_event *events; /* number n is at n % events_max */
     uint32_t events_max;
-    uint64_t last; /* number of the newest; 0: none yet */
+    uint64_t last; /* number of the newest event; 0: none yet */
 };
 
 void mr_cluster_ring_init(struct mr_cluster_ring *r, uint32_t events_max);
 void mr_cluster_ring_fini(struct mr_cluster_ring *r);
 
-/* The next event, for the caller to fill in; the oldest makes room. */
+/* The next event, for the caller to fill in. A full ring loses its oldest event. */
 struct mr_cluster_event *mr_cluster_ring_add(
     struct mr_cluster_ring *r, enum mr_cluster_change change, uint64_t wall_ns);
 
-/* Number of the oldest that is there; last + 1: none is. */
+/* Number of the oldest event in the ring; last + 1: the ring is empty. */
 uint64_t mr_cluster_ring_first(const struct mr_cluster_ring *r);
 
-/* The event after `after`, on loan until the next one is added; NULL: there is none yet. `*missed`
- * counts those between that are gone. */
+/* The first event after number `after`, lent until the next one is added; NULL: there is none yet.
+ * `*missed` counts events in between that the ring has lost. */
 const struct mr_cluster_event *mr_cluster_ring_next(
     const struct mr_cluster_ring *r, uint64_t after, uint64_t *missed);
 
-/* "00c0ffee00c0ffee-17": incarnation of the scheduler and number. */
+/* "00c0ffee00c0ffee-17": the scheduler's incarnation and the event's number. */
 #define MR_CLUSTER_ID_TEXT_MAX 40
 void mr_cluster_id_format(uint64_t incarnation, uint64_t number, char out[MR_CLUSTER_ID_TEXT_MAX]);
 bool mr_cluster_id_parse(struct mr_str text, uint64_t *incarnation, uint64_t *number);
 
-/* A worker, or a store, at two times. */
+/* The state of a worker or a store at one time. */
 struct mr_cluster_seen {
     bool is_there, is_connected, is_retiring;
     uint64_t incarnation;
 };
 
 #define MR_CLUSTER_CHANGES_MAX 3
-/* What happened to it in between, in order; how many changes. */
+/* The events between two states, in order; returns their number. */
 size_t mr_cluster_worker_changes(const struct mr_cluster_seen *before,
     const struct mr_cluster_seen *now, enum mr_cluster_change out[MR_CLUSTER_CHANGES_MAX]);
 enum mr_cluster_change mr_cluster_store_change(

@@ -1,5 +1,5 @@
-/* What can be known of a job without the scheduler: its graph, out of the journal, and its trace,
- * out of Redis and files. Reads only, so it may be used beside a scheduler that lives. */
+/* Reads a job without the scheduler: its graph from the journal, its trace from Redis and files.
+ * Writes nothing, so a scheduler may run meanwhile. */
 #pragma once
 
 #include "graph/graph.h"
@@ -10,7 +10,7 @@ struct mr_history;
 struct mr_history_config {
     const char *redis;    /* "unix:PATH" or "HOST:PORT" */
     const char *password; /* NULL: none */
-    const char *dir;      /* the scheduler's --dir; NULL: what lies in files is not read */
+    const char *dir;      /* the scheduler's --dir; NULL: files are not read */
 };
 
 /* MR_EAWAY when Redis does not answer within two seconds. */
@@ -21,6 +21,7 @@ void mr_history_close(struct mr_history **h);
 /* MR_ENOENT: the journal has no such job. */
 int mr_history_graph(
     struct mr_history *h, mr_job_id job, struct mr_graph **out, struct mr_error *e);
-/* Fills `out`, which is init'ed for what is wanted, and finishes it. MR_ENOENT: no trace. */
+/* Fills and finishes `out`, which the caller has initialised with the question. MR_ENOENT: no
+ * trace. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);

@@ -5,10 +5,10 @@
 
 #define JOB_BYTES_MAX ((size_t)4 << 20)
 #define BYTES_MAX ((size_t)64 << 20)
-#define CHARACTER_REST_MAX 3 /* bytes of one behind its first */
+#define CHARACTER_REST_MAX 3 /* continuation bytes of a UTF-8 character */
 
 struct task {
-    uint32_t index, attempt; /* attempt: of its last piece */
+    uint32_t index, attempt; /* attempt: that of the last piece */
     struct mr_list pieces;   /* oldest first */
     size_t bytes;
 };
@@ -17,11 +17,12 @@ struct mr_tasklog_job {
     uint64_t id;
     struct mr_list pieces;
     struct mr_index index; /* of tasks */
-    struct task **tasks;   /* that have a piece */
+    struct task **tasks;   /* tasks with a piece */
     uint32_t tasks_count, tasks_room;
     size_t bytes;
     uint64_t position, dropped;
-    struct piece *found; /* by the last reader, who as a rule goes on behind it; NULL: none */
+    struct piece
+        *found; /* the last one that a reader found; readers usually go on behind it; NULL: none */
 };
 
 struct piece {
@@ -30,11 +31,11 @@ struct piece {
     struct task *task;
     uint32_t attempt;
     uint64_t at;
-    uint64_t gone;           /* bytes of its task before it that its worker did not keep */
-    uint64_t lost, lost_end; /* and that made room here; the position behind them */
-    size_t n, skip;          /* the first `skip` bytes made room */
+    uint64_t gone;           /* bytes of the task right before it that the worker dropped */
+    uint64_t lost, lost_end; /* and that were evicted here; the position after them */
+    size_t n, skip;          /* the first `skip` bytes are evicted */
     size_t worker_bytes;
-    char bytes[]; /* of the worker's name, then of the text */
+    char bytes[]; /* the worker's name, then the text */
 };
 
 static size_t weight(const struct piece *p)
@@ -132,7 +133,8 @@ static void task_free(struct mr_tasklog_job *j, struct task *t)
     mr_index_add(&j->index, task_hash(j, i), i, task_hash, j);
 }
 
-/* From `skip` on, to where a character begins; where none does so soon, it is no UTF-8. */
+/* The first start of a UTF-8 character at or after `skip`; `skip` itself if the text is not UTF-8.
+ */
 static size_t boundary(const struct piece *p, size_t skip)
 {
     const char *text = p->bytes + p->worker_bytes;
@@ -142,7 +144,7 @@ static size_t boundary(const struct piece *p, size_t skip)
     return at < p->n && ((unsigned char)text[at] & 0xc0) == 0x80 ? skip : at;
 }
 
-/* The first `n` bytes of what is left of a piece, which is its task's oldest, make room. */
+/* Evicts the first `n` kept bytes of a piece, which is the oldest of its task. */
 static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
 {
     n = boundary(p, p->skip + n) - p->skip;
@@ -157,7 +159,7 @@ static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
     struct mr_list *next = p->of_task.next;
     mr_list_remove(&p->of_task);
     if (mr_list_is_empty(&t->pieces)) {
-        task_free(j, t); /* what was lost of it is among the job's dropped bytes */
+        task_free(j, t); /* the job's dropped bytes include those of the task */
     } else {
         struct piece *q = MR_LIST_ITEM(next, struct piece, of_task);
         q->lost += q->attempt == p->attempt ? p->lost + p->gone : 0;
@@ -232,8 +234,8 @@ static struct piece *next_of_job(const struct mr_tasklog_job *j, const struct pi
     return next == &j->pieces ? NULL : MR_LIST_ITEM(next, struct piece, of_job);
 }
 
-/* The oldest piece that reaches beyond `from`. A reader of all is where one was found last; one of
- * what is new is near the end. */
+/* The oldest piece with bytes after `from`. The search begins at the piece found last, for a reader
+ * that reads everything, or at the end, for a reader of new output. */
 static struct piece *piece_behind(const struct mr_tasklog_job *j, uint64_t from)
 {
     if (mr_list_is_empty(&j->pieces) || j->position <= from) return NULL;

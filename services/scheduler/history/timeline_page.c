@@ -1,7 +1,7 @@
-/* A page of a timeline is what ends next after a time. The spans of the page are kept in a heap
- * with the latest end on top, and what ends later than that does not come in; so a trace of any
- * size costs the memory of a page. Spans that end in the same tick as the page's last one belong to
- * it, or the next page, which begins after that tick, would miss them. */
+/* A page of a timeline has the spans that end first after a given time. A bounded max-heap by end
+ * time selects them: a span that ends later than the top of a full heap is refused. So a trace of
+ * any size costs the memory of one page. Spans that end at the same time as the page's last span
+ * belong to the page, because the next page begins after that time. */
 #include "services/scheduler/history/timeline_page.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#define TIES_MAX 1024 /* spans of one tick: a few a slot at most */
+#define TIES_MAX 1024 /* spans that end at the same time: a few for each slot */
 
 static bool name_eq(const void *ctx, uint32_t item, const void *key)
 {
@@ -63,7 +63,7 @@ void mr_trace_gather_fini(struct mr_trace_gather *g)
     mr_release(g->rows);
 }
 
-/* Ends a before b? */
+/* Does a end before b? */
 static bool is_before(const struct mr_trace_span *a, const struct mr_trace_span *b)
 {
     if (a->finished != b->finished) return a->finished < b->finished;
@@ -83,7 +83,7 @@ bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block)
     case MR_TRACE_TIMELINE:
         if (block->finished_max <= g->want.after_ns) return false;
         if (g->count < heap_max(g) || block->finished_min <= g->spans[0].finished) return true;
-        g->matched += block->count; /* all of them end after this page */
+        g->matched += block->count; /* all its spans end after this page */
         return false;
     case MR_TRACE_TASK:
         return block->index_min <= g->want.index && g->want.index <= block->index_max;
@@ -108,7 +108,7 @@ static void put_named(
     *to = *span;
     to->op_id = name_number(&g->ops, span->op);
     to->worker_id = name_number(&g->workers, span->worker);
-    to->op = to->worker = (struct mr_str){0}; /* loans that end with the block */
+    to->op = to->worker = (struct mr_str){0}; /* these texts are lent by the block only */
 }
 
 static void sift_up(struct mr_trace_span *s, uint32_t at)
@@ -152,7 +152,7 @@ static void timeline_span(struct mr_trace_gather *g, const struct mr_trace_span 
 static void profile_span(struct mr_trace_gather *g, const struct mr_trace_span *span)
 {
     if (!span->started) return;
-    uint32_t op = g->last_op; /* as a rule it is that again */
+    uint32_t op = g->last_op; /* usually the same operator again */
     if (op >= g->ops.count || !mr_str_eq(g->ops.names[op], span->op))
         op = g->last_op = name_number(&g->ops, span->op);
     if (op >= g->rows_room) {
@@ -194,7 +194,7 @@ static int by_wall(const void *a, const void *b)
 {
     const struct mr_trace_row *x = a;
     const struct mr_trace_row *y = b;
-    if (!x->tasks != !y->tasks) return x->tasks ? -1 : 1; /* the array has room for more */
+    if (!x->tasks != !y->tasks) return x->tasks ? -1 : 1; /* unused rows go last */
     if (x->wall_ns != y->wall_ns) return x->wall_ns > y->wall_ns ? -1 : 1;
     return x->op < y->op ? -1 : x->op > y->op;
 }

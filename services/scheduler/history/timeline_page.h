@@ -1,6 +1,5 @@
-/* What a question wants of a trace, gathered span by span: the next page of a timeline, sums by
- * operator, or the last span of one task. Pure; memory is bounded by the page, whatever the trace
- * holds. */
+/* Collects the answer to a question about a trace, span by span: a page of a timeline, sums by
+ * operator, or the last span of one task. Pure; memory is bounded by the page, not by the trace. */
 #pragma once
 
 #include "base/index.h"
@@ -10,9 +9,9 @@ enum mr_trace_want_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
 
 struct mr_trace_want {
     enum mr_trace_want_kind kind;
-    uint64_t after_ns;  /* of TIMELINE: spans that end later */
-    uint32_t spans_max; /* of TIMELINE: at least 1 */
-    uint32_t index;     /* of TASK: its last span */
+    uint64_t after_ns;  /* TIMELINE: spans that end after this time */
+    uint32_t spans_max; /* TIMELINE: at least 1 */
+    uint32_t index;     /* TASK: the task whose last span is wanted */
 };
 
 struct mr_trace_names {
@@ -21,19 +20,19 @@ struct mr_trace_names {
     uint32_t count, room;
 };
 
-struct mr_trace_row { /* of an operator, by its number in `ops` */
+struct mr_trace_row { /* of an operator; by its number in `ops` until finished */
     uint32_t op;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
 };
 
 struct mr_trace_gather {
     struct mr_trace_want want;
-    struct mr_trace_names ops, workers; /* op_id and worker_id of spans here count these */
-    struct mr_trace_span *spans; /* TIMELINE: by their end, once finished; TASK: one at most */
+    struct mr_trace_names ops, workers; /* op_id and worker_id of `spans` are indexes into these */
+    struct mr_trace_span *spans; /* TIMELINE: sorted by end, once finished; TASK: at most one */
     uint32_t count, room;
     uint64_t matched;
     bool more;
-    struct mr_trace_row *rows; /* PROFILE: the most time first, once finished */
+    struct mr_trace_row *rows; /* PROFILE: most time first, once finished */
     uint32_t rows_room;
     uint32_t last_op;
     uint64_t first_ns, last_ns, cpu_ns;

@@ -124,7 +124,7 @@ static Millrace__V1__WorkerInfo *worker_out(
     return m;
 }
 
-/* A token is "~" and the place in the table where the next page begins. */
+/* A token is "~" and the worker's slot at which the next page begins. */
 static int read_workers_page(
     const Millrace__V1__WorkersRequest *m, uint32_t *from, uint32_t *rows_max, struct mr_error *e)
 {

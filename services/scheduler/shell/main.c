@@ -12,12 +12,13 @@
 
 #include <stdio.h>
 
-/* Read by jemalloc. What a large graph took to be read goes back to the kernel as it is freed, not
- * ten seconds later: the tasks themselves come next. Blocks from so many bytes on do. */
+/* jemalloc reads malloc_conf. A block of this size or more goes back to the kernel as soon as it is
+ * freed, instead of after ten seconds: the memory that parsing a large graph took is needed for the
+ * graph's tasks next. */
 #define GIVEN_BACK_BYTES 262144
 #define TEXT_OF(number) #number
 #define CONF(bytes) "oversize_threshold:" TEXT_OF(bytes)
-static_assert(MR_PARSER_PIECE_BYTES >= GIVEN_BACK_BYTES, "as are the pieces of a text");
+static_assert(MR_PARSER_PIECE_BYTES >= GIVEN_BACK_BYTES, "a piece of a body is such a block");
 extern const char *malloc_conf;
 __attribute__((visibility("default"))) const char *malloc_conf = CONF(GIVEN_BACK_BYTES);
 
@@ -71,7 +72,7 @@ static const struct mr_option options[] = {
         .init = "2GiB", .help = "of jobs whose bodies are being read, in all; half of it for several of one user",
         .at = AT(reading_memory), .min = (uint64_t)1 << 20, .max = (uint64_t)1 << 40},
     {.name = "reading-idle", .env = "MILLRACE_READING_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
-        .init = "60s", .help = "a job of which nothing has come for so long, nor its end, is given up",
+        .init = "60s", .help = "a submission that has sent no byte for this long is refused",
         .at = AT(reading_idle), .min = MR_MS, .max = 86400 * MR_SECOND},
     {.name = "events-kept", .env = "MILLRACE_EVENTS_KEPT", .type = MR_OPTION_U64, .value = "N", .init = "8192",
         .help = "events of the cluster that a stream can go back to", .at = AT(events_kept),
@@ -105,7 +106,8 @@ int main(int argc, char **argv)
 {
     struct config config = {0};
     struct mr_error e = {0};
-    mr_reexec_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* its threads would take our SIGTERM */
+    mr_reexec_with(
+        argv, "OPENBLAS_NUM_THREADS", "1"); /* OpenBLAS's threads would receive our SIGTERM */
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);

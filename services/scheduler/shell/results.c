@@ -1,6 +1,6 @@
-/* Values on their way to clients. Small ones are in the core and leave in messages of many; large
- * ones stay in object stores: Results says where, Result fetches them and passes the pieces on,
- * as fast as the client takes them. */
+/* Small values are in the core: Results sends many in one message. Large values are in object
+ * stores: Results sends their addresses; Result relays the bytes from the store, no faster than the
+ * client reads them. */
 #include "services/scheduler/shell/results.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@
 
 #define ROWS_MAX 4096
 #define ROWS_BYTES_MAX ((size_t)1 << 20)
-#define TEXTS_BYTES_MAX ((size_t)4 << 20) /* keys, errors, JSON: what a message's rows may take */
-#define GRACE (10 * MR_SECOND)            /* for a value that is there and only has to be brought */
+#define TEXTS_BYTES_MAX ((size_t)4 << 20) /* of one message: keys, errors, JSON */
+#define GRACE (10 * MR_SECOND)            /* extra wait for a value that exists on a worker */
 
 static bool bit_take(struct mr_watcher *w, uint32_t node)
 {
@@ -49,14 +49,13 @@ static bool is_dead(const struct mr_watcher *w, uint32_t node, const struct mr_s
     return known && (task.state == MR_TASK_ERRED || task.state == MR_TASK_CANCELLED);
 }
 
-/* Its job ended before all was made: what has no value will not have one. */
-static bool is_in_vain(const struct mr_sched_job_info *info)
+/* The job ended early: a node without a value will never have one. */
+static bool has_ended_early(const struct mr_sched_job_info *info)
 {
     return info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
 }
 
-/* It has a value, which is on its way here, or to the journal: it comes even if its job has failed.
- */
+/* The value exists, on a worker or not yet in the journal: it comes even if the job has failed. */
 static bool is_coming(
     const struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
@@ -65,7 +64,7 @@ static bool is_coming(
     return value.kind == MR_SCHED_VALUE_AWAY || value.kind == MR_SCHED_VALUE_UNACKED;
 }
 
-/* Queues what has a value (or never will), asks the core for what is elsewhere. */
+/* Queues a node that has its value, or never will. Asks the core for a value that a worker has. */
 static void consider(struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};
@@ -179,7 +178,7 @@ static Millrace__V1__ResultItem *item_new(struct mr_shell *sh, size_t rows, bool
     return m;
 }
 
-/* Takes one queued node into the message; the pack goes to `packs`. */
+/* Adds a row for the node; appends its bytes, if the value is small, to `packs`. */
 static void add_row(struct mr_watcher *w, Millrace__V1__ResultItem *m, struct mr_buf *packs,
     const struct mr_sched_job_info *info, uint32_t node)
 {
@@ -228,12 +227,12 @@ static void pump(
     }
 }
 
-/* Rows for what is still wanted, from `*at` on: there was no time, or there is no job any more to
- * make it. As many as one message holds. */
+/* One message of rows that say why there is no value: the wait is over, or the job has ended. Goes
+ * on at node `*at`. */
 static void give_up_some(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t *at)
 {
-    bool has_failed = is_in_vain(info);
+    bool has_failed = has_ended_early(info);
     mr_pb_arena_clear(&w->sh->scratch);
     Millrace__V1__ResultItem *m =
         item_new(w->sh, MR_MIN(w->wanted_left, (uint32_t)ROWS_MAX), false);
@@ -269,7 +268,7 @@ static bool look_many(struct mr_watcher *w, struct mr_rpc_call *call,
 {
     pump(w, call, info);
     w->is_late = w->is_late || timed_out;
-    if (w->wanted_left && (w->is_late || is_in_vain(info)) && w->queue_at == w->queue.n)
+    if (w->wanted_left && (w->is_late || has_ended_early(info)) && w->queue_at == w->queue.n)
         give_up(w, call, info);
     if (w->wanted_left || w->queue_at < w->queue.n) return false;
     (void)mr_rpc_call_finish_ok(call);
@@ -280,7 +279,7 @@ static bool look_many(struct mr_watcher *w, struct mr_rpc_call *call,
 
 struct mr_relay {
     struct mr_shell *sh;
-    struct mr_watcher *w; /* NULL: gone */
+    struct mr_watcher *w; /* NULL: its call has ended */
     mr_rpc_call_id to;
     struct mr_rpc_call *from;
     struct mr_rpc_channel *channel;
@@ -290,7 +289,7 @@ static void relay_message(struct mr_rpc_call *from, struct mr_rpc_message *m)
 {
     struct mr_relay *r = mr_rpc_call_context(from);
     struct mr_rpc_call *to = mr_rpc_call_find(r->sh->loop, r->to);
-    if (!to || mr_rpc_call_send(to, mr_rpc_message_str(m))) { /* both sides say HttpBody */
+    if (!to || mr_rpc_call_send(to, mr_rpc_message_str(m))) { /* both messages are HttpBody */
         mr_rpc_call_cancel(from);
         return;
     }
@@ -325,10 +324,10 @@ static bool send_object(
     bool alive = false;
     uint32_t number = value->store;
     bool known = number && mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive);
-    known = known && address.n; /* a worker told its address, even if it has not come to us yet */
+    known = known && address.n; /* a worker may name a store before the store registers */
     for (uint32_t i = 1; !known && i <= mr_sched_stores_count(sh->core); i++)
         known = mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) &&
-                alive; /* each can find what has a place */
+                alive; /* any store finds an object by the directory in Redis */
     if (!known) {
         mr_shell_fail(call, MR_EAWAY, "the object store that has the value is away");
         return true;
@@ -357,7 +356,7 @@ static bool send_object(
     mr_buf_fini(&bytes);
     w->relay = r;
     w->deadline = MR_NEVER;
-    return false; /* the relay ends the call */
+    return false; /* the relay answers the call */
 }
 
 static int body_of(struct mr_str pack, const char *accept, struct mr_buf *out, const char **mime,
@@ -430,13 +429,13 @@ bool mr_results_failed(struct mr_watcher *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
-/* Sends the value if it is there. `*is_answered`: else a relay brings it, and ends the call. */
+/* Sends the value if there is one. `*is_answered` becomes false if a relay answers the call. */
 static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool *is_answered)
 {
     struct mr_sched_value value = {0};
     struct mr_buf bytes;
-    mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal may be large */
+    mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal of the graph may be this large */
     (void)mr_sched_value(w->sh->core, info->id, w->one, &bytes, &value);
     bool is_there = value.kind == MR_SCHED_VALUE_INLINE || value.kind == MR_SCHED_VALUE_OBJECT;
     *is_answered = true;
@@ -452,7 +451,7 @@ static bool look_one(struct mr_watcher *w, struct mr_rpc_call *call,
     bool is_answered = false;
     if (w->relay) return false;
     if (w->queue.n && send_one(w, call, info, &is_answered)) return is_answered;
-    bool never = (w->queue.n || is_in_vain(info)) && !is_coming(w, w->one, info);
+    bool never = (w->queue.n || has_ended_early(info)) && !is_coming(w, w->one, info);
     if (!timed_out && !never) return false;
     int code = 0;
     mr_pb_arena_clear(&w->sh->scratch);

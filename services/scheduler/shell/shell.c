@@ -1,4 +1,5 @@
-/* The loop: events in, effects out, once a turn. Everything that waits waits here. */
+/* The loop. A turn waits for messages and gRPC events, steps the core with each, and performs the
+ * effects once. mr_inbox_wait is the only call of this thread that blocks. */
 #include "services/scheduler/shell/shell.h"
 
 #include "base/alloc.h"
@@ -24,7 +25,7 @@
 #include <inttypes.h>
 
 #define BATCH_MAX 64
-#define DRAIN_TIME MR_SECOND /* for Redis to confirm what was submitted */
+#define DRAIN_TIME MR_SECOND /* how long a shutdown waits for Redis to confirm submissions */
 #define INBOX_MAX 65536
 #define INBOX_TIMEOUT (60 * MR_SECOND) /* of a parser thread, while the inbox is full */
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
@@ -72,16 +73,16 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     }
 }
 
-/* What people are told, then what workers are told, then the journal: it waits for nothing of the
- * turn, since dispatch need not wait for it and promises are told when it has answered. Writing to
- * Redis takes as long as a worker needs to begin, so tasks leave before that, and all else after.
- */
+/* The order is notes to clients, batches to workers, the journal's records to Redis. Dispatch needs
+ * no acknowledgement of the journal, and the core holds replies back until there is one. The write
+ * to Redis takes as long as a worker needs to start a task, so tasks leave before the write. */
 static void perform(struct mr_shell *sh)
 {
     mr_journal_link_perform(sh);
     mr_buf_clear(&sh->fx.journal);
     for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
-        struct mr_sched_note n; /* a copy: performing may step the core, and the buffer may grow */
+        struct mr_sched_note
+            n; /* a copy: the handlers may step the core, which may move the buffer */
         memcpy(&n, sh->fx.notes.p + at, sizeof n);
         perform_note(sh, &n);
     }
@@ -148,8 +149,8 @@ static void turn(struct mr_shell *sh, mr_time until)
     mr_trace_tick(sh, now);
 }
 
-/* Whoever waits is answered: with the job, when one was submitted, also where Redis has yet to
- * confirm it. */
+/* Answers every call that waits. A submission that Redis has not confirmed has DRAIN_TIME for it.
+ */
 static void drain(struct mr_shell *sh)
 {
     mr_rpc_server_drain(sh->server);
@@ -166,7 +167,7 @@ int mr_shell_run(struct mr_shell *sh)
     perform(sh);
     while (!sh->is_stopping)
         turn(sh, MR_NEVER);
-    if (!sh->exit_code) drain(sh); /* superseded: what it knows may be old */
+    if (!sh->exit_code) drain(sh); /* else another scheduler took over: answers could be stale */
     return sh->exit_code;
 }
 

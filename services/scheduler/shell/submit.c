@@ -1,5 +1,5 @@
-/* A ticket is a slot of a table and its generation; the slot knows the call that waits. The call
- * may be gone when the reply comes: what was accepted stays accepted. */
+/* A call has a ticket, which its event carries to the core and the core's reply carries back. If
+ * the call is gone when the reply comes, the change still holds. */
 #include "services/scheduler/shell/submit.h"
 
 #include "base/alloc.h"
@@ -17,12 +17,12 @@
 
 #define WAIT_S_MAX 3600.0
 #define REQUEST_ID_BYTES_MAX 128
-#define ANSWER_WAIT_MAX (60 * MR_SECOND) /* of callers without a deadline */
+#define ANSWER_WAIT_MAX (60 * MR_SECOND) /* for calls without a deadline */
 #define ANSWER_MARGIN_MAX (MR_SECOND / 4)
 
 enum change { CHANGE_SUBMIT, CHANGE_CANCEL, CHANGE_RETRY, CHANGE_FORGET };
 
-/* What a call gathers until it can be answered. */
+/* The context of a call. */
 struct submission {
     struct mr_shell *sh;
     struct mr_parser_request *request;
@@ -34,14 +34,14 @@ struct submission {
     bool has_first;
     mr_rpc_call_id call;
     uint64_t ticket;
-    struct mr_list node; /* of sh->answers, while the core's reply is waited for */
+    struct mr_list node; /* in sh->answers until the core replies */
     mr_time answer_by;
-    struct mr_list reading; /* of sh->reading, while its body comes */
+    struct mr_list reading; /* in sh->reading until the body is complete */
     mr_time heard_at;
-    bool is_late; /* answered without the core's reply */
+    bool is_late; /* the call was failed before the core replied */
 };
 
-/* Tickets are call ids: unique for the life of the process, and the loop finds the call. */
+/* A ticket is a call's id, which the process never uses again. */
 static struct submission *submission_of(
     struct mr_shell *sh, uint64_t ticket, struct mr_rpc_call **call)
 {
@@ -74,7 +74,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     mr_release(s);
 }
 
-/* What a task has as MILLRACE_TASK: "j1kq07ab-7/12/1", job, index and attempt. */
+/* Reads the value of a task's variable MILLRACE_TASK: "j1kq07ab-7/12/1" is job, index, attempt. */
 static int parse_parent(const char *text, struct mr_sched_parent *out, struct mr_error *e)
 {
     const char *slash = strchr(text, '/');
@@ -122,7 +122,7 @@ static bool take_options(struct mr_rpc_call *call, struct submission *s, const c
 static void add_body(struct mr_rpc_call *call, struct submission *s, const void *p, size_t n)
 {
     struct mr_error e;
-    if (!s->request) return; /* answered already */
+    if (!s->request) return; /* the call has failed */
     s->heard_at = mr_clock_now();
     if (!mr_parser_add_body(s->sh->parser, s->request, call, mr_str_of(p, n), &e)) return;
     mr_parser_drop(s->sh->parser, &s->request);
@@ -134,7 +134,7 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
-    if (!m) mr_parser_drop(s->sh->parser, &s->request); /* or half of a body would be submitted */
+    if (!m) mr_parser_drop(s->sh->parser, &s->request); /* a body with a hole must not be parsed */
     if (!m || !s->request) return;
     if (!s->has_first &&
         !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
@@ -180,7 +180,7 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     add_body(call, s, bytes.p, bytes.n);
 }
 
-/* A message behind its length; what came in several slices is joined here. */
+/* Adds the message behind its length; gRPC may have it in several slices. */
 static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr_rpc_message *msg)
 {
     const struct mr_str *parts = NULL;
@@ -191,7 +191,8 @@ static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr
         add_body(call, s, parts[i].p, parts[i].n);
 }
 
-/* Columns are passed on as they come; only the first message is looked into here. */
+/* Messages of columns go to the parser as bytes. Only the first one, with the options, is unpacked
+ * here. */
 static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct submission *s = mr_rpc_call_context(call);
@@ -231,8 +232,8 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
 
-/* The core's reply comes when the journal has what was asked for, however long that takes: while
- * Redis is away the caller hears so shortly before it would give up by itself. */
+/* While Redis is away the core's reply may take any time. The call is failed shortly before its
+ * deadline, so that the client reads the reason instead of a timeout. */
 static void wait_for_reply(struct submission *s, const struct mr_rpc_call *call)
 {
     mr_time now = mr_clock_now();
@@ -251,7 +252,7 @@ mr_time mr_submit_deadline(const struct mr_shell *sh)
     return MR_MIN(sh->answers_due, sh->reading_due);
 }
 
-/* Bodies of which nothing has come for too long make room. */
+/* Fails calls whose body has not grown for `reading_idle`, which frees their share of the quota. */
 static void end_idle(struct mr_shell *sh, mr_time now)
 {
     if (sh->reading_due > now) return;
@@ -269,7 +270,7 @@ static void end_idle(struct mr_shell *sh, mr_time now)
         struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, s->call);
         if (call)
             mr_shell_fail(call, MR_ETIMEOUT,
-                "the job has not come to its end, and nothing of it for %.0f s: send it again",
+                "the body of the job is incomplete, and no byte has come for %.0f s: send it again",
                 (double)sh->options.reading_idle / 1e9);
     }
 }
@@ -280,7 +281,8 @@ static void give_up(struct submission *s, const char *why)
     s->is_late = true;
     struct mr_rpc_call *call = mr_rpc_call_find(s->sh->loop, s->call);
     if (call)
-        mr_shell_fail(call, MR_EAWAY, "%s: it may be done or not; ask again%s", why,
+        mr_shell_fail(call, MR_EAWAY,
+            "%s: the request may have been carried out or not; ask again%s", why,
             s->change == CHANGE_SUBMIT ? ", with the same request_id (Idempotency-Key)" : "");
 }
 
@@ -340,12 +342,12 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done)
             .template = done->template,
             .resolved = done->resolved,
             .resolved_count = done->resolved_count};
-        done->graph = NULL; /* given */
+        done->graph = NULL; /* the event owns it */
         wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
         if (done->pieces_count) {
             mr_journal_link_give(sh, done->pieces);
-            mr_journal_link_flush(sh); /* and Redis works while the core plans */
+            mr_journal_link_flush(sh); /* Redis writes the graph while the core plans the job */
         }
     } else if (s) {
         (void)mr_rpc_call_fail(call, &done->error);
@@ -396,7 +398,7 @@ static bool change_request(struct mr_rpc_call *call, struct mr_rpc_message *msg,
     struct submission *s, const char **id, const char **reason)
 {
     const struct mr_proto_method *method = mr_proto_method_find(mr_rpc_call_method(call));
-    mr_assert(method); /* the server dispatched by it */
+    mr_assert(method); /* the server found the handler by this name */
     void *m = mr_shell_request(s->sh, call, msg, method->request);
     if (!m) return false;
     *reason = "";

@@ -10,9 +10,9 @@
 
 struct asking {
     struct mr_shell *sh;
-    struct mr_parser_request *request; /* NULL: gone, or answered */
-    struct mr_page page;               /* of a list */
-    char *page_token;                  /* which it points into */
+    struct mr_parser_request *request; /* NULL: pushed, or failed */
+    struct mr_page page;               /* of List; points into page_token */
+    char *page_token;
 };
 
 static void on_open(struct mr_rpc_call *call)

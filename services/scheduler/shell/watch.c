@@ -1,5 +1,5 @@
-/* Followers hang on their job; a call knows its follower through an index by call id. What is sent
- * to followers of values is in results.c. */
+/* Each watched job has a list of its watchers; an index finds the watcher of a call. What watchers
+ * of values are sent is in results.c. */
 #include "services/scheduler/shell/watch.h"
 
 #include "base/alloc.h"
@@ -13,16 +13,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define VALUES_BYTES_MAX ((size_t)8 << 20) /* of one answer; the rest is for Results */
+#define VALUES_BYTES_MAX                                                                           \
+    ((size_t)8 << 20) /* of one SubmitResponse; the client fetches the rest with Results */
 
 struct mr_watch {
     struct mr_watcher **slots; /* by slot; NULL: free */
     uint32_t slots_count;
-    uint32_t slots_free; /* none is free below */
+    uint32_t slots_free; /* no slot below this one is free */
     struct mr_index by_call;
     struct mr_watched_job **jobs; /* ascending by id */
     uint32_t jobs_count;
-    mr_time deadline; /* not above the least of all */
+    mr_time deadline; /* at or before the earliest deadline */
 };
 
 static uint64_t call_hash(uint64_t call)
@@ -130,7 +131,7 @@ static struct mr_watcher *watcher_of(struct mr_shell *sh, const struct mr_rpc_ca
 
 void mr_watch_call_done(struct mr_rpc_call *call)
 {
-    /* calls with a context of their own name the shell in its first field */
+    /* the first member of every context is the shell */
     struct mr_shell *sh = *(struct mr_shell **)mr_rpc_call_context(call);
     struct mr_watcher *w = watcher_of(sh, call);
     if (w) watcher_free(sh->watch, w);
@@ -208,12 +209,12 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* True when the follower is answered for good. */
+/* Sends an event if there is one; true: the call has ended. */
 static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool progress)
 {
     bool over = mr_job_is_over(info->state);
-    /* Another number, not a higher one: a Redis from an older copy has lower ones. */
+    /* Any other number is new: after a restore from an older copy, Redis has lower numbers. */
     bool is_news = info->event_sequence && info->event_sequence != w->seen_event;
     if (is_news || !w->has_sent) {
         w->seen_event = info->event_sequence;
@@ -226,7 +227,7 @@ static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     return over;
 }
 
-/* Something about the job is new: what does it mean for this follower? True: it is answered. */
+/* The job has changed, or the wait is over: sends what the call waits for. True: it has ended. */
 static bool look(struct mr_watcher *w, bool progress, bool timed_out)
 {
     struct mr_shell *sh = w->sh;
@@ -306,7 +307,8 @@ void mr_watch_targets_ready(
 {
     struct mr_watched_job *j = job_find(sh->watch, job);
     if (!j) return;
-    uint32_t *copy = mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move below */
+    uint32_t *copy =
+        mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move in the loop */
     j->busy++;
     MR_LIST_EACH(node, &j->watchers)
     {
@@ -341,14 +343,14 @@ void mr_watch_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, st
 void mr_watch_target_failed(
     struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why)
 {
-    if (!code) { /* its task erred: its row tells the story */
+    if (!code) { /* the task failed: the result has the task's error */
         mr_watch_targets_ready(sh, job, &node, 1);
         return;
     }
     struct mr_watched_job *j = job_find(sh->watch, job);
     struct mr_sched_job_info info;
     if (!j || !mr_sched_job(sh->core, job, &info)) return;
-    j->busy++; /* not asked for again: the core would say the same, without end */
+    j->busy++; /* the core is not asked again: the answer would be the same, forever */
     MR_LIST_EACH(list, &j->watchers)
     {
         struct mr_watcher *w = MR_LIST_ITEM(list, struct mr_watcher, node);
@@ -388,7 +390,7 @@ void mr_watch_tick(struct mr_shell *sh, mr_time now)
             watcher_free(f, w);
             continue;
         }
-        if (w->deadline <= now) w->deadline = MR_NEVER; /* it said so, and goes on sending */
+        if (w->deadline <= now) w->deadline = MR_NEVER; /* it is over; rows are still being sent */
         f->deadline = MR_MIN(f->deadline, w->deadline);
     }
 }

@@ -1,4 +1,4 @@
-/* One follower of a job; between watch.c and results.c. */
+/* A call that waits for a job. For watch.c and results.c only. */
 #pragma once
 
 #include "services/scheduler/shell/watch.h"
@@ -6,29 +6,29 @@
 struct mr_watched_job {
     mr_job_id job;
     struct mr_list watchers;
-    uint32_t busy; /* walks under way */
+    uint32_t busy; /* loops over `watchers` that run; above 0 the struct must not be freed */
 };
 
 struct mr_relay; /* a value on its way from an object store */
 
 struct mr_watcher {
-    struct mr_list node; /* of its job's */
+    struct mr_list node; /* of job->watchers */
     struct mr_shell *sh;
     struct mr_watched_job *job;
     struct mr_watcher_spec spec;
     mr_rpc_call_id call;
     uint32_t slot;
     mr_time deadline;
-    uint64_t seen_event; /* WATCH */
+    uint64_t seen_event; /* EVENTS */
     bool has_sent;
-    bool is_late; /* its time was up, and not all rows that say so are sent */
+    bool is_late; /* the wait is over; rows that say so are still to be sent */
 
-    /* of values */
+    /* RESULT and RESULTS: */
     uint32_t one;         /* RESULT: the node */
-    uint64_t *wanted;     /* a bit a node: not yet queued */
+    uint64_t *wanted;     /* a bit for each node: wanted and not queued yet */
     uint32_t wanted_left; /* bits set */
-    struct mr_buf queue;  /* u32 nodes that can be sent */
-    size_t queue_at;      /* the next one */
+    struct mr_buf queue;  /* u32 nodes whose value, or error, can be sent */
+    size_t queue_at;      /* of the next node to send */
     char *accept;
     struct mr_relay *relay;
 };

@@ -3,18 +3,18 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-struct found { /* under a name */
+struct found { /* the object of a name */
     int err;
     mr_object_id object;
     uint64_t nbytes;
-    bool is_durable; /* … and it is known what computed it */
+    bool is_durable; /* persisted, with the definition of the task that computed it */
     unsigned char definition[16];
 };
 
 struct search {
     struct mr_graph *graph;
     struct mr_str *names;
-    struct found *found; /* by name, in their order */
+    struct found *found; /* in the order of `names` */
     uint32_t count, answers;
 };
 
@@ -39,7 +39,7 @@ static void on_found(void *ctx, int err, const struct mr_name_record *record)
     memcpy(f->definition, record->definition, sizeof f->definition);
 }
 
-/* All names of nodes, or all names that results are to have. */
+/* Looks up all names that nodes stand for, or all names under which tasks persist their results. */
 static int look_up(
     struct mr_directory *directory, struct search *s, bool results, struct mr_error *e)
 {
@@ -60,7 +60,7 @@ static void search_fini(struct search *s)
     mr_release(s->found);
 }
 
-/* All names of nodes exist; what depends on a name depends on what it names. */
+/* Checks that every name exists. A node's definition hash takes in the object behind its name. */
 static int names_settle(const struct search *s, struct mr_error *e)
 {
     struct mr_graph *g = s->graph;
@@ -123,7 +123,7 @@ int mr_parser_resolve_names(
         return MR_OK;
     int err = has_names ? look_up(directory, &names, false, e) : MR_OK;
     if (!err) err = names_settle(&names, e);
-    /* Without an answer each is made again. */
+    /* If Redis does not answer, no result is reused. */
     if (!err && g->option_of && look_up(directory, &results, true, NULL)) results.count = 0;
     if (!err) add_all(d, &names, &results);
     search_fini(&names);

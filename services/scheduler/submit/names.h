@@ -1,11 +1,12 @@
-/* What a graph names outside itself: stored objects, names, and results that exist already. */
+/* Resolves what a graph refers to in the object stores: objects, names of objects, and results that
+ * an earlier job persisted. */
 #pragma once
 
 #include "services/scheduler/submit/parse.h"
 #include "store/meta/directory.h"
 
-/* Fills in what stands for nodes of the graph, in the order of nodes. A name must exist; the name
- * under which a task persists may exist already, made by the same definition: then the task need
- * not run. Waits for Redis, once for all names and once for all results. */
+/* Fills in `resolved`, in the order of nodes. A name that a node stands for must exist. If the name
+ * under which a task persists its result exists, and the same definition made the object, the task
+ * need not run. Waits for Redis, once for all names and once for all results. */
 int mr_parser_resolve_names(
     struct mr_directory *directory, struct mr_parser_result *d, struct mr_error *e);

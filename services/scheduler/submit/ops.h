@@ -1,5 +1,5 @@
-/* The ops that a graph may name, as one thread knows them: those built in, and foreign ones, which
- * workers bring and of which only the name is known here. */
+/* The operators that a graph may name, as one thread knows them: the built-in ones, and foreign
+ * ones, which workers implement. Of foreign ones only the name is known here. */
 #pragma once
 
 #include "graph/build/builder.h"
@@ -7,17 +7,17 @@
 
 #define MR_FOREIGN_OPS_MAX 65536
 
-struct mr_parser_ops { /* of one thread */
+struct mr_parser_ops { /* owned by one thread */
     struct mr_registry *registry;
     struct mr_graph_catalogue builtin;
     char **foreign; /* sorted */
     uint32_t foreign_count;
-    bool has_missed; /* an op of the graph in hand is unknown */
+    bool has_missed; /* the last graph named an unknown operator */
 };
 
 void mr_parser_ops_init(struct mr_parser_ops *o);
 void mr_parser_ops_fini(struct mr_parser_ops *o);
-/* Takes the name, which may be known already. */
+/* Takes the name; a known one is freed. */
 void mr_parser_ops_add(struct mr_parser_ops *o, char *name);
-/* For the builder; it notes what it misses. */
+/* For the builder. A look-up that fails sets has_missed. */
 struct mr_graph_catalogue mr_parser_ops_catalogue(struct mr_parser_ops *const *o);

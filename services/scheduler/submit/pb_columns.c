@@ -1,5 +1,5 @@
-/* A message is taken apart twice: the columns of its nodes by hand, for they are nearly all of it;
- * the rest, with the columns left out, as every other message. */
+/* The columns of nodes, nearly all bytes of a message, are read by hand. protobuf-c unpacks the
+ * rest of the message. */
 #include "services/scheduler/submit/pb_columns.h"
 
 #include "base/alloc.h"
@@ -14,13 +14,13 @@
 enum { F_KEYS = 6, F_KEY_BYTES, F_OP, F_ARGS, F_ARGS_BYTES, F_INPUTS_COUNT, F_INPUTS, F_END };
 static_assert(F_INPUTS == 12, "jobs.proto says so");
 
-struct numbers { /* of a column; used again for the next message */
+struct numbers { /* of a column; reused for the next message */
     uint32_t *at;
     size_t count;
     size_t room;
 };
 
-struct part { /* a message without its columns, and which nodes it brought */
+struct part { /* a message without its columns, and the nodes it brought */
     const Millrace__V1__SubmitColumns *m;
     uint32_t first;
     uint32_t count;
@@ -28,7 +28,7 @@ struct part { /* a message without its columns, and which nodes it brought */
 
 struct mr_pb_stream {
     struct mr_builder *b;
-    struct mr_pb_arena arena; /* the parts' messages */
+    struct mr_pb_arena arena; /* of the unpacked parts */
     struct part *parts;
     size_t parts_count, parts_room;
     struct mr_bulk_op *ops;
@@ -36,7 +36,7 @@ struct mr_pb_stream {
     struct numbers columns[F_END];
     struct mr_buf rest;
     uint32_t nodes, empty_count;
-    bool is_odd; /* not for here */
+    bool is_odd; /* the fast path has failed */
 };
 
 struct mr_pb_stream *mr_pb_stream_new(void)
@@ -63,7 +63,7 @@ void mr_pb_stream_free(struct mr_pb_stream **sp)
     mr_release(s);
 }
 
-/* Packed varints of 32 bits at most. A number takes a byte at least. */
+/* Packed varints of at most 32 bits. Each takes at least a byte, which bounds their number. */
 static bool read_numbers(struct mr_str s, struct numbers *out)
 {
     out->count = 0;
@@ -98,7 +98,7 @@ static bool read_numbers(struct mr_str s, struct numbers *out)
     return true;
 }
 
-/* Columns into `c` and s->columns, all else into s->rest. */
+/* Columns go to `c` and s->columns, all other fields to s->rest. */
 static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_bulk *c)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
@@ -116,7 +116,7 @@ static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_
             mr_buf_add(&s->rest, message.p + at, r.at - at);
             continue;
         }
-        /* none of them twice, all in one piece: as every library writes them */
+        /* Each column once and packed, as protobuf libraries write it. */
         if (f.type != MR_PROTOWIRE_BYTES || seen & 1u << f.number) return false;
         seen |= 1u << f.number;
         if (f.number == F_KEYS)
@@ -184,7 +184,7 @@ void mr_pb_stream_add(struct mr_pb_stream *s, struct mr_str message)
     if (!s->is_odd) s->is_odd = !add(s, message);
 }
 
-/* What may name nodes of any message. */
+/* Fields that may name nodes of other messages, so they wait for the end. */
 static bool end_part(struct mr_pb_stream *s, const struct part *part)
 {
     const Millrace__V1__SubmitColumns *m = part->m;
@@ -205,7 +205,7 @@ struct mr_builder *mr_pb_stream_end(struct mr_pb_stream *s)
     return MR_STEAL(s->b);
 }
 
-/* ---- with words ------------------------------------------------------------------------------ */
+/* ---- the slow path --------------------------------------------------------------------------- */
 
 struct mr_str mr_pb_framed_next(struct mr_str body, size_t *at)
 {

@@ -1,5 +1,4 @@
-/* Arguments are a tree whose depth the unpacking has bounded (MR_DEPTH_MAX), so functions here may
- * call themselves. */
+/* Functions here recurse over arguments. Unpacking has bounded the depth (MR_DEPTH_MAX). */
 #include "services/scheduler/submit/pb_graph.h"
 
 #include "base/alloc.h"
@@ -127,7 +126,7 @@ static int add_ref(struct mr_builder *b, const char *text, struct mr_error *e)
     return err ? err : mr_builder_input(b, node, e);
 }
 
-/* A nested task is a node of its own: of its key, or named after the task it stands in. */
+/* A nested task becomes a node with its own key, or with a key made from the enclosing task's. */
 static int add_nested(
     struct mr_builder *b, uint32_t parent, const Millrace__V1__Task *m, struct mr_error *e)
 {
@@ -257,7 +256,7 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
 {
     int err = MR_OK;
     for (size_t i = 0; i < n && is_body && !err;
-         i++) { /* all keys first: they hide what is outside */
+         i++) { /* all keys first: a key of the body shadows one outside */
         uint32_t node = 0;
         err = mr_builder_own(b, text_of(tasks[i]->key), &node, e);
     }
@@ -269,7 +268,7 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
     return err;
 }
 
-/* An argument as a node: of what it refers to, or of its own. */
+/* The node that an argument refers to; for a literal, a new node. */
 static int argument_node(struct mr_builder *b, const char *key, const Millrace__V1__Argument *v,
     uint32_t *node, struct mr_error *e)
 {
@@ -284,7 +283,7 @@ static int argument_node(struct mr_builder *b, const char *key, const Millrace__
     return is_task ? add_task(b, *node, v->task, e) : add_value(b, *node, v, e);
 }
 
-/* What the first round begins with is a node of its own, whatever it refers to. */
+/* The first value of a loop variable gets a node of its own, even if it is a reference. */
 static int add_firsts(
     struct mr_builder *b, struct mr_repeat *r, const Millrace__V1__Repeat *m, struct mr_error *e)
 {

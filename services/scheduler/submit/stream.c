@@ -8,13 +8,14 @@
 
 #include <xxhash.h>
 
-#define PARALLEL_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
-#define PARALLEL_WORKERS_MAX 4               /* … and by so many */
+#define PARALLEL_BYTES_MIN                                                                         \
+    ((size_t)2 << 20) /* from this size of a body on, several threads parse it */
+#define PARALLEL_WORKERS_MAX 4
 
 struct mr_parser_stream {
     bool is_json;
     struct mr_pb_stream *columns;
-    struct mr_json_ahead *json; /* from the first piece on, and who reads it: */
+    struct mr_json_ahead *json; /* NULL before the first piece; parsed by: */
     struct mr_graph_parallel parallel;
     struct mr_buf *pieces;
     size_t pieces_count, pieces_room;
@@ -95,7 +96,7 @@ static void feed_columns(struct mr_parser_stream *s, struct mr_buf *bytes)
         mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
 }
 
-/* On the intake's thread. */
+/* On the parser thread. */
 static void json_open(struct mr_parser_stream *s)
 {
     if (s->json) return;
@@ -138,7 +139,7 @@ int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catal
         b = mr_builder_new();
         err = mr_pb_columns_add(b, s->pieces, s->pieces_count, e);
     }
-    drop_pieces(s); /* the graph takes room, too */
+    drop_pieces(s); /* before the graph needs memory, too */
     if (err) {
         mr_builder_free(&b);
         return err;

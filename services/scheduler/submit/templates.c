@@ -1,5 +1,5 @@
-/* What Redis has is what there is; what was parsed is kept beside it, the last used ones, for as
- * long as this scheduler runs. Another scheduler on the same Redis is no longer one. */
+/* Redis has the templates. Parsed ones are in an LRU cache, which needs no invalidation: only this
+ * scheduler writes templates, since another one on the same Redis would have superseded it. */
 #include "services/scheduler/submit/templates.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #define TEMPLATES_MAX 1000
 #define NAME_BYTES_MAX 64
 #define TEXT_BYTES_MAX ((size_t)16 << 20)
-#define KEPT_MAX 64 /* parsed */
+#define KEPT_MAX 64 /* parsed templates in the cache */
 #define KEPT_BYTES_MAX ((size_t)256 << 20)
 
 struct kept {
@@ -29,7 +29,7 @@ struct mr_templates {
     struct mr_redis *redis;
     struct kept kept[KEPT_MAX];
     uint64_t clock;
-    struct mr_buf params; /* of the last answer */
+    struct mr_buf params; /* memory of the last result */
 };
 
 struct mr_templates *mr_templates_new(struct mr_redis *redis)
@@ -83,7 +83,7 @@ static struct kept *keep(struct mr_templates *t, struct mr_str name, struct mr_s
     }
     struct mr_buf own;
     mr_buf_init(&own, TEXT_BYTES_MAX);
-    mr_buf_add_str(&own, text); /* before it goes: it may be the old one's */
+    mr_buf_add_str(&own, text); /* copied first: `text` may belong to the entry that is replaced */
     char *own_name = mr_alloc(name.n + 1);
     memcpy(own_name, name.p, name.n);
     drop(k);
@@ -111,7 +111,7 @@ static int no_such(struct mr_str name, struct mr_error *e)
     return mr_fail(e, MR_ENOENT, "there is no template \"%.*s\"", MR_STR_ARG(name));
 }
 
-/* A record is a pack: [installed_ns, text]. */
+/* A record in Redis is a pack: [installed_ns, text]. */
 static bool read_record(struct mr_str bytes, uint64_t *installed_ns, struct mr_str *text)
 {
     struct mr_pack_reader r = mr_pack_read(bytes);
@@ -124,7 +124,7 @@ static bool read_record(struct mr_str bytes, uint64_t *installed_ns, struct mr_s
     return true;
 }
 
-/* The template, from memory or from Redis. */
+/* From the cache, or from Redis into the cache. */
 static int load(struct mr_templates *t, struct mr_str name, struct kept **out, struct mr_error *e)
 {
     int err = check_name(name, e);
@@ -182,7 +182,7 @@ static int store(struct mr_templates *t, struct mr_str name, struct mr_str text,
     return err;
 }
 
-/* The name that stands in the text. */
+/* The name given in the text. */
 static void name_in(const struct mr_graph *g, struct mr_str *name)
 {
     if (!name->n) *name = g->job.name;
@@ -241,7 +241,7 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
     if (err) return err;
     info_of(t, k, out);
     if (!mr_json_template_graph(k->parsed, (struct mr_str){0}, catalogue, &g, NULL, &why))
-        out->tasks = g->nodes_count; /* its ops may be gone meanwhile */
+        out->tasks = g->nodes_count; /* fails if an operator is gone meanwhile */
     return MR_OK;
 }
 
@@ -291,7 +291,7 @@ int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_er
     return err;
 }
 
-/* Of all templates' graphs no more than so many bytes are kept: those used last. */
+/* Bounds the bytes of cached graphs; evicts the least recently used. */
 static void bound(struct mr_templates *t, const struct kept *now)
 {
     for (;;) {

@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 #define WATCHERS_MAX 1024u
-#define LOOK_EVERY (250 * MR_MS)             /* for what nobody says: a worker that drains */
-#define QUEUED_BYTES_MAX ((size_t)256 << 10) /* of one stream; then it waits for it */
+#define LOOK_EVERY (250 * MR_MS) /* finds changes without a note: a worker that retires */
+#define QUEUED_BYTES_MAX                                                                           \
+    ((size_t)256 << 10) /* of one stream; more waits until the client has read */
 
 static_assert((int)MR_CLUSTER_GAP == MILLRACE__V1__CLUSTER_CHANGE__CLUSTER_CHANGE_GAP, "as told");
 static_assert(
@@ -19,11 +20,11 @@ static_assert(
 struct watcher {
     struct mr_list node;
     mr_rpc_call_id call;
-    uint64_t after; /* number of the last event that it was told, or does not want */
+    uint64_t after; /* number of the last event that was sent, or skipped */
     bool without_jobs;
 };
 
-struct known { /* a worker by slot, or a store by number, when somebody looked last */
+struct known { /* a worker or a store at the last comparison */
     struct mr_cluster_seen seen;
     char *name, *node;
 };
@@ -32,11 +33,11 @@ struct mr_cluster_watch {
     struct mr_cluster_ring ring;
     struct mr_list watchers;
     uint32_t watchers_count;
-    struct known *workers, *stores;
+    struct known *workers, *stores;   /* by slot; by number */
     uint32_t workers_max, stores_max; /* stores are numbered from 1 */
     mr_time looked;
     bool is_dirty;
-    uint64_t told; /* number of the newest event when all were told */
+    uint64_t told; /* number of the newest event that was offered to all streams */
 };
 
 struct mr_cluster_watch *mr_cluster_watch_new(const struct mr_shell *sh)
@@ -83,7 +84,7 @@ void mr_cluster_watch_free(struct mr_cluster_watch **cp)
     mr_release(c);
 }
 
-/* ---- what happens ---------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static struct mr_cluster_event *add(struct mr_shell *sh, enum mr_cluster_change change)
 {
@@ -137,7 +138,7 @@ static void look_at_worker(struct mr_shell *sh, uint32_t slot, bool at_ends)
     now.incarnation = w.incarnation;
     size_t count = mr_cluster_worker_changes(&k->seen, &now, changes);
     bool is_other = now.is_there && (!k->seen.is_there || k->seen.incarnation != now.incarnation);
-    if (at_ends) { /* all that are gone, before any that came */
+    if (at_ends) { /* the first pass adds ends, the second everything else */
         if (!count || !is_end(changes[0])) return;
         add_about(sh, changes[0], k);
         known_fini(k);
@@ -160,7 +161,7 @@ static void look_at_store(struct mr_shell *sh, uint32_t number, bool at_ends)
     struct mr_cluster_seen now = {.is_there = true};
     if (!mr_sched_store(sh->core, number, &now.incarnation, &node, &address, &now.is_connected))
         return;
-    if (!node.n) return; /* a worker named it, and it has not registered yet */
+    if (!node.n) return; /* a worker named the store, which has not registered */
     enum mr_cluster_change change = mr_cluster_store_change(&k->seen, &now);
     if (at_ends != (change == MR_CLUSTER_STORE_LOST)) return;
     if (!k->node) k->node = copy_str(node);
@@ -182,7 +183,7 @@ static void look(struct mr_shell *sh, mr_time now)
     }
 }
 
-/* ---- who is told ----------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static void send(
     struct mr_shell *sh, struct mr_rpc_call *call, uint64_t number, Millrace__V1__ClusterEvent *m)
@@ -273,7 +274,7 @@ void mr_cluster_watch_stop(struct mr_shell *sh)
 
 struct context { /* of a call */
     struct mr_shell *sh;
-    struct watcher *w; /* NULL: not yet */
+    struct watcher *w; /* NULL: no request yet */
 };
 
 static void on_open(struct mr_rpc_call *call)

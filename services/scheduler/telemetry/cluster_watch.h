@@ -1,6 +1,6 @@
-/* Cluster.Watch: what happens in the cluster, kept in a ring and told to every stream that watches.
- * Workers and stores are compared with how they were when somebody looked last; jobs come as notes
- * of the core. */
+/* Cluster.Watch: events of the cluster go to a ring, and from the ring to every stream that
+ * watches. Events of jobs are notes of the core. Events of workers and stores come from comparing
+ * their states with those of the last comparison. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -10,10 +10,10 @@ void mr_cluster_watch_free(struct mr_cluster_watch **w);
 
 void mr_cluster_watch_job(struct mr_shell *sh, mr_job_id job, enum mr_job_state state);
 void mr_cluster_watch_forgotten(struct mr_shell *sh, mr_job_id job);
-/* A worker or store may have come, changed or gone: the next look is at once. */
+/* A worker or store may have changed: they are compared at the end of this turn. */
 void mr_cluster_watch_dirty(struct mr_shell *sh);
-/* Once a turn, after the notes: looks, and tells those who watch. */
+/* Once a turn, after the notes: compares if it is due, and sends new events. */
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now);
-void mr_cluster_watch_stop(struct mr_shell *sh); /* ends every stream: ask again */
+void mr_cluster_watch_stop(struct mr_shell *sh); /* fails every stream */
 
 extern const struct mr_rpc_handler mr_cluster_watch_handler;

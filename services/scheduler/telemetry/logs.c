@@ -10,23 +10,24 @@
 #include <stdlib.h>
 
 #define FOLLOWERS_MAX 1024u
-#define QUEUED_BYTES_MAX ((size_t)1 << 20) /* of one follower; then it waits for its stream */
+#define QUEUED_BYTES_MAX                                                                           \
+    ((size_t)1 << 20) /* of one follower; more waits until the client has read */
 
 struct follower {
     struct mr_list node;
     mr_rpc_call_id call;
     mr_job_id job;
     uint32_t index;   /* MR_NODE_NONE: all tasks */
-    uint64_t next;    /* position in the job */
-    bool stays;       /* until the task, or the job, is over */
-    bool is_finished; /* its call is told so */
+    uint64_t next;    /* position in the job's output */
+    bool stays;       /* follows until the task, or the job, ends */
+    bool is_finished; /* its call has ended */
 };
 
 struct mr_logs {
     struct mr_tasklog kept;
     struct mr_list followers;
     uint32_t followers_count;
-    bool has_news; /* something was added, and no follower was told */
+    bool has_news; /* output was added that followers have not been sent */
 };
 
 struct mr_logs *mr_logs_new(void)
@@ -73,7 +74,7 @@ static void send_piece(struct mr_shell *sh, struct mr_rpc_call *call,
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* Will more come? What a task wrote last is told before, or with, its end. */
+/* No more output comes: a worker sends a task's last output before its end, or with it. */
 static bool is_over(
     struct mr_shell *sh, const struct follower *f, const struct mr_sched_job_info *info)
 {
@@ -100,7 +101,8 @@ static void pump(struct mr_shell *sh, struct follower *f)
         send_piece(sh, call, &info, &p);
         f->next = p.at + p.text.n;
     }
-    f->next = MR_MAX(f->next, mr_tasklog_position(&sh->logs->kept, f->job)); /* what others wrote */
+    f->next = MR_MAX(
+        f->next, mr_tasklog_position(&sh->logs->kept, f->job)); /* skips output of other tasks */
     if (!over) return;
     f->is_finished = true;
     (void)mr_rpc_call_finish_ok(call);
@@ -146,7 +148,7 @@ void mr_logs_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
     }
 }
 
-/* ---- what workers say ------------------------------------------------------------------------ */
+/* ---- output from workers --------------------------------------------------------------------- */
 
 static void add(struct mr_shell *sh, uint32_t worker, mr_job_id job, uint32_t index,
     uint32_t attempt, struct mr_str text, uint64_t dropped)
@@ -172,7 +174,7 @@ void mr_logs_tell(struct mr_shell *sh)
     pump(sh, MR_LIST_ITEM(node, struct follower, node));
 }
 
-/* The output of what failed comes with its failure, unless it came before. */
+/* A failure carries the task's output, unless the worker sent the output before. */
 static void failures(struct mr_shell *sh, uint32_t worker, const Millrace__V1__Completed *c)
 {
     for (size_t i = 0; i < c->n_failures; i++) {
@@ -208,8 +210,7 @@ void mr_logs_answer(
     struct mr_tasklog_tail tail;
     mr_job_id job;
     uint32_t node = 0;
-    if (!mr_job_lookup(sh, call, m->id, &job, &info) ||
-        !mr_job_node(call, &info, m->key, &node))
+    if (!mr_job_lookup(sh, call, m->id, &job, &info) || !mr_job_node(call, &info, m->key, &node))
         return;
     (void)mr_sched_task(sh->core, job, node, &task);
     Millrace__V1__LogsResponse r = MILLRACE__V1__LOGS_RESPONSE__INIT;
@@ -221,7 +222,7 @@ void mr_logs_answer(
         r.attempt = tail.attempt;
         r.dropped = tail.lost;
         r.worker = mr_shell_text(sh, tail.worker);
-    } else if (task.has_error) { /* of the scheduler's earlier life */
+    } else if (task.has_error) { /* the output was kept before a restart; the failure has its end */
         r.text = mr_shell_text(sh, task.error.log);
         r.worker = mr_shell_text(sh, task.error.worker);
     }
@@ -254,7 +255,7 @@ void mr_logs_follow(
     f->job = job;
     f->index = node;
     f->stays = m->follow;
-    /* beyond all there is: an id of the scheduler's earlier life */
+    /* a position beyond the end was made before a restart */
     f->next = next <= mr_tasklog_position(&sh->logs->kept, job) ? next : 0;
     mr_list_add_tail(&sh->logs->followers, &f->node);
     sh->logs->followers_count++;

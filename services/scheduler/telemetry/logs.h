@@ -1,5 +1,5 @@
-/* What tasks wrote: kept as workers tell it (history/task_output.h), answered at once by Logs, and
- * passed on to calls that follow a job or a task while it runs. */
+/* What tasks write to their standard output and error. Workers send it, history/task_output.h keeps
+ * it, Logs returns it, and FollowLogs streams it while the tasks run. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -7,11 +7,12 @@
 struct mr_logs *mr_logs_new(void);
 void mr_logs_free(struct mr_logs **l);
 
-/* What a worker's message says of output; before the core hears the rest of it. Followers are told
- * by mr_logs_tell, when the message is done with: what they are told takes its place in memory. */
+/* Keeps the output in a worker's message; called before the core's step with that message.
+ * mr_logs_tell sends it to followers, after the step, since it reuses the message's memory. */
 void mr_logs_message(struct mr_shell *sh, uint32_t worker, const Millrace__V1__WorkerMessage *m);
 void mr_logs_tell(struct mr_shell *sh);
-void mr_logs_job_changed(struct mr_shell *sh, mr_job_id job); /* it, or a task of it, may be over */
+void mr_logs_job_changed(
+    struct mr_shell *sh, mr_job_id job); /* the job, or a task of it, may have ended */
 void mr_logs_forget(struct mr_shell *sh, mr_job_id job);
 
 void mr_logs_answer(

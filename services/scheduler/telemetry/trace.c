@@ -1,6 +1,6 @@
-/* The core thread's side: spans gather in a buffer that goes to the writer when it is large or 50
- * ms old; questions wait for their answers here. What is on its way to the writer is bounded; past
- * the bound spans are counted and dropped. */
+/* The core thread's side. Spans go to a buffer, and the buffer goes to the writer when it is large
+ * or 50 ms old. If the writer falls too far behind, spans are counted and dropped. Calls that ask
+ * wait here for the reader's answer. */
 #include "services/scheduler/telemetry/trace.h"
 
 #include "base/alloc.h"
@@ -13,13 +13,13 @@
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
-#define ASKS_MAX 64                      /* each has a copy of what is not written of its job */
-#define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline: then the next page begins */
-#define SPAN_BYTES 96                    /* of its numbers in a message, about */
+#define ASKS_MAX 64                      /* each has a copy of the spans that are not written yet */
+#define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline */
+#define SPAN_BYTES 96                    /* estimate: the numbers of a span in a message */
 
 struct asked {
     uint64_t ticket;
-    struct mr_rpc_call *call; /* NULL: it has ended */
+    struct mr_rpc_call *call; /* NULL: the call has ended */
     struct mr_trace_ask ask;
 };
 
@@ -35,10 +35,10 @@ struct mr_trace {
     char *dir;
     struct mr_buf *pending; /* struct mr_sched_span; NULL: none */
     mr_time pending_since;
-    uint64_t bytes_given; /* to the writer, ever */
+    uint64_t bytes_given; /* to the writer, since the start */
     uint32_t ops_told;
-    struct mr_buf lost; /* struct lost: to be told with the next spans */
-    struct mr_buf word; /* struct mr_trace_message of jobs: to be told behind them, in order */
+    struct mr_buf lost;     /* struct lost: dropped spans that the writer has not been told */
+    struct mr_buf job_ends; /* struct mr_trace_message of jobs; they follow the spans, in order */
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;
     uint64_t ticket;
@@ -57,7 +57,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_trace *t = mr_alloc(sizeof *t);
     sh->trace = t;
     mr_buf_init(&t->lost, (size_t)1 << 20);
-    mr_buf_init(&t->word, (size_t)16 << 20);
+    mr_buf_init(&t->job_ends, (size_t)16 << 20);
     mr_buf_init(&jobs, (size_t)64 << 20);
     if (o->dir) t->dir = mr_format("%s/trace", o->dir);
     const struct mr_trace_source_config source = {
@@ -100,7 +100,7 @@ static void count_lost(struct mr_trace *t, const struct mr_buf *b)
 static void buf_skip(struct mr_buf *b, size_t n)
 {
     b->n -= n;
-    if (n) b->failed = false; /* there is room again */
+    if (n) b->failed = false; /* an overflow is over */
     if (b->n && n) memmove(b->p, b->p + n, b->n);
 }
 
@@ -133,13 +133,13 @@ static void spans_give(struct mr_trace *t)
 
 static void pending_give(struct mr_trace *t)
 {
-    const struct mr_trace_message *word = (const void *)t->word.p;
+    const struct mr_trace_message *ends = (const void *)t->job_ends.p;
     if (t->lost.n) lost_tell(t);
     if (t->pending && t->pending->n) spans_give(t);
     size_t told = 0;
-    while (told < t->word.n / sizeof *word && !mr_inbox_push(t->inbox, &word[told]))
+    while (told < t->job_ends.n / sizeof *ends && !mr_inbox_push(t->inbox, &ends[told]))
         told++;
-    buf_skip(&t->word, told * sizeof *word); /* what is left: at the next tick */
+    buf_skip(&t->job_ends, told * sizeof *ends); /* the rest goes at the next tick */
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)
@@ -172,7 +172,7 @@ void mr_trace_add(struct mr_shell *sh)
     struct mr_trace *t = sh->trace;
     if (!in->n) return;
     struct mr_buf *b = pending_of(t);
-    if (!b->n && !t->word.n) t->pending_since = mr_clock_now();
+    if (!b->n && !t->job_ends.n) t->pending_since = mr_clock_now();
     if (b->n + in->n > PENDING_BYTES_MAX)
         count_lost(t, in);
     else
@@ -186,7 +186,8 @@ mr_time mr_trace_deadline(const struct mr_shell *sh)
 {
     const struct mr_trace *t = sh->trace;
     bool some = t->pending && t->pending->n;
-    return some || t->lost.n || t->word.n ? mr_time_after(t->pending_since, PENDING_AGE) : MR_NEVER;
+    return some || t->lost.n || t->job_ends.n ? mr_time_after(t->pending_since, PENDING_AGE)
+                                              : MR_NEVER;
 }
 
 void mr_trace_tick(struct mr_shell *sh, mr_time now)
@@ -195,7 +196,7 @@ void mr_trace_tick(struct mr_shell *sh, mr_time now)
     if (mr_trace_deadline(sh) > now) return;
     ops_tell(sh);
     pending_give(t);
-    t->pending_since = now; /* of what is still to be told */
+    t->pending_since = now; /* for what the writer's inbox had no room for */
 }
 
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
@@ -204,31 +205,31 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     struct mr_trace *t = sh->trace;
     if (!mr_sched_worker(sh->core, slot, &info)) return;
     ops_tell(sh);
-    pending_give(t); /* of who had the slot before */
+    pending_give(t); /* spans of the worker that had the slot before */
     struct mr_trace_message m = {
         .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
 }
 
-/* Not at once: in a stream of tiny jobs each would wake the writer, and Redis, for itself. */
-static void word_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
+/* Delayed: in a stream of tiny jobs, each job would wake the writer, which would write to Redis. */
+static void job_end_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
 {
     struct mr_trace *t = sh->trace;
     const struct mr_trace_message m = {.kind = kind, .job = job};
     if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
-    mr_buf_add(&t->word, &m, sizeof m);
+    mr_buf_add(&t->job_ends, &m, sizeof m);
 }
 
 void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_sched_job_info info;
     if (mr_sched_job(sh->core, job, &info) && mr_job_is_over(info.state))
-        word_add(sh, MR_TRACE_ENDED, job);
+        job_end_add(sh, MR_TRACE_ENDED, job);
 }
 
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job)
 {
-    word_add(sh, MR_TRACE_FORGET, job);
+    job_end_add(sh, MR_TRACE_FORGET, job);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -255,12 +256,13 @@ void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
     struct mr_trace *t = sh->trace;
     for (uint32_t i = 0; t && i < t->asks_count; i++)
-        if (t->asks[i].call == call) t->asks[i].call = NULL; /* it counts until it is read */
+        if (t->asks[i].call == call)
+            t->asks[i].call = NULL; /* the question still counts against ASKS_MAX */
 }
 
 static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
 {
-    switch ((enum mr_sched_outcome)outcome) { /* it came from outside: any number */
+    switch ((enum mr_sched_outcome)outcome) { /* read from a trace: may be any number */
     case MR_OUTCOME_OK:
     case MR_OUTCOME_USED_UP: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_OK;
     case MR_OUTCOME_ERROR:
@@ -283,7 +285,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     Millrace__V1__TaskTimes *times = mr_shell_take(sh, sizeof *times);
     millrace__v1__timeline_span__init(m);
     millrace__v1__task_times__init(times);
-    bool known = s->index < info->graph->nodes_count; /* it came from outside */
+    bool known = s->index < info->graph->nodes_count; /* read from a trace: may be any number */
     m->key = mr_shell_text(sh, known ? mr_graph_key(info->graph, s->index) : MR_STR(""));
     m->op = mr_shell_text(sh, g->ops.names[s->op_id]);
     m->worker = mr_shell_text(sh, g->workers.names[s->worker_id]);
@@ -302,7 +304,8 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     return m;
 }
 
-/* How many spans fit a message. The page ends between two ticks, or the next would miss some. */
+/* How many spans fit into a message. Spans that ended at the same time stay on one page, since the
+ * next page begins after that time. */
 static uint32_t page_of(
     const struct mr_sched_job_info *info, const struct mr_trace_gather *g, bool *more)
 {
@@ -318,7 +321,7 @@ static uint32_t page_of(
     uint32_t all = n;
     while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
         n--;
-    return n ? n : all; /* 8 MiB of one tick there are not */
+    return n ? n : all; /* all ended at the same time; 8 MiB of such spans do not occur */
 }
 
 static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
@@ -369,7 +372,7 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     mr_assert(i < t->asks_count);
     struct asked x = t->asks[i];
     t->asks[i] = t->asks[--t->asks_count];
-    if (!x.call) return; /* it ended meanwhile */
+    if (!x.call) return; /* the client is gone */
     struct mr_sched_job_info info;
     struct mr_trace_gather *g = &a->gather;
     mr_pb_arena_clear(&sh->scratch);
@@ -398,7 +401,7 @@ void mr_trace_close(struct mr_trace **tp)
     if (t->pending) mr_buf_fini(t->pending);
     mr_release(t->pending);
     mr_buf_fini(&t->lost);
-    mr_buf_fini(&t->word);
+    mr_buf_fini(&t->job_ends);
     mr_release(t->dir);
     mr_release(t);
 }

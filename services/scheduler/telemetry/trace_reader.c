@@ -1,5 +1,3 @@
-/* The thread that reads traces back. It waits for Redis and decodes millions of spans, which nobody
- * else should have to stand behind; questions are answered one at a time. */
 #include "services/scheduler/telemetry/trace_reader.h"
 
 #include "base/alloc.h"
@@ -8,7 +6,7 @@
 #include "store/meta/redis.h"
 #include "store/meta/trace/reader.h"
 
-#define QUESTIONS_MAX 512 /* above what the core thread lets wait */
+#define QUESTIONS_MAX 512 /* more than ASKS_MAX of trace.c, so a push never fails */
 #define REPLY_TIMEOUT (2 * MR_SECOND)
 
 struct mr_trace_reader {
@@ -64,7 +62,7 @@ static void run(void *ctx)
         mr_trace_question_free(&q);
         struct mr_shell_message m = {.kind = MR_SHELL_TRACE, .p = a};
         if (mr_inbox_push_wait(r->config.answers, &m, mr_clock_now() + 60 * MR_SECOND))
-            mr_trace_answer_free(&a); /* it is on its way down */
+            mr_trace_answer_free(&a); /* the process is stopping */
     }
 }
 
@@ -103,5 +101,5 @@ void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q
 {
     struct mr_trace_question *given = *q;
     *q = NULL;
-    if (mr_inbox_push(r->inbox, &given)) mr_trace_question_free(&given); /* it has room for all */
+    if (mr_inbox_push(r->inbox, &given)) mr_trace_question_free(&given); /* never: QUESTIONS_MAX */
 }

@@ -1,8 +1,6 @@
-/* The thread that encodes spans and owns the log of them. Spans of a job gather in a block until it
- * is 64 KiB long or a second old, or the job has ended: then it is written. So a scheduler that is
- * killed takes about a second of spans along, and of jobs that have ended hardly any. It runs at a
- * lower priority than everything that works for a job.
- */
+/* Spans of a job form a block, which is written when it has 64 KiB, is a second old, or the job has
+ * ended. So a scheduler that is killed loses about a second of spans, and hardly any of jobs that
+ * have ended. The thread runs at a lower priority than all threads that work for jobs. */
 #include "services/scheduler/telemetry/trace_writer.h"
 
 #include "base/alloc.h"
@@ -25,7 +23,7 @@ struct open_block {
     mr_time due;
 };
 
-struct names {           /* by the scheduler's number */
+struct names {           /* by the core's number of the worker or operator */
     struct mr_str *text; /* owned */
     uint32_t room;
 };
@@ -39,12 +37,12 @@ struct mr_trace_writer {
     struct names workers, ops;
     struct open_block *open;
     uint32_t open_count, open_room;
-    uint32_t last; /* of `open`: where the last span went */
+    uint32_t last; /* index in `open` of the block of the last span */
     struct mr_trace_encoder *spare;
     struct mr_counter bytes_taken;
-    const char *dir; /* of files; for words */
-    int said_err;    /* of a write to a file */
-    mr_time stop_at; /* MR_NEVER: not asked to */
+    const char *dir; /* of trace files; for log lines */
+    int said_err;    /* the last logged error of a write to a file */
+    mr_time stop_at; /* MR_NEVER: runs on */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -54,7 +52,7 @@ static struct mr_str name_of(const struct names *n, uint32_t number)
     return number < n->room ? n->text[number] : (struct mr_str){0};
 }
 
-/* Takes the text; was there another one? */
+/* Takes the text. True: another text had this number. */
 static bool name_set(struct names *n, uint32_t number, char *text)
 {
     if (number >= n->room) {
@@ -78,7 +76,7 @@ static void names_fini(struct names *n)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Once when files cannot be written, and once when they can again. */
+/* Logs a change: files cannot be written, or can be written again. */
 static void say_files(struct mr_trace_writer *w)
 {
     struct mr_trace_log_totals totals;
@@ -159,7 +157,7 @@ static void one_span(
         .accounted = in->accounted ? in->accounted + wall : 0,
         .cpu_ns = in->cpu_ns,
         .bytes = in->bytes};
-    /* a value that a returning worker holds: who made it when is told by an earlier span */
+    /* A worker that registers again reports values it holds; their spans were recorded before. */
     if (!in->started && in->outcome == MR_OUTCOME_OK) return;
     uint32_t at = block_of(w, in->job, now);
     struct mr_trace_encoder *e = w->open[at].encoder;
@@ -179,13 +177,13 @@ static void spans(struct mr_trace_writer *w, struct mr_buf *b, uint64_t wall, mr
         one_span(w, &in[i], wall, now);
     mr_counter_add(&w->bytes_taken, b->n);
     mr_buf_clear(b);
-    if (mr_inbox_push(w->spent, &b)) { /* enough of them are there */
+    if (mr_inbox_push(w->spent, &b)) { /* enough spare buffers exist */
         mr_buf_fini(b);
         mr_release(b);
     }
 }
 
-/* The job's block, if it has an open one, is written (or not) and gone. */
+/* Writes or drops the job's open block, if it has one. */
 static void close_block(struct mr_trace_writer *w, mr_job_id job, bool write)
 {
     for (uint32_t i = 0; i < w->open_count; i++)
@@ -255,7 +253,8 @@ static void run(void *ctx)
     }
 }
 
-/* On the thread of Redis's connection. News must arrive: without it nothing is written any more. */
+/* On the thread of Redis's connection. Waits for room in the inbox: the log writes nothing more
+ * until it has this acknowledgement. */
 static void tell(void *ctx, struct mr_trace_news news)
 {
     struct mr_trace_writer *w = ctx;

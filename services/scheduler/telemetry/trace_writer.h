@@ -13,11 +13,11 @@ enum mr_trace_message_kind {
     MR_TRACE_SPANS,  /* p: struct mr_buf of struct mr_sched_span; a: wall clock less monotonic */
     MR_TRACE_WORKER, /* a: slot, p: name */
     MR_TRACE_OP,     /* a: number, p: name */
-    MR_TRACE_LOST,   /* job, a: spans that found no room here */
+    MR_TRACE_LOST,   /* job, a: number of spans that were dropped */
     MR_TRACE_ENDED,  /* job */
     MR_TRACE_FORGET, /* job */
     MR_TRACE_ASK,    /* p: struct mr_trace_question */
-    MR_TRACE_NEWS,   /* news */
+    MR_TRACE_NEWS,   /* news: Redis has answered a write of the log */
     MR_TRACE_STOP,
 };
 
@@ -31,8 +31,9 @@ struct mr_trace_message {
 
 struct mr_trace_writer;
 
-/* The writer's queue takes messages from the core thread and from Redis's connection. `spent` gives
- * emptied span buffers back; `bytes_taken` counts what left the queue. */
+/* Its inbox takes messages from the core thread and from Redis's connection. `spent` returns
+ * emptied span buffers to the core thread; `bytes_taken` counts bytes of spans that left the inbox.
+ */
 int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_trace_reader *reader,
     struct mr_trace_writer **out, struct mr_error *e);
 void mr_trace_writer_close(struct mr_trace_writer **w);
