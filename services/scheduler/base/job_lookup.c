@@ -40,10 +40,10 @@ char *mr_task_complaint(
                 was_cancelled ? "" : ", which", why.n ? ": " : "", MR_STR_ARG(why)));
     }
     if (task.state == MR_TASK_ERRED)
-        return mr_shell_text(sh, MR_STR("it failed; why is not kept any more"));
+        return mr_shell_text(sh, MR_STR("it failed; its error text is no longer kept"));
     if (was_cancelled)
         return text_of(sh, mr_format("it was cancelled%s%.*s", why.n ? ": " : "", MR_STR_ARG(why)));
-    return mr_shell_text(sh, MR_STR("its value is not there any more"));
+    return mr_shell_text(sh, MR_STR("its value no longer exists"));
 }
 
 bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,
@@ -59,18 +59,18 @@ bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id
     if (wall_ns)
         mr_shell_fail(call, MR_ENOENT, "job %s was forgotten at %" PRIu64 " s since 1970", id,
             wall_ns / MR_SECOND);
-    else if (mr_sched_is_other_life(sh->core, mr_job_id_tag(*out)))
+    else if (mr_sched_is_lost_journal(sh->core, mr_job_id_tag(*out)))
         mr_shell_fail(call, MR_ENOENT,
-            "job %s is of another life of this cluster: Redis came back empty, or from an older "
-            "copy, without the scheduler that accepted it",
+            "job %s is from a journal that Redis has lost: Redis came back empty, or from an older "
+            "copy, without the scheduler that accepted the job",
             id);
     else
         mr_shell_fail(call, MR_ENOENT, "there is no job %s", id);
     return false;
 }
 
-bool mr_job_node(struct mr_rpc_call *call, const struct mr_sched_job_info *info, const char *key,
-    uint32_t *node)
+bool mr_job_node(
+    struct mr_rpc_call *call, const struct mr_sched_job_info *info, const char *key, uint32_t *node)
 {
     *node = mr_graph_find(info->graph, mr_str(key));
     if (*node != MR_NODE_NONE) return true;

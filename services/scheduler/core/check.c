@@ -28,7 +28,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         mr_assert(t->refs == REF_ALL); /* I12 */
     else
         mr_assert(!t->refs || is_done(t)); /* I12 */
-    if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sched__is_broken(s, j->base + i));
+    if (!(j->flags & (J_HELD_BACK | J_RECLAIMING))) mr_assert(!mr_sched__is_broken(s, j->base + i));
     if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
     uint32_t n;
     uint32_t waiting = 0;
@@ -54,7 +54,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 static void check_consumers(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->job_list.unplanned) return;
+    if (j->flags & (J_RECLAIMING | J_FORGETTING) || job == s->job_list.unplanned) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
         uint32_t consumers = mr_sched__ref_count(s, j->base + i);
@@ -63,7 +63,7 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     }
 }
 
-/* What a running job waits for, and what has failed in it. */
+/* The counts of a running job: targets it waits for, and failures. */
 static void check_targets(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -84,23 +84,23 @@ static void check_job(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     uint32_t counts[MR_TASK_STATES] = {0};
-    uint32_t queued = 0, vain = 0;
+    uint32_t queued = 0, abandoned = 0;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
         check_task(s, job, i);
-        mr_assert(!t->is_vain || t->state == MR_TASK_RELEASED);
-        vain += t->is_vain;
+        mr_assert(!t->is_abandoned || t->state == MR_TASK_RELEASED);
+        abandoned += t->is_abandoned;
         if (!(t->flags & T_FIXED)) counts[t->state]++;
         queued += (t->flags & T_QUEUED) != 0;
     }
     for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
         mr_assert(j->counts[k] == counts[k]); /* I11 */
-    mr_assert(j->queued == queued && j->vain == vain);
+    mr_assert(j->queued == queued && j->abandoned == abandoned);
     check_consumers(s, job);
     check_targets(s, job);
 }
 
-/* What was sent to a worker: in its list, and in its sums. */
+/* The tasks that were sent to a worker: its list, and its sums. */
 static void check_sent(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];
@@ -140,7 +140,7 @@ static void check_worker(const struct mr_sched *s, uint32_t slot)
     mr_assert(w->held_bytes == held);
 }
 
-/* What its workers keep in a store, and what they make for it. */
+/* Bytes that workers keep in a store, and that they are computing for it. */
 static void check_store(const struct mr_sched *s, uint32_t store)
 {
     const struct store *st = &s->stores[store];
@@ -159,7 +159,7 @@ static void check_store(const struct mr_sched *s, uint32_t store)
     mr_assert(coming || !st->coming_bytes);
 }
 
-/* Tasks without a place, by class. */
+/* Parked tasks, by class. */
 static void check_parked(const struct mr_sched *s)
 {
     uint32_t active = 0;
@@ -180,10 +180,10 @@ static void check_parked(const struct mr_sched *s)
     mr_assert(active == s->class_list.active_count);
 }
 
-/* Workers, ops and jobs, counted. */
+/* Counts of workers, operators and jobs. */
 static void check_counts(const struct mr_sched *s)
 {
-    uint32_t live = 0, jobs = 0, sweeps = 0, stories = 0;
+    uint32_t live = 0, jobs = 0, reclaims = 0, stories = 0;
     uint64_t queued = 0;
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         live += s->workers[i].state != W_FREE;
@@ -200,15 +200,15 @@ static void check_counts(const struct mr_sched *s)
     }
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         if (!s->jobs[i].id) continue;
-        jobs += !(s->jobs[i].flags & J_FORGETTING); /* it is off the list */
+        jobs += !(s->jobs[i].flags & J_FORGETTING); /* not in the list by age any more */
         queued += s->jobs[i].queued;
-        sweeps += (s->jobs[i].flags & J_SWEEPING) != 0;
+        reclaims += (s->jobs[i].flags & J_RECLAIMING) != 0;
     }
     for (uint32_t i = 0; i < s->config.failures_max; i++)
         stories += s->failures.at[i].task != NONE;
     mr_assert(live == s->worker_list.live);
     mr_assert(jobs == s->job_list.count && queued == s->queue.count &&
-              sweeps == s->job_list.sweeps_count);
+              reclaims == s->job_list.reclaims_count);
     mr_assert(stories == s->failures.index.count);
 }
 
@@ -248,7 +248,7 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     return NULL;
 }
 
-/* For the simulator, when every job is forgotten: anything that is left would stay for ever. */
+/* For the simulator, when every job is forgotten: whatever is left is a leak. */
 const char *mr_sched_leftover(const struct mr_sched *s)
 {
     uint32_t nodes = s->numbers.top;
@@ -258,7 +258,8 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     for (uint32_t i = 0; i <= s->store_list.count; i++)
         if (s->stores[i].kept_bytes || s->stores[i].coming)
             return "bytes that workers keep in a store";
-    if (s->job_list.count || s->job_list.running || s->job_list.sweeps_count || s->queue.heap_count)
+    if (s->job_list.count || s->job_list.running || s->job_list.reclaims_count ||
+        s->queue.heap_count)
         return "jobs";
     if (s->job_list.by_id.count || s->job_list.by_request.count) return "names of jobs";
     if (s->keys.index.count) return "keys of a namespace";

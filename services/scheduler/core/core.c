@@ -1,6 +1,6 @@
-/* The scheduler core as a whole: creation, step and deadline. An event changes the state. Its
- * consequences (dispatch, leases, deadlines, records of values) come in the tick that ends a turn;
- * when there is work, the deadline asks for that tick at once. */
+/* Creation, step and deadline of the core. An event changes the state. Dispatch, leases, deadlines
+ * of jobs and records of values wait for the tick that ends a turn; if there is such work, the
+ * deadline is now. */
 #include "services/scheduler/core/core.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-#define SWEEP_TASKS_MAX 8192
+#define RECLAIM_TASKS_MAX 8192
 #define PROGRESS_EVERY (100 * MR_MS)
 #define KEEP_EVERY (5 * MR_SECOND)
 
@@ -50,11 +50,12 @@ void mr_sched_config_default(struct mr_sched_config *c)
 
 static size_t stack_count(const struct mr_sched_config *c)
 {
-    return (size_t)c->tasks_max * 8; /* a walk may push a node once for each of its edges */
+    return (size_t)c->tasks_max *
+           8; /* for walks, which may push a node once for each of its edges */
 }
 
-/* Takes every array of the state from the arena, or, from an arena that only counts, adds up what
- * they need. */
+/* Takes every array of the state from the arena. With an arena that only counts, it computes their
+ * size. */
 static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct mr_arena *a)
 {
     size_t tasks = c->tasks_max;
@@ -71,7 +72,7 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->stack = MR_ARENA_ARRAY(a, uint32_t, stack_count(c));
     s->jobs = MR_ARENA_ARRAY(a, struct job, c->jobs_max);
     s->queue.heap = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
-    s->job_list.sweeps = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
+    s->job_list.reclaims = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
     s->values = MR_ARENA_ARRAY(a, struct value, tasks);
     s->blocks.at = MR_ARENA_ARRAY(a, struct block, c->inline_blocks);
     s->rows = MR_ARENA_ARRAY(a, struct sent_row, SENT_ROWS);
@@ -171,7 +172,7 @@ void mr_sched_free(struct mr_sched **sp)
     mr_buf_fini(&s->replay.graph);
 }
 
-/* Announces the counts of running jobs that changed, at most 10 times a second. */
+/* Announces changed counts of running jobs, at most 10 times a second for each job. */
 static void tell_progress(struct mr_sched *s)
 {
     bool has_running = false;
@@ -205,7 +206,7 @@ static void tick(struct mr_sched *s)
     mr_sched__job_deadlines(s);
     keep(s);
     mr_sched__dispatch(s);
-    mr_sched__job_sweep(s, SWEEP_TASKS_MAX);
+    mr_sched__job_reclaim(s, RECLAIM_TASKS_MAX);
     tell_progress(s);
     mr_sched__journal_flush(s);
     mr_sched__journal_tell(s);
@@ -264,7 +265,7 @@ void mr_sched_step(
 mr_time mr_sched_deadline(const struct mr_sched *s)
 {
     if (!s->is_recovered) return MR_NEVER;
-    if (s->has_work || s->journal.open.n || s->job_list.sweeps_count || s->scans.count)
+    if (s->has_work || s->journal.open.n || s->job_list.reclaims_count || s->scans.count)
         return s->now;
     mr_time t = MR_MIN(s->due.leases, s->due.jobs);
     t = MR_MIN(t, MR_MIN(s->due.steal, s->due.progress));

@@ -1,16 +1,15 @@
-/* The scheduler's core decides which task runs where and when, and what becomes of its value. It is
- * a deterministic state machine over dense task numbers. It knows jobs, graphs, workers, values and
- * the journal; it knows no sockets, messages, clocks or Redis. The shell feeds it events, performs
- * its effects, and asks questions between steps (query.h, running.h, explain.h). Owner: the core
- * thread.
+/* The scheduler's core decides which task runs where and when, and how long its value is kept. It
+ * is a deterministic state machine. It knows jobs, graphs, workers, values and the journal; it
+ * knows no sockets, messages, clocks or Redis. The shell feeds it events, performs its effects, and
+ * queries it between steps (query.h, running.h, explain.h). Owner: the core thread.
  *
- * A task number is dense over all jobs and never leaves the process; outside, a task is (job,
- * index, attempt). Two facts are kept apart: the state of a task (enum mr_task_state) and where it
- * was sent.
+ * Inside, a task is a number, dense over all jobs; outside the process, a task is (job, index,
+ * attempt). The state of a task (enum mr_task_state) and the worker that it was sent to are
+ * separate facts.
  *
- * Folders, from the bottom: state (tables), index (look-ups and orders), task (states and what
- * follows), place (where and when), cluster (workers and stores), job (requests, plan, replay), and
- * these files. */
+ * Folders, from the bottom: state (tables), index (look-ups and orders), task (states and their
+ * consequences), place (dispatch and placement), cluster (workers and stores), job (requests, plan,
+ * replay), and these files. */
 #pragma once
 
 #include "base/arena.h"
@@ -25,7 +24,7 @@
 #include "services/scheduler/core/state/types.h"
 
 void mr_sched_config_default(struct mr_sched_config *c);
-/* The arena is lent for the life of the core; its size for a config: mr_sched_arena_bytes. */
+/* mr_sched_arena_bytes is the size of the arena, which the core borrows for its life. */
 size_t mr_sched_arena_bytes(const struct mr_sched_config *c);
 struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *arena);
 void mr_sched_free(struct mr_sched **s); /* frees the graphs; the caller owns the arena */

@@ -1,5 +1,5 @@
-/* Why a task ran, runs, waits, or never will: one sentence, then the reasons behind it, the nearest
- * first. Each is read from the state; none is a guess. */
+/* Why a task ran, runs, waits or will never run: one sentence, then the reasons, the nearest first.
+ * All are read from the state. */
 #include "services/scheduler/core/explain.h"
 
 #include "graph/explain.h"
@@ -33,7 +33,7 @@ static const char *word(enum mr_task_state state)
     return words[state];
 }
 
-/* The inputs without a value, and the state of each. */
+/* Lists the inputs without a value, with their states. */
 static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
@@ -61,11 +61,11 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         mr_buf_printf(out, "and for %" PRIu32 " more inputs\n", missing - REASONS_MAX);
     if (s->tasks[task].flags & T_SENT)
         mr_buf_printf(out,
-            "it was sent to \"%s\" ahead of time and starts there without another message\n",
+            "it was sent to \"%s\" already, and starts there when its inputs arrive\n",
             s->workers[s->tasks[task].worker].facts->name);
 }
 
-/* What no worker offers, or none offers now. */
+/* Why no worker takes the task: demands that none fulfils, or none now. */
 static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct task *t = &s->tasks[task];
@@ -88,14 +88,15 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     for (uint32_t i = 0; i < c->names_count && !c->any_worker; i++)
         mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
     if (t->flags & T_QUARANTINED)
-        mr_buf_printf(out, "%u workers died while it ran: it runs next %s\n", t->kills,
+        mr_buf_printf(out, "%u workers crashed while it ran: next it runs %s\n", t->kills,
             mr_sched__is_probation_alone(t) ? "alone on an empty worker"
-                                            : "where no other task is suspected of that");
+                                            : "apart from other quarantined tasks");
     if (s->is_recovering)
         mr_buf_add_text(
-            out, "the scheduler was restarted and waits for the workers of its earlier life\n");
+            out, "the scheduler was restarted and waits until its workers have registered again\n");
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max)
-        mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
+        mr_buf_add_text(
+            out, "dispatch is paused until Redis has acknowledged more of the journal\n");
     mr_sched__memory_retry_explain(s, (uint32_t)(t - s->tasks), out);
     if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
 }
@@ -144,7 +145,8 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     }
     uint32_t cause = s->tasks[task].cause, shown = 0;
     if (cause == task) {
-        mr_buf_printf(out, "\"%.*s\" failed; why is not kept any more: the job has many failures\n",
+        mr_buf_printf(out,
+            "\"%.*s\" failed; its error text is no longer kept, since the job has many failures\n",
             MR_STR_ARG(key));
         return;
     }
@@ -152,7 +154,7 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n && shown < REASONS_MAX; i++) {
         if (s->tasks[j->base + in[i]].state != MR_TASK_ERRED) continue;
-        bool is_it = j->base + in[i] == cause; /* it comes next, with its reason */
+        bool is_it = j->base + in[i] == cause; /* the cause is listed next, with its reason */
         if (!is_it)
             mr_buf_printf(
                 out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
@@ -163,9 +165,9 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
 
-/* The task was given up before it had a value: names the first of its users that failed, or was
- * given up for a failure. */
-static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+/* The task was abandoned before it had a value: names the first of its consumers that failed or was
+ * abandoned, too. */
+static void abandoned(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
     uint32_t n, user = NONE;
@@ -174,7 +176,7 @@ static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         if (s->tasks[j->base + d[i]].state == MR_TASK_ERRED) user = j->base + d[i];
     mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
         s->tasks[task].attempt ? "was stopped" : "will not run");
-    if (user == NONE) return; /* all of its users were given up */
+    if (user == NONE) return; /* no consumer failed: all were released */
     const struct failure *st = mr_sched__failure(s, s->tasks[user].cause);
     mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
@@ -186,15 +188,16 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     const struct task *t = &s->tasks[task];
     struct mr_str key = key_of(s, task);
     uint32_t path[REASONS_MAX];
-    if (t->is_vain) {
-        in_vain(s, task, out);
+    if (t->is_abandoned) {
+        abandoned(s, task, out);
         return;
     }
     if (t->flags & T_FIXED) {
         mr_buf_printf(
             out, "\"%.*s\" is no task: its value was given with the job\n", MR_STR_ARG(key));
     } else if (mr_sched__loop_is_skipped(s, task)) {
-        mr_buf_printf(out, "\"%.*s\" did not run: its round did not come\n", MR_STR_ARG(key));
+        mr_buf_printf(
+            out, "\"%.*s\" did not run: the loop ended before its round\n", MR_STR_ARG(key));
         mr_sched__loop_explain(s, task, out);
         return;
     } else if (!t->attempt && t->state == MR_TASK_DONE) {

@@ -1,4 +1,4 @@
-/* Questions about the state; nothing here changes it. */
+/* Queries. Nothing here changes the state. */
 #include "services/scheduler/core/query.h"
 
 #include "services/scheduler/core/index/job_index.h"
@@ -36,7 +36,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .graph = j->graph,
         .joined = j->joined,
         .skipped = j->skipped,
-        .vain = j->vain,
+        .abandoned = j->abandoned,
         .retried = j->retried,
         .recomputed = j->recomputed,
         .created_wall_ns = j->created_wall,
@@ -50,7 +50,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         out->given -= j->counts[i];
     bool is_told = j->announced == j->state;
     if (!is_told) {
-        out->event_sequence = 0; /* the state may not be announced yet */
+        out->event_sequence = 0; /* the state is not announced yet */
         if (j->state >= MR_JOB_DONE) out->finished_wall_ns = 0;
     }
     if (j->has_failure && is_told) {
@@ -67,7 +67,7 @@ bool mr_sched_loop(
     uint32_t job = mr_sched__job_find(s, id.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     if (!j || !j->loops || loop >= j->graph->loops_count) return false;
-    /* The journal has the last round before the end of the job. */
+    /* The record of the last round precedes that of the job's end, so it is durable. */
     if (j->announced != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE)
         return false;
     *rounds = j->loops[loop].stop + 1;
@@ -80,9 +80,9 @@ uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
     return mr_sched__job_forgotten(s, job);
 }
 
-bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag)
+bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    return mr_sched__is_other_life(s, tag);
+    return mr_sched__is_lost_journal(s, tag);
 }
 
 uint32_t mr_sched_epoch(const struct mr_sched *s)
@@ -102,7 +102,7 @@ mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
     return (mr_job_id){s->jobs[s->jobs[job].older].id};
 }
 
-/* Any node, also one that is not a task. */
+/* Finds any node, also one that is not a task. */
 static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
 {
     uint32_t job = mr_sched__job_find(s, id);
@@ -129,7 +129,7 @@ bool mr_sched_task(
     const struct job *j = job_at(s, t);
     *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
         .is_skipped = t->state == MR_TASK_RELEASED && mr_sched__loop_is_skipped(s, task),
-        .is_vain = t->is_vain,
+        .is_abandoned = t->is_abandoned,
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
         .worker = UINT32_MAX,

@@ -1,4 +1,4 @@
-/* Questions that the shell asks the core between steps. Answers are loans until the next step. */
+/* Queries of the shell between steps. Answers are lent until the next step. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,7 +7,7 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    uint32_t index;     /* MR_NODE_NONE: not the fault of a task (cancelled, deadline) */
+    uint32_t index;     /* MR_NODE_NONE: no task's failure (cancelled, deadline) */
     int code;           /* google.rpc.Code */
     uint32_t attempts;
     uint32_t fallen; /* tasks that failed with it */
@@ -21,18 +21,18 @@ struct mr_sched_error { /* why a task, or a job, failed */
 struct mr_sched_job_info {
     mr_job_id id;
     mr_job_id parent;        /* 0: none */
-    enum mr_job_state state; /* as announced: never ahead of the journal */
+    enum mr_job_state state; /* the announced state, which the journal has */
     bool accepted;           /* the journal has it */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
-    uint32_t given;   /* nodes that are not tasks: they had values from the start */
-    uint32_t skipped; /* of those released: in rounds that the loop did not run */
-    uint32_t vain;    /* of those released: given up because what needed them failed */
+    uint32_t given;     /* nodes that are not tasks, but had values from the start */
+    uint32_t skipped;   /* released tasks: in rounds that did not run */
+    uint32_t abandoned; /* released tasks: not run, because what needed them failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
-    uint64_t event_sequence; /* of its last state change */
+    uint64_t event_sequence; /* event number of its last state change */
     uint32_t targets_ready;
     bool has_error;
     struct mr_sched_error error;
@@ -40,37 +40,38 @@ struct mr_sched_job_info {
 
 struct mr_sched_task_info {
     enum mr_task_state state;
-    uint32_t attempt; /* the last one, 0: none yet */
+    uint32_t attempt; /* number of the last one, 0: none yet */
     uint32_t op;      /* 0: not a task */
-    /* slot where it was sent, or whose worker made the value; UINT32_MAX: none */
+    /* slot of the worker that it was sent to, or that made the value; UINT32_MAX: none */
     uint32_t worker;
     bool is_sent;
-    bool is_skipped; /* released: the loop did not run its round */
-    bool is_vain;    /* released before it ran, because what needed it failed */
+    bool is_skipped;   /* released: the loop did not run its round */
+    bool is_abandoned; /* released without having run, because what needed it failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* of the last attempt */
     bool has_error;
     struct mr_sched_error error;
     uint32_t
-        /* the node whose failure kept it from a value; MR_NODE_NONE: none, or itself */
+        /* the node whose failure is the cause that it has no value; MR_NODE_NONE: none, or itself
+         */
         cause;
-    struct mr_sched_error cause_error; /* empty message: it is not kept any more */
+    struct mr_sched_error cause_error; /* an empty message: no longer kept */
 };
 
 enum mr_sched_value_kind {
-    MR_SCHED_VALUE_NONE,   /* not there, or not any more */
-    MR_SCHED_VALUE_INLINE, /* its bytes (a pack) were appended */
+    MR_SCHED_VALUE_NONE,   /* there is none, or none any more */
+    MR_SCHED_VALUE_INLINE, /* its bytes (a pack) are appended */
     MR_SCHED_VALUE_OBJECT,
-    MR_SCHED_VALUE_AWAY,    /* small, at its worker only: ask with MR_SCHED_WANT */
-    MR_SCHED_VALUE_UNACKED, /* there, but the journal has not acknowledged it */
+    MR_SCHED_VALUE_AWAY,    /* small, at its worker only; MR_SCHED_WANT fetches it */
+    MR_SCHED_VALUE_UNACKED, /* it exists, but Redis has not acknowledged its record */
 };
 
 struct mr_sched_value {
     enum mr_sched_value_kind kind;
     mr_object_id object;
     uint64_t bytes;
-    uint32_t store; /* number; 0: unknown */
+    uint32_t store; /* the store's number; 0: unknown */
     uint32_t worker;
 };
 
@@ -97,43 +98,45 @@ struct mr_sched_op_info {
 struct mr_sched_totals {
     uint32_t epoch, workers, slots, stores;
     uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
-    uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* see shell/metrics.c */
+    uint64_t placed_cached, placed_repaired, placed_scored,
+        roots_held; /* telemetry/metrics.c explains them */
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
-    bool is_recovering; /* waits for the workers of the earlier life */
+    bool is_recovering; /* some workers that the journal knows have not registered again */
     bool is_paused;     /* dispatch waits for the journal */
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
 /* When a job of this id was forgotten (wall clock); 0: unknown, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
-/* Was an id of this tag given out by a scheduler that this journal does not know? */
-bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag);
+/* True: ids of this tag come from a scheduler whose journal is lost (task/epoch.c). */
+bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
 mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: none */
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* How a loop ended; false: it has not ended, or the job has not. */
+/* How a loop ended; false: the loop, or the job, has not ended. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
-/* The value of a node. The bytes of a small one are appended to `bytes`, unless it is NULL. */
+/* The value of a node. Appends the bytes of a small one to `bytes`, unless that is NULL. */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
-/* Do workers have more slots than tasks were sent? False for more than 64 workers: not counted. */
+/* True: fewer tasks were sent than workers have slots. With more than 64 workers always false,
+ * since counting them takes too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
 uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
 uint32_t mr_sched_stores_count(const struct mr_sched *s); /* numbers 1..count, never reused */
-/* changes when a store comes or returns */
+/* Changes when a store registers, or its session opens or closes. */
 uint32_t mr_sched_stores_changes(const struct mr_sched *s);
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
-/* How many accepted jobs could not be read back from the journal; the last of them, and why. */
+/* How many accepted jobs could not be restored from the journal; the last one, and why. */
 uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

@@ -1,14 +1,14 @@
-/* What runs, as far as it is known. A worker reports starts only where that is needed, because each
- * report costs more than a small task. It runs what it reported (in heartbeats, or when it was
- * asked to give something back), and beyond that the tasks that it was sent first, as many as it
- * has slots. The other tasks that it was sent wait there. */
+/* Which tasks run, partly an estimate. Workers report few starts, because a report costs more than
+ * a small task: in heartbeats, and when they were asked to give tasks back. Besides the reported
+ * ones the tasks sent first count as running, as many as the worker has slots. All others wait
+ * there. */
 #include "services/scheduler/core/running.h"
 
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/state/lookup.h"
 #include "services/scheduler/core/state/run_time.h"
 
-/* of a worker's tasks; those that run were sent early */
+/* tasks of a worker that are looked at; running ones were sent early */
 #define LOOKED_MAX(w) (256 + 4 * (w)->slots)
 
 struct looked {
@@ -27,7 +27,7 @@ static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
     if (l->out) mr_buf_add(l->out, &index, sizeof index);
 }
 
-/* Looks at tasks that have a slot: those that started if `started`, else the others. */
+/* Visits tasks that have a slot: those reported as started if `started`, else the others. */
 static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
     struct looked *l)
 {
@@ -36,7 +36,7 @@ static void look_at(const struct mr_sched *s, const struct worker *w, bool start
         const struct task *t = &s->tasks[i];
         seen++;
         if (t->state != MR_TASK_RUNNING || t->fused_use == FUSED_CONSUMED) continue;
-        if (t->flags & T_LONG) { /* it takes no slot and starts at once */
+        if (t->flags & T_LONG) { /* takes no slot and starts at once */
             if (started) look(s, i, l);
             continue;
         }

@@ -36,11 +36,11 @@ static Millrace__V1__TaskCounts *counts_message(
     m->ready = info->counts[MR_TASK_READY];
     m->running = mr_sched_running(sh->core, info->id, NULL);
     m->sent = info->counts[MR_TASK_RUNNING] - m->running;
-    uint32_t over = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED] - info->vain;
+    uint32_t over = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED] - info->abandoned;
     m->skipped = MR_MIN(info->skipped, over);
     m->done = over - m->skipped + info->given;
     m->erred = info->counts[MR_TASK_ERRED];
-    m->cancelled = info->counts[MR_TASK_CANCELLED] + info->vain;
+    m->cancelled = info->counts[MR_TASK_CANCELLED] + info->abandoned;
     m->retried = info->retried;
     m->recomputed = info->recomputed;
     return m;
@@ -64,7 +64,7 @@ static void add_loops(
     }
 }
 
-/* What it waits for, if it is not its tasks' number. */
+/* What keeps the job from ending: bytes that stores still write, the task that runs longest. */
 static void add_waits(
     struct mr_shell *sh, const struct mr_sched_job_info *info, Millrace__V1__Job *m)
 {

@@ -22,7 +22,7 @@
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
 #define PAGE_BYTES_MAX                                                                             \
-    ((size_t)4 << 20) /* then the next page begins: jobs show up to 1000 keys                      \
+    ((size_t)4 << 20) /* a job shows up to 1000 keys                                               \
                        */
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
@@ -35,7 +35,7 @@ static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
     return true;
 }
 
-/* A follower's call keeps the shell as its context. */
+/* Of every call here; watch.c reads the first member. */
 struct context {
     struct mr_shell *sh;
 };
@@ -120,7 +120,8 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     uint32_t *nodes = mr_shell_take(sh, m->n_key * sizeof *nodes);
     for (size_t i = 0; i < m->n_key; i++)
         if (!mr_job_node(call, &info, m->key[i], &nodes[i])) return;
-    uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes); /* the scratch arena is used below */
+    uint32_t *kept =
+        mr_copy(nodes, m->n_key * sizeof *nodes); /* mr_watch_add clears the scratch arena */
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;
     spec.json = m->json;
@@ -139,8 +140,8 @@ static bool has_label(const struct mr_graph *g, const char *wanted)
     return false;
 }
 
-/* A page goes on with the job of its token: where that is forgotten by now, with the first one that
- * was created no later. */
+/* A page begins with the job of its token. If that job was forgotten meanwhile, the page begins
+ * with the newest job that was created no later. */
 static int read_token(const char *token, mr_job_id *id, uint64_t *created_ns)
 {
     const char *dot = strchr(token, '.');
@@ -215,12 +216,11 @@ static void follow_logs(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 static Millrace__V1__TaskState task_state(const struct mr_sched_task_info *task)
 {
     if (task->is_skipped) return MILLRACE__V1__TASK_STATE__TASK_SKIPPED;
-    if (task->is_vain) return MILLRACE__V1__TASK_STATE__TASK_CANCELLED;
+    if (task->is_abandoned) return MILLRACE__V1__TASK_STATE__TASK_CANCELLED;
     if (task->state == MR_TASK_RUNNING) return MILLRACE__V1__TASK_STATE__TASK_SENT;
     return (Millrace__V1__TaskState)task->state;
 }
 
-/* Keys of up to 100 nodes. */
 static char **keys_out(
     struct mr_shell *sh, const struct mr_graph *g, const uint32_t *nodes, uint32_t count, size_t *n)
 {
@@ -265,7 +265,7 @@ static void explain_value(
     mr_buf_fini(&bytes);
 }
 
-/* The first line is the sentence, the rest are reasons. */
+/* The first line of the core's text is the sentence; the others are reasons. */
 static void split_lines(struct mr_shell *sh, Millrace__V1__Explanation *r, struct mr_str text)
 {
     size_t lines = 1;
@@ -298,7 +298,7 @@ static void explain_culled(struct mr_rpc_call *call, struct mr_shell *sh,
     mr_buf_fini(&text);
 }
 
-/* With the task's last span, or NULL; the job was looked up. */
+/* `span` is that of the task's last attempt, NULL if none is recorded. The job exists. */
 static void explain_task(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job,
     uint32_t node, const struct mr_trace_span *span)
 {

@@ -169,7 +169,7 @@ static void tell_other_life(
     const struct mr_shell *sh, const char *who, uint64_t scheduler, uint32_t epoch)
 {
     char quoted[MR_ERROR_TEXT_MAX];
-    if (!scheduler || !mr_sched_is_other_life(sh->core, (uint32_t)(scheduler >> 32))) return;
+    if (!scheduler || !mr_sched_is_lost_journal(sh->core, (uint32_t)(scheduler >> 32))) return;
     mr_log(MR_WARN, "session.other_life",
         "who=%s scheduler=%016" PRIx64 " epoch=%" PRIu32 " what=\"Redis came back without that "
         "scheduler's journal: what is held for its jobs is released\"",

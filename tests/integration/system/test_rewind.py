@@ -82,7 +82,7 @@ class Rewind(unittest.TestCase):
             status, _, body = self.cluster.request(method, path, b"{}" if method == "POST" else None,
                                                    {"Content-Type": "application/json"} if method == "POST" else None)
             self.assertEqual((path, status), (path, 404), body)
-            self.assertIn(b"of another life of this cluster", body)
+            self.assertIn(b"is from a journal that Redis has lost", body)
 
     def info(self):
         return self.cluster.get("/v1/cluster")
@@ -121,7 +121,7 @@ class Rewind(unittest.TestCase):
                         said[what] = c.request("GET", f"/v1/jobs/{job}{what}", headers=headers)[2].decode()
                 except (OSError, http.client.HTTPException):
                     return False  # the gateway, or its scheduler, is away
-                return "of another life of this cluster" in said[what]
+                return "is from a journal that Redis has lost" in said[what]
             wait_for(f"{what} to end", until_told, 90)
         whats = ["?wait_s=60", "/results/k000?wait_s=60", "/results?wait_s=60", "/events", "watch"]
         threads = [threading.Thread(target=ask, args=(what,)) for what in whats]
@@ -133,7 +133,7 @@ class Rewind(unittest.TestCase):
             t.join(200)
             self.assertFalse(t.is_alive(), said)
         for what in whats:
-            self.assertIn("of another life of this cluster", said.get(what, ""), what)
+            self.assertIn("is from a journal that Redis has lost", said.get(what, ""), what)
             self.assertNotIn(young, said[what], what)
             self.assertNotIn("JOB_DONE", said[what], what)
         self.check_values(young, 5000)

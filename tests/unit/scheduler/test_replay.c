@@ -46,7 +46,7 @@ static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
     assert_true(mr_sched_job(r->s, job, &i));
     mr_buf_printf(b, "job %llx of %llx: state %d accepted %d joined %u given %u skipped %u vain %u",
         (unsigned long long)i.id.v, (unsigned long long)i.parent.v, (int)i.state, i.accepted,
-        i.joined, i.given, i.skipped, i.vain);
+        i.joined, i.given, i.skipped, i.abandoned);
     mr_buf_printf(b, " times %llu %llu %llu event %llu ready %u",
         (unsigned long long)i.created_wall_ns, (unsigned long long)i.started_wall_ns,
         (unsigned long long)i.finished_wall_ns, (unsigned long long)i.event_sequence,
@@ -58,7 +58,7 @@ static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
         struct mr_sched_task_info t;
         assert_true(mr_sched_task(r->s, job, k, &t));
         mr_buf_printf(b, "\n  task %u: state %d skipped %d vain %d op %u cause %u", k, (int)t.state,
-            t.is_skipped, t.is_vain, t.op != 0, t.cause);
+            t.is_skipped, t.is_abandoned, t.op != 0, t.cause);
         if (t.has_error) error_out(b, &t.error, r);
         if (t.cause != MR_NODE_NONE) error_out(b, &t.cause_error, r);
         value_out(b, r, job, k);

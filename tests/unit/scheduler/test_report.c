@@ -67,20 +67,20 @@ static void what_only_a_failure_needed_is_not_done(void **state)
     rig_end(r, w, job, "bad", MR_OUTCOME_ERROR); /* nobody has the op "rare": those never ran */
     struct mr_sched_job_info info = info_of(r, job);
     assert_int_equal(info.counts[MR_TASK_ERRED], 2);
-    assert_int_equal(info.vain, 2);
+    assert_int_equal(info.abandoned, 2);
     assert_int_equal(info.counts[MR_TASK_RELEASED], 2);
-    assert_true(rig_task(r, job, "first").is_vain && rig_task(r, job, "before").is_vain);
+    assert_true(rig_task(r, job, "first").is_abandoned && rig_task(r, job, "before").is_abandoned);
     char text[2048];
     explained(r, job, "before", text);
     assert_non_null(strstr(text, "\"before\" will not run: what needs it failed"));
     assert_non_null(strstr(text, "\"both\" needs it"));
     rig_done(r, w, job, "good");
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
-    assert_int_equal(info_of(r, job).vain, 2);
+    assert_int_equal(info_of(r, job).abandoned, 2);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
     info = info_of(r, job); /* they are to run now */
-    assert_int_equal(info.vain, 0);
-    assert_false(rig_task(r, job, "first").is_vain);
+    assert_int_equal(info.abandoned, 0);
+    assert_false(rig_task(r, job, "first").is_abandoned);
 }
 
 static void literals_count_as_done(void **state)

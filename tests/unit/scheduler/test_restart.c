@@ -52,7 +52,7 @@ static void a_value_of_another_life_is_never_taken_for_one_of_ours(void **state)
         .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inline_data = MR_STR("v")};
     (void)rig_join_as(r, &spec, &more);
     assert_true(r->last.was_refused);
-    assert_true(was_said(r, "another life"));
+    assert_true(was_said(r, "from a journal that Redis has lost"));
     more.incarnation = 0;
     a = rig_join_as(r, &spec, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, a, old, NULL), 0);
@@ -98,9 +98,9 @@ static void a_journal_says_who_wrote_it(void **state)
     assert_true(mr_job_id_tag((mr_job_id){young}) != mr_job_id_tag((mr_job_id){old}));
     assert_int_equal(rig_job(r, old), MR_JOB_PENDING);
     for (int i = 0; i < 2; i++) {
-        assert_false(mr_sched_is_other_life(r->s, mr_job_id_tag((mr_job_id){old})));
-        assert_false(mr_sched_is_other_life(r->s, mr_job_id_tag((mr_job_id){young})));
-        assert_true(mr_sched_is_other_life(r->s, (uint32_t)(second >> 32)));
+        assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){old})));
+        assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){young})));
+        assert_true(mr_sched_is_lost_journal(r->s, (uint32_t)(second >> 32)));
         rig_compact(r); /* a snapshot says the same */
         rig_crash(r);
     }

@@ -1,6 +1,6 @@
-/* Completions. The first completion of a live, unfinished task counts, whatever its attempt; each
- * later one is answered with a release. Any other report counts only if it comes from the worker
- * that the task was last sent to and is about that attempt; the rest is late. */
+/* Completions. The first success of an unfinished task counts, whichever attempt it is; each later
+ * one is answered with a release. Any other outcome counts only if it is about the last attempt and
+ * comes from the worker that has it; else it is late and ignored. */
 #include "services/scheduler/core/cluster/completion.h"
 
 #include "base/assert.h"
@@ -58,7 +58,7 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
-    /* made ready by the task that ran before it in one fused run */
+    /* in a fused run the task before made it ready */
     if (!p->ready && p->sent) p->ready = p->started;
     p->finished = p->started + ns;
     if (is_last) p->sent = sent_at(s, t, p->started);
@@ -77,7 +77,7 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
         o->estimate_ns = MR_MAX(o->estimate_ns - o->estimate_ns / 8 + ns / 8, 1u);
 }
 
-/* The span of an attempt that ran, though it does not count: the task was told to stop, or another
+/* The span of an attempt that ran but does not count, because it was told to stop or another
  * attempt was first. */
 static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
 {
@@ -108,7 +108,7 @@ static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
     }
 }
 
-/* Gives the bytes of a target to the clients that asked for them, cached or not. */
+/* Passes the bytes of a target to clients that wait for them, whether the cache has room or not. */
 static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_BYTES);
@@ -119,7 +119,7 @@ static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
     mr_buf_add(&s->fx->text, r->bytes, r->inline_bytes);
 }
 
-/* The bytes that the worker was asked for: for dependents that were sent, for clients, and for the
+/* The worker's answer to a fetch. The bytes go to dependents that were sent, to clients and to the
  * cache. */
 static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
 {
@@ -148,15 +148,15 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
         mr_sched__shared_key_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
-/* An object of an earlier attempt, made by the worker where the task is sent again: when it gets
- * another attempt, the worker drops that object. */
+/* True: the row is an object of an earlier attempt, from the worker that was sent the task again.
+ * The worker drops the object when it receives the new attempt. */
 static bool is_outdated(const struct task *t, const struct row *r)
 {
     return !r->inline_bytes && t->flags & T_SENT && t->worker == r->worker &&
            t->attempt > r->attempt;
 }
 
-/* Fails the `until` of a loop whose value is neither a boolean nor a number. */
+/* Fails an `until` whose value cannot decide the loop. */
 static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r, const char *what)
 {
     struct mr_str key = mr_graph_key(job_of(s, task)->graph, index_of(s, task));
@@ -192,7 +192,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     bool is_sent_here = is_current(t, r->worker, r->attempt);
     if (!s->is_adopting &&
         (is_outdated(t, r) || (!is_sent_here && mr_sched__is_referring(s, task)))) {
-        answer_release(s, r); /* it is gone, or may refer to values that are gone */
+        answer_release(s, r); /* the task is gone, or the value refers to values that are gone */
         return;
     }
     if (t->flags & T_SENT && !is_sent_here) mr_sched__task_cancel_sent(s, task);
@@ -219,16 +219,16 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
-/* Is it a target of a DONE job whose value found no room here when the journal was read? It would
- * be made again on request. */
+/* True: a target of a DONE job whose value did not fit into the cache during replay. It would be
+ * computed again when a client asks. */
 static bool is_lost_target(const struct task *t, const struct job *j)
 {
     return t->state == MR_TASK_RELEASED && t->flags & T_TARGET && !t->consumers &&
            !(j->flags & (J_STOPPED | J_FORGETTING));
 }
 
-/* Does the value count, with those that it refers to? After a restart nothing is known of those
- * yet, and they do not change until all workers are back. */
+/* True: the values exist that this value refers to. During recovery that is unknown and assumed:
+ * they do not change until recovery ends, which checks them. */
 static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     const struct task *t = &s->tasks[task];
@@ -236,8 +236,8 @@ static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row 
     return s->is_recovering || is_current(t, r->worker, r->attempt);
 }
 
-/* A value that a returning worker still has. It is adopted if the task is unfinished, or if it is
- * just this value; then the worker is told to keep it. */
+/* A value that a registering worker still has. It is adopted if the task is unfinished, or has this
+ * very value; then the worker is told to keep the value. */
 static void adopt_row(
     struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
 {
@@ -249,7 +249,7 @@ static void adopt_row(
         if (!is_same && v->kind == V_OBJECT && !r->inline_bytes)
             is_same = mr_object_id_eq(v->object, r->object);
         if (!is_same && v->worker == NONE && r->inline_bytes && v->kind != V_OBJECT)
-            is_same = true; /* the journal has it, and its worker came back */
+            is_same = true; /* replayed from the journal, and its worker has it */
         if (!is_same) return;
         if (v->worker == NONE) mr_sched__value_keep(s, t->value, r->worker);
         v->attempt = r->attempt;
@@ -258,7 +258,7 @@ static void adopt_row(
         return;
     } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
         row_ok(s, task, r);
-        if (!is_done(t)) return; /* nothing needs it */
+        if (!is_done(t)) return; /* nothing needs the value */
         t->flags |= T_SEEN;
     } else if (is_lost_target(t, j) ||
                (r->inline_bytes && !(j->flags & J_STOPPED) && mr_sched__is_part(s, task))) {
@@ -283,7 +283,7 @@ static const struct mr_sched_failure *failure_of(const struct row *r)
     return NULL;
 }
 
-/* The failure of a row, with texts of its own. */
+/* The failure of a row; copies the texts. */
 static struct failure make_failure(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
@@ -318,7 +318,7 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sched__failure_fini(&st);
 }
 
-/* A store failed the task: it is tried again, or fails with its worker's reason. */
+/* The attempt failed because of a store: the task is retried, or fails with its worker's reason. */
 static void row_without_store(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_LOST_INPUT);
@@ -341,7 +341,7 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
     mr_sched__failure_fini(&st);
 }
 
-/* The task and its users ran in one go; the results of the users come next. */
+/* The value was consumed in a fused run. The rows of its consumers follow. */
 static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_OK);
@@ -364,7 +364,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
     case MR_OUTCOME_RETURNED:
     case MR_OUTCOME_LOST_INPUT:
-        s->workers[r->worker].is_full = true; /* until the worker is heard again */
+        s->workers[r->worker].is_full = true; /* until its next message */
         mr_sched__load_changed(s, r->worker, false);
         if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
         row_without_store(s, task, r);
@@ -372,15 +372,15 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
     case MR_OUTCOME_USED_UP: consumed(s, task, r); return;
     case MR_OUTCOME_CANCELLED: span_late(s, r, task, outcome); break;
-    case MR_OUTCOME_LOST: /* no worker reports that */
+    case MR_OUTCOME_LOST: /* workers do not report this outcome */
     case MR_OUTCOME_OK: break;
     }
     mr_sched__task_unsend(s, task);
     mr_sched__task_requeue(s, task);
 }
 
-/* Does the row report the end of an attempt that the worker was told to stop? Each is reported
- * once, however it ended. */
+/* True: the row reports the end of an attempt that the worker was told to stop. A worker reports
+ * each once, with any outcome. */
 static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     if (task == NONE) return true;
@@ -388,15 +388,15 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
     if (is_current(t, r->worker, r->attempt)) return false;
     if (!is_done(t) || t->value >= LITERAL) return true;
     const struct value *v = &s->values[t->value];
-    /* otherwise its bytes were asked for */
+    /* else the row answers a fetch */
     return v->worker != r->worker || v->attempt != r->attempt;
 }
 
-/* Rows are read in the order in which the worker wrote them: what a task consumed comes before the
- * task. The worker stays out of the load index until all rows are read, so that it is moved once
- * and gets no task by a load that the next row changes. Of each row the span comes first, while the
- * task's times are those of the attempt; then the value's record, its keeper and its store, which
- * mr_sched__task_done reads; then what follows from it. */
+/* Rows are read in the worker's order: consumed tasks come before their consumers. The worker stays
+ * out of the load index until all rows are read, so that it moves once and is not chosen by a load
+ * that the next row changes. For each row the span comes first, while the task still has the times
+ * of the attempt; then the value's record, keeper and store, which mr_sched__task_done reads; then
+ * the consequences. */
 void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
     struct mr_sched_refs_out *adopt)
 {
@@ -405,7 +405,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sc
     size_t inline_at = 0;
     uint32_t object_at = 0;
     s->is_adopting = adopt != NULL;
-    s->load.held_out = worker; /* no worker gets work by its load meanwhile */
+    s->load.held_out = worker; /* it is not in the load index meanwhile */
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -418,7 +418,8 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sc
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {
-            if (object_at >= c->objects_count) break; /* the shell checked: not reached */
+            if (object_at >= c->objects_count)
+                break; /* not reached: the shell has checked the columns */
             r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
             r.object_bytes = c->object_bytes[object_at++];
         }

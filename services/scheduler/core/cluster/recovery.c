@@ -1,12 +1,12 @@
-/* The end of a recovery. Jobs of an earlier life are held back until its workers are back or lost.
- */
+/* The end of recovery after a restart. Until then replayed jobs are held back, because workers may
+ * still have their tasks and values. */
 #include "services/scheduler/core/cluster/recovery.h"
 
 #include "services/scheduler/core/index/ready_queue.h"
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-/* Lets the jobs that were held back run, if all workers of the earlier life are back or lost. */
+/* Ends recovery if every worker that the journal knows has registered again or is lost. */
 void mr_sched__recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;

@@ -1,4 +1,4 @@
-/* The end of a recovery. For the core's own files only. */
+/* The end of recovery after a restart. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

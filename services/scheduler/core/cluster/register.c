@@ -1,6 +1,6 @@
-/* Registration: a worker joins, or returns with what it holds and what it was doing. Then both
- * sides agree: a value that it has and that is needed is adopted, a task that it was sent and still
- * has stays, and a task that was lost on the way is sent elsewhere. */
+/* Registration of a worker that is new, or that registers again with its values and queued tasks.
+ * In the second case both sides are reconciled: a value that it has and that is needed is adopted;
+ * a task that it was sent and still has stays; a task that it never received is sent elsewhere. */
 #include "services/scheduler/core/cluster/register.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -82,8 +82,8 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_regist
     w->record = mr_sched__journal_worker(s, slot, false);
 }
 
-/* A worker of the scheduler's earlier life returns: the journal has its incarnation already. */
-static void come_back(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+/* A worker registers again after a restart: the journal has its incarnation. */
+static void register_again(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
     struct worker *w = &s->workers[slot];
     describe(s, slot, r);
@@ -101,7 +101,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
         if (t->state == MR_TASK_WAITING && mr_sched__is_by_reference(s, task)) return;
         if (t->is_exit && !mr_sched__loop_is_decided(s, task))
-            return; /* the loop may end otherwise this time */
+            return; /* the loop may end in another round this time */
         mr_sched__task_unqueue(s, task);
         t->attempt = attempt;
         mr_sched__send_adopted(s, task, slot);
@@ -115,7 +115,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (is_done(&s->tasks[j->base + in[i]])) mr_sched__send_value(s, j->base + in[i], slot);
 }
 
-/* The worker stops each task that it is not told to keep, and does not report when it has. */
+/* Decides which queued tasks the worker keeps. It stops all others, without reporting their end. */
 static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *q)
 {
     s->workers[slot].stopping = 0;
@@ -129,7 +129,7 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sc
     if (q->count > mr_sched__batch_more(s, slot)->keep.count) mr_sched__stopping_add(s, slot, 1);
 }
 
-/* A task that the worker was sent and does not have was lost on the way. */
+/* The worker never received the tasks that it was sent and does not report. */
 static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -161,8 +161,8 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     return mr_sched__shared_key_is_waited(s, task);
 }
 
-/* A value that the worker made and does not have is gone. A value that it has and that tasks
- * elsewhere wait for is fetched. */
+/* Values that the worker made and does not report are gone. Values that it has and that tasks on
+ * other workers wait for are fetched. */
 static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 {
     uint32_t *lost = s->stack + s->stack_count, n = 0, next;
@@ -193,8 +193,8 @@ static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_regi
     return mr_sched__worker_find_name(s, r->name);
 }
 
-/* Is the worker that has this name surely dead? Its node has a new store, so the node was started
- * again. */
+/* True: the worker that has this name is dead, because its node has a new store, that is, was
+ * started again. */
 static bool is_outlived(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];
@@ -225,9 +225,9 @@ void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_registe
         return;
     }
     if (r->incarnation && slot == NONE) {
-        bool is_other = mr_sched__is_other_life(s, (uint32_t)(r->incarnation >> 32));
+        bool is_other = mr_sched__is_lost_journal(s, (uint32_t)(r->incarnation >> 32));
         refuse(s, r, MR_ESTATE,
-            is_other ? "this incarnation is of another life of this cluster: Redis came back "
+            is_other ? "this incarnation is from a journal that Redis has lost: Redis came back "
                        "without the scheduler that gave it; register as a new one"
                      : "this incarnation was declared lost; register as a new one");
         return;
@@ -244,7 +244,7 @@ void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_registe
         join(s, slot, r);
     }
     struct worker *w = &s->workers[slot];
-    if (w->is_unrecovered) come_back(s, slot, r);
+    if (w->is_unrecovered) register_again(s, slot, r);
     mr_sched__worker_is(s, w, W_CONNECTED);
     w->is_full = false;
     w->session = r->session;

@@ -1,5 +1,6 @@
-/* Object stores: their numbers, which are never used again, their leases, and what becomes of the
- * objects of a store that is lost. */
+/* Object stores: their numbers, which are never reused, their leases, and the objects of lost
+ * stores.
+ */
 #include "services/scheduler/core/cluster/store.h"
 
 #include "base/alloc.h"
@@ -10,7 +11,8 @@
 
 #include <string.h>
 
-/* Leases that a store of the journal has to return: a new store with its disk may come instead. */
+/* How many leases a store that is known from the journal has to register again, or a new store with
+ * its disk in its place. */
 #define EXPECTED_LEASES 4
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
@@ -59,8 +61,9 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     mr_sched__scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
-/* The node has a new store: the old one is dead, whether it is connected, silent, or known from the
- * journal only. */
+/* The node has a new store, so the old one is dead: connected, silent, or known from the journal
+ * only.
+ */
 static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 {
     store_gone(s, n, MR_EEXIST, "its node has a new store");
@@ -72,8 +75,8 @@ static bool is_on(const struct store *st, struct mr_str node)
     return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
 }
 
-/* Was a lost store that returns replaced on its node? If not, it was only silent for longer than
- * its lease: it is alive again, and objects that no job claims are dropped in time. */
+/* True: a lost store that registers again was replaced on its node. If it was not, it was silent
+ * for longer than its lease; it is alive again, and drops objects that no job claims. */
 static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
 {
     uint32_t n = find_store(s, r->store);
@@ -83,8 +86,8 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
-/* A store that had registered in an earlier life. If it replaced another store of its node, it
- * takes that one's number: a node has one, however often its store was started. */
+/* Replays the registration of a store. A store that replaced another one of its node takes its
+ * number, so that numbers do not grow with restarts. */
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
@@ -117,7 +120,7 @@ void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
     if (is_new) mr_sched__journal_store(s, n);
-    if (s->fx->store[n].is_dirty) /* there was no session to take it; now there is */
+    if (s->fx->store[n].is_dirty) /* there was no session to send the batch on; now there is */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sched__store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);
@@ -145,7 +148,7 @@ void mr_sched__store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
-        /* known by name only */
+        /* not registered, and not known from the journal */
         if (!st->is_alive || !(*st->node || st->is_expected)) continue;
         mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
         mr_time end = mr_time_after(st->last_heard, lease);

@@ -1,15 +1,15 @@
-/* Tasks that a store failed. When a store dies, its workers often know before the scheduler: what a
- * task reads, makes or persists there is not available. Such a failure is not the task's fault. The
- * task is tried again for a while, in which the store is found dead, or a new one comes, and lost
- * values are made again. A task that still fails then has another fault: it names an object that
- * does not exist, for example. */
+/* A grace period for tasks that fail because of a store. When a store dies, its workers often
+ * notice before the scheduler: objects that a task reads, writes or persists there are not
+ * available. That is not the task's fault. The task is retried for a while; meanwhile the store is
+ * found dead, or a new one registers, and lost values are computed again. A task that fails after
+ * that has a fault of its own: it names an object that does not exist, for example. */
 #include "services/scheduler/core/cluster/store_grace.h"
 
 #include "services/scheduler/core/state/lookup.h"
 
 #define WAIT_FOR_OBJECT (20 * MR_SECOND) /* twice the time that a worker waits for one */
-#define AGAIN_MAX 65536u                 /* of a job in all: its fault may be another one */
-#define RENEWED_MAX 8u /* periods of grace of a job while no store comes or goes */
+#define AGAIN_MAX 65536u                 /* retries of a job in all */
+#define RENEWED_MAX 8u /* grace periods of a job in which no store comes or goes */
 
 bool mr_sched__store_may_return(struct mr_sched *s, uint32_t task)
 {

@@ -1,4 +1,4 @@
-/* Tasks that a store failed. For the core's own files only. */
+/* Tasks that fail because of a store. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -1,9 +1,9 @@
-/* A cursor over the rows that workers report of tasks. For the core's own files only. */
+/* A cursor over rows of tasks that workers report. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/index/job_index.h"
 
-struct cursor { /* over rows, with the job of each */
+struct cursor { /* decodes the runs: the job of each row */
     const struct mr_sched_refs *r;
     uint32_t run, left;
     uint32_t job; /* slot, or NONE */

@@ -1,6 +1,6 @@
-/* Walks over all values, for those of a store or for certain objects: a stretch each step, so that
- * the length of a step does not depend on the number of values. A value that a scan has not reached
- * yet is as before; a worker that reads it reports that it is missing. */
+/* Walks over all values, to find those of a store or certain objects. Each step does a bounded part
+ * of a walk. A value that the walk has not reached yet looks as before; a worker that reads a lost
+ * one meanwhile reports it as missing. */
 #include "services/scheduler/core/cluster/value_scan.h"
 
 #include "base/assert.h"
@@ -29,7 +29,8 @@ static void value_lost(struct mr_sched *s, uint32_t value)
     mr_sched__task_lost(s, v->task);
 }
 
-/* A restarted store found the object on its disk, or kept it while the scheduler restarted. */
+/* The store has the object: on its disk after it restarted, or all the time while the scheduler
+ * restarted. */
 static void claim(struct mr_sched *s, struct value *v, uint32_t store)
 {
     if (v->store != store && v->store && s->stores[v->store].is_connected) return;
@@ -42,7 +43,8 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
     mr_buf_add(&mr_sched__store_batch(s, store)->claimed, &v->object, sizeof v->object);
 }
 
-/* The new store of the node has the disk of the old one: it is asked whether it has the object. */
+/* The new store of the node may have the disk of the old one: it is asked whether it has the
+ * object. */
 static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
 {
     if (v->worker != NONE) { /* the worker keeps it there from now on */
@@ -65,7 +67,7 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     case SCAN_STORE_REPLACED:
         if (v->store == x->store) pass_on(s, v, x->heir);
         return;
-    case SCAN_STORE_HOLD: /* tell the store again: the last messages may be lost */
+    case SCAN_STORE_HOLD: /* tells the store again, since its last messages may be lost */
         if (v->store != x->store) return;
         v->flags &= (uint8_t)~V_HELD;
         mr_sched__value_hold(s, v);
@@ -94,10 +96,10 @@ void mr_sched__scan_tick(struct mr_sched *s)
     }
 }
 
-/* A scan of this kind that has not begun; NULL: there is none. */
+/* A scan of this type in the ring that has not begun; NULL: there is none. */
 static struct scan *waiting(struct scan_ring *r, enum scan_type type, uint32_t store)
 {
-    for (uint32_t i = 1; i < r->count; i++) { /* the first one is running */
+    for (uint32_t i = 1; i < r->count; i++) { /* the first one has begun */
         struct scan *x = &r->at[(r->first + i) % r->max];
         if (x->type == type && x->store == store) return x;
     }
@@ -110,8 +112,8 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
     bool is_first = !s->scans.count;
     struct scan *x = waiting(&s->scans, type, store);
     if (!x) {
-        /* There is room for a scan of each store. Objects are reported again, by their readers or
-         * keepers. */
+        /* The rest of the ring is for scans of stores, of which each has one. Objects are reported
+         * again by workers that miss them. */
         if (ids && s->scans.count > s->scans.max / 4) return;
         mr_assert(s->scans.count < s->scans.max);
         x = &s->scans.at[(s->scans.first + s->scans.count++) % s->scans.max];
@@ -125,7 +127,7 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
         qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
     }
     s->has_work = true;
-    if (is_first) mr_sched__scan_tick(s); /* if there are few values this is all */
+    if (is_first) mr_sched__scan_tick(s); /* which ends it, if there are few values */
 }
 
 void mr_sched__scan(struct mr_sched *s, enum scan_type type, uint32_t store,

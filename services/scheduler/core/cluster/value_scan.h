@@ -1,4 +1,4 @@
-/* Walks through all values, a stretch a step. For the core's own files only. */
+/* Walks over all values, a bounded part in each step. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -1,6 +1,6 @@
-/* Workers that go silent, retire or are lost. A worker whose stream ends is silent until its lease
- * ends. Then its incarnation is revoked, its tasks go elsewhere, and values that only it had are
- * made again. */
+/* Workers that become silent, retire or are lost. A worker whose stream ends is silent until its
+ * lease ends. Then it is lost: its incarnation is revoked, its tasks go to other workers, and
+ * values that only it had are computed again. */
 #include "services/scheduler/core/cluster/worker.h"
 
 #include "base/assert.h"
@@ -62,14 +62,15 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_unfinished(&s->tasks[list[i]])) continue; /* it failed with another task */
+        if (!is_unfinished(&s->tasks[list[i]]))
+            continue; /* it has failed with another task of the list */
         if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
             mr_sched__task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }
 
-/* Values that only this worker had are lost; the others lose their keeper. */
+/* Values that only this worker had are lost; all others of it lose their keeper. */
 static void unkeep_all(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -89,13 +90,13 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
 
 /* The consequences of a lost worker, in this order:
  *  1. The shell is told to end its session, while the session is known.
- *  2. It leaves the load index, and its batch is dropped: nothing below is placed there or told.
- *  3. Its tasks leave it. Blame comes first, because it reads the list as it was; then all tasks
- *     leave before any is queued again, because an input of one may be another one's value.
- *  4. Its values lose their keeper, all of them before any is made again: otherwise one that is
- * gone would count as an input that is there.
- *  5. The journal learns that the incarnation is revoked, and the place is free.
- *  6. It may have been the last that a recovery waited for. */
+ *  2. It leaves the load index, and its batch is dropped: no later step places or sends there.
+ *  3. Its tasks leave it. Quarantine comes first, because it reads the list of tasks. Then all
+ * tasks leave before any is queued again, because the input of one may be the value of another.
+ *  4. Its values lose their keeper, all of them before any is planned again: else a value that is
+ *     gone would count as an input that exists.
+ *  5. The journal gets a record of the revoked incarnation, and the slot is free.
+ *  6. Recovery ends if it waited for this worker only. */
 void mr_sched__worker_lost(
     struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why)
 {
@@ -120,7 +121,7 @@ void mr_sched__worker_lost(
     mr_sched__recover_tick(s);
 }
 
-/* Fetches small values that only a leaving worker has. */
+/* Fetches small values that only the retiring worker has. */
 static void fetch_all(struct mr_sched *s, uint32_t slot)
 {
     for (uint32_t v = s->workers[slot].held_head; v != NONE; v = s->values[v].next)

@@ -1,4 +1,4 @@
-/* Workers: silent, lost, retired. For the core's own files only. */
+/* Workers that are silent, lost or retire. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

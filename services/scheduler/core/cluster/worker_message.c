@@ -1,5 +1,5 @@
-/* A worker's message: what it misses, completed, gave back, started and does not know, and its
- * heartbeat. cluster/completion.c handles completions. */
+/* A worker's message: missing inputs, completions (cluster/completion.c), tasks given back, started
+ * tasks, values it does not have, and its heartbeat. */
 #include "services/scheduler/core/cluster/worker_message.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -19,7 +19,7 @@
 #include "services/scheduler/core/task/task.h"
 #include "services/scheduler/core/task/value.h"
 
-/* The value that is missed; NULL: it has none. */
+/* The value of the missing input; NULL: it has none. */
 static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
 {
     const struct job *j = job_of(s, task);
@@ -36,16 +36,17 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_m
     if (!v) return;
     uint32_t x = job_of(s, task)->base + m->input;
     bool is_given = s->tasks[x].flags & T_FIXED && !mr_sched__is_alias(s, x);
-    /* it may be on the disk of a store that returns */
+    /* a store that registers again may have the object on its disk */
     if (is_given && mr_sched__store_may_return(s, task)) return;
     bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
     if (is_gone)
         mr_sched__task_lost(s, x);
     else if (v->worker == worker)
-        mr_sched__value_unkeep(s, s->tasks[x].value); /* the scheduler has the only copy */
+        mr_sched__value_unkeep(
+            s, s->tasks[x].value); /* its copy is gone; the scheduler has the bytes */
 }
 
-/* The same message reported the value and missed it: the worker made it and has lost it. */
+/* A worker reports the value and misses it in one message: it computed and lost the value. */
 static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
 {
     uint32_t task = mr_sched__find(s, m->job, m->index);
@@ -55,7 +56,7 @@ static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sch
         mr_sched__task_lost(s, job_of(s, task)->base + m->input);
 }
 
-/* Calls `fn` for rows about attempts that this worker was sent last. */
+/* Calls `fn` for rows about the last attempt of a task that this worker has. */
 static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs,
     void (*fn)(struct mr_sched *s, uint32_t task))
 {
@@ -68,7 +69,7 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
     }
 }
 
-/* Tasks that were given back after they were told to stop. */
+/* Given back after they were told to stop: their attempts have ended. */
 static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -83,7 +84,7 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sche
 
 static void given(struct mr_sched *s, uint32_t task)
 {
-    /* it was asked back after it had run */
+    /* it had run before the request to give it back arrived */
     if (s->tasks[task].fused_use == FUSED_CONSUMED) return;
     mr_sched__task_unsend(s, task);
     mr_sched__task_requeue(s, task);
@@ -107,14 +108,14 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
-    if (t->is_coming) /* a child that is held back for memory must not wait for it */
+    if (t->is_coming) /* else its child might wait for memory that this task counts as taking */
         mr_sched__store_coming(s, task, 0);
     if (t->flags & T_QUARANTINED) mr_sched__probation_left_slot(s, task);
     mr_sched__load_changed(s, t->worker, false);
     s->has_work = true;
 }
 
-/* A worker does not know a value that it was asked to send: the value is gone. */
+/* The worker does not have values that it was asked to send: they are gone. */
 static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -129,9 +130,9 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
     }
 }
 
-/* A task that has run for longer than its op usually takes (it persists its value, or waits for
- * memory) is expected to run for as long again. Otherwise the tasks behind it would count as almost
- * done, and stay there while other workers idle. */
+/* A task that has run for longer than usual for its operator is expected to run for as long again.
+ * Otherwise the worker's queue would count as short, and the tasks behind it would not be stolen
+ * while other workers are idle. */
 static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t ns)
 {
     struct task *t = &s->tasks[task];
@@ -141,7 +142,7 @@ static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t n
     t->estimate = least;
 }
 
-/* Which tasks run and since when: needed if the worker is lost. */
+/* Records which tasks run and since when, in case the worker is lost. */
 static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
 {
     struct cursor cur = {.r = &h->running_tasks};
@@ -169,7 +170,7 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     w->told_queue_ns = h->queue_ns;
     w->is_full = false;
     int64_t offset = (int64_t)(s->now - h->time_ns);
-    /* the smallest offset has the least delay */
+    /* the smallest offset seen is the one with the least network delay, as in NTP's clock filter */
     if (offset < w->clock_offset) w->clock_offset = offset;
     running(s, slot, h);
     mr_sched__load_changed(s, slot, false);
@@ -181,7 +182,7 @@ void mr_sched__worker_message(struct mr_sched *s, const struct mr_sched_message 
 {
     if (m->worker >= s->worker_list.top) return;
     struct worker *w = &s->workers[m->worker];
-    /* of a revoked incarnation */
+    /* from a revoked incarnation */
     if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return;
     w->last_heard = s->now;
     for (uint32_t i = 0; i < m->missing_count; i++)

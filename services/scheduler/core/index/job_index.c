@@ -1,4 +1,4 @@
-/* Jobs by id, by request id and by age; those that were forgotten lately. */
+/* Jobs by id, by request id and by age; ids of jobs that were forgotten lately. */
 #include "services/scheduler/core/index/job_index.h"
 
 #include "services/scheduler/core/state/lookup.h"
@@ -59,7 +59,7 @@ void mr_sched__job_enlist(struct mr_sched *s, uint32_t job)
     s->job_list.count++;
 }
 
-/* The job is not found by its id any more. */
+/* From now on look-ups do not find the job. */
 void mr_sched__job_unlist(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];

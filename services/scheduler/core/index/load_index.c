@@ -1,6 +1,6 @@
-/* Workers in the order of their load, in buckets of a logarithmic scale, eight to an octave.
- * Finding the least and the most loaded worker costs the same with ten workers and with ten
- * thousand. Inside a bucket the worker that was given work longest ago comes first. */
+/* Workers by load, in buckets of a logarithmic scale: eight buckets for each doubling of the load.
+ * To find the least and the most loaded worker takes the same time with ten workers and ten
+ * thousand. In a bucket, the worker that got work longest ago comes first. */
 #include "services/scheduler/core/index/load_index.h"
 
 #include "base/assert.h"
@@ -81,7 +81,7 @@ uint32_t mr_sched__load_next(const struct mr_sched *s, uint32_t worker)
     return w->bucket + 1 < LOAD_BUCKETS ? first_from(&s->load, w->bucket + 1) : NONE;
 }
 
-/* The head of the last bucket in use below `bucket`. */
+/* The first worker of the last nonempty bucket below `bucket`. */
 static uint32_t last_below(const struct load_index *l, uint32_t bucket)
 {
     for (uint32_t i = bucket / 64 + 1; i-- > 0;) {

@@ -1,4 +1,4 @@
-/* Ops by name. A number stays with its name for the life of the process. */
+/* Operators by name. The number of a name does not change while the process runs. */
 #include "services/scheduler/core/index/op_index.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
-/* Ops by name. For the core's own files only. */
+/* Operators by name. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
 
-/* a new name gets a number; 0: the table is full */
+/* The number of a name, which may be new; 0: the table is full. */
 uint32_t mr_sched__op(struct mr_sched *s, struct mr_str name);

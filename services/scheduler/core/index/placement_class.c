@@ -1,7 +1,7 @@
-/* Classes of placement: tasks that may run on the same workers share one. A task that asks for
- * nothing but its op has the number of the op as its class; resources and named workers make
- * special classes. A task that no worker can take now is parked on the list of its class, in the
- * order of the ready queue. */
+/* Placement classes: tasks of one class may run on the same workers. A task with no demands but its
+ * operator has the operator's number as its class; resources and named workers make special
+ * classes. A task that no worker can take now is parked on the list of its class, in the order of
+ * the ready queue. */
 #include "services/scheduler/core/index/placement_class.h"
 
 #include "base/alloc.h"
@@ -33,7 +33,7 @@ static bool is_class(
     return true;
 }
 
-/* The names in one block: the array, then the texts. */
+/* A copy of the names in one block of memory: the array, then the texts. */
 static struct mr_str *names_copy(const struct mr_str *names, uint32_t n)
 {
     size_t bytes = n * sizeof *names;
@@ -58,7 +58,8 @@ int mr_sched__class_of(struct mr_sched *s, uint32_t op, const struct mr_task_opt
     for (uint32_t i = 0; i < o->resources_count; i++) {
         uint32_t r = mr_sched__resource(s, o->resources[i].name);
         if (r == NONE)
-            return mr_fail(e, MR_ELIMIT, "resources: \"%.*s\" is one kind too many, at most %u",
+            return mr_fail(e, MR_ELIMIT,
+                "resources: \"%.*s\": the scheduler has no room for more than %u kinds",
                 MR_STR_ARG(o->resources[i].name), (unsigned)RESOURCES);
         need[r] += o->resources[i].amount_micro;
     }
@@ -98,9 +99,9 @@ void mr_sched__class_drop(struct mr_sched *s, uint32_t class)
     s->classes[class].users--;
 }
 
-/* The parked task behind which `task` goes, or NONE: it goes first. The search looks at a few tasks
- * from the end, so that an urgent task overtakes, and at a few from the front, for a task of a job
- * that was served less than the first. */
+/* The parked task behind which `task` is inserted; NONE: it becomes the first. The search is
+ * bounded: it looks at a few tasks from the end, so that an urgent task overtakes, and at a few
+ * from the front, for a task of a job that was served less than the first one's. */
 static uint32_t park_after(const struct mr_sched *s, const struct class *c, uint32_t task)
 {
     uint32_t after = c->parked_tail, before = c->parked_head;

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "services/scheduler/core/state/lookup.h"
 
-/* tasks: those of a larger template are placed anew each time */
+/* tasks of a template; a larger one has no table, and its tasks are placed anew each time */
 #define SHAPE_SIZE_MAX 65536u
 
 void mr_sched__cache_new(struct mr_sched *s, uint32_t job)

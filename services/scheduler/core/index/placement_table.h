@@ -4,13 +4,13 @@
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__cache_new(struct mr_sched *s, uint32_t job);
-/* The job is an instance of a template: its tasks run where those of the last instance did. */
+/* The job is an instance of a template: it shares the table of the other instances. */
 void mr_sched__cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
 void mr_sched__cache_drop(struct placements *p, struct job *j);
 void mr_sched__cache_fini(struct placements *p);
 /* The entry of a task; NULL: it has none. */
 struct cached_placement *mr_sched__cached_placement(const struct mr_sched *s, uint32_t task);
-/* Notes where a task was sent, unless the entry is set already. */
+/* Records where a task was sent, unless its entry is set. */
 void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
-/* the next worker is noted again */
+/* Clears the entry: the next worker is recorded. */
 void mr_sched__cache_forget(struct mr_sched *s, uint32_t task);

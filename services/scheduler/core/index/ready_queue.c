@@ -1,16 +1,18 @@
-/* Ready tasks in the order in which they are to run. Jobs with queued tasks stand in a heap, by
- * priority and virtual time. Inside a job the lowest place goes first; it is found in a bit set
- * over all task numbers, with three levels above that sum it up. A place is the number of a task,
- * or its rank in a job whose tasks have priorities. Task numbers follow the depth-first order of
- * the graph, so that a value's users come soon after it.
+/* Ready tasks in the order in which they run. Jobs with queued tasks are in a heap, by priority and
+ * virtual time. In a job the lowest place goes first; a hierarchical bit set over all task numbers
+ * finds it (four levels; a bit of a level says whether a word of the level below is nonzero). A
+ * place is the number of a task, or its rank in a job whose tasks have priorities. Task numbers
+ * follow the depth-first order of the graph (lib/graph/order.c), so that consumers of a value run
+ * soon after it was computed and the value can be released early.
  *
  * Jobs of one priority share by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with
- * estimated run time in the place of packet length. The virtual time of a job is the work that was
- * sent of it, and the job with the least goes first. A job that enters the queue starts at the
- * clock of its priority less a credit, so that a small job does not wait for large ones. The clock
- * is never behind all jobs. It advances by the work that is sent, divided by the number of queued
- * jobs: however many jobs come, those that were there get their share. Work is charged a quantum at
- * a time, which keeps runs of one job together and the heap still. */
+ * estimated run time in the place of packet length. The virtual time of a job is the work of its
+ * tasks that were sent; the job with the least virtual time goes first. A job that enters the queue
+ * starts at the clock of its priority, less a credit that lets a small job overtake large ones. The
+ * clock is never below the virtual time of all jobs. It advances by the work that is sent, divided
+ * by the number of queued jobs: however many jobs arrive, those in the queue get their share. Work
+ * is charged a quantum at a time, so that tasks of one job stay together and the heap changes
+ * seldom. */
 #include "services/scheduler/core/index/ready_queue.h"
 
 #include "base/assert.h"
@@ -18,7 +20,7 @@
 
 #define QUANTUM_NS MR_MS
 #define CREDIT_NS (10 * MR_MS)
-#define TASK_NS_MIN 200 /* the least that sending a task counts */
+#define TASK_NS_MIN 200 /* the least work that a task counts for */
 
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
@@ -31,8 +33,8 @@ static uint32_t level_at(const struct job *j)
     return (uint32_t)(MR_MAX(most, (int32_t)-MR_PRIORITY_MAX) + MR_PRIORITY_MAX);
 }
 
-/* The level of the job's priority. A new level starts at the highest clock of all levels, so that
- * no job is far ahead of it. */
+/* The level of the job's priority. A new level starts at the highest clock that any level had, so
+ * that its jobs are not owed work of the past. */
 static struct level *level_of(struct mr_sched *s, const struct job *j)
 {
     struct level *l = &s->queue.levels[level_at(j)];
@@ -40,12 +42,12 @@ static struct level *level_of(struct mr_sched *s, const struct job *j)
     return l;
 }
 
-/* Charges the work that was sent of the job since the last time. */
+/* Adds the work that was sent since the last call to the job's virtual time. */
 static void settle(struct mr_sched *s, struct job *j)
 {
     if (!j->charged_ns) return;
     struct level *l = level_of(s, j);
-    /* one long task must not move the clock far */
+    /* bounds how far one long task moves the clock */
     uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
     const struct job *first = s->queue.heap_count ? &s->jobs[s->queue.heap[0]] : j;
     uint64_t least = first->priority == j->priority ? first->virtual_ns : j->virtual_ns;
@@ -173,7 +175,8 @@ uint32_t mr_sched__queue_job(const struct mr_sched *s)
     return s->queue.heap_count ? s->queue.heap[0] : NONE;
 }
 
-/* The first set bit at or after `at`: up one level while a word is empty, then down to the bit. */
+/* The first set bit at or after `at`: goes up a level while a word is empty, then down to the bit.
+ */
 static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
 {
     uint32_t level = 0;

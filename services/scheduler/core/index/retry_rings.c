@@ -1,12 +1,11 @@
-/* Tasks that are to run again apart from others: those in quarantine, and those that found no room
- * in memory. This file keeps the rings in which they wait, and counts what other files report of
- * the nodes that are kept free for them. place/quarantine.c and place/memory_retry.c decide. */
+/* Rings of tasks that run again apart from others: quarantined tasks, and tasks that had too little
+ * memory. Also counts what happens on the nodes that are kept free for them.
+ * place/quarantine.c and place/memory_retry.c decide. */
 #include "services/scheduler/core/index/retry_rings.h"
 
 #include "base/assert.h"
 
-#define STOPPING_MAX                                                                               \
-    (3 * MR_SECOND) /* the worker kills the process of a task that has not stopped by then */
+#define STOPPING_MAX (3 * MR_SECOND) /* then the worker kills the process of the task */
 
 static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)
 {
@@ -53,8 +52,8 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* Marks are summed up: a mark that is reported twice makes the sum wrong, and then the time limit
- * ends the wait. */
+/* Marks are added up. If an end is reported twice the sum is wrong, and the wait ends by its time
+ * limit. */
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
@@ -63,8 +62,8 @@ void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
     if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
 
-/* A task that begins on the reserved node disturbs the run there: it was sent ahead of its inputs,
- * or a worker that returned was running it all the time. */
+/* Another task starts on the node that is kept free: it was sent before its inputs were there, or a
+ * worker that registered again had it. The attempt there does not count as one without others. */
 void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,4 +1,4 @@
-/* The table of workers: its places, and workers by name and by incarnation. */
+/* The slots of the table of workers; workers by name and by incarnation. */
 #include "services/scheduler/core/index/worker_index.h"
 
 #include "services/scheduler/core/state/lookup.h"

@@ -1,5 +1,5 @@
-/* Requests about jobs: submit, cancel, retry, forget, and the value of a target. What is announced
- * waits for the journal (task/journal.c). Ended jobs are put away a stretch of tasks at a time. */
+/* Requests about jobs: submit, cancel, retry, forget, and the value of a target. Replies wait for
+ * the journal (task/journal.c). Tasks of ended jobs are reclaimed incrementally. */
 #include "services/scheduler/core/job/job.h"
 
 #include "services/scheduler/core/index/job_index.h"
@@ -23,8 +23,8 @@
 
 #include <stdio.h>
 
-#define GENERATIONS_MAX 16 /* depth of jobs that are submitted by tasks of jobs */
-#define DROP_AT_ONCE 100   /* ended jobs that are forgotten in one turn */
+#define GENERATIONS_MAX 16 /* a task may submit a job, whose tasks may submit jobs: so deep */
+#define DROP_AT_ONCE 100   /* ended jobs that one turn forgets */
 
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
@@ -36,7 +36,7 @@ static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bo
     mr_sched__promise(s, &p);
 }
 
-/* The reply waits for the records that are out now: what they say holds once the journal has them,
+/* The reply waits for all records written so far: the state that it confirms depends on them,
  * whichever request wrote them. */
 static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
 {
@@ -45,7 +45,8 @@ static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
     mr_sched__promise(s, &p);
 }
 
-/* Callers that repeat requests while the journal is away must not fill the ring of replies. */
+/* True: refused, because too many replies wait. Clients that repeat requests while Redis is away
+ * must not fill the ring. */
 static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
 {
     if (s->journal.pending_end - s->journal.pending_at < s->config.tasks_max / 2) return false;
@@ -54,7 +55,7 @@ static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
     return true;
 }
 
-/* The same request id names the same job, if the body is the same. */
+/* A known request id with the same body is answered with the job that it made (idempotency). */
 static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     struct mr_str id = ev->submit.graph->job.request_id;
@@ -75,22 +76,22 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     return true;
 }
 
-/* Is the task that submits this job running, and are there not too many generations? */
+/* Checks that the submitting task runs, and that the depth is within GENERATIONS_MAX. */
 static int check_parent(
     const struct mr_sched *s, const struct mr_sched_parent *p, struct mr_error *e)
 {
     if (!p->job.v) return MR_OK;
     if (s->is_recovering)
-        return mr_fail(
-            e, MR_EAWAY, "parent: what runs is not known yet after a restart; try again");
+        return mr_fail(e, MR_EAWAY,
+            "parent: after a restart, the scheduler does not know yet what runs; try again");
     char name[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(p->job, name);
     uint32_t job = mr_sched__job_find(s, p->job.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     bool is_here = j && j->state <= MR_JOB_RUNNING && p->index < j->graph->nodes_count;
     const struct task *t = is_here ? &s->tasks[j->base + p->index] : NULL;
-    if (!j && mr_sched__is_other_life(s, mr_job_id_tag(p->job)))
-        return mr_fail(e, MR_ESTATE, "parent: job %s is of another life of this cluster", name);
+    if (!j && mr_sched__is_lost_journal(s, mr_job_id_tag(p->job)))
+        return mr_fail(e, MR_ESTATE, "parent: job %s is from a journal that Redis has lost", name);
     if (!t || !(t->flags & T_SENT) || t->attempt != p->attempt)
         return mr_fail(e, MR_ESTATE, "parent: attempt %u of task %u of job %s does not run",
             p->attempt, p->index, name);
@@ -98,11 +99,12 @@ static int check_parent(
     for (; job != NONE && s->jobs[job].parent; generations++)
         job = mr_sched__job_find(s, s->jobs[job].parent);
     if (generations <= GENERATIONS_MAX) return MR_OK;
-    return mr_fail(e, MR_ELIMIT, "parent: job %s is the %uth job in a line of children, at most %d",
-        name, generations, GENERATIONS_MAX);
+    return mr_fail(e, MR_ELIMIT,
+        "parent: job %s is at depth %u of jobs that tasks submitted, at most %d", name, generations,
+        GENERATIONS_MAX);
 }
 
-/* The submitting task may wait for its child, which may need the slot. */
+/* The submitting task gives its slot back, since it may wait for a job that needs the slot. */
 static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
 {
     if (!p->job.v) return;
@@ -123,7 +125,8 @@ void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     uint64_t waiting = s->journal.written_bytes - s->journal.acked_bytes;
     uint32_t job = NONE;
     if (s->journal.is_away && waiting > s->config.unacked_bytes_max / 2)
-        (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
+        (void)mr_fail(
+            &e, MR_EAWAY, "Redis is away, and too much waits for the journal; try again later");
     else if (!check_parent(s, &sub->parent, &e))
         job = mr_sched__job_add(s, mr_sched__id(s, ++s->job_list.number), &graph, &e);
     if (job == NONE) {
@@ -153,8 +156,8 @@ void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     s->has_work = true;
 }
 
-/* Planning a new job takes as long as writing its graph to the journal, so it begins a step later:
- * the journal writes meanwhile. */
+/* Plans a job one step after it was accepted. Planning takes about as long as writing the graph to
+ * Redis, so the shell starts the write in between. */
 void mr_sched__job_plan(struct mr_sched *s)
 {
     if (s->job_list.unplanned == NONE) return;
@@ -166,9 +169,10 @@ void mr_sched__job_plan(struct mr_sched *s)
     if (!s->jobs[job].targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
 }
 
-/* Puts away a task of an ended job, unless it is a target, a target refers to it, or another job
- * uses it. Its dependents were looked at before, so the references that are left are counted. */
-static void sweep_task(struct mr_sched *s, uint32_t task)
+/* Releases a task of an ended job, unless it is a target, a target refers to it, or another job
+ * uses it. Its dependents were reclaimed before, so the remaining references are those that count.
+ */
+static void reclaim_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     bool is_forgetting = job_at(s, t)->flags & J_FORGETTING, goes = is_forgetting;
@@ -190,49 +194,49 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
     if (is_forgetting) mr_sched__failure_drop(s, task);
 }
 
-static void sweep_ends(struct mr_sched *s, uint32_t job)
+static void reclaim_ends(struct mr_sched *s, uint32_t job)
 {
     uint32_t at = 0;
-    while (s->job_list.sweeps[at] != job)
+    while (s->job_list.reclaims[at] != job)
         at++;
-    s->job_list.sweeps[at] = s->job_list.sweeps[--s->job_list.sweeps_count];
-    s->jobs[job].flags &= ~(uint32_t)J_SWEEPING;
+    s->job_list.reclaims[at] = s->job_list.reclaims[--s->job_list.reclaims_count];
+    s->jobs[job].flags &= ~(uint32_t)J_RECLAIMING;
 }
 
-void mr_sched__job_sweep(struct mr_sched *s, uint32_t tasks_max)
+void mr_sched__job_reclaim(struct mr_sched *s, uint32_t tasks_max)
 {
-    while (s->job_list.sweeps_count && tasks_max) {
-        uint32_t job = s->job_list.sweeps[s->job_list.sweeps_count - 1];
+    while (s->job_list.reclaims_count && tasks_max) {
+        uint32_t job = s->job_list.reclaims[s->job_list.reclaims_count - 1];
         struct job *j = &s->jobs[job];
-        uint32_t end = j->sweep - MR_MIN(j->sweep, tasks_max);
-        tasks_max -= j->sweep - end;
-        while (j->sweep > end)
-            sweep_task(s, j->base + --j->sweep);
+        uint32_t end = j->unreclaimed - MR_MIN(j->unreclaimed, tasks_max);
+        tasks_max -= j->unreclaimed - end;
+        while (j->unreclaimed > end)
+            reclaim_task(s, j->base + --j->unreclaimed);
         if (end) break;
-        sweep_ends(s, job); /* other sweeps may have begun: it need not be the last */
+        reclaim_ends(s, job); /* may not be the last of the list any more */
         if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
-    if (s->job_list.sweeps_count) s->has_work = true;
+    if (s->job_list.reclaims_count) s->has_work = true;
 }
 
-static void finish_sweep(struct mr_sched *s, uint32_t job)
+static void reclaim_finish(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    if (!(j->flags & J_SWEEPING)) return;
-    while (j->sweep)
-        sweep_task(s, j->base + --j->sweep);
-    sweep_ends(s, job);
+    if (!(j->flags & J_RECLAIMING)) return;
+    while (j->unreclaimed)
+        reclaim_task(s, j->base + --j->unreclaimed);
+    reclaim_ends(s, job);
 }
 
 static int retry(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    finish_sweep(s, job);
+    reclaim_finish(s, job);
     int err = mr_sched__shared_key_retry(s, job);
     if (err) return err;
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
-    /* a returning worker may have its values */
+    /* a worker that registers again may have its values */
     if (s->is_recovering) j->flags |= J_HELD_BACK;
     if (j->has_failure) mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
@@ -267,8 +271,8 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
     mr_sched__job_end(s, job, MR_JOB_CANCELLED);
 }
 
-/* Performs the request, or returns a sentence that says why it cannot. A repeated request changes
- * nothing, so that a client without an answer may ask again. */
+/* Performs the request, or returns why it cannot. A repeated request changes nothing, so that a
+ * client that got no answer may repeat it. */
 static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
 {
     const struct job *j = &s->jobs[job];
@@ -339,7 +343,7 @@ void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev)
         else if (!(t->flags & T_UNACKED))
             mr_sched__note_ready(s, task);
     } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
-        mr_sched__task_again(s, task); /* it was lost later */
+        mr_sched__task_again(s, task); /* lost after the job had ended */
     } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
         want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
     }

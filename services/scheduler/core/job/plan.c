@@ -1,5 +1,5 @@
-/* Makes a job of a graph: numbers for its nodes, classes, ranks. Plans it: which tasks have to run,
- * given the values that are there. */
+/* Makes a job of a graph: task numbers, classes, ranks. Then plans it: decides which tasks have to
+ * run, given the values that exist. */
 #include "services/scheduler/core/job/plan.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Consecutive numbers for `n` nodes, in whole words of the queue; NONE: there are none. */
+/* Consecutive task numbers for `n` nodes, in whole words of the ready queue; NONE: none are free.
+ */
 static uint32_t numbers_take(struct task_numbers *numbers, uint32_t n, uint32_t max)
 {
     for (uint32_t i = 0; i < numbers->free_count; i++) {
@@ -71,7 +72,7 @@ static int by_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Higher priority first, then canonical order. */
+/* Ranks: higher priority first, then canonical order. */
 static void rank(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
@@ -136,7 +137,8 @@ static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
     for (uint32_t i = 0; i < g->ops_count; i++) {
         j->ops[i] = (uint16_t)mr_sched__op(s, g->ops[i]);
         if (!j->ops[i])
-            return mr_fail(e, MR_ELIMIT, "op \"%.*s\" is one name too many for this scheduler",
+            return mr_fail(e, MR_ELIMIT,
+                "op \"%.*s\": the scheduler has no room for more names of operators",
                 MR_STR_ARG(g->ops[i]));
     }
     return MR_OK;
@@ -187,8 +189,7 @@ uint32_t mr_sched__job_add(
     return job;
 }
 
-/* Values from outside the job: stored objects, resolved names, results that were persisted earlier.
- */
+/* Gives nodes the values that exist before the job runs. */
 int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
     uint32_t n, struct mr_error *e)
 {
@@ -221,8 +222,9 @@ int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_re
     return MR_OK;
 }
 
-/* A node with a value, or a fixed one, stays; of the others, those that a target needs are to be
- * made. The loop runs down the canonical order, so all dependents of a node come before it. */
+/* Nodes with a value, and fixed ones, stay. Of the others, those that a target needs have to run.
+ * The loop goes backwards through the canonical order, so all dependents of a node come before it.
+ */
 static void plan_needs(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
@@ -260,7 +262,7 @@ void mr_sched__plan(struct mr_sched *s, uint32_t job)
         t->waiting = t->is_exit && !mr_sched__loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
-        t->waiting += (t->flags & T_SHARED) != 0; /* for the source that makes its value */
+        t->waiting += (t->flags & T_SHARED) != 0; /* for its source, as for one more input */
         t->unsent = t->waiting;
         if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);
     }

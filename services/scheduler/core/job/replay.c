@@ -1,8 +1,7 @@
-/* Reads the journal back: records become jobs, values, failures and the workers of the earlier
- * life. Those workers are unrecovered until they return or their lease ends. Until then no task of
- * the recovered jobs is sent, so that nothing runs twice that one of them holds. Then a snapshot
- * writes the same state as records again. The journal is outside data: what does not read as a
- * record is left out. */
+/* Replays the journal after a restart: records become jobs, values, failures and workers. A
+ * replayed worker is unrecovered until it registers again or its lease ends. Until no worker is
+ * unrecovered, no task of the replayed jobs is sent, because a worker may still have it or its
+ * value. The journal is outside data: a record that cannot be read is skipped. */
 #include "services/scheduler/core/job/replay.h"
 
 #include "base/alloc.h"
@@ -50,7 +49,7 @@ static uint64_t take_int(struct reader *r, size_t bytes)
 {
     uint64_t v = 0;
     const char *p = take(r, bytes);
-    if (p) memcpy(&v, p, bytes); /* little endian, as it was written */
+    if (p) memcpy(&v, p, bytes); /* little-endian, as record.c writes them */
     return v;
 }
 
@@ -80,7 +79,7 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
     if (at == s->replay.graph.n) mr_buf_add(&s->replay.graph, r->p, r->n);
 }
 
-/* An accepted job that cannot be read back is lost work: it is counted and reported. */
+/* Skips an accepted job that cannot be restored; it is counted, and the shell reports it. */
 static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
 {
     s->replay.unread_count++;
@@ -94,7 +93,7 @@ static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
     struct mr_error e = {0};
     int err = MR_OK;
     if (s->replay.job != id || s->replay.graph.n != bytes)
-        err = mr_fail(&e, MR_ELOST, "its graph is not there as a whole");
+        err = mr_fail(&e, MR_ELOST, "its graph is incomplete");
     if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->replay.graph), &graph, &e);
     mr_buf_clear(&s->replay.graph);
     uint32_t job = err ? NONE : mr_sched__job_add(s, id, &graph, &e);
@@ -153,7 +152,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (r->is_bad || index >= j->graph->nodes_count) return;
     struct task *t = &s->tasks[j->base + index];
     if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
-    if (t->value != NONE) { /* it was lost and made again: the last record counts */
+    if (t->value != NONE) { /* lost and computed again: the last record counts */
         if (t->flags & T_FIXED && !mr_sched__is_alias(s, j->base + index)) return;
         mr_sched__value_release(s, t->value, true);
         j->targets_ready -= (t->flags & T_TARGET) != 0;
@@ -175,10 +174,10 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         s->values[v].bytes = bytes;
         s->values[v].store = (uint16_t)mr_sched__store(s, store, (struct mr_str){0});
     }
-    if (s->values[v].kind == V_AWAY) { /* no room: it is made again on request */
+    if (s->values[v].kind == V_AWAY) { /* the cache is full: computed again when a client asks */
         mr_sched__value_release(s, v, true);
         if (t->flags & T_FIXED)
-            return; /* an alias: as if it had none (mr_sched__shared_key_enter) */
+            return; /* an alias stays without a value (mr_sched__shared_key_enter) */
         mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
         t->refs = REF_NONE;
         return;
@@ -193,16 +192,16 @@ static void replay_values(struct mr_sched *s, struct reader *r)
         replay_value(s, &s->jobs[job], r);
 }
 
-/* A failure whose texts the record lends. */
-struct lent_story {
+/* A failure; the record lends the texts. */
+struct lent_failure {
     struct mr_str op, message, arguments, worker, log;
     int code;
     uint32_t attempts;
 };
 
-static struct lent_story lent(struct reader *r)
+static struct lent_failure lent(struct reader *r)
 {
-    struct lent_story x = {.code = (int)u32(r)};
+    struct lent_failure x = {.code = (int)u32(r)};
     x.attempts = u32(r);
     x.op = text(r);
     x.message = text(r);
@@ -213,7 +212,7 @@ static struct lent_story lent(struct reader *r)
 }
 
 static struct failure make_failure(
-    struct mr_sched *s, const struct job *j, uint32_t index, const struct lent_story *x)
+    struct mr_sched *s, const struct job *j, uint32_t index, const struct lent_failure *x)
 {
     char worker[NAME_BYTES] = "";
     if (x->worker.n) memcpy(worker, x->worker.p, MR_MIN(x->worker.n, sizeof worker - 1));
@@ -230,7 +229,7 @@ static struct failure make_failure(
 static void replay_erred(struct mr_sched *s, struct reader *r)
 {
     uint32_t job = mr_sched__job_find(s, u64(r)), index = u32(r);
-    struct lent_story x = lent(r);
+    struct lent_failure x = lent(r);
     if (r->is_bad || job == NONE || index >= s->jobs[job].graph->nodes_count) return;
     struct failure st = make_failure(s, &s->jobs[job], index, &x);
     mr_sched__failure_put(s, s->jobs[job].base + index, &st);
@@ -258,15 +257,15 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (!is_over) j->targets_failed = 0;
     if (was_over && !is_over) mr_sched__loop_again(s, job);
     if (was_over && !is_over)
-        mr_sched__failure_drop_job(s, job); /* retried: failed tasks may run again */
+        mr_sched__failure_drop_job(s, job); /* the job was retried: failed tasks may run again */
     if (has_error) {
         uint32_t index = u32(r);
-        struct lent_story x = lent(r);
+        struct lent_failure x = lent(r);
         if (r->is_bad) return;
         j->failure = make_failure(s, j, index, &x);
         j->has_failure = true;
     }
-    /* since version 0.2: older records end before them */
+    /* records of versions before 0.2 end here */
     uint64_t slots_us = u64(r), ran_us = u64(r);
     if (r->is_bad) return;
     j->slots_us = slots_us;
@@ -337,12 +336,12 @@ void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, ui
     case MR_RECORD_WORKER: replay_worker(s, &r, false); break;
     case MR_RECORD_WORKER_LOST: replay_worker(s, &r, true); break;
     case MR_RECORD_STORE: replay_store(s, &r); break;
-    default: break; /* of a later version, or damaged */
+    default: break; /* of a later version, or damaged: skipped */
     }
     s->replay.is_active = false;
 }
 
-/* Tasks that had failed when the job ended, and those that failed with them: inputs come first. */
+/* Restores failed tasks of an ended job, and those that failed with them. Inputs come first. */
 static void settle_failed(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
@@ -363,8 +362,8 @@ static void settle_failed(struct mr_sched *s, struct job *j)
     }
 }
 
-/* The tasks of an ended job: a task without a value never gets one. Dependents come first, so that
- * references are known. */
+/* The other tasks of an ended job: a task without a value never gets one. Dependents come first, so
+ * that references are counted. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
     if (j->state == MR_JOB_FAILED) settle_failed(s, j);
@@ -373,7 +372,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
         struct task *t = &s->tasks[task];
         t->consumers = mr_sched__ref_count(s, task);
         bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
-        if (is_done(t) && !is_of_use) { /* impure, or needed only by what is gone */
+        if (is_done(t) && !is_of_use) { /* a value that nothing needs any more */
             mr_sched__value_release(s, t->value, false);
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
             t->refs = REF_NONE;
@@ -390,8 +389,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
     j->ended_at = s->now;
 }
 
-/* A job that refers to a key that no job defines any more cannot go on, and fails with that reason.
- */
+/* Fails a job that refers to a key which no job defines any more. */
 static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
@@ -409,7 +407,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
-    j->fallen = 0; /* counted again, with each failure below */
+    j->fallen = 0; /* each failure below counts it again */
     if (j->state == MR_JOB_RUNNING) mr_sched__slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;
@@ -436,8 +434,8 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
-/* Objects that stores hold: they were told in the earlier life, and are told again when they
- * register. Until then such an object does not count as lost with its worker. */
+/* Objects count as held by their stores, which were told before the restart and are told again when
+ * they register. So an object does not count as lost together with its worker. */
 static void count_as_held(struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->value_list.top; i++) {
@@ -457,7 +455,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->due.leases = mr_time_after(s->now, s->config.lease);
-    /* by age, not by slot: a job that shares another's key is younger */
+    /* by age: a job that shares a key is younger than the source's job */
     for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
         if (j->state < MR_JOB_DONE) {
@@ -465,7 +463,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
             continue;
         }
         settle_ended(s, j);
-        j->flags |= J_HELD_BACK; /* a returning worker may have a target that is asked for */
+        j->flags |= J_HELD_BACK; /* a worker that registers again may have its targets */
         mr_sched__shared_key_enter(s, i);
     }
     count_as_held(s);

@@ -1,4 +1,4 @@
-/* The journal read back. For the core's own files only. */
+/* Replay of the journal. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

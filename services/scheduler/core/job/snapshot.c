@@ -1,5 +1,5 @@
-/* The whole durable state as journal records, so that older records may be trimmed. job/replay.c
- * reads them; layouts: state/record.c. */
+/* Snapshots compact the journal, as in Raft: the whole durable state as journal records, after
+ * which older records can be trimmed. job/replay.c reads them; layouts: state/record.c. */
 #include "services/scheduler/core/job/snapshot.h"
 
 #include "base/assert.h"
@@ -21,7 +21,7 @@ static void put_record(
     mr_buf_add(out, &pad, (size_t)(mr_align_up(head.bytes, 8) - head.bytes));
 }
 
-/* Is it a value from before any task ran: a stored object, a name, a persisted result? */
+/* True: the value existed before the job ran. */
 static bool is_resolved(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

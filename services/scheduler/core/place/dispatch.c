@@ -1,10 +1,10 @@
-/* A turn of dispatch. Quarantined tasks come first (place/quarantine.c), then tasks that are
- * retried for memory, then users of values that fill memory, then the queue with what was parked,
- * in one order. The turn ends when the workers have what they want, or at its bound.
+/* A turn of dispatch sends, in this order: quarantined tasks (place/quarantine.c), retries of tasks
+ * that had too little memory, consumers of values that fill memory, then queued and parked tasks in
+ * one order. It ends when the workers have enough work, or at its bound.
  *
- * Work stealing is for when nothing is left to send and a worker idles. As in Blumofe and Leiserson
- * (J. ACM 1999) work moves only when a worker runs dry, but the scheduler decides: it asks the most
- * loaded worker to give back tasks that have not started. */
+ * Work stealing happens when nothing is left to send and a worker is idle. As in Blumofe and
+ * Leiserson (J. ACM 1999), work moves only when a worker has none; but here the scheduler decides,
+ * and asks the most loaded worker to give back tasks that have not started. */
 #include "services/scheduler/core/place/dispatch.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -27,8 +27,8 @@
 #define PARKED_CLASSES_MAX 64u
 #define STEAL_EVERY (500 * MR_US)
 
-/* Classes with parked tasks when the turn began. A class whose task finds no worker is taken out,
- * because during a turn room only shrinks. */
+/* Classes that had parked tasks when the turn began. A class whose task finds no worker is removed,
+ * because workers get no new room during a turn. */
 struct parked {
     uint32_t class[PARKED_CLASSES_MAX];
     uint32_t count;
@@ -44,7 +44,7 @@ static void parked_look(const struct mr_sched *s, struct parked *p)
         p->class[i] = s->class_list.active[(from + i) % s->class_list.active_count];
 }
 
-/* The next parked task: the first one that goes before `queued`; NONE: none does. */
+/* The first parked task, if it goes before the task `queued`; else NONE. */
 static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
 {
     uint32_t best = queued;
@@ -72,8 +72,8 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
     mr_sched__send(s, task, w);
 }
 
-/* A ready task found no worker: does the same hold for all tasks behind it? Tasks that ask for
- * something special, or wait for memory, are parked and let others pass. */
+/* A ready task found no worker. True: neither would any task behind it. False: it has special
+ * demands or waits for memory, so it is parked and others pass. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -83,8 +83,7 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
     return !mr_sched__has_place(s, t);
 }
 
-/* Sends or parks the first task of the queue; false: no worker has room for it, nor for those
- * behind it. */
+/* Sends or parks the first task of the queue; false: no worker has room for any queued task. */
 static bool dispatch_queued(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -95,13 +94,13 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
         return true;
     }
     if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
-    mr_sched__queue_drop(s, task); /* it is not ready yet: it comes again when it is */
+    mr_sched__queue_drop(s, task); /* it is not ready, and is queued again when it is */
     if (t->state == MR_TASK_READY) mr_sched__park(s, task);
     return true;
 }
 
-/* Parked and queued tasks go in one order: a task that was parked for a moment must not be
- * overtaken when it is the one that frees memory. */
+/* Parked and queued tasks form one order. Otherwise a task that was parked for a moment would be
+ * overtaken, even if it is the one that frees memory. */
 static void dispatch_all(struct mr_sched *s, uint32_t *left)
 {
     struct parked parked;
@@ -122,7 +121,7 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
 void mr_sched__dispatch(struct mr_sched *s)
 {
     s->has_work = false;
-    s->due.steal = MR_NEVER; /* a time in the past would ask for a tick at once */
+    s->due.steal = MR_NEVER; /* a time in the past would cause a tick at once */
     if (!s->is_recovered) return;
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
@@ -138,8 +137,8 @@ void mr_sched__dispatch(struct mr_sched *s)
     mr_sched__steal(s);
 }
 
-/* Are more of the worker's tasks ready than it has slots? Of a chain at most one task is ready, and
- * it runs best where the others are. */
+/* True: more of the worker's tasks are ready than it has slots. A chain of tasks has at most one
+ * ready task, which runs best where the others are. */
 static bool has_spare(const struct mr_sched *s, const struct worker *w)
 {
     uint32_t ready = 0;
@@ -148,9 +147,9 @@ static bool has_spare(const struct mr_sched *s, const struct worker *w)
     return ready > w->slots;
 }
 
-/* Asks `victim` for tasks that it has not started, the last sent first. It asks only for tasks that
- * `thief` may run and would be given; any other would go back to where it came from and be asked
- * for again. Tasks that wait for inputs stay with them. */
+/* Asks `victim` to give back tasks that it has not started, those sent last first. Only tasks that
+ * `thief` may run and that placement would send there; any other would return to `victim` and be
+ * asked for again. Tasks that wait for inputs stay where these are computed. */
 static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];

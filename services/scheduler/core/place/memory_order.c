@@ -1,9 +1,9 @@
-/* Order by memory. When many tasks take a small part of a large value each, as in a shuffle,
- * depth-first order wants one part of every such value first, and so keeps all of them. If memory
- * holds them, that is as good as any order. If not, each value would be written to disk and read
- * back once for each part. So when a store fills, and the first task has shown how small its part
- * is, the other users of the same value go next: their results take no more room than the value,
- * which can then be released. This file knows sizes and users; the stores know what is on disk. */
+/* Dispatch order under memory pressure. In a shuffle, many tasks each take a small part of a large
+ * value. Depth-first order takes one part of every such value first, and so keeps all of them. If
+ * they do not fit into memory, each value is spilled, and read back once for each part. So when a
+ * store fills, and the first consumer has shown that its part is small, the other consumers of the
+ * same value go next: their results together take no more memory than the value, which is then
+ * released. This file knows sizes and consumers; only the stores know what is on disk. */
 #include "services/scheduler/core/place/memory_order.h"
 
 #include "services/scheduler/core/index/ready_queue.h"
@@ -13,8 +13,8 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/task.h"
 
-#define VALUE_BYTES_MIN ((uint64_t)1 << 18) /* smaller values fit anyway */
-#define FULL_SHARE 8u                       /* of memory: with less in use the order stays */
+#define VALUE_BYTES_MIN ((uint64_t)1 << 18) /* smaller values do not matter */
+#define FULL_SHARE 8u /* with less than 1/FULL_SHARE of memory in use, the order stays */
 
 static bool is_filling(const struct mr_sched *s, uint32_t worker)
 {
@@ -44,7 +44,7 @@ void mr_sched__memory_order_look(struct mr_sched *s, uint32_t task, uint32_t wor
         bool is_small = v->bytes < VALUE_BYTES_MIN || v->bytes / MR_MAX(bytes, 1u) < u->consumers;
         if (is_small || v->flags & V_ORDERED || !u->consumers || is_listed(s, j->base + in[i]))
             continue;
-        v->flags |= V_ORDERED; /* once for each value: this looks at all of its users */
+        v->flags |= V_ORDERED; /* once for each value: the loop visits all consumers */
         s->memory_order.at[s->memory_order.count++] =
             (struct ordered_value){.job = j->id, .task = j->base + in[i]};
         s->has_work = true;
@@ -64,7 +64,7 @@ static bool is_outranked(const struct mr_sched *s, const struct ordered_value *d
     return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
 }
 
-/* Sends the users that find a worker; false: the next one finds none. */
+/* Sends consumers until one finds no worker: then false. */
 static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *left)
 {
     const struct job *j = job_of(s, d->task);
@@ -84,8 +84,8 @@ static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *le
     return true;
 }
 
-/* A value stays in the list until it is gone, so that no new large one is begun meanwhile, unless
- * some of its users wait for other inputs: that may take long. */
+/* A value stays in the list until it is released, so that no other large value is begun meanwhile.
+ * The exception is a value with consumers that wait for other inputs, which may take long. */
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;

@@ -1,9 +1,10 @@
-/* Values whose users go next, because they fill memory. */
+/* Consumers of values that fill memory go next. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
 
-/* `task` has a value of `bytes` on `worker`: decides whether the users of its inputs go next. */
+/* `task` has a value of `bytes` on `worker`: decides whether the other consumers of its inputs go
+ * next. */
 void mr_sched__memory_order_look(
     struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left);

@@ -1,9 +1,9 @@
-/* Tasks that found no room in memory: a worker had pinned some inputs, and the others or the result
- * did not fit beside what other tasks had pinned. Such a task unpins everything and is tried again.
- * If that does not help, it runs with nothing beside it on its node but long-running tasks. Then
- * all else can leave memory, and a task that does not fit now never will: it fails, and says the
- * numbers. One node at a time is emptied, so that the others go on. This file counts bytes; the
- * stores know what is pinned and what can leave. */
+/* Retries of tasks that had too little memory: the worker had pinned some inputs, and the others or
+ * the result did not fit beside what other tasks had pinned. The worker unpins everything and gives
+ * the task back, and the task is tried again. If that fails twice, the task runs on a node that is
+ * kept free for it: nothing runs beside it but long-running tasks, so the store can spill
+ * everything else. A task that does not fit then never will; it fails with the numbers. One node at
+ * a time is kept free, so that other nodes go on. */
 #include "services/scheduler/core/place/memory_retry.h"
 
 #include "base/units.h"
@@ -18,9 +18,10 @@
 
 #include <stdio.h>
 
-/* failed attempts: two beside others, one alone; the next is the last */
+/* refused attempts: two beside other tasks, one alone; one more fails the task */
 #define OOM_RETRIES_MAX 3
-#define LOST_LEASES 3 /* further leases in which a lost worker may wake up or be replaced */
+#define LOST_LEASES                                                                                \
+    3 /* leases after its loss in which a worker may register again or be replaced */
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
 {
@@ -30,8 +31,7 @@ static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
            !(job_of(s, task)->flags & J_STOPPED);
 }
 
-/* Reserves the node of `store`: its workers get nothing more, the workers of all other nodes do. 0:
- * none. */
+/* Keeps the node of `store` free: its workers get no more tasks. 0: no node. */
 static void reserve_node(struct mr_sched *s, uint32_t store)
 {
     s->memory_retry.reserved_store = store;
@@ -52,7 +52,8 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
            !w->is_closed && w->store && mr_sched__may_run(s, worker, c);
 }
 
-/* A worker process that is stopped, not dead, keeps what it has pinned, even after its lease. */
+/* True: a lost worker on the node may still have objects pinned. A process that is stopped, not
+ * dead, keeps its pins after its lease has ended. */
 static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
 {
     mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.unrecovered_lost_at);
@@ -64,13 +65,13 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     const struct worker *w = &s->workers[worker];
     struct store *st = &s->stores[w->store];
     bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
-    /* of several lost workers, no single return settles it */
+    /* with several lost workers, the return of one proves nothing */
     st->lost_name = is_only ? w->name_hash : 0;
     if (w->store) st->lost_at = s->now;
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
-/* If this is the lost worker, awake again, it stops what it ran. */
+/* If this is the lost worker, it unpins everything when it learns that it was lost. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
@@ -87,7 +88,7 @@ static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
     return may_lost_hold(s, best) && !may_lost_hold(s, store);
 }
 
-/* The store with the most memory among those with a worker for the task; 0: none now. */
+/* The store with the most memory, of those with a worker for the task; 0: none now. */
 static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 {
     uint32_t best = 0;
@@ -98,8 +99,8 @@ static uint32_t find_store(const struct mr_sched *s, const struct class *c)
     return best;
 }
 
-/* Does anything run there that has an end? A task that waits for inputs starts nothing by itself.
- */
+/* True: tasks run there that will end. Tasks that wait for inputs do not count: nothing starts them
+ * while the node is kept free. */
 static bool is_busy(const struct mr_sched *s, uint32_t store)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -112,11 +113,11 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     return false;
 }
 
-/* May a process there have something pinned beside what runs? That is a stopped process, which its
- * lease decides, or one whose tasks are being stopped. */
+/* True: a process there may have objects pinned though it runs nothing: a process that is silent,
+ * or one with tasks that were told to stop. */
 static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 {
-    /* an idle worker is heard three times in a lease */
+    /* an idle worker sends three heartbeats in a lease */
     mr_duration timeout = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
     if (may_lost_hold(s, store)) return true;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -139,12 +140,12 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
     return best;
 }
 
-/* The next task of the ring that is ready for a retry; NONE: none. */
+/* Takes the next task from the ring that can be retried now; NONE: none. */
 static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
         uint32_t task = mr_sched__ring_pop(&s->memory_retry.ring, s->config.tasks_max);
-        /* the others return to the ring when they are ready */
+        /* other tasks enter the ring again when they are ready */
         if (is_retry_ready(s, task)) return task;
     }
     return NONE;
@@ -152,12 +153,12 @@ static uint32_t next_retry(struct mr_sched *s)
 
 void mr_sched__memory_retry_dispatch(struct mr_sched *s)
 {
-    /* The task lost an input and waits for others that make it: they need the node. */
+    /* The task lost an input. The tasks that compute it again need the node. */
     if (s->memory_retry.reserved_task != NONE &&
         s->tasks[s->memory_retry.reserved_task].state != MR_TASK_RUNNING)
         s->memory_retry.reserved_task = NONE;
     if (s->memory_retry.reserved_task != NONE) {
-        /* also workers that came meanwhile */
+        /* again, for workers that have registered meanwhile */
         reserve_node(s, s->memory_retry.reserved_store);
         return;
     }
@@ -170,7 +171,8 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
     const struct class *c = &s->classes[s->tasks[task].class];
     bool is_last = s->tasks[task].oom_retries == OOM_RETRIES_MAX;
     uint32_t store = find_store(s, c);
-    if (is_last && may_lost_hold(s, store)) store = 0; /* others use the node meanwhile */
+    if (is_last && may_lost_hold(s, store))
+        store = 0; /* until that is decided, others use the node */
     reserve_node(s, store);
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
@@ -180,7 +182,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
         mr_sched__send(s, task, w);
         return;
     }
-    bool had_work = s->has_work; /* the task waits for others: that is no work */
+    bool had_work = s->has_work; /* a task that waits for others causes no tick */
     mr_sched__memory_retry_add(s, task);
     s->has_work = had_work;
 }
@@ -231,8 +233,8 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* A long-running task gets no node for itself, because it may never end. It waits for the tasks
- * beside it that have an end. */
+/* True: other tasks, which will end, ran beside it. A long-running task gets no node for itself,
+ * because it may never end; it waits for those. */
 static bool was_crowded(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
@@ -254,7 +256,7 @@ void mr_sched__memory_retry_refused(
         fail(s, task, worker, was_alone, why);
         return;
     }
-    /* only attempts without others count twice */
+    /* of a long-running task, only attempts with nothing beside it count on */
     if (is_long && !is_last) t->oom_retries = 1;
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sched__task_requeue(s, task);
@@ -264,14 +266,14 @@ void mr_sched__memory_retry_explain(const struct mr_sched *s, uint32_t task, str
 {
     if (s->memory_retry.reserved_task == task)
         mr_buf_add_text(out,
-            "nothing else is sent to its node meanwhile: beside other tasks it found no "
-            "room in memory for its inputs and its result\n");
+            "nothing else is sent to its node meanwhile: beside other tasks it found no room in "
+            "memory for its inputs and its result\n");
     else if (s->tasks[task].oom_retries > 1)
         mr_buf_add_text(out,
             "it found no room in memory for its inputs and its result beside those of "
             "other tasks: it runs next with nothing else on its node\n");
     else if (s->tasks[task].oom_retries)
         mr_buf_add_text(out,
-            "it found no room in memory for its inputs and its result beside those of "
-            "other tasks, let go of them and comes again\n");
+            "it found no room in memory for its inputs and its result beside those of other "
+            "tasks: it released its inputs and is tried again\n");
 }

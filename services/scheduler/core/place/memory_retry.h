@@ -1,14 +1,14 @@
-/* Tasks that found no room in memory. For the core's own files only. */
+/* Retries of tasks that had too little memory. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
 
-/* The lease of a worker ended; a worker has registered. */
+/* A worker was lost; a worker has registered. */
 void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker);
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker);
 void mr_sched__memory_retry_dispatch(struct mr_sched *s);
-/* A worker had no room for the task, for the reason `why`: the task is taken back, and is tried
- * again or fails. */
+/* A worker had too little memory for the task; `why` has the numbers. The task is taken back, and
+ * is tried again or fails. */
 void mr_sched__memory_retry_refused(
     struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why);
 void mr_sched__memory_retry_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out);

@@ -1,12 +1,12 @@
-/* Where a task goes: to the worker with the least estimated time until it can start, that is, the
- * worker's queued work plus the transfer of inputs that it lacks. Candidates are the workers that
- * have inputs and the least loaded worker. A task without inputs goes after its siblings, so that a
- * reduction finds its inputs in one place. All times are integers of estimated nanoseconds. Of
- * equal workers the first that was looked at wins: one with data, then the one that was given work
- * longest ago.
+/* Placement: a task goes to the worker with the earliest estimated start, which is the worker's
+ * queued work plus the transfer time of inputs that it lacks (the earliest-start rule of list
+ * scheduling). Candidates are the workers that have inputs, and the least loaded worker. A task
+ * without inputs goes where its siblings went, so that a reduction finds its inputs in one place.
+ * Times are integers, in estimated nanoseconds. Ties go to the candidate looked at first: one with
+ * data, then the one that got work longest ago.
  *
- * This file and placement_cache.c call each other: the cache asks whether a worker has room, and
- * placement asks the cache first. */
+ * This file and placement_cache.c call each other: placement asks the cache first, and the cache
+ * asks whether a worker has room. */
 #include "services/scheduler/core/place/place.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -17,21 +17,21 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-#define SLOT_QUEUE_MAX 4096 /* tasks in the queue of a slot, however short they are */
-#define AHEAD 6             /* times the usual queue, for tasks that are not ready */
+#define SLOT_QUEUE_MAX 4096 /* tasks queued for each slot, however short they are */
+#define AHEAD 6             /* tasks that are not ready may make a queue so many times as long */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
-#define LONG_MAX 64   /* long-running tasks of a worker; the worker has the same bound */
-#define LONG_PLAIN 48 /* of those, for tasks without a priority */
-#define LOOK_MAX 64   /* workers that are looked at */
-#define INPUTS_MAX 16 /* inputs that are looked at */
+#define LONG_MAX 64   /* long-running tasks of a worker; the worker checks the same bound */
+#define LONG_PLAIN 48 /* of these, tasks without a priority */
+#define LOOK_MAX 64   /* candidates that one placement looks at */
+#define INPUTS_MAX 16 /* inputs that one placement looks at */
 #define SIBLING_NS (200 * MR_US)
-#define DISK_NS_PER_BYTE 2 /* to write and to read */
+#define DISK_NS_PER_BYTE 2 /* to spill and to read back */
 #define STICKY_NS (500 * MR_US)
 #define WARM_NS (100 * MR_US)
-/* bytes more that the warmer of two idle workers may hold */
+/* of two idle workers, the one used last is preferred if it holds at most so many bytes more */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
-#define TRANSFER_NS (50 * MR_US) /* of any object, before its first byte */
-#define MESSAGE_NS MR_US         /* of a small value */
+#define TRANSFER_NS (50 * MR_US) /* fixed cost of an object */
+#define MESSAGE_NS MR_US         /* cost of a small value */
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 {
@@ -57,8 +57,8 @@ bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct c
     return c->any_worker || is_named(w, c);
 }
 
-/* Many long-running tasks that wait for others, as queue.put does, must not take the last place
- * from those others: these have a priority. */
+/* Long-running tasks may wait for others, as queue.put does. So that they do not take every place,
+ * some places are reserved for tasks with a priority, which those others have. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
     const struct job *j = job_at(s, t);
@@ -67,10 +67,10 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
     return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
 }
 
-/* Has the worker room by its queue? Tasks of unknown run time: one for each slot. Others: as much
- * work as the queue should hold, and at least two for each slot, so that the inputs of the next one
- * arrive in time; three for a job of which nothing runs, so that it waits for running tasks only.
- * `queues`: times the usual queue. */
+/* True: the worker's queue has room. Of tasks with unknown run time it takes one for each slot. Of
+ * others it takes the configured amount of work, and at least two for each slot, so that inputs of
+ * the next one arrive in time; three for a job of which nothing runs, so that the job waits for
+ * running tasks only. `queues`: factor on the configured amount. */
 static bool has_place(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
@@ -88,9 +88,9 @@ static bool has_place(
            !job_at(s, t)->counts[MR_TASK_RUNNING];
 }
 
-/* Do all tasks of the worker wait for inputs? They may wait for the very task that is being placed,
- * and the queue would stay full for ever. `but_long`: long-running tasks count as waiting, because
- * they may wait for it, too. */
+/* True: all tasks of the worker wait for inputs. They may wait for the very task that is placed, so
+ * a full queue must not keep it out. `but_long`: long-running tasks count as waiting, because they
+ * may wait for it, too. */
 static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, bool but_long)
 {
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
@@ -99,7 +99,6 @@ static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, b
     return true;
 }
 
-/* Has this worker room for one more task? */
 static bool has_room(
     const struct mr_sched *s, uint32_t worker, const struct task *t, uint32_t queues)
 {
@@ -108,7 +107,7 @@ static bool has_room(
     if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (has_place(s, w, t, queues)) return true;
-    /* a long-running task may hold the resources */
+    /* a long-running task may hold the resources that waiting ones need */
     bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
@@ -119,10 +118,10 @@ bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct 
     return has_room(s, worker, t, 1);
 }
 
-/* For a task that waits where it ran in the round before. It takes no slot from others meanwhile,
- * and with several rounds queued a worker goes on by itself. Not for the first placement, which
- * counts for all rounds: it would gather all tasks that wait for one input on the worker that makes
- * it. */
+/* Room for a task of a loop that is sent to the worker of its last round before its inputs exist. A
+ * longer queue than usual: the task takes no slot while it waits, and with several rounds queued a
+ * worker goes on without the scheduler. Not for the first placement, which holds for all rounds: it
+ * would put all tasks that wait for one input on the worker that computes the input. */
 bool mr_sched__has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return has_room(s, worker, t, t->state == MR_TASK_WAITING ? AHEAD : 1);
@@ -133,7 +132,7 @@ bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t)
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
 
-/* The time to bring a value to a worker. */
+/* The time to transfer a value to a worker. */
 static uint64_t transfer_ns(
     const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
 {
@@ -156,13 +155,14 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
         ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
     const struct class *c = &s->classes[s->tasks[task].class];
-    /* `workers` was a preference */
+    /* a preference for named workers */
     if (c->names_count && c->any_worker && !is_named(w, c)) ns += MR_SECOND;
     return ns;
 }
 
-/* Would a task that was sent to `from` be placed on `worker` now, together with `taken` ns of
- * others? The margin outweighs each preference of place_root. */
+/* True: a task that was sent to `from` would now be placed on `worker`, which also gets `taken` ns
+ * of others. The margin is larger than each preference of place_root, so that tasks do not move
+ * back. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -174,23 +174,23 @@ bool mr_sched__is_better(
     return score(s, task, worker) + more + less < score(s, task, from);
 }
 
-/* Would one more large result be too much for this store, with those that are being made? Then they
- * are made one at a time, because each slot would open another branch of the graph. Where making
- * one takes longer than writing it to disk, each worker makes one: waiting would cost more than it
- * saves. */
+/* True: one more large result would be too much for this store, with those being computed. Then
+ * they are computed one at a time, since each slot would begin another branch of the graph. If
+ * computing one takes longer than spilling it, each worker may compute one: waiting costs more than
+ * it saves. */
 static bool is_store_crowded(const struct store *st, const struct op *o, bool is_busy)
 {
     uint64_t all = st->kept_bytes + st->coming_bytes + o->large_bytes;
     if (!st->memory_bytes || all <= st->memory_bytes / 4 * 3) return false;
-    /* excludes time that others used */
+    /* CPU time excludes waits for other processes */
     uint64_t ns = o->cpu_ns ? o->cpu_ns / o->tasks : o->estimate_ns;
     bool is_slow = ns / DISK_NS_PER_BYTE > o->large_bytes;
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* Is memory too full for another root task of this kind? One may always run, or nothing would be
- * freed. Tasks with large results, as measured, wait for a store that is nearly full, and for
- * values whose users go next: that frees memory. */
+/* True: memory is too full for another root task of this operator (back-pressure on producers). One
+ * may always run, or nothing would be freed. Tasks whose measured results are large wait while the
+ * store is nearly full, and while consumers of values are sent to free memory. */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
@@ -214,7 +214,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
         if (!is_universal && !mr_sched__may_run(s, w, c)) continue;
         if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (!mr_sched__has_room(s, w, t)) continue;
-        /* most likely the next one to be looked at */
+        /* prefetched: usually the next candidate */
         uint32_t next = s->workers[w].bucket_next;
         if (next != NONE) {
             __builtin_prefetch(&s->workers[next]);
@@ -236,9 +236,9 @@ static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task 
     return mr_sched__is_universal(s, t) || mr_sched__may_run(s, worker, &s->classes[t->class]);
 }
 
-/* May a lone task go where the last one went? The caches of that worker are warm, and it may still
- * poll for work. Only tasks that are known to be short gain by that; values of longer tasks attract
- * later tasks and should lie on several workers. */
+/* True: a task that comes alone may go where the last one went: the CPU caches there are warm, and
+ * the worker may still poll for work. Only tasks that are known to be short gain by that. Values of
+ * longer tasks attract later tasks and should be spread over workers. */
 static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, const struct task *t)
 {
     uint64_t ns = s->ops[s->classes[t->class].op].estimate_ns;
@@ -249,8 +249,8 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
 }
 
 /* A long-running task takes no slot and does not count as load. It goes to the worker with the
- * fewest such tasks, and of those to the least loaded. Otherwise the roles of a training would
- * gather in one process, as siblings do, while others idle. */
+ * fewest such tasks; among these, to the least loaded. By the rule for siblings all roles of a
+ * training would run in one process. */
 static uint32_t place_long(struct mr_sched *s, const struct task *t)
 {
     uint32_t best = NONE, look = mr_sched__is_universal(s, t) ? LOOK_MAX : s->load.workers;
@@ -262,7 +262,7 @@ static uint32_t place_long(struct mr_sched *s, const struct task *t)
     return best;
 }
 
-/* A task without inputs goes after its siblings, a stretch of work at a time. */
+/* A task without inputs goes where its siblings went, until a quantum of work was sent there. */
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -290,8 +290,8 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* A task that is sent ahead of its inputs goes where all of them were sent. Not a task whose value
- * refers to its inputs: which attempts it would name is known only when they are done. */
+/* A task that is sent before its inputs exist goes where all of them were sent. Not a task whose
+ * value will refer to its inputs: the ids of these are known only when they are done. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

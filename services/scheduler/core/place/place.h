@@ -1,4 +1,4 @@
-/* Where a task goes. For the core's own files only. */
+/* Placement: the worker for a task. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -10,5 +10,6 @@ bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t);
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken);
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t);
-bool mr_sched__has_place(struct mr_sched *s, const struct task *t); /* whatever memory says */
-uint32_t mr_sched__place(struct mr_sched *s, uint32_t task);        /* a worker, or NONE */
+bool mr_sched__has_place(struct mr_sched *s,
+    const struct task *t); /* true: some worker has room, if memory is left aside */
+uint32_t mr_sched__place(struct mr_sched *s, uint32_t task); /* a worker, or NONE */

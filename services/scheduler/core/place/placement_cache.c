@@ -7,7 +7,7 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-#define LOOK_MAX 256 /* slots that are looked at */
+#define LOOK_MAX 256 /* slots of workers that one look-up visits */
 
 static bool has_any(const struct job *j, uint32_t worker)
 {
@@ -18,7 +18,7 @@ static bool has_any(const struct job *j, uint32_t worker)
     return false;
 }
 
-/* Would the task wait there while another worker idles and has no task of this job? */
+/* True: the task would wait there while another worker is idle and has no task of this job. */
 static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
@@ -28,8 +28,8 @@ static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
     return !has_any(job_of(s, task), least);
 }
 
-/* Were all inputs that it waits for sent, to any worker? The scheduler forwards the last of them.
- */
+/* True: all inputs that the task waits for were sent, to whichever worker. The scheduler forwards
+ * their values when they arrive. */
 static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -1,17 +1,17 @@
-/* Quarantine: which task crashed a worker? Tasks that ran when a worker died are quarantined, and
- * run again apart from each other. When a worker dies that had a quarantined task, the crash counts
- * against that task. The other tasks there are quarantined now, without a crash of their own. A
- * task with three crashes is blamed: a poison task, which fails.
+/* Quarantine finds poison tasks, which crash their worker. Tasks that ran when a worker crashed are
+ * quarantined, and run again apart from each other. When a worker crashes that had a quarantined
+ * task, the crash counts against that task; the other tasks there are quarantined now, without a
+ * crash counted. A task with three crashes is blamed as a poison task and fails.
  *
- * A task that ends is cleared. So is a long-running task that lives for some seconds: it may never
- * end, and an empty worker may never come. A task that was cleared so and is quarantined again has
- * to live eight times as long, and then 64 times. In this way a task that crashes late is blamed,
- * too, and one that merely ran beside it is not. Roles of training sessions are spared that: they
- * ask for as many retries as there are, and their session counts its losses itself.
+ * A task that ends leaves quarantine. So does a long-running task after some seconds, because it
+ * may never end, and no worker may ever be free for it. If such a task is quarantined again, it has
+ * to run eight times as long, and then 64 times. So a task that crashes late is blamed, too, and a
+ * task that merely ran beside it is not. Roles of training sessions are exempt from the longer
+ * times: they ask for the most retries, and their session counts its losses.
  *
- * A quarantined task that has an end, or that the next crash would blame, runs alone: nothing runs
- * beside it but long-running tasks. One worker at a time is emptied for those, so that the others
- * go on. */
+ * A quarantined task runs alone, that is, beside long-running tasks only, if it is not long-running
+ * or the next crash would blame it. One worker at a time is kept free for such tasks, so that the
+ * others go on. */
 #include "services/scheduler/core/place/quarantine.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -25,7 +25,7 @@
 
 #include <stdio.h>
 
-#define PROBATIONS_MAX 3 /* the time does not get longer after that */
+#define PROBATIONS_MAX 3 /* the time is not multiplied any more after that */
 
 static bool is_quarantined_ready(const struct mr_sched *s, uint32_t task)
 {
@@ -48,8 +48,8 @@ static void reserve(struct mr_sched *s, uint32_t worker)
     mr_sched__load_changed(s, worker, false);
 }
 
-/* Does nothing run there that could be blamed or could start? Tasks that wait for inputs may stay:
- * they may wait for the quarantined task, and nothing starts beside it. */
+/* True: no task there runs or could start, but long-running ones. Tasks that wait for inputs may
+ * stay: they may wait for the quarantined task, and they do not start beside it. */
 static bool is_empty(const struct mr_sched *s, uint32_t worker)
 {
     if (s->workers[worker].probation != NONE) return false;
@@ -58,7 +58,7 @@ static bool is_empty(const struct mr_sched *s, uint32_t worker)
     return true;
 }
 
-/* An empty worker that may run it, else the least loaded one that can be emptied. */
+/* An empty worker of the class; else the least loaded one that can be kept free. */
 static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
 {
     uint32_t least = NONE;
@@ -70,15 +70,15 @@ static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
     return least;
 }
 
-/* An empty worker to run the task alone; NONE: none, and then a worker may be kept free from now
- * on. */
+/* An empty worker to run the task alone. NONE: there is none, and a worker may be kept free from
+ * now on. */
 static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
     uint32_t w = s->quarantine.reserved;
     if (w != NONE && !mr_sched__may_run(s, w, c)) w = NONE;
     if (w == NONE && s->quarantine.reserved == NONE) w = find_empty(s, c);
-    if (w != NONE && !is_empty(s, w)) { /* an empty one may have come meanwhile */
+    if (w != NONE && !is_empty(s, w)) { /* another worker may have become empty meanwhile */
         uint32_t other = find_empty(s, c);
         if (other != NONE && is_empty(s, other)) w = other;
     }
@@ -112,7 +112,8 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
         uint32_t task = mr_sched__ring_pop(&s->quarantine.ring, s->config.tasks_max);
-        if (!is_quarantined_ready(s, task)) continue; /* it returns when it is ready */
+        if (!is_quarantined_ready(s, task))
+            continue; /* it enters the ring again when it is ready */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
             w = mr_sched__is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
@@ -122,7 +123,7 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
         else
             mr_sched__quarantine_add(s, task);
     }
-    if (!is_wanted) reserve(s, NONE); /* the tasks that are left may not run there */
+    if (!is_wanted) reserve(s, NONE); /* no remaining task may run there */
 }
 
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
@@ -131,7 +132,7 @@ void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
     if (w->probation == task && !w->probation_at) w->probation_at = s->now;
 }
 
-/* The task waits for a job that it submitted, which may need the worker. */
+/* The task gave its slot back to wait for a job that it submitted, which may need the worker. */
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
@@ -173,9 +174,9 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_ref
     return false;
 }
 
-/* May the task have run when the worker died? `ran` is what is known. Without it: what the worker
- * reported as running, then the first tasks that could run, as many as it has slots, and tasks that
- * were on a worker that died before. */
+/* True: the task may have run when the worker crashed. `ran` has the tasks that ran, if known. If
+ * not: tasks that the worker reported as running; the tasks sent first, as many as it has slots;
+ * and tasks that were on a crashed worker before. */
 static bool may_have_run(
     struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran, uint32_t *guesses)
 {

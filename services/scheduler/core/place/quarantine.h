@@ -1,4 +1,4 @@
-/* Tasks that ran when a worker died. For the core's own files only. */
+/* Quarantine of tasks that may crash their worker. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -6,10 +6,11 @@
 void mr_sched__quarantine_dispatch(struct mr_sched *s);
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task);
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task);
-void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker); /* the worker is alive */
-/* The worker is lost; its tasks are still on its list. `ran`: what it ran, NULL if that is unknown.
- */
+void mr_sched__probation_heard(
+    struct mr_sched *s, uint32_t worker); /* a sign of life of the worker */
+/* The worker is lost, and its tasks are still on its list. `ran`: the tasks that ran; NULL:
+ * unknown. */
 void mr_sched__quarantine_blame(
     struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran);
-/* true: it is blamed and has failed */
+/* True: the task is blamed and has failed. */
 bool mr_sched__quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker);

@@ -1,4 +1,4 @@
-/* Batches: their memory. */
+/* The memory of batches. */
 #include "services/scheduler/core/state/batch.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define BATCH_BYTES_MAX ((size_t)1 << 34)
-#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of each buffer; few batches take more */
+#define KEPT_BYTES_MAX                                                                             \
+    ((size_t)1 << 20) /* that a buffer keeps when it is cleared; few batches need more */
 #define ROWS_MIN 16u
 #define ROWS_KEPT 32768u
 #define RUNS_MIN 4u
@@ -131,7 +132,7 @@ void mr_sched_rows_grow(struct mr_sched_rows *r)
     r->room = room;
 }
 
-/* The column is written from this row on; the rows before it have what is usual. */
+/* Fills the rows so far with the usual value: from this row on the column is written. */
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 {
     uint32_t usual = mr_sched_usual(r, c);

@@ -1,6 +1,6 @@
-/* What goes to one worker: the columns of one SchedulerMessage. Batches stand in a pool, and a
- * worker has one only while there is something to send it. However many workers there are, a turn
- * writes into the blocks of memory that the last turn wrote into, which are still cached. */
+/* The columns of one SchedulerMessage to one worker. A worker has a batch only while there is
+ * something to send to it; then the batch returns to a pool. So a turn writes into memory that the
+ * last turn wrote into, which the CPU still caches, however many workers there are. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,23 +25,23 @@ enum mr_sched_column { /* of Tasks; i32 for the priority, else u32 */
     MR_COLUMN_INDEX,
     MR_COLUMN_ARGS_BYTES,
     MR_COLUMN_ATTEMPT,      /* usually 1 */
-    MR_COLUMN_OP,           /* usually the op of the first row; mr_sched_op_name */
-    MR_COLUMN_INPUTS_COUNT, /* usually 0, as all below */
+    MR_COLUMN_OP,           /* usually that of the first row; name: mr_sched_op_name */
+    MR_COLUMN_INPUTS_COUNT, /* usually 0, as those below */
     MR_COLUMN_USES,
     MR_COLUMN_PRIORITY,
     MR_COLUMNS,
 };
 
-/* Tasks. A column is filled from the first row that differs from what is usual. */
+/* Tasks. A column exists from the first row on whose value is not the usual one. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */
     uint32_t count, room;
-    uint32_t filled; /* bits: of columns */
+    uint32_t filled; /* a bit for each column that exists */
     uint32_t usual_op;
 };
 
-/* The column; NULL: each row has what is usual. */
+/* The column; NULL: every row has the usual value. */
 static inline uint32_t *mr_sched_column(const struct mr_sched_rows *r, enum mr_sched_column c)
 {
     return r->filled >> c & 1 ? r->block + (size_t)c * r->room : NULL;
@@ -68,7 +68,7 @@ struct mr_sched_extra { /* TaskExtra; texts are in `text` of the batch, by offse
     uint64_t timeout_ns;
     uint32_t key_at, key_bytes;
     uint32_t persist_name_at, persist_name_bytes;
-    uint32_t resources_at, resources_count; /* in `resources`: pairs of u32 and u64, below */
+    uint32_t resources_at, resources_count; /* in `resources`, of struct mr_sched_amount */
     mr_graph_hash definition;
 };
 
@@ -77,14 +77,16 @@ struct mr_sched_amount {
     uint64_t micro;
 };
 
-/* Sections apply in the order of session.proto. Those that few batches have stand last: a writer
- * sets has_more, and without it a reader does not touch them. */
+/* The receiver applies the sections in the order of session.proto. Sections that few batches have
+ * stand last: a writer sets has_more, and a reader skips them, and their cache lines, without it.
+ */
 struct mr_sched_batch {
     bool has_more;
     bool drain;
-    bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
-    bool frees_objects;  /* some value in `release` has bytes in a store */
-    uint32_t serial;     /* no two batches have the same */
+    bool
+        has_registered; /* this batch answers Register; `adopt` and `keep` are part of the answer */
+    bool frees_objects; /* some value in `release` has bytes in a store */
+    uint32_t serial;    /* unique among batches */
     uint64_t incarnation;
     uint64_t session;
     uint64_t heard;
@@ -110,7 +112,7 @@ struct mr_sched_batch {
 
 struct mr_sched_batch *mr_sched_batch_new(void);
 void mr_sched_batch_free(struct mr_sched_batch **b);
-void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps the usual amount of memory */
+void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps memory for a usual batch */
 
 void mr_sched_refs_grow(struct mr_sched_refs_out *r);
 void mr_sched_rows_grow(struct mr_sched_rows *r);

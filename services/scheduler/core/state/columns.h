@@ -1,7 +1,7 @@
-/* Rows of session.proto as the scheduler core reads them: columns, of which element i belongs to
- * row i. `runs` names the job of the rows: the first `count` rows belong to the job of the first
- * run, and so on; the counts add up to the number of rows. The shell checks lengths and sums, the
- * core checks what the rows mean. */
+/* Rows of session.proto as the core reads them: element i of each column belongs to row i. `runs`
+ * gives the jobs of the rows by run-length encoding: the first `count` rows belong to the job of
+ * the first run, and so on. The shell has checked that columns have the same length and counts add
+ * up; the core checks what the rows mean. */
 #pragma once
 
 #include "base/id.h"
@@ -11,14 +11,14 @@
 struct mr_sched_run {
     uint64_t job;
     uint32_t count;
-    bool unfused; /* in Tasks */
+    bool unfused; /* in Tasks only */
 };
 
 struct mr_sched_refs { /* TaskRefs */
     const struct mr_sched_run *runs;
     uint32_t runs_count;
     const uint32_t *index;
-    const uint32_t *attempt; /* NULL: 0 everywhere */
+    const uint32_t *attempt; /* NULL: all 0 */
     uint32_t count;
 };
 
@@ -32,7 +32,7 @@ enum mr_sched_outcome { /* as Outcome of session.proto */
     MR_OUTCOME_RETURNED,
     MR_OUTCOME_USED_UP,
     MR_OUTCOME_NO_ROOM,
-    MR_OUTCOME_LOST, /* of spans only: the worker was lost while it ran */
+    MR_OUTCOME_LOST, /* in spans only: its worker was lost */
 };
 
 struct mr_sched_failure {
@@ -43,16 +43,16 @@ struct mr_sched_failure {
     struct mr_str log;
 };
 
-struct mr_sched_completed { /* Completed; NULL columns: zeros */
+struct mr_sched_completed { /* Completed; a NULL column: all 0 */
     struct mr_sched_refs tasks;
     const uint32_t *outcome;      /* NULL: all OK */
-    const uint32_t *inline_bytes; /* one a row */
+    const uint32_t *inline_bytes; /* of each row */
     struct mr_str inline_data;
-    const uint64_t *object_maker; /* for rows that are OK and have no inline bytes, in order */
+    const uint64_t *object_maker; /* of the rows that are OK and have no inline bytes, in order */
     const uint64_t *object_number;
     const uint64_t *object_bytes;
     uint32_t objects_count;
-    uint64_t base_ns; /* the worker's clock */
+    uint64_t base_ns; /* the worker's clock; times are relative to it */
     const uint64_t *started_ns;
     const uint64_t *duration_ns;
     const uint64_t *cpu_ns;
@@ -69,7 +69,7 @@ struct mr_sched_missing {
     struct mr_str why;
 };
 
-/* The task that submits the job. It must be running; it gives its slot back. */
+/* The task that submits the job. It must be running. It gives its slot back while it waits. */
 struct mr_sched_parent {
     mr_job_id job; /* 0: none */
     uint32_t index;

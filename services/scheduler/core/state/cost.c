@@ -1,9 +1,9 @@
-/* What a task is expected to cost: time, by its op, and room in a store for a large result. */
+/* Estimates: the run time of a task, by its operator, and the store memory for a large result. */
 #include "services/scheduler/core/state/cost.h"
 
 #include "base/assert.h"
 
-#define UNKNOWN_NS (100 * MR_US) /* of an op that has not run yet */
+#define UNKNOWN_NS (100 * MR_US) /* estimate for an op that has never run */
 
 uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
 {
@@ -12,9 +12,8 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* A task takes its share of the sum with it when it ends. By then the size of its op's results is
- * known better than when it began, so the share is the mean: the sum comes out as zero with the
- * last task. */
+/* A task that ends is subtracted as the mean of the sum, not as the estimate that was added: the
+ * estimate may have changed meanwhile. So the sum is zero after the last task. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

@@ -1,6 +1,6 @@
-/* What the scheduler core wants done. The shell owns one mr_sched_effects, passes it to each step,
- * performs it once a turn, and clears what it performed. Batches for workers and stores stay and
- * grow while a stream is busy; the shell takes all else each turn. */
+/* The core's effects. The shell owns one mr_sched_effects, passes it to each step, performs the
+ * effects once a turn and clears them. Only batches for workers and stores whose stream is busy
+ * remain, and grow. */
 #pragma once
 
 #include "services/scheduler/core/state/batch.h"
@@ -14,19 +14,19 @@ struct mr_sched_store_batch { /* StoreCommand */
 };
 
 enum mr_sched_note_type {
-    MR_NOTE_REPLY,          /* ticket, code, text, job: to SUBMIT, CANCEL, RETRY, FORGET; index: */
-                            /* PENDING if the job is new with this reply, otherwise 0 */
-    MR_NOTE_JOB_STATE,      /* job, index: its state; sequence: of the event, for Watch */
-    MR_NOTE_JOB_PROGRESS,   /* job: counts changed (at most 10 a second) */
-    MR_NOTE_TARGETS_READY,  /* job, at, count: indexes in `ready`: their values can be read */
-    MR_NOTE_TARGET_BYTES,   /* job, index, text: its value (a pack), answer to MR_SCHED_WANT */
-    MR_NOTE_TARGET_FAILED,  /* job, index, code, text: it will not have a value */
+    MR_NOTE_REPLY,          /* ticket, code, text, job: reply to SUBMIT, CANCEL, RETRY, FORGET; */
+                            /* index: PENDING if this reply announces a new job, otherwise 0 */
+    MR_NOTE_JOB_STATE,      /* job, index: its new state; sequence: event number, for Watch */
+    MR_NOTE_JOB_PROGRESS,   /* job: its counts changed; at most 10 a second */
+    MR_NOTE_TARGETS_READY,  /* job, at, count: targets in `ready` whose values can be read */
+    MR_NOTE_TARGET_BYTES,   /* job, index, text: the value (a pack) that WANT asked for */
+    MR_NOTE_TARGET_FAILED,  /* job, index, code, text: the target will have no value */
     MR_NOTE_JOB_FORGOTTEN,  /* job, wall_ns */
-    MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream with these */
-    MR_NOTE_WORKER_CLOSE,   /* slot, incarnation, code, text: it is lost; end its stream */
+    MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream with this error */
+    MR_NOTE_WORKER_CLOSE,   /* slot, incarnation, code, text: the worker is lost; end its stream */
     MR_NOTE_WORKER_JOINED,  /* slot, incarnation, session */
-    MR_NOTE_STORE_JOINED,   /* slot: store number, incarnation */
-    MR_NOTE_STORE_LOST,     /* slot, incarnation, code (EEXIST: its node has another), text */
+    MR_NOTE_STORE_JOINED,   /* slot: the store's number, incarnation */
+    MR_NOTE_STORE_LOST,     /* slot, incarnation, code (EEXIST: replaced on its node), text */
 };
 
 struct mr_sched_note {
@@ -49,15 +49,16 @@ struct mr_sched_record_head { /* in `journal`; `bytes` of payload follow, padded
     uint64_t sequence;
     uint32_t type; /* enum mr_sched_record */
     uint32_t bytes;
-    /* 0: the payload is complete; else this piece of the submitted graph follows, */
+    /* 0: the payload is complete. Else 1 + the index of the piece of the submitted graph that
+     * follows the payload; the submitter has the pieces. */
     uint32_t piece;
-    uint32_t piece_bytes; /* which its owner has: MR_CHUNK_BYTES each but the last */
+    uint32_t piece_bytes; /* MR_CHUNK_BYTES, but for the last piece */
 };
 
 /* Bytes before the piece in its journal record: type (u32), job (u64), offset (u64). */
 #define MR_SCHED_PIECE_HEAD_BYTES 20
 
-struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock, 0: not reached */
+struct mr_sched_span { /* one attempt of a task; times by the scheduler's clock, 0: not reached */
     mr_job_id job;
     uint32_t index, attempt;
     uint32_t op;
@@ -66,7 +67,7 @@ struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock,
     uint32_t outcome;
     mr_time ready, sent, started, finished, accounted;
     uint64_t cpu_ns;
-    uint64_t bytes; /* of the value that it made; 0: none, or it was not reported */
+    uint64_t bytes; /* of the value; 0: none, or not reported */
 };
 
 struct mr_sched_effects {
@@ -77,8 +78,8 @@ struct mr_sched_effects {
     struct mr_buf spans;            /* struct mr_sched_span */
     struct mr_buf dirty_workers;    /* u32 slots whose batch became dirty */
     struct mr_buf dirty_stores;     /* u32 store numbers */
-    struct mr_sched_batch **worker; /* by slot; NULL: there is nothing to tell it */
-    struct mr_sched_batch *pool;    /* free batches, the last used one first */
+    struct mr_sched_batch **worker; /* by slot; NULL: nothing to send */
+    struct mr_sched_batch *pool;    /* free batches, the one used last first */
     uint32_t batch_serial;
     struct mr_sched_store_batch *store; /* by store number */
     uint32_t workers_max, stores_max;
@@ -87,7 +88,7 @@ struct mr_sched_effects {
 void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max);
 void mr_sched_effects_fini(struct mr_sched_effects *fx);
 void mr_sched_effects_clear(struct mr_sched_effects *fx); /* clears all but the batches */
-/* Returns a worker's batch to the pool when it is encoded; NULL is fine. The shell may take the
- * batch out first, leaving NULL in `worker`, and read it while the next one grows. */
+/* Returns a batch to the pool; accepts NULL. The shell may take a batch out first, leaving NULL in
+ * `worker`, and encode it while the worker's next batch grows. */
 void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **b);
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b);

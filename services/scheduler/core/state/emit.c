@@ -1,5 +1,4 @@
-/* Effects of the step that runs, written by the core's files: batches for workers and stores, and
- * notes for the shell. */
+/* Writes effects of the running step: rows of batches, and notes. */
 #include "services/scheduler/core/state/emit.h"
 
 #include "base/assert.h"
@@ -19,7 +18,7 @@ static struct mr_sched_batch *batch_take(struct mr_sched_effects *fx)
         fx->pool = b->next;
     else
         b = mr_sched_batch_new();
-    if (fx->pool) __builtin_prefetch(fx->pool); /* the next worker's */
+    if (fx->pool) __builtin_prefetch(fx->pool); /* the next worker's batch */
     b->serial = ++fx->batch_serial;
     return b;
 }

@@ -1,4 +1,4 @@
-/* Effects of the step that runs: batches for workers and stores, notes for the shell. For the
+/* Writes effects of the running step: batches for workers and stores, notes for the shell. For the
  * core's own files only. */
 #pragma once
 
@@ -6,7 +6,7 @@
 
 struct mr_sched_batch *mr_sched__batch(struct mr_sched *s, uint32_t worker);
 struct mr_sched_batch *mr_sched__batch_more(
-    struct mr_sched *s, uint32_t worker); /* to write `more` */
+    struct mr_sched *s, uint32_t worker); /* sets has_more */
 struct mr_sched_store_batch *mr_sched__store_batch(struct mr_sched *s, uint32_t store);
 struct mr_sched_note *mr_sched__note(struct mr_sched *s, enum mr_sched_note_type type);
 void mr_sched__note_text(struct mr_sched *s, struct mr_sched_note *n, const char *text);

@@ -1,6 +1,6 @@
-/* What the scheduler core can learn. An event lends its pointers for the step, except `graph`,
- * which it gives. Columns: state/columns.h. Each event carries the time of the wall clock, so that
- * the core can date what people read. */
+/* The core's events. An event lends its pointers for the step, except `graph`, which the core
+ * takes. Columns: state/columns.h. Each event has the wall clock's time, which the core uses only
+ * for dates that users read. */
 #pragma once
 
 #include "graph/graph.h"
@@ -10,7 +10,7 @@ struct mr_sched_op { /* OpDescriptor */
     struct mr_str name;
     uint64_t cost_ns;
     bool deterministic;
-    bool by_reference, passes; /* passes: its result may contain an argument unchanged */
+    bool by_reference, passes; /* passes: the result may contain an argument unchanged */
     bool long_running;
 };
 
@@ -20,10 +20,10 @@ struct mr_sched_resource {
 };
 
 struct mr_sched_register {
-    uint64_t session;     /* the shell's number of the stream; the answer carries it */
-    uint64_t incarnation; /* 0: new */
-    uint32_t epoch;       /* the highest epoch that it was told, and */
-    uint64_t scheduler;   /* the incarnation of the scheduler that had it; 0: unknown */
+    uint64_t session;     /* the shell's number of the stream; notes about it carry the number */
+    uint64_t incarnation; /* given by an earlier registration; 0: none */
+    uint32_t epoch;       /* the highest epoch that it has seen, and */
+    uint64_t scheduler;   /* the incarnation of the scheduler that had this epoch; 0: unknown */
     struct mr_str name, node;
     uint64_t store; /* 0: none */
     struct mr_str store_address;
@@ -36,8 +36,8 @@ struct mr_sched_register {
     uint32_t ops_count;
     struct mr_sched_completed holding;
     struct mr_sched_refs queued;
-    bool has_suspects;             /* the last process of this name died, and */
-    struct mr_sched_refs suspects; /* these tasks ran then */
+    bool has_suspects;             /* the worker's previous process crashed, and */
+    struct mr_sched_refs suspects; /* these tasks were running in it */
 };
 
 struct mr_sched_heartbeat {
@@ -48,12 +48,12 @@ struct mr_sched_heartbeat {
     uint32_t queued, running;
     uint64_t tasks_started, tasks_done;
     struct mr_sched_refs running_tasks;
-    const uint64_t *running_ns; /* of each of those, how long; NULL: not reported */
+    const uint64_t *running_ns; /* how long each of them has run; NULL: not reported */
     uint64_t queue_ns;
 };
 
-/* One WorkerMessage after Register, of a worker that the core knows by (slot, incarnation). The
- * core ignores a message of any other incarnation. */
+/* One WorkerMessage after Register, from the worker (slot, incarnation). The core ignores messages
+ * of an incarnation that the slot no longer has. */
 struct mr_sched_message {
     uint32_t worker;
     uint64_t incarnation;
@@ -68,32 +68,33 @@ struct mr_sched_message {
     bool leaving;
 };
 
-/* A value from outside the job: a resolved name, a stored object, or an object that a task
- * persisted earlier under its name with the same definition. */
+/* A value that exists before the job runs: a stored object, an object found by its name, or a
+ * result that the same definition persisted earlier. */
 struct mr_sched_resolved {
     uint32_t index;
     mr_object_id object;
     uint64_t bytes;
-    uint64_t store; /* incarnation of a store that has it; 0: unknown */
+    uint64_t store; /* incarnation of a store with the object; 0: unknown */
 };
 
 struct mr_sched_submit {
-    uint64_t ticket, template; /* template: the one that it is an instance of, 0: none */
-    struct mr_graph *graph;    /* given: the core frees it */
-    struct mr_str graph_bytes; /* mr_graph_to_bytes of it; empty: the core makes them */
-    uint64_t piece_bytes;      /* or of so many, kept elsewhere: mr_sched_record_head.piece */
-    mr_graph_hash body_hash;   /* same request id, another body: ALREADY_EXISTS */
+    uint64_t ticket, template; /* template: the number of its template, 0: none */
+    struct mr_graph *graph;    /* the core takes it */
+    struct mr_str graph_bytes; /* by mr_graph_to_bytes; empty: the core makes them */
+    uint64_t piece_bytes; /* or so many bytes that the submitter has: mr_sched_record_head.piece */
+    mr_graph_hash
+        body_hash; /* a request id that comes with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    struct mr_sched_parent parent; /* if its job ends, but not DONE, this one is cancelled */
+    struct mr_sched_parent parent; /* if its job ends other than DONE, this job is cancelled */
 };
 
 struct mr_sched_store {
     uint64_t store; /* incarnation */
     struct mr_str node, address;
     uint64_t memory_bytes;
-    struct mr_str disk_full; /* heard: the folder whose disk is full; empty: none is */
-    uint32_t epoch;          /* as of a worker */
+    struct mr_str disk_full; /* STORE_HEARD: the directory whose disk is full; empty: none */
+    uint32_t epoch;          /* as in mr_sched_register */
     uint64_t scheduler;
 };
 
@@ -109,27 +110,27 @@ enum mr_sched_event_type {
     MR_SCHED_CANCEL,          /* job, ticket, text: the reason */
     MR_SCHED_RETRY,           /* job, ticket */
     MR_SCHED_FORGET,          /* job, ticket */
-    MR_SCHED_WANT,            /* job, index: make the value of a node readable */
+    MR_SCHED_WANT,            /* job, index: a client wants the value of this node */
     MR_SCHED_WORKER_REGISTER, /* worker */
     MR_SCHED_WORKER_MESSAGE,  /* message */
-    MR_SCHED_WORKER_CLOSED,   /* slot, incarnation: the stream is gone */
-    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: its process died; these tasks ran */
+    MR_SCHED_WORKER_CLOSED,   /* slot, incarnation: the stream has ended */
+    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: tasks that ran in the crash */
     MR_SCHED_WORKER_RETIRE,   /* slot, incarnation */
     MR_SCHED_STORE_REGISTER,  /* store */
     MR_SCHED_STORE_HEARD,     /* store: it is alive */
-    MR_SCHED_STORE_CLOSED,    /* store: its stream is gone */
+    MR_SCHED_STORE_CLOSED,    /* store: its stream has ended */
     MR_SCHED_OBJECTS_LOST,    /* objects */
-    MR_SCHED_OBJECTS_UNHELD,  /* objects: does any job use them? */
-    MR_SCHED_JOURNAL_ACKED,   /* sequence: everything up to it is kept */
+    MR_SCHED_OBJECTS_UNHELD,  /* objects that the store would drop; the core claims those in use */
+    MR_SCHED_JOURNAL_ACKED,   /* sequence: Redis has all records up to this one */
     MR_SCHED_JOURNAL_AWAY,
     MR_SCHED_JOURNAL_BACK,
-    MR_SCHED_RECORD,    /* record: of an earlier life, in order, before RECOVERED only */
-    MR_SCHED_RECOVERED, /* the journal is read: begin */
+    MR_SCHED_RECORD,    /* record: one of the journal, in order; before RECOVERED only */
+    MR_SCHED_RECOVERED, /* the whole journal is read: begin */
 };
 
 struct mr_sched_event {
     enum mr_sched_event_type type;
-    uint64_t wall_ns; /* since 1970; 0: as before */
+    uint64_t wall_ns; /* since 1970; 0: as in the last event */
     uint64_t ticket;  /* comes back in the reply */
     mr_job_id job;
     uint32_t index;

@@ -1,5 +1,5 @@
-/* Why tasks failed, in words: the last `failures_max` of them. The first failure of a job is kept
- * with the job, as a copy of its own. */
+/* Error texts of failed tasks: a ring of the last `failures_max`. A job has a copy of its first
+ * failure, which stays as long as the job. */
 #include "services/scheduler/core/state/failure.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* Why tasks failed. For the core's own files only. */
+/* Error texts of failed tasks. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -1,4 +1,4 @@
-/* Look-ups that need a number or a row and nothing else. For the core's own files only. */
+/* Small look-ups in tables, by number. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -25,13 +25,13 @@ static inline uint32_t index_of(const struct mr_sched *s, uint32_t task)
     return task - job_of(s, task)->base;
 }
 
-static inline uint32_t sent_us(const struct mr_sched *s) /* 0 is kept for "never" */
+static inline uint32_t sent_us(const struct mr_sched *s) /* never 0, which means "never sent" */
 {
     return MR_MAX((uint32_t)(s->now / MR_US), 1u);
 }
 
-/* When the task was sent last, before `until`. The record has the low bits of the clock only: they
- * wrap in 71 minutes. */
+/* When the task was sent last, before `until`. The record has only the low bits of the clock, which
+ * wrap after 71 minutes. */
 static inline mr_time sent_at(const struct mr_sched *s, const struct task *t, mr_time until)
 {
     if (!t->sent_us) return 0;
@@ -51,7 +51,7 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
-/* The position of a task in its job: its number, or its rank if tasks have priorities. */
+/* The position of a task in its job's order: its number, or its rank if tasks have priorities. */
 static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->flags & J_RANKED ? s->queue.rank_of[task] : task;
@@ -63,7 +63,7 @@ static inline bool mr_sched__is_object(const struct mr_sched *s, uint32_t task)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
 }
 
-/* The task of a node of `job`; NONE: no such node, or it is no task. */
+/* The task of a node of `job`; NONE: there is no such node, or the node is not a task. */
 static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
 {
     if (job == NONE) return NONE;

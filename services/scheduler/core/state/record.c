@@ -1,16 +1,16 @@
-/* Layouts of journal records' payloads, writing side: little-endian fields one after another, texts
- * as u32 length and bytes. job/replay.c reads them.
+/* Writes the payloads of journal records; job/replay.c reads them. Fields are little-endian,
+ * without gaps; a text is a u32 length and its bytes. The layouts:
  *
  *   EPOCH        u64 incarnation of a scheduler, u32 epoch
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
  *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 body hash,
  *                u32 n, n x (u32 index, u64 u64 object, u64 bytes, u64 store)
- *   VALUES       u64 job, rows: u32 index, u32 attempt (its highest bit: the value refers to those
- *                of its inputs that are objects), u32 inline bytes, then the bytes, or, if 0,
- *                u64 u64 object, u64 bytes, u64 store
+ *   VALUES       u64 job, rows: u32 index, u32 attempt (its highest bit: the value contains the
+ *                ids of those inputs that are objects), u32 inline bytes, then the bytes, or, if
+ *                0, u64 u64 object, u64 bytes, u64 store
  *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
- *   LOOP         u64 job, u32 loop, u32 rounds known not to be the last, u32 the last round or
- *                2^32-1
+ *   LOOP         u64 job, u32 loop, u32 rounds that are decided not to be the last, u32 the last
+ *                round or 2^32-1: unknown
  *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
  *                u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts
  *   FORGOTTEN    u64 job, u64 wall
@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-#define LOG_KEPT ((size_t)16384) /* of a failed task's output */
+#define LOG_KEPT ((size_t)16384) /* the end of a failed task's output */
 
 static void put_u32(struct mr_buf *b, uint32_t v)
 {

@@ -1,5 +1,5 @@
-/* Since when tasks run, as their workers said; the span of a task whose worker was lost; and the
- * slots that the cluster had while a job ran. */
+/* Start times of running tasks, as their workers reported them; spans of tasks whose worker was
+ * lost; and the slots that the cluster had while a job ran. */
 #include "services/scheduler/core/state/run_time.h"
 
 #include "base/assert.h"
@@ -20,8 +20,8 @@ void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time
     f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
 }
 
-/* The task began when its worker said so, or else when it was ready and sent. It ended when its
- * worker was last heard. */
+/* The start is what the worker reported, or else when the task was ready and sent. The end is when
+ * the worker was last heard. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -68,7 +68,7 @@ void mr_sched__slots_end(struct mr_sched *s, struct job *j)
     if (!j->ran_mark) return;
     j->slots_us += mr_sched__slots_us(s) - j->slots_mark;
     j->ran_us += (s->now - j->ran_mark) / MR_US;
-    if (!j->slots_us) { /* it took less than a microsecond */
+    if (!j->slots_us) { /* the job ran for less than a microsecond */
         j->slots_us = s->slot_time.slots;
         j->ran_us = 1;
     }

@@ -1,5 +1,5 @@
-/* States of tasks and jobs, the types of journal records, and the configuration: what the shell,
- * the simulator and the core agree on. */
+/* States of tasks and jobs, types of journal records, and the configuration; shared by the core,
+ * the shell and the simulator. */
 #pragma once
 
 #include "base/time.h"
@@ -33,28 +33,28 @@ enum mr_sched_record {   /* types of journal records; layouts: state/record.c */
     MR_RECORD_ERRED,     /* a task failed for good */
     MR_RECORD_JOB_STATE, /* a job ended, or was retried */
     MR_RECORD_FORGOTTEN,
-    MR_RECORD_WORKER, /* an incarnation was given out */
+    MR_RECORD_WORKER, /* a worker registered */
     MR_RECORD_WORKER_LOST,
-    MR_RECORD_LOOP,  /* how far a loop is, or its last round */
+    MR_RECORD_LOOP,  /* the progress of a loop, or its last round */
     MR_RECORD_STORE, /* a store registered */
 };
 
 struct mr_sched_config {
-    uint32_t epoch;       /* 1 + the highest of the journal; raised above any that others report */
-    uint64_t incarnation; /* random; its upper half is the tag of ids given out: base/id.h */
+    uint32_t epoch; /* 1 + the journal's highest; raised above any that workers or stores report */
+    uint64_t incarnation; /* random; its upper half tags the ids of jobs and workers: base/id.h */
     uint32_t tasks_max;   /* over all jobs, ended ones included */
     uint32_t jobs_max;
     uint32_t workers_max;
-    uint32_t stores_max;        /* incarnations over the process's life */
-    uint32_t ops_max;           /* names */
-    uint32_t inline_blocks;     /* 32-byte blocks of the cache of small values */
-    uint32_t failures_max;      /* failures of tasks that are kept */
-    uint32_t scan_values;       /* values that one step looks at when a store or objects are lost */
+    uint32_t stores_max;    /* store incarnations over the life of the process */
+    uint32_t ops_max;       /* names of operators */
+    uint32_t inline_blocks; /* 32-byte blocks of the cache of small values */
+    uint32_t failures_max;  /* error texts of tasks that are kept */
+    uint32_t scan_values;   /* values that one step looks at, when a store or objects are lost */
     uint64_t unacked_bytes_max; /* unacknowledged journal bytes above which dispatch pauses */
     mr_duration heartbeat;
     mr_duration lease;
-    mr_duration queue; /* estimated work that a slot should have queued */
-    /* a long-running task that lives so long after a crash is cleared */
+    mr_duration queue; /* estimated work that should be queued at a worker, for each slot */
+    /* a quarantined long-running task that runs for so long leaves quarantine */
     mr_duration clear_after;
     mr_duration keep_jobs; /* ended jobs are forgotten after this; 0: never */
     uint32_t keep_jobs_max;

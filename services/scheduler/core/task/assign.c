@@ -1,5 +1,5 @@
-/* Tasks that are sent to workers: rows of batches. A worker that gets a task has the value of each
- * input, gets it in the same batch, or gets it in a later one as soon as the value is there
+/* Sends a task to a worker: adds rows to the worker's batch. The worker has the value of each input
+ * already, or gets it in the same batch, or in a later one as soon as the value exists
  * (task/task.c, dependents_done). */
 #include "services/scheduler/core/task/assign.h"
 
@@ -98,7 +98,7 @@ static uint32_t send_inputs(
 
 static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
 {
-    /* the priority inside a job is less than 1000: MR_PRIORITY_MAX */
+    /* a priority inside a job is below 1000: MR_PRIORITY_MAX */
     return j->priority * 1000 + (o ? o->priority : 0);
 }
 
@@ -144,7 +144,8 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     uint32_t op = s->classes[t->class].op;
     t->worker = worker;
     t->flags |= T_SENT;
-    if (s->ops[op].long_running) t->flags |= T_LONG; /* unknown when the task was planned */
+    if (s->ops[op].long_running)
+        t->flags |= T_LONG; /* the operator was not known when the task was planned */
     t->prev = w->sent_tail;
     t->next = NONE;
     if (t->prev == NONE)
@@ -173,8 +174,8 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     w->is_closed = mr_sched__is_probation_alone(t);
 }
 
-/* The task is covered now: its dependents may be sent ahead, to the same worker if it can take
- * them. */
+/* The task was sent, so a dependent whose inputs are all there or sent may be sent, too: preferably
+ * to the same worker. */
 static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct job *j = job_of(s, task);
@@ -208,7 +209,7 @@ void mr_sched__send(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sched__job_started(s, job_no(s, t));
 }
 
-/* A returning worker has the task in its queue already. */
+/* A worker that registers again has the task in its queue: no row is sent. */
 void mr_sched__send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];

@@ -1,14 +1,14 @@
-/* Which ids are ours. Each start of a scheduler has an epoch, which grows, and an incarnation,
- * which is random. The journal names all incarnations that wrote it. An id with another tag was
- * given out by a scheduler that this journal does not know: Redis came back empty or from an older
- * copy, while clients, workers and stores lived on. The scheduler never takes such an id for one of
- * its own. This file recognizes those ids for error messages, and keeps the epoch above any that
- * others have seen. */
+/* Recognises ids of a lost journal. Each start of a scheduler has an epoch, which grows, and a
+ * random incarnation, which tags the ids of its jobs and workers. The journal names all
+ * incarnations that wrote it. An id with another tag comes from a scheduler whose journal Redis has
+ * lost: Redis came back empty, or from an older copy, while clients, workers and stores ran on.
+ * Such an id never equals one of this journal. This file names the case in errors, and keeps the
+ * epoch above any that workers and stores have seen. */
 #include "services/scheduler/core/task/epoch.h"
 
 #include "services/scheduler/core/task/journal.h"
 
-#define EPOCH_MAX (UINT32_MAX / 2) /* a higher one is not believed */
+#define EPOCH_MAX (UINT32_MAX / 2) /* a report of a higher epoch is ignored */
 
 uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number)
 {
@@ -33,7 +33,7 @@ void mr_sched__epoch_begin(struct mr_sched *s)
     mr_sched__journal_epoch(s);
 }
 
-/* A scheduler with another journal had this epoch or a higher one: ours must be above it. */
+/* A worker or store has seen this epoch: ours must be higher, unless it was ours. */
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 {
     bool is_ours = incarnation == s->config.incarnation || !incarnation;
@@ -43,9 +43,10 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
     mr_sched__journal_epoch(s);
 }
 
-bool mr_sched__is_other_life(const struct mr_sched *s, uint32_t tag)
+bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* unknown */
+    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX)
+        return false; /* cannot be decided */
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;
     return true;

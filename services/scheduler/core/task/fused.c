@@ -1,9 +1,9 @@
-/* Values that are consumed where they were made. A task whose value only plain tasks of its own job
- * need is sent with the number of those uses. A worker that runs the task and exactly those uses in
- * one go (a fused chain or diamond) never reports the value: it reports that the task was consumed,
- * and then the results of the uses. Until those arrive the task counts as running there; the
- * completion of its last consumer releases it (task/refcount.c). If a consumer is handed back, or
- * something else comes to need the value, the task runs again. */
+/* Fused runs. A task whose value is needed only by plain tasks of its own job is sent with the
+ * number of those uses. A worker may run the task and all its uses in one go, as a fused chain or
+ * diamond, as compilers fuse operators. Then the worker never reports the value: it reports that
+ * the task was consumed, and the results of the uses. Until these arrive the task counts as running
+ * there; the completion of its last consumer releases the task (task/refcount.c). If a consumer is
+ * handed back, or something else comes to need the value, the task runs again. */
 #include "services/scheduler/core/task/fused.h"
 
 #include "services/scheduler/core/state/lookup.h"
@@ -11,7 +11,7 @@
 #include "services/scheduler/core/task/refcount.h"
 #include "services/scheduler/core/task/task.h"
 
-/* with more uses the worker reports the value: it outlives one fused run */
+/* with more uses the worker reports the value */
 #define USES_MAX 64u
 
 uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
@@ -19,7 +19,7 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
     uint32_t n, uses = 0, exits = 0, index = task - j->base;
-    bool of_loop = t->is_until; /* the scheduler reads the verdict of a loop */
+    bool of_loop = t->is_until; /* the core has to read the value of `until` */
     if (t->flags & (T_TARGET | T_IMPURE | T_HAS_SHARERS | T_LONG | T_QUARANTINED)) return 0;
     if (j->flags & J_UNFUSED) return 0;
     const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
@@ -29,7 +29,7 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
-        if (u->is_exit) { /* the exit may need this round's value later */
+        if (u->is_exit) { /* a loop's exit may need the value of this round later */
             exits += mr_sched__loop_has_ref(s, j->base + d[i], task);
             of_loop = true;
             continue;

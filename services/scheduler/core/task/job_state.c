@@ -1,5 +1,5 @@
-/* What becomes of a job as a whole when its tasks start, end or fail: it is started, ended, and put
- * away. Each change of state is written to the journal; job/job.c handles what clients ask for. */
+/* Moves a job along its states when its tasks start, end or fail. Each change is written to the
+ * journal. job/job.c handles what clients request. */
 #include "services/scheduler/core/task/job_state.h"
 
 #include "base/assert.h"
@@ -19,7 +19,7 @@ void mr_sched__job_started(struct mr_sched *s, uint32_t job)
     mr_sched__journal_state(s, job);
 }
 
-/* The recursion is bounded by the generations of jobs. */
+/* Recurses at most GENERATIONS_MAX deep (job/job.c). */
 static void cancel_children(struct mr_sched *s, uint64_t parent)
 {
     for (uint32_t i = 0; i < s->job_list.top; i++) {
@@ -29,13 +29,13 @@ static void cancel_children(struct mr_sched *s, uint64_t parent)
     }
 }
 
-static void sweep_start(struct mr_sched *s, uint32_t job)
+static void reclaim_start(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    j->sweep = j->graph->nodes_count;
-    if (j->flags & J_SWEEPING) return;
-    j->flags |= J_SWEEPING;
-    s->job_list.sweeps[s->job_list.sweeps_count++] = job;
+    j->unreclaimed = j->graph->nodes_count;
+    if (j->flags & J_RECLAIMING) return;
+    j->flags |= J_RECLAIMING;
+    s->job_list.reclaims[s->job_list.reclaims_count++] = job;
     s->has_work = true;
 }
 
@@ -52,17 +52,17 @@ void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state
     if (state != MR_JOB_DONE) {
         j->flags |= J_STOPPED;
         mr_sched__queue_job_changed(s, job);
-        sweep_start(s, job);
+        reclaim_start(s, job);
     }
     mr_sched__journal_state(s, job);
     if (state != MR_JOB_DONE) cancel_children(s, j->id);
 }
 
-/* Another target has its final answer. */
+/* One more target has its value or has failed. */
 void mr_sched__job_target_final(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    /* the value was lost later, and made again on request */
+    /* the value was lost after the job's end, and computed again for a client */
     if (j->state >= MR_JOB_DONE) return;
     mr_assert(j->targets_left > 0);
     if (--j->targets_left) return;
@@ -79,5 +79,5 @@ void mr_sched__job_forget(struct mr_sched *s, uint32_t job)
     mr_sched__job_unlist(s, job);
     j->flags |= J_FORGETTING | J_STOPPED;
     mr_sched__queue_job_changed(s, job);
-    sweep_start(s, job);
+    reclaim_start(s, job);
 }

@@ -1,6 +1,6 @@
-/* The scheduler's end of the journal. Records leave with sequence numbers, acknowledgements come
- * back, and then the shell is told what those records confirm. Values of one turn are gathered into
- * one record for each job. */
+/* The core's side of the journal, a write-ahead log of acknowledged facts: a record leaves with a
+ * sequence number, and what it says is announced to clients only when Redis has acknowledged it.
+ * Values of one turn form one record for each job. */
 #include "services/scheduler/core/task/journal.h"
 
 #include "base/assert.h"
@@ -53,7 +53,7 @@ void mr_sched__promise(struct mr_sched *s, const struct pending *p)
     *to = *p;
     to->bytes = s->journal.written_bytes;
     if (p->sequence <= s->journal.acked)
-        s->has_work = true; /* acknowledged already: told at the end of the turn */
+        s->has_work = true; /* acknowledged already: announced at the end of the turn */
 }
 
 static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
@@ -81,7 +81,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
     mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
     if (!bytes.n && !sub->piece_bytes) {
         int err = mr_graph_to_bytes(j->graph, &made, NULL);
-        mr_assert(!err); /* the graph was built under the limits of a body */
+        mr_assert(!err); /* the limits of a body bound the graph */
         bytes = mr_buf_str(&made);
     }
     uint64_t total = bytes.n + sub->piece_bytes;
@@ -94,7 +94,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
 void mr_sched__journal_state(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    mr_sched__journal_flush(s); /* the values come before the end of the job */
+    mr_sched__journal_flush(s); /* the record of values comes before the end of the job */
     mr_sched__record_state(s, j, &s->journal.payload);
     j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
     struct pending p = {
@@ -179,8 +179,8 @@ void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
     mr_sched__record_value(s, task, &s->journal.open);
 }
 
-/* Writes the values to which the value of `task` refers, directly and through others, each once,
- * into the open record: a target is of no use without its parts. */
+/* Writes every value that the value of `task` refers to, directly or through others, into the open
+ * record, each once. A target cannot be read without them. */
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -234,7 +234,7 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
     uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = s->journal.unacked[s->journal.unacked_at++ % s->config.tasks_max];
-        if (slot == NONE) continue; /* the job was forgotten meanwhile */
+        if (slot == NONE) continue; /* the job has been forgotten */
         struct job *j = &s->jobs[slot];
         struct task *t = &s->tasks[j->base + index];
         t->flags = (uint16_t)(t->flags & ~T_UNACKED);
@@ -284,7 +284,7 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     s->has_work = true;
 }
 
-/* Tells the shell what the acknowledged records confirm. */
+/* Announces what acknowledged records say. */
 void mr_sched__journal_tell(struct mr_sched *s)
 {
     while (s->journal.pending_at < s->journal.pending_end) {
@@ -301,7 +301,7 @@ void mr_sched__journal_tell(struct mr_sched *s)
         }
     }
     if (s->journal.acked == s->journal.sequence) s->journal.acked_bytes = s->journal.written_bytes;
-    /* Empty rings restart at 0: otherwise they would touch all of their address space in time. */
+    /* An empty ring restarts at 0. Else it would, in time, touch all pages of its address space. */
     if (s->journal.pending_at == s->journal.pending_end)
         s->journal.pending_at = s->journal.pending_end = 0;
     if (s->journal.unacked_at == s->journal.unacked_end)

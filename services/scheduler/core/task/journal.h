@@ -14,7 +14,7 @@ void mr_sched__journal_epoch(struct mr_sched *s);
 void mr_sched__journal_store(struct mr_sched *s, uint32_t store);
 uint64_t mr_sched__journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sched__journal_flush(struct mr_sched *s);
-/* a value that the next one refers to */
+/* a value that a target refers to */
 void mr_sched__journal_part(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */

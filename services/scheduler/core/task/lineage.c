@@ -1,7 +1,6 @@
-/* Lineage: a value that is lost and still needed is made again from its inputs, and those of its
- * inputs that are lost are made again first, as Spark recomputes partitions of an RDD (Zaharia et
- * al., "Resilient Distributed Datasets", NSDI 2012). A value that refers to a lost value is lost
- * with it. */
+/* Lineage: a value that is lost and still needed is computed again from its inputs; lost inputs are
+ * computed first. Spark recomputes partitions of an RDD in this way (Zaharia et al., "Resilient
+ * Distributed Datasets", NSDI 2012). A value that refers to a lost value is lost with it. */
 #include "services/scheduler/core/task/lineage.h"
 
 #include "base/assert.h"
@@ -17,9 +16,9 @@
 
 #include <stdio.h>
 
-/* The dependents of a value that was lost wait for it again. A dependent that was sent is called
- * back if its result would refer to the lost value. So is one in quarantine: no worker is kept free
- * for a task that cannot start, because the value may have to be made on just that worker. */
+/* The dependents of a lost value wait for it again. A dependent that was sent is taken back if its
+ * result would refer to the lost value. So is a quarantined one: it cannot start, and the worker
+ * that is kept free for it may be the one that has to compute the value. */
 static void dependents_wait(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -41,8 +40,8 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* A consumer did not run, but the worker may have dropped the value after what was marked as its
- * last use. */
+/* The worker was told to drop the value after a use that did not run. False: the worker may have
+ * dropped the only copy. If there is another copy, the worker is no longer its keeper. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -65,7 +64,7 @@ static void value_gone(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
-    if (t->flags & T_FIXED) { /* an alias: from now on it waits as a task does */
+    if (t->flags & T_FIXED) { /* an alias, which now waits like a task */
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
         j->counts[MR_TASK_DONE]++;
     }
@@ -86,8 +85,8 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
     mr_sched__failure_fini(&st);
 }
 
-/* Makes a released value again: counts the inputs that it waits for, takes references to them, and
- * puts those that are gone on the stack. */
+/* Plans a released task again: counts the inputs that it waits for, takes references to all inputs,
+ * and pushes those that were released. */
 static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -120,7 +119,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
         mr_sched__task_inputs_done(s, task);
 }
 
-/* During the walk its job, or what needs it, may have failed. */
+/* Earlier entries of the walk may have failed the job, or the tasks that needed this one. */
 static bool is_needed(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -159,8 +158,8 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Jobs that share the value have a copy of it and lose it, too, if it is an object or refers to a
- * lost value. */
+/* Pushes the tasks that share the value. They lose it, too, if it is an object or refers to a lost
+ * value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
     if (!(s->tasks[task].flags & T_HAS_SHARERS)) return;
@@ -176,8 +175,8 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* An object that an alias shares with its source is lost to both, unless the source has it in
- * another store: then the alias gets it from there. */
+/* The task to which an object of `task` is lost. An alias loses it together with its source, unless
+ * the source has it in another store: then the alias takes it from there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);
@@ -189,7 +188,8 @@ static uint32_t whose(const struct mr_sched *s, uint32_t task)
     return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
 }
 
-/* The job has ended and does not make the value again: notifies clients that wait for its bytes. */
+/* The job has ended and the value is not computed again: clients that wait for its bytes are told.
+ */
 static void tell_gone(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -203,14 +203,14 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
 }
 
 /* The consequences of a lost value, in this order:
- *  1. A stored object cannot be made again: its users fail.
+ *  1. A stored object cannot be computed again: its consumers fail.
  *  2. An object that is shared with another job is lost to the job that made it.
- *  3. What refers to a lost value is lost, too: the walk collects all of those before it makes any
- *     again. Each keeps its references meanwhile, so that no input is released between the loss and
- *     the second attempt; its value is released, and its dependents wait.
- *  4. From the last of them to the first, that is, what is named comes before what refers to it: a
- *     value that is wanted is made again; one that is not drops its references, and clients that
- * wait for it are notified. */
+ *  3. A value that refers to a lost value is lost, too. The walk collects all of these before any
+ * is computed again. Each releases its value and lets its dependents wait, but keeps its
+ * references, so that no input is released before the next attempt.
+ *  4. Then, from the last of them to the first, so that a value comes before those that refer to
+ * it: a value that is needed is planned again; any other drops its references, and clients that
+ * wait for it are told. */
 void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));
@@ -224,15 +224,14 @@ void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
     if (s->tasks[task].refs) mr_sched__ref_all(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t at = s->stack[i];
-        if (!is_done(&s->tasks[at])) continue; /* the value is on the stack twice */
+        if (!is_done(&s->tasks[at])) continue; /* the task was on the stack twice */
         mr_sched__ref_invalid(s, at);
         if (i > bottom || mr_sched__is_object(s, at)) push_sharers(s, at);
         value_gone(s, at);
     }
-    /* a value that refers comes after those it refers to */
     for (uint32_t i = s->stack_count; i-- > bottom;) {
         uint32_t at = s->stack[i];
-        /* the entries below must stay while walks use the space above */
+        /* nested walks use the stack above this entry */
         s->stack_count = i + 1;
         if (s->tasks[at].state != MR_TASK_RELEASED) continue;
         if (is_wanted(s, at)) {

@@ -1,10 +1,10 @@
-/* References: which task keeps whose value. A task holds references to its inputs from the time it
- * is planned until it is done. An op by reference puts the ids of its inputs into its result: its
- * task holds those references for as long as its own value exists. If such a value was read back
- * from the journal, it refers to those inputs that are objects; the bytes of all others stand in
- * the result. The same is true of a task whose op passes an argument on, such as the exit of a
- * loop, when that argument refers to others. A value without references is released, and its own
- * references with it: a walk with the arena's stack. */
+/* Reference counting of values. A task holds a reference to each of its inputs from the time it is
+ * planned until it is done. An operator "by reference" puts the ids of its inputs into its result
+ * instead of their bytes; then its task keeps the references as long as its own value exists. After
+ * a replay of the journal, such a value refers to those inputs that are objects; it contains the
+ * bytes of the others. The same holds for a task whose operator passes an argument on, such as the
+ * exit of a loop, if that argument refers to others. A value without references is released, and
+ * drops its own references: a walk with the arena's stack. */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"
@@ -29,7 +29,7 @@ static bool passes(const struct mr_sched *s, uint32_t task)
     return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].passes;
 }
 
-/* The inputs have values. */
+/* Only while the inputs have values. */
 bool mr_sched__is_referring(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n;
@@ -49,7 +49,8 @@ static bool has_references(const struct mr_sched *s, const struct job *j)
     return false;
 }
 
-/* May the value of `by` refer to that of its input `task`, or to what that one refers to? */
+/* True: the value of `by` may refer to that of its input `task`, or to values that this one refers
+ * to. */
 bool mr_sched__may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (mr_sched__is_by_reference(s, by)) return true;
@@ -75,13 +76,13 @@ uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task)
     return count;
 }
 
-/* Drops one reference to `task`. Without any other, its value is released, or it is given up if it
- * has none; its own references are on the stack then. `failed`: the reference was that of a task
- * that failed or was given up for a failure. */
+/* Drops one reference to `task`. If it was the last, the value is released, or the task is
+ * abandoned if it has no value; then the task is pushed, so that its own references are dropped.
+ * `failed`: the reference was held by a task that failed or was abandoned. */
 static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
     struct task *t = &s->tasks[task];
-    bool is_vain = failed && is_unfinished(t);
+    bool is_abandoned = failed && is_unfinished(t);
     mr_assert(t->consumers > 0);
     if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
     if (is_done(t)) {
@@ -98,8 +99,8 @@ static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, boo
         return;
     }
     mr_sched__task_move(s, task, MR_TASK_RELEASED);
-    t->is_vain = is_vain;
-    job_at(s, t)->vain += is_vain;
+    t->is_abandoned = is_abandoned;
+    job_at(s, t)->abandoned += is_abandoned;
     if (t->refs) s->stack[s->stack_count++] = task;
 }
 
@@ -112,7 +113,7 @@ static void unref_stack(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
         const struct job *j = job_at(s, t);
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
         uint32_t had = t->refs;
-        bool failed = t->state == MR_TASK_ERRED || t->is_vain;
+        bool failed = t->state == MR_TASK_ERRED || t->is_abandoned;
         t->refs = REF_NONE;
         for (uint32_t i = 0; i < n; i++)
             if (has_ref(s, at, had, j->base + in[i]))
@@ -154,7 +155,7 @@ void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
     t->refs = REF_ALL;
 }
 
-/* Puts on the stack the done tasks that refer to `task`, which is done. They are about to be made
+/* Pushes the done tasks that refer to `task`, which is done, too. They are about to be computed
  * again, so they take references to all of their inputs. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
@@ -169,15 +170,15 @@ void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Was the value of `by` read back from the journal, and does it refer to that of `task` once this
- * has one? */
+/* True: the value of `by` was replayed from the journal and refers to the value of `task`, as soon
+ * as there is one. */
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (s->tasks[by].refs != REF_VALUES) return false;
     return !s->tasks[by].is_exit || mr_sched__loop_has_ref(s, by, task);
 }
 
-/* `task` has a value again: values that were read back and refer to it count as its users. */
+/* `task` has a value again: replayed values that refer to it count as its consumers. */
 void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -188,8 +189,7 @@ void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
         s->tasks[task].consumers += has_read_back(s, j->base + d[i], task);
 }
 
-/* Was the task released when the journal was read back, because only its bytes are part of another
- * value? */
+/* True: the replay released the task, because its bytes are contained in another value. */
 bool mr_sched__is_part(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -213,8 +213,8 @@ bool mr_sched__is_broken(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-/* All workers are back: what the value of `task`, adopted from one of them, refers to is there, or
- * is gone. */
+/* After recovery: checks that the values exist to which the value of `task` refers, which a worker
+ * still had. */
 void mr_sched__ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

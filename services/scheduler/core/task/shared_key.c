@@ -1,9 +1,9 @@
-/* Keys that jobs of one namespace share. The first job that defines a key makes its value: its task
- * is the source. A later job with the same definition waits for the value, or takes it if it is
- * there, and keeps it from then on: the source counts each sharing task as a consumer. When the
- * source fails, is cancelled or cannot give its value, the sharing task runs by itself, as if it
- * had never shared. An alias has nothing to run: it waits until the source is made, a second time
- * if needed, and fails when nothing can make it. */
+/* Keys that jobs of one namespace share. The first job that defines a key computes its value: that
+ * job's task is the source. A task of a later job with the same definition shares the value: it
+ * waits for the source, or takes the value if it exists, and the source counts it as a consumer. If
+ * the source fails, is cancelled or has no value to give, the sharing task runs by itself.
+ * An alias is a node that only refers to a key of another job, so it has nothing to run. It waits
+ * until the source has its value, computed again if needed, and fails if nothing can compute it. */
 #include "services/scheduler/core/task/shared_key.h"
 
 #include "base/assert.h"
@@ -35,7 +35,7 @@ static uint64_t name_hash(struct name n)
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < n.name_space.n; i++)
         h = (h ^ (unsigned char)n.name_space.p[i]) * 0x100000001b3u;
-    h = (h ^ 0xff) * 0x100000001b3u; /* not a byte of UTF-8: it separates the two texts */
+    h = (h ^ 0xff) * 0x100000001b3u; /* separates the two texts: no byte of UTF-8 is 0xff */
     for (size_t i = 0; i < n.key.n; i++)
         h = (h ^ (unsigned char)n.key.p[i]) * 0x100000001b3u;
     return mr_hash_u64(h);
@@ -59,7 +59,7 @@ static uint32_t find(const struct mr_sched *s, struct name n)
     return task == MR_INDEX_NONE ? NONE : task;
 }
 
-/* A definition that failed or was cancelled is free again. */
+/* True: the task failed or was cancelled, so another job may define its key. */
 static bool is_free_again(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -130,8 +130,8 @@ void mr_sched__shared_key_leave(struct mr_sched *s, uint32_t task)
     mr_sched__unref_one(s, source);
 }
 
-/* Copies the value of the source for the sharing task; false: only a worker has it. `passing`: its
- * bytes if they are at hand. */
+/* Copies the value of the source for the sharing task; false: only a worker has it. `passing`: the
+ * bytes, if the caller has them. */
 static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_str passing)
 {
     uint32_t from = s->tasks[source].value;
@@ -151,7 +151,7 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     uint32_t to = mr_sched__value_new(s, task);
     mr_sched__value_set_inline(s, &s->values[to], passing);
     if (s->values[to].kind != V_AWAY) return true;
-    mr_sched__value_release(s, to, true); /* no room in the cache */
+    mr_sched__value_release(s, to, true); /* the cache is full */
     return false;
 }
 
@@ -163,7 +163,7 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sched__failure_fini(&st);
 }
 
-/* Which tasks of a loop run depends on the job that runs it: they are not shared. */
+/* True: a task of a loop. These are not shared, since the job decides which of them run. */
 static bool is_private(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -171,7 +171,7 @@ static bool is_private(const struct mr_sched *s, uint32_t task)
     return s->tasks[task].is_exit || j->graph->slot_of[task - j->base] != MR_NODE_NONE;
 }
 
-/* Later references to the key find the task here, unless another job has taken the name meanwhile.
+/* From now on look-ups of the key find this task, unless another job has defined the key meanwhile.
  */
 static void take_name(struct mr_sched *s, uint32_t task)
 {
@@ -187,7 +187,7 @@ static void take_name(struct mr_sched *s, uint32_t task)
     enter(s, task);
 }
 
-/* The sharing task runs by itself from now on. */
+/* Ends the sharing: the task runs by itself from now on. */
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -209,7 +209,7 @@ static bool is_away(const struct mr_sched *s, uint32_t source)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_AWAY;
 }
 
-/* The source has no value that could be copied now: will it have one? */
+/* True: the source, which has no value that can be copied now, may get one. */
 static bool may_come(const struct mr_sched *s, uint32_t source)
 {
     const struct task *t = &s->tasks[source];
@@ -227,7 +227,7 @@ void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_st
         if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
         if (!copy_value(s, task, source, bytes)) {
             if (mr_sched__is_alias(s, task) && !bytes.n && is_away(s, source))
-                mr_sched__send_fetch(s, source); /* the answer brings the bytes here */
+                mr_sched__send_fetch(s, source); /* the worker's answer brings the bytes */
             else
                 part(s, task);
             continue;
@@ -270,7 +270,7 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
     struct task *t = &s->tasks[task];
     bool is_ref = mr_sched__is_alias(s, task);
     const struct task *from = &s->tasks[source];
-    /* it is a literal, or was found by its persisted name */
+    /* a literal, or a result found by the name under which it was persisted */
     if (is_done(t) && !is_ref) return MR_OK;
     bool has_value = is_done(from) && from->value != NONE;
     if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
@@ -288,14 +288,14 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
         j->joined++;
         return MR_OK;
     }
-    if (!is_ref) return MR_OK; /* the source was released: the value is made here */
+    if (!is_ref) return MR_OK; /* the source was released: this task computes the value */
     struct name n = name_of(s, task);
     return mr_fail(e, MR_ENOENT,
         "key \"%.*s\": its value in namespace \"%.*s\" is not kept any more", MR_STR_ARG(n.key),
         MR_STR_ARG(n.name_space));
 }
 
-/* The value was read back from the journal. If it is that of the source, the source still holds it
+/* The task's value was replayed from the journal. If it is the source's object, the source holds it
  * for both. */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
@@ -339,7 +339,7 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         }
         const struct mr_graph *other = job_of(s, source)->graph;
         if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
-            /* the job was accepted while the key was free; its first owner was retried later */
+            /* The job was accepted when the key was free; the key's first job was retried later. */
             if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
         }
@@ -348,13 +348,13 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         bool is_made_here = !is_ref && !(s->tasks[task].flags & T_SHARED);
         if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
             (void)mr_index_remove(&s->keys.index, name_hash(n), source);
-            enter(s, task); /* later jobs find the value here */
+            enter(s, task); /* later jobs find this task */
         }
     }
     return MR_OK;
 }
 
-/* The task that has, or will have, the value of an alias; NONE: none. */
+/* The task that has, or will have, the value of an alias; NONE: there is none. */
 static uint32_t source_of(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = find(s, name_of(s, task));
@@ -362,8 +362,8 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
     return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
 }
 
-/* An alias whose value is gone waits for its source. A source that has no value either is on the
- * stack then, to be made again. */
+/* An alias that lost its value waits for its source. If the source has none either, it is pushed,
+ * to be computed again. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -383,7 +383,8 @@ void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
         s->stack[s->stack_count++] = source;
 }
 
-/* A failed job is retried: the keys that it refers to must exist again. On failure nothing changes.
+/* Before a failed job is retried: the keys that it refers to must exist. On an error nothing
+ * changes.
  */
 int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
 {
@@ -398,7 +399,7 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[task];
         take_name(s, task);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
-        if (t->flags & T_FIXED) { /* so it was read back */
+        if (t->flags & T_FIXED) { /* an alias whose value was replayed */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
         }
@@ -407,7 +408,7 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
     return MR_OK;
 }
 
-/* The job was planned: sources with a value are taken at once, sources that were released are made
+/* After the job was planned: takes values that sources have; sources that were released are planned
  * again. */
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
 {
@@ -424,8 +425,7 @@ void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Writes targets that took another job's value at acceptance to the journal: a restart must find
- * them. */
+/* Writes targets that took another job's value at once to the journal, for a restart. */
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
@@ -436,8 +436,8 @@ void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Enters the keys of an ended job that was read back: those with a value, and those that could be
- * made again. */
+/* Enters keys of an ended job that was replayed: those with a value, and those whose value can be
+ * computed again. */
 static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct job *j = job_of(s, task);
@@ -465,7 +465,7 @@ void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job)
         if (source != NONE && source != task) (void)read_back(s, task, source);
         enter_again(s, task, source);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
-        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* when it is needed it asks its source */
+        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* asks its source when the value is needed */
         t->state = MR_TASK_NONE;
         mr_sched__task_move(s, task, MR_TASK_RELEASED);
     }
@@ -478,7 +478,7 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
         if (s->tasks[task].flags & T_SHARED) mr_sched__shared_key_leave(s, task);
-        /* tasks of jobs that are being forgotten, too */
+        /* also of jobs that are being forgotten */
         while (s->tasks[task].flags & T_HAS_SHARERS)
             mr_sched__shared_key_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
@@ -486,12 +486,12 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* A job is held by each job that shares its keys, unless that one is being forgotten. Those are
- * looked for only while any job is being put away. */
+/* True: another job shares keys of this one and is not being forgotten itself. Jobs that are being
+ * forgotten exist only while some job is being reclaimed. */
 bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (!j->users || !s->job_list.sweeps_count) return j->users;
+    if (!j->users || !s->job_list.reclaims_count) return j->users;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
         for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_SHARERS ? s->keys.head[j->base + i]
                                                                       : 0;
@@ -500,7 +500,7 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Puts the jobs that hold `job` on the stack, each once; false: one of them is to be kept. */
+/* Pushes the jobs that hold `job`, each once; false: one of them is not to be forgotten. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -519,8 +519,8 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     return true;
 }
 
-/* After a retry jobs may hold each other in a ring: none of them can go before the others. When all
- * of them were asked to go, all go. */
+/* After a retry, jobs may hold each other in a cycle. They are forgotten together, when a client
+ * has asked to forget each of them. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

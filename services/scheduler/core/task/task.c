@@ -1,12 +1,13 @@
-/* What a task is, and what follows when that changes: counting down inputs, failing what depends on
- * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
- * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready.
+/* Moves tasks along their states, with the consequences: counts down the inputs of dependents,
+ * fails the dependents of a failure. Walks over graphs use a stack in the arena. Here a node is
+ * "covered" if it has a value or was sent. When all inputs of a task are covered, the task may be
+ * sent before it is ready.
  *
  * Six files of this folder call each other in a circle: task, lineage, refcount, shared_key, fused
- * and loop. The states themselves are the reason. A value that is done drops references; the last
- * reference releases a value; a released value that is wanted again is made again, which changes
- * states of tasks, in this job and in those that share its keys. Each walk ends because it moves a
- * task along the table below, and what is left of a walk lies on the arena's stack, not on ours. */
+ * and loop. The states are the reason. A task that is done drops references; the last reference
+ * releases a value; a released value that is needed again is computed again, which changes states
+ * of tasks, in this job and in those that share its keys. Each walk ends, because it moves a task
+ * along the table below. The tasks still to visit are on the arena's stack; nothing recurses. */
 #include "services/scheduler/core/task/task.h"
 
 #include "base/assert.h"
@@ -28,8 +29,8 @@
 #include "services/scheduler/core/task/value.h"
 #include "services/scheduler/core/task/value_delivery.h"
 
-#define AHEAD_INPUTS_MAX 256 /* a task with more inputs is not sent ahead of them */
-/* a task that waits for more is not checked again with each of them */
+#define AHEAD_INPUTS_MAX 256 /* a task with more inputs is not sent before they exist */
+/* with more inputs uncovered, a task is not checked again each time that one is covered */
 #define AHEAD_LOOKS_MAX 8
 
 #define S(x) (1u << MR_TASK_##x)
@@ -64,8 +65,8 @@ void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state t
     if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
     t->state = to & 15;
     if (t->is_coming) mr_sched__store_coming(s, task, 0);
-    j->vain -= t->is_vain;
-    t->is_vain = 0;
+    j->abandoned -= t->is_abandoned;
+    t->is_abandoned = 0;
     if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_SHARED) mr_sched__shared_key_leave(s, task);
@@ -94,8 +95,8 @@ void mr_sched__task_ready(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Long-running by its op or its options. A task that gave its slot back while it waits for a child
- * takes one again when it runs again. */
+/* True: long-running by its operator or options. (A task that gives its slot back for a child also
+ * has T_LONG, until it runs again.) */
 static bool is_long(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -132,10 +133,10 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->fused_use = FUSED_REPORTED;
     mr_sched__load_changed(s, t->worker, false);
-    s->has_work = true; /* there is room for another task */
+    s->has_work = true; /* the worker has room for another task */
 }
 
-/* Counts for the dependents of a node that was covered and is not any more, or the reverse. */
+/* The node became covered, or is no longer: adjusts the counts of its dependents. */
 static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
 {
     const struct job *j = job_of(s, task);
@@ -151,7 +152,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-/* It will not be the last use of its inputs there. Inputs that were consumed are on the stack then.
+/* Takes the task off its worker, where it no longer counts as the last use of its inputs. Pushes
+ * the inputs that were consumed in a fused run.
  */
 static void unsend_one(struct mr_sched *s, uint32_t task)
 {
@@ -172,8 +174,8 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     t->worker = NONE;
 }
 
-/* The task ran there, so the worker has dropped the inputs whose last use it was. Those that no one
- * else has are on the stack then. */
+/* The task ran, so the worker has dropped the inputs whose last use it was. Pushes those of which
+ * there is no other copy. */
 static void drop_inputs(struct mr_sched *s, uint32_t task)
 {
     uint32_t n, worker = s->tasks[task].worker;
@@ -187,7 +189,7 @@ static void drop_inputs(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* The task ran and its value was consumed: it runs again. */
+/* The value was consumed in a fused run and is needed: counts the task as recomputed. */
 static void recomputed(struct mr_sched *s, uint32_t task)
 {
     struct job *j = job_of(s, task);
@@ -196,9 +198,9 @@ static void recomputed(struct mr_sched *s, uint32_t task)
     s->totals.recomputed++;
 }
 
-/* What it consumed in one go with its worker is to be made again: all of those tasks leave the
- * worker first, and only then are values that went with them lost, because making a value again
- * looks at what is still sent. */
+/* Values that the task consumed in a fused run have to be computed again. First all of these tasks
+ * leave the worker; only then are the values lost that they dropped, because the walk over lost
+ * values looks at what is sent. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -206,7 +208,7 @@ void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
     if (has_run) drop_inputs(s, task);
     unsend_one(s, task);
     if (has_run) recomputed(s, task);
-    for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it consumed is made again */
+    for (uint32_t i = bottom; i < s->stack_count; i++) { /* the tasks whose values it consumed */
         uint32_t u = s->stack[i];
         if (s->tasks[u].fused_use != FUSED_CONSUMED) continue;
         drop_inputs(s, u);
@@ -234,7 +236,8 @@ void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task)
         uint64_t job = job_of(s, task)->id;
         uint32_t index = index_of(s, task);
         mr_sched__refs_add(&mr_sched__batch_more(s, t->worker)->cancel, job, index, t->attempt);
-        if (t->fused_use != FUSED_CONSUMED) /* a consumed task was reported already */
+        if (t->fused_use !=
+            FUSED_CONSUMED) /* a consumed task was reported, so the worker does not have it */
             mr_sched__stopping_add(s, t->worker, mr_sched__stopping_mark(job, index, t->attempt));
     }
     mr_sched__task_unsend(s, task);
@@ -257,7 +260,7 @@ void mr_sched__task_requeue(struct mr_sched *s, uint32_t task)
         queue_ahead(s, task, AHEAD_INPUTS_MAX);
 }
 
-/* All inputs of a waiting task have values now. */
+/* All inputs of a waiting task have values. */
 void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -289,8 +292,8 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     }
 }
 
-/* A value of the scheduler's earlier life may refer to the value that `task` had then. That one is
- * gone if the new value takes its place. */
+/* A value from before a restart may refer to the object that `task` had then. If the task now has
+ * another value, that object is gone, and so is the value that refers to it. */
 static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -304,18 +307,18 @@ static void outdate(struct mr_sched *s, uint32_t task)
 
 /* The consequences of a value, in this order:
  *  1. The task leaves the queue or its worker's list: a task that is done is on neither.
- *  2. It is done. All that follows asks for that.
+ *  2. It is done. The next steps test for that.
  *  3. It drops the references to its inputs, unless its value refers to them. The worker that
- *     completed it has dropped the inputs whose last use this was, so nothing below may send them.
- *  4. Values that were read back from the journal and refer to this one count as its users, before
- *     step 9 asks whether it has any.
- *  5. The verdict of a loop is read: it decides which edges to an exit count in step 6.
- *  6. Dependents count down. Those that were sent ahead get the value; others become ready.
+ *     completed it has dropped the inputs whose last use this was: no later step sends them there.
+ *  4. Values that were replayed from the journal and refer to this one count as its consumers,
+ *     before step 9 tests whether it has any.
+ *  5. If it is the `until` of a loop, its value decides which edges to an exit count in step 6.
+ *  6. Dependents count down. Those that were sent already get the value; others become ready.
  *  7. The journal gets the value, before step 9 may write the end of the job.
  *  8. Tasks of other jobs that share the key take the value, before step 9 may release it.
  *  9. The job has one target less to wait for, or the value is released because nothing uses it.
- *     Either may end what the earlier steps read.
- * 10. The loop goes on or ends: that gives up rounds, and may release this very value. */
+ *     Either may change what the earlier steps read.
+ * 10. The loop goes on or ends, which abandons rounds and may release this very value. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
@@ -323,7 +326,7 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sched__task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
     mr_sched__task_move(s, task, MR_TASK_DONE);
-    /* a shared value is another task's, and so are its references */
+    /* the source has the references of a shared value */
     bool refers = mr_sched__is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
@@ -362,7 +365,7 @@ static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
     j->targets_failed++;
 }
 
-/* Everything that needs `task` fails with it. */
+/* Every task that needs `task` fails with it. */
 static void fail_dependents(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -386,9 +389,9 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
  *  1. The reason is kept and written to the journal, while the task's attempt is still known.
  *  2. The first reason of a job becomes the job's, before the job may end in step 4.
  *  3. The task fails, then every unfinished task that needs it. Each drops its references, so that
- *     inputs which nothing else needs are given up.
+ *     inputs which nothing else needs are abandoned.
  *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
- *     stops its tasks and starts the sweep that puts them away. */
+ *     stops its tasks and starts to reclaim them. */
 void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
 {
     struct task *t = &s->tasks[task];
@@ -396,7 +399,7 @@ void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure
     struct job *j = &s->jobs[job];
     mr_assert(is_unfinished(t));
     bool is_late =
-        /* another task failed first, and this one is still to be put away */
+        /* another task failed first, and this one is not reclaimed yet */
         j->flags & J_STOPPED;
     if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
     mr_sched__failure_put(s, task, failure);

@@ -1,5 +1,5 @@
-/* Values that a worker needs: a row in its batch, once. Where only another worker has the bytes,
- * that worker is asked for them, and its answer brings the rows. */
+/* Sends values to the workers that need them, each once: a row in the worker's batch. If only
+ * another worker has the bytes, that worker is asked, and the row follows its answer. */
 #include "services/scheduler/core/task/value_delivery.h"
 
 #include "base/assert.h"
@@ -22,7 +22,8 @@ static void put_u32(struct mr_buf *b, uint32_t v)
     put(b, &v, sizeof v);
 }
 
-/* Is the row in the worker's unsent batch already? A table of recent rows, by task and worker. */
+/* True: the row is in the worker's unsent batch. A hash table has recent rows, by task and worker;
+ * an overwritten entry costs a second row at most. */
 static bool is_row_there(
     struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
 {
@@ -63,12 +64,12 @@ void mr_sched__send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct task *t = &s->tasks[task];
     mr_assert(is_done(t));
-    /* the worker's values are compared when it returns */
+    /* when the worker registers again, its values are compared with ours */
     if (s->workers[worker].state != W_CONNECTED) return;
     const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
     if (v && v->worker == worker) return;
     if (v && v->kind == V_AWAY) {
-        mr_sched__send_fetch(s, task); /* the answer brings the rows */
+        mr_sched__send_fetch(s, task); /* the row follows the answer */
         return;
     }
     struct mr_sched_batch *b = mr_sched__batch(s, worker);
