@@ -99,8 +99,7 @@ struct mr_shell {
 void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
 int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m); /* any thread */
 
-/* True after a restart, until every worker that the journal knows has registered again or is lost.
- */
+/* True after a restart, until every worker of the journal has registered again or is lost. */
 bool mr_shell_is_recovering(struct mr_shell *sh);
 
 /* Unpacks a request into the scratch arena. On an error the call is failed; returns NULL. */

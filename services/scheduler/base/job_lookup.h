@@ -1,5 +1,4 @@
-/* What requests about a job begin with: the job of an id, the node of a key, and why a node has no
- * value. */
+/* Look-ups for requests: the job of an id, the node of a key, and why a node has no value. */
 #pragma once
 
 #include "services/scheduler/base/context.h"

@@ -15,9 +15,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define COMPACT_BYTES_MIN                                                                          \
-    ((uint64_t)64 << 20) /* of the journal; a shorter one is not compacted                         \
-                          */
+/* of the journal; a shorter one is not compacted */
+#define COMPACT_BYTES_MIN ((uint64_t)64 << 20)
 #define COMPACT_FACTOR 4 /* a journal so many times its last snapshot is compacted */
 
 struct mr_journal_link {

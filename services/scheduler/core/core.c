@@ -50,8 +50,7 @@ void mr_sched_config_default(struct mr_sched_config *c)
 
 static size_t stack_count(const struct mr_sched_config *c)
 {
-    return (size_t)c->tasks_max *
-           8; /* for walks, which may push a node once for each of its edges */
+    return (size_t)c->tasks_max * 8; /* a walk may push a node for each of its edges */
 }
 
 /* Takes every array of the state from the arena. With an arena that only counts, it computes their

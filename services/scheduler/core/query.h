@@ -98,8 +98,7 @@ struct mr_sched_op_info {
 struct mr_sched_totals {
     uint32_t epoch, workers, slots, stores;
     uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
-    uint64_t placed_cached, placed_repaired, placed_scored,
-        roots_held; /* telemetry/metrics.c explains them */
+    uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* telemetry/metrics.c */
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
     bool is_recovering; /* some workers that the journal knows have not registered again */

@@ -21,7 +21,6 @@ void mr_history_close(struct mr_history **h);
 /* MR_ENOENT: the journal has no such job. */
 int mr_history_graph(
     struct mr_history *h, mr_job_id job, struct mr_graph **out, struct mr_error *e);
-/* Fills and finishes `out`, which the caller has initialised with the question. MR_ENOENT: no
- * trace. */
+/* Fills and finishes `out`, initialised with the question. MR_ENOENT: no trace. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);

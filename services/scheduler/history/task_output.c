@@ -21,8 +21,7 @@ struct mr_tasklog_job {
     uint32_t tasks_count, tasks_room;
     size_t bytes;
     uint64_t position, dropped;
-    struct piece
-        *found; /* the last one that a reader found; readers usually go on behind it; NULL: none */
+    struct piece *found; /* by the last reader, which usually goes on behind it; NULL: none */
 };
 
 struct piece {
@@ -133,8 +132,7 @@ static void task_free(struct mr_tasklog_job *j, struct task *t)
     mr_index_add(&j->index, task_hash(j, i), i, task_hash, j);
 }
 
-/* The first start of a UTF-8 character at or after `skip`; `skip` itself if the text is not UTF-8.
- */
+/* The first start of a UTF-8 character at or after `skip`; `skip` if the text is not UTF-8. */
 static size_t boundary(const struct piece *p, size_t skip)
 {
     const char *text = p->bytes + p->worker_bytes;

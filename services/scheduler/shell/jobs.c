@@ -1,5 +1,4 @@
-/* Answers at once what the core knows. Calls that wait are handed on: to watch.c, logs.c, trace.c.
- */
+/* Answers at once what the core knows. Calls that wait go to watch.c, logs.c or trace.c. */
 #include "services/scheduler/shell/jobs.h"
 
 #include "base/alloc.h"
@@ -21,9 +20,8 @@
 
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
-#define PAGE_BYTES_MAX                                                                             \
-    ((size_t)4 << 20) /* a job shows up to 1000 keys                                               \
-                       */
+/* a job shows up to 1000 keys */
+#define PAGE_BYTES_MAX ((size_t)4 << 20)
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
 {
@@ -120,8 +118,7 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     uint32_t *nodes = mr_shell_take(sh, m->n_key * sizeof *nodes);
     for (size_t i = 0; i < m->n_key; i++)
         if (!mr_job_node(call, &info, m->key[i], &nodes[i])) return;
-    uint32_t *kept =
-        mr_copy(nodes, m->n_key * sizeof *nodes); /* mr_watch_add clears the scratch arena */
+    uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes); /* out of the scratch arena */
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;
     spec.json = m->json;

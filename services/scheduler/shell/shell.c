@@ -81,8 +81,7 @@ static void perform(struct mr_shell *sh)
     mr_journal_link_perform(sh);
     mr_buf_clear(&sh->fx.journal);
     for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
-        struct mr_sched_note
-            n; /* a copy: the handlers may step the core, which may move the buffer */
+        struct mr_sched_note n; /* a copy: handlers may step the core, which moves the buffer */
         memcpy(&n, sh->fx.notes.p + at, sizeof n);
         perform_note(sh, &n);
     }
@@ -149,8 +148,7 @@ static void turn(struct mr_shell *sh, mr_time until)
     mr_trace_tick(sh, now);
 }
 
-/* Answers every call that waits. A submission that Redis has not confirmed has DRAIN_TIME for it.
- */
+/* Answers every call that waits. Submissions wait up to DRAIN_TIME for Redis to confirm them. */
 static void drain(struct mr_shell *sh)
 {
     mr_rpc_server_drain(sh->server);

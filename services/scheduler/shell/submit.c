@@ -191,8 +191,7 @@ static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr
         add_body(call, s, parts[i].p, parts[i].n);
 }
 
-/* Messages of columns go to the parser as bytes. Only the first one, with the options, is unpacked
- * here. */
+/* Messages of columns go to the parser as bytes. Only the first one, with options, is unpacked. */
 static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct submission *s = mr_rpc_call_context(call);

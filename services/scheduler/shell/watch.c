@@ -13,8 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define VALUES_BYTES_MAX                                                                           \
-    ((size_t)8 << 20) /* of one SubmitResponse; the client fetches the rest with Results */
+/* of one SubmitResponse; the client fetches the rest with Results */
+#define VALUES_BYTES_MAX ((size_t)8 << 20)
 
 struct mr_watch {
     struct mr_watcher **slots; /* by slot; NULL: free */
@@ -307,8 +307,7 @@ void mr_watch_targets_ready(
 {
     struct mr_watched_job *j = job_find(sh->watch, job);
     if (!j) return;
-    uint32_t *copy =
-        mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move in the loop */
+    uint32_t *copy = mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move */
     j->busy++;
     MR_LIST_EACH(node, &j->watchers)
     {

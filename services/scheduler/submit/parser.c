@@ -301,8 +301,7 @@ void mr_parser_add_op(struct mr_parser *p, struct mr_str name)
     memcpy(copy, name.p, name.n);
     for (uint32_t i = 0; i < QUEUES; i++) {
         const struct message m = {.op = mr_copy_text(copy)};
-        if (mr_inbox_push(p->queues[i].inbox, &m))
-            mr_release(m.op); /* the inbox has room for all */
+        if (mr_inbox_push(p->queues[i].inbox, &m)) mr_release(m.op); /* never: it has room */
     }
     mr_parser_ops_add(&p->core_ops, copy);
 }

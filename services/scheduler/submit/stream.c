@@ -8,8 +8,8 @@
 
 #include <xxhash.h>
 
-#define PARALLEL_BYTES_MIN                                                                         \
-    ((size_t)2 << 20) /* from this size of a body on, several threads parse it */
+/* from this size of a body on, several threads parse it */
+#define PARALLEL_BYTES_MIN ((size_t)2 << 20)
 #define PARALLEL_WORKERS_MAX 4
 
 struct mr_parser_stream {

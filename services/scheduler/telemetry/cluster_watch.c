@@ -9,8 +9,8 @@
 
 #define WATCHERS_MAX 1024u
 #define LOOK_EVERY (250 * MR_MS) /* finds changes without a note: a worker that retires */
-#define QUEUED_BYTES_MAX                                                                           \
-    ((size_t)256 << 10) /* of one stream; more waits until the client has read */
+/* of one stream; more waits until the client has read */
+#define QUEUED_BYTES_MAX ((size_t)256 << 10)
 
 static_assert((int)MR_CLUSTER_GAP == MILLRACE__V1__CLUSTER_CHANGE__CLUSTER_CHANGE_GAP, "as told");
 static_assert(

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #define FOLLOWERS_MAX 1024u
-#define QUEUED_BYTES_MAX                                                                           \
-    ((size_t)1 << 20) /* of one follower; more waits until the client has read */
+/* of one follower; more waits until the client has read */
+#define QUEUED_BYTES_MAX ((size_t)1 << 20)
 
 struct follower {
     struct mr_list node;

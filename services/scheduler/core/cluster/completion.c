@@ -418,8 +418,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sc
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {
-            if (object_at >= c->objects_count)
-                break; /* not reached: the shell has checked the columns */
+            if (object_at >= c->objects_count) break; /* the shell checked: not reached */
             r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
             r.object_bytes = c->object_bytes[object_at++];
         }

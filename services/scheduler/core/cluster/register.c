@@ -101,7 +101,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
         if (t->state == MR_TASK_WAITING && mr_sched__is_by_reference(s, task)) return;
         if (t->is_exit && !mr_sched__loop_is_decided(s, task))
-            return; /* the loop may end in another round this time */
+            return; /* the loop may end elsewhere now */
         mr_sched__task_unqueue(s, task);
         t->attempt = attempt;
         mr_sched__send_adopted(s, task, slot);

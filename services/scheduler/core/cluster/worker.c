@@ -62,8 +62,7 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_unfinished(&s->tasks[list[i]]))
-            continue; /* it has failed with another task of the list */
+        if (!is_unfinished(&s->tasks[list[i]])) continue; /* failed with another one */
         if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
             mr_sched__task_requeue(s, list[i]);
     }

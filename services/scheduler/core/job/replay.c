@@ -176,8 +176,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     if (s->values[v].kind == V_AWAY) { /* the cache is full: computed again when a client asks */
         mr_sched__value_release(s, v, true);
-        if (t->flags & T_FIXED)
-            return; /* an alias stays without a value (mr_sched__shared_key_enter) */
+        if (t->flags & T_FIXED) return; /* mr_sched__shared_key_enter: as if it had none */
         mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
         t->refs = REF_NONE;
         return;

@@ -20,8 +20,8 @@
 
 /* refused attempts: two beside other tasks, one alone; one more fails the task */
 #define OOM_RETRIES_MAX 3
-#define LOST_LEASES                                                                                \
-    3 /* leases after its loss in which a worker may register again or be replaced */
+/* leases after its loss in which a worker may register again or be replaced */
+#define LOST_LEASES 3
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
 {

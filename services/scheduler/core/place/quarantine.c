@@ -112,8 +112,7 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
         uint32_t task = mr_sched__ring_pop(&s->quarantine.ring, s->config.tasks_max);
-        if (!is_quarantined_ready(s, task))
-            continue; /* it enters the ring again when it is ready */
+        if (!is_quarantined_ready(s, task)) continue; /* enters the ring again when ready */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
             w = mr_sched__is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)

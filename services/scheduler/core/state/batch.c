@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define BATCH_BYTES_MAX ((size_t)1 << 34)
-#define KEPT_BYTES_MAX                                                                             \
-    ((size_t)1 << 20) /* that a buffer keeps when it is cleared; few batches need more */
+/* that a buffer keeps when it is cleared; few batches need more */
+#define KEPT_BYTES_MAX ((size_t)1 << 20)
 #define ROWS_MIN 16u
 #define ROWS_KEPT 32768u
 #define RUNS_MIN 4u

@@ -123,9 +123,8 @@ struct ordered_value { /* a value whose consumers are sent next: place/memory_or
 
 #define WRITERS_MAX 64u
 
-#define RECORD_REFERS                                                                              \
-    (1u << 31)                    /* bit in the attempt of a journaled value: it refers to inputs  \
-                                   */
+/* bit in the attempt of a journaled value: it refers to inputs */
+#define RECORD_REFERS (1u << 31)
 #define RECORD_RETRIED (1u << 31) /* bit in the state of a journaled job: it was retried */
 
 enum scan_type {

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 
-#define FX_KEPT_MAX                                                                                \
-    ((size_t)4 << 20) /* that a buffer keeps when it is cleared; few turns need more */
+/* that a buffer keeps when it is cleared; few turns need more */
+#define FX_KEPT_MAX ((size_t)4 << 20)
 
 static void buf_clear(struct mr_buf *b)
 {

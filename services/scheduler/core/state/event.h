@@ -82,8 +82,7 @@ struct mr_sched_submit {
     struct mr_graph *graph;    /* the core takes it */
     struct mr_str graph_bytes; /* by mr_graph_to_bytes; empty: the core makes them */
     uint64_t piece_bytes; /* or so many bytes that the submitter has: mr_sched_record_head.piece */
-    mr_graph_hash
-        body_hash; /* a request id that comes with another body is refused: ALREADY_EXISTS */
+    mr_graph_hash body_hash; /* a request id with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
     struct mr_sched_parent parent; /* if its job ends other than DONE, this job is cancelled */

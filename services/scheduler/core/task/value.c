@@ -57,8 +57,7 @@ void mr_sched__value_unkeep(struct mr_sched *s, uint32_t value)
 void mr_sched__value_hold(struct mr_sched *s, struct value *v)
 {
     if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
-    if (s->tasks[v->task].flags & T_SHARED)
-        return; /* the source's record holds the object for both */
+    if (s->tasks[v->task].flags & T_SHARED) return; /* the source holds it for both */
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;
     struct mr_sched_store_batch *b = mr_sched__store_batch(s, v->store);
