@@ -219,7 +219,7 @@ class SubmitText(SubmitStream):
         e = call.exception(100)
         go.set()
         self.assertEqual(e.code(), grpc.StatusCode.DEADLINE_EXCEEDED, e)
-        self.assertIn("nothing of it for 20 s", e.details())
+        self.assertIn("no byte has come for 20 s", e.details())
 
     @classmethod
     def setUpClass(cls):
