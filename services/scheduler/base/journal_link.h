@@ -6,13 +6,13 @@
 /* Connects, takes the next epoch (into sh->options.core.epoch) and reads the journal. */
 int mr_journal_link_open(struct mr_shell *sh, struct mr_error *e);
 void mr_journal_link_close(struct mr_journal_link **l);
-void mr_journal_link_replay(
-    struct mr_shell *sh); /* steps the core with every record read, then with RECOVERED */
+/* Steps the core with every record read, then with RECOVERED. */
+void mr_journal_link_replay(struct mr_shell *sh);
 void mr_journal_link_perform(struct mr_shell *sh); /* appends the records of fx.journal */
 /* The same right after a graph was submitted whose bytes are in `pieces`, which are records of the
  * journal. Takes the pieces that the core's records name. */
 void mr_journal_link_give(struct mr_shell *sh, void **pieces);
 void mr_journal_link_flush(struct mr_shell *sh); /* sends the appended records to Redis */
 void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message *m);
-struct mr_str mr_journal_link_state(
-    const struct mr_shell *sh); /* ""; or why Redis is not available */
+/* "", or why Redis is not available. */
+struct mr_str mr_journal_link_state(const struct mr_shell *sh);

@@ -52,10 +52,7 @@ struct mr_sched_task_info {
     mr_time ready, sent; /* of the last attempt */
     bool has_error;
     struct mr_sched_error error;
-    uint32_t
-        /* the node whose failure is the cause that it has no value; MR_NODE_NONE: none, or itself
-         */
-        cause;
+    uint32_t cause; /* node whose failure keeps it from a value; MR_NODE_NONE: none, or itself */
     struct mr_sched_error cause_error; /* an empty message: no longer kept */
 };
 

@@ -15,8 +15,7 @@ void mr_parser_stream_feed(
 /* After the last piece. */
 int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
-mr_graph_hash mr_parser_stream_hash(
-    const struct mr_parser_stream *s); /* of all bytes that were fed */
+mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s); /* of all bytes fed */
 
 /* A thread pool for a body of so many bytes; false: too short for one. Close follows anyway. */
 bool mr_parser_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);

@@ -8,13 +8,11 @@
 
 struct mr_trace_answer;
 
-int mr_trace_open(
-    struct mr_shell *sh, struct mr_error *e); /* after replay, which restores the jobs */
+int mr_trace_open(struct mr_shell *sh, struct mr_error *e); /* after replay restored the jobs */
 void mr_trace_close(struct mr_trace **t); /* waits at most two seconds for Redis to take the rest */
 
-void mr_trace_add(struct mr_shell *sh); /* collects fx.spans */
-void mr_trace_job_changed(
-    struct mr_shell *sh, mr_job_id job); /* writes the trace of a job that has ended */
+void mr_trace_add(struct mr_shell *sh);                        /* collects fx.spans */
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job); /* if it has ended: writes */
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot); /* another worker has the slot now */
 mr_time mr_trace_deadline(const struct mr_shell *sh);

@@ -6,8 +6,7 @@
 void mr_sched__quarantine_dispatch(struct mr_sched *s);
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task);
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task);
-void mr_sched__probation_heard(
-    struct mr_sched *s, uint32_t worker); /* a sign of life of the worker */
+void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker); /* it sent a message */
 /* The worker is lost, and its tasks are still on its list. `ran`: the tasks that ran; NULL:
  * unknown. */
 void mr_sched__quarantine_blame(

@@ -83,10 +83,9 @@ struct mr_sched_amount {
 struct mr_sched_batch {
     bool has_more;
     bool drain;
-    bool
-        has_registered; /* this batch answers Register; `adopt` and `keep` are part of the answer */
-    bool frees_objects; /* some value in `release` has bytes in a store */
-    uint32_t serial;    /* unique among batches */
+    bool has_registered; /* the batch answers Register; `adopt` and `keep` are part of that */
+    bool frees_objects;  /* some value in `release` has bytes in a store */
+    uint32_t serial;     /* unique among batches */
     uint64_t incarnation;
     uint64_t session;
     uint64_t heard;

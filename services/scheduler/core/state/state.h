@@ -12,9 +12,8 @@ struct task_numbers { /* job/plan.c: allocates task numbers, in whole words of t
     uint32_t free_count;
 };
 
-struct ready_queue { /* index/ready_queue.c */
-    uint64_t
-        *bits[4]; /* [0]: a bit for each queued task; [k]: a bit for each nonzero word of [k-1] */
+struct ready_queue {   /* index/ready_queue.c */
+    uint64_t *bits[4]; /* [0]: a bit for each queued task; [k]: for each nonzero word of [k-1] */
     uint32_t *rank_of; /* of jobs with priorities: task -> place */
     uint32_t *ranked;  /* place -> task */
     uint64_t count;    /* tasks in the queue */
@@ -97,8 +96,7 @@ struct task_ring { /* index/retry_rings.c; its room is tasks_max */
 
 struct quarantine {        /* place/quarantine.c */
     struct task_ring ring; /* quarantined tasks */
-    uint32_t
-        reserved; /* the worker that gets no tasks so that one of them can run alone, or NONE */
+    uint32_t reserved;     /* the worker that is kept free for one of them, or NONE */
 };
 
 struct memory_retry {      /* place/memory_retry.c */

@@ -71,9 +71,8 @@ struct task { /* 48 bytes, since there are millions; its job: job_of */
     };
     /* references: dependents that hold one, and tasks of other jobs that share it */
     uint32_t consumers;
-    uint32_t value; /* its row in `values`, LITERAL or NONE */
-    uint32_t
-        worker; /* SENT: its worker; otherwise a hint, where an input or a sibling is, or NONE */
+    uint32_t value;      /* its row in `values`, LITERAL or NONE */
+    uint32_t worker;     /* SENT: its worker; else a hint (of an input or a sibling), or NONE */
     uint32_t attempt;    /* number of the last attempt */
     uint32_t prev, next; /* in the list of the worker if SENT, of the class if PARKED */
     union {
@@ -83,9 +82,7 @@ struct task { /* 48 bytes, since there are millions; its job: job_of */
     uint32_t sent_us; /* time of sending, low bits in microseconds: sent_at */
     uint16_t flags;
     uint16_t retries_left : 12;
-    uint16_t
-        /* times that it entered quarantine anew; at most 3 */
-        probations : 2;
+    uint16_t probations : 2;  /* times that it entered quarantine anew; at most 3 */
     uint16_t oom_retries : 2; /* attempts that had too little memory */
     uint16_t class;
     uint8_t state : 4;        /* enum mr_task_state */
@@ -144,8 +141,7 @@ struct failure { /* why a task failed; owns its texts, on the heap */
 
 enum job_flag {
     J_ACCEPTED = 1 << 0,
-    J_HELD_BACK =
-        1 << 1, /* after a restart: waits until every known worker has registered or is lost */
+    J_HELD_BACK = 1 << 1,  /* waits for the end of recovery after a restart */
     J_STOPPED = 1 << 2,    /* failed or cancelled: completions that still arrive do not count */
     J_RECLAIMING = 1 << 3, /* tasks below `unreclaimed` are still to be released */
     J_FORGETTING = 1 << 4,
@@ -178,10 +174,9 @@ struct job {
     uint16_t *ops; /* from an operator's number in the graph to its number here */
     struct loop *loops;
     struct cached_placement *cache; /* by the graph's loop slot; then, for a template, by node */
-    uint32_t
-        shape_1;   /* 1 + the table that instances of the template share; 0: a table of its own */
-    uint32_t base; /* number of its first task */
-    uint32_t span; /* count of its task numbers: nodes, rounded up to JOB_ALIGN */
+    uint32_t shape_1; /* 1 + the table that the template's instances share; 0: its own table */
+    uint32_t base;    /* number of its first task */
+    uint32_t span;    /* count of its task numbers: nodes, rounded up to JOB_ALIGN */
     uint32_t serial;
     int32_t priority;
     uint32_t flags;
