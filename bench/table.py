@@ -17,9 +17,9 @@ BEGIN, END = "<!-- bench/run.sh --markdown: begin -->", "<!-- bench/run.sh --mar
 
 # row: title, "more" or "less" is better, what Debian's Dask must be behind by, and Ray
 ROWS = {
-    "empty": ("{n:,} empty tasks, all wanted", "more", 200, 50),
-    "empty-many": ("{n:,} empty tasks, all wanted", "more", 200, None),
-    "empty-big": ("{n:,} empty tasks, all wanted", "more", None, None),
+    "empty": ("{n:,} empty tasks, all results fetched", "more", 200, 50),
+    "empty-many": ("{n:,} empty tasks, all results fetched", "more", 200, None),
+    "empty-big": ("{n:,} empty tasks, all results fetched", "more", None, None),
     "empty-http": ("{n:,} empty tasks over HTTP/JSON", "more", None, None),
     "accepted": ("graph of {n:,} tasks accepted", "less", None, None),
     "latency": ("one task, client to client, p50 of {n:,}", "less", 40, 1),
