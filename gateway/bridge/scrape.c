@@ -1,5 +1,6 @@
-/* One unary call a service, and then one a worker that has a port: their addresses come with the
- * answer to Cluster.Workers. Who does not answer is missing, and a series says so. */
+/* One unary call to each service, then one to each worker that listens on a port: the answer to
+ * Cluster.Workers has their addresses. A service that does not answer has millrace_up 0 and no
+ * other series. */
 #include "gateway/bridge/scrape.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 #define TIMEOUT (2 * MR_SECOND)
 #define LABELS_BYTES_MAX ((size_t)8 << 10)
 #define OWN_BYTES_MAX ((size_t)8 << 20)
-#define CENSUS_BYTES_MAX ((size_t)64 << 20)
+#define REPLY_BYTES_MAX ((size_t)64 << 20)
 
 struct scrape {
     struct mr_exchange *x;
@@ -42,17 +43,12 @@ static void finish_if_last(struct scrape *s)
 
 static void add_up(struct scrape *s, const char *labels, bool up)
 {
-    struct mr_buf b;
-    mr_buf_init(&b, 512);
-    mr_buf_printf(&b,
-        "# HELP millrace_up Whether the service answered.\n# TYPE millrace_up gauge\n"
-        "millrace_up %d\n",
-        up);
-    mr_prometheus_add(s->all, mr_buf_str(&b), labels);
-    mr_buf_fini(&b);
+    static const struct mr_prometheus_family family = {
+        "millrace_up", "gauge", "Whether the service answered."};
+    mr_prometheus_add_value(s->all, &family, labels, up);
 }
 
-/* Whatever it says, a service that says something is up. */
+/* A service that answers with an error is up, too. */
 static bool is_up(const struct mr_rpc_status *status)
 {
     return status->code != mr_err_grpc(MR_EAWAY) && status->code != mr_err_grpc(MR_ETIMEOUT);
@@ -83,41 +79,6 @@ static void ask_workers(struct scrape *s, const Millrace__V1__WorkersResponse *a
     }
 }
 
-static void add_census(struct part *p, struct mr_str reply)
-{
-    struct mr_pb_arena arena;
-    struct mr_buf text;
-    mr_pb_arena_init(&arena, CENSUS_BYTES_MAX);
-    mr_buf_init(&text, CENSUS_BYTES_MAX);
-    const ProtobufCMessageDescriptor *type = p->kind == PART_INFO
-                                                 ? &millrace__v1__info_response__descriptor
-                                                 : &millrace__v1__workers_response__descriptor;
-    const ProtobufCMessage *m = mr_pb_unpack(type, reply, &arena, NULL);
-    if (m && p->kind == PART_INFO)
-        mr_census_info((const Millrace__V1__InfoResponse *)(const void *)m, &text);
-    if (m && p->kind == PART_WORKERS) {
-        const Millrace__V1__WorkersResponse *all = (const void *)m;
-        mr_census_workers(all, &text);
-        ask_workers(p->scrape, all);
-    }
-    mr_prometheus_add(p->scrape->all, mr_buf_str(&text), p->labels);
-    mr_buf_fini(&text);
-    mr_pb_arena_fini(&arena);
-}
-
-static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
-{
-    struct part *p = ctx;
-    if (p->kind == PART_METRICS) add_up(p->scrape, p->labels, is_up(status));
-    if (reply && p->kind == PART_METRICS)
-        add_metrics(p, mr_rpc_message_str(reply));
-    else if (reply)
-        add_census(p, mr_rpc_message_str(reply));
-    finish_if_last(p->scrape);
-    mr_release(p->labels);
-    mr_release(p);
-}
-
 static char *labels_of(const char *address, const Millrace__V1__WorkerInfo *worker)
 {
     struct mr_buf b;
@@ -131,7 +92,47 @@ static char *labels_of(const char *address, const Millrace__V1__WorkerInfo *work
     return labels;
 }
 
-/* `worker` NULL: it is another service. */
+static void add_workers(struct scrape *s, const Millrace__V1__WorkersResponse *all)
+{
+    const char *scheduler = mr_rpc_channel_address(mr_backends_at(s->backends, 0));
+    for (size_t i = 0; i < all->n_workers; i++) {
+        char *labels = labels_of(scheduler, all->workers[i]);
+        mr_worker_metrics_add_worker(s->all, all->workers[i], labels);
+        mr_release(labels);
+    }
+}
+
+/* The answer of the scheduler to Cluster.Info or Cluster.Workers. */
+static void add_cluster(struct part *p, struct mr_str reply)
+{
+    struct mr_pb_arena arena;
+    mr_pb_arena_init(&arena, REPLY_BYTES_MAX);
+    const ProtobufCMessageDescriptor *type = p->kind == PART_INFO
+                                                 ? &millrace__v1__info_response__descriptor
+                                                 : &millrace__v1__workers_response__descriptor;
+    const void *m = mr_pb_unpack(type, reply, &arena, NULL);
+    if (m && p->kind == PART_INFO) mr_worker_metrics_add_cluster(p->scrape->all, m, p->labels);
+    if (m && p->kind == PART_WORKERS) {
+        add_workers(p->scrape, m);
+        ask_workers(p->scrape, m);
+    }
+    mr_pb_arena_fini(&arena);
+}
+
+static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    struct part *p = ctx;
+    if (p->kind == PART_METRICS) add_up(p->scrape, p->labels, is_up(status));
+    if (reply && p->kind == PART_METRICS)
+        add_metrics(p, mr_rpc_message_str(reply));
+    else if (reply)
+        add_cluster(p, mr_rpc_message_str(reply));
+    finish_if_last(p->scrape);
+    mr_release(p->labels);
+    mr_release(p);
+}
+
+/* `worker` NULL: the channel is another service's. */
 static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind,
     const Millrace__V1__WorkerInfo *worker)
 {
@@ -173,8 +174,8 @@ void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exch
 
     size_t count = mr_backends_count(b);
     for (size_t i = 0; i < count; i++)
-        if (!is_repeated(b, i)) /* one process may be both */
+        if (!is_repeated(b, i)) /* scheduler and trainer may share an address */
             ask(s, mr_backends_at(b, i), PART_METRICS, NULL);
-    ask(s, mr_backends_at(b, 0), PART_INFO, NULL); /* 0 is the scheduler */
+    ask(s, mr_backends_at(b, 0), PART_INFO, NULL);
     ask(s, mr_backends_at(b, 0), PART_WORKERS, NULL);
 }

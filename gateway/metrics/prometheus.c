@@ -1,8 +1,9 @@
-/* Merging Prometheus text (format 0.0.4). Families are few (hundreds), so they stand in a sorted
- * array. */
+/* Families stand in a sorted array: there are a few hundred. */
 #include "gateway/metrics/prometheus.h"
 
 #include "base/alloc.h"
+
+#include <inttypes.h>
 
 #define FAMILIES_MAX 4096
 #define FAMILY_BYTES_MAX ((size_t)16 << 20)
@@ -68,7 +69,7 @@ static size_t name_bytes(struct mr_str s)
     return n;
 }
 
-/* "# HELP name …" or "# TYPE name …"; returns the family the following series belong to. */
+/* "# HELP name …" or "# TYPE name …". Returns the family of the series that follow. */
 static struct family *add_comment(struct mr_prometheus *p, struct mr_str line)
 {
     if (line.n < 8) return NULL;
@@ -100,7 +101,7 @@ static void add_series(struct family *f, struct mr_str line, size_t name_n, cons
     mr_buf_add_byte(b, '\n');
 }
 
-/* Histograms: name_bucket, name_sum and name_count belong to `name`. */
+/* A histogram `name` has the series name_bucket, name_sum and name_count. */
 static bool belongs(const struct family *f, struct mr_str name)
 {
     size_t n = strlen(f->name);
@@ -140,6 +141,16 @@ void mr_prometheus_add(struct mr_prometheus *p, struct mr_str text, const char *
         if (!current || !belongs(current, name)) current = family_of(p, name);
         if (current) add_series(current, line, name_n, labels);
     }
+}
+
+void mr_prometheus_add_value(struct mr_prometheus *p, const struct mr_prometheus_family *family,
+    const char *labels, uint64_t value)
+{
+    struct family *f = family_of(p, mr_str(family->name));
+    if (!f) return;
+    if (!f->help) f->help = mr_format("# HELP %s %s\n", family->name, family->help);
+    if (!f->type) f->type = mr_format("# TYPE %s %s\n", family->name, family->type);
+    mr_buf_printf(&f->series, "%s{%s} %" PRIu64 "\n", family->name, labels, value);
 }
 
 void mr_prometheus_write(const struct mr_prometheus *p, struct mr_buf *out)

@@ -1,5 +1,5 @@
-/* Several services' counters in one answer: the text format wants each family once, with all its
- * series together, so the texts are taken apart and joined by family. */
+/* Metrics of several services in one text. Prometheus' format (0.0.4) wants all series of a family
+ * together, so the texts are taken apart and merged by family. Pure. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,8 +9,18 @@ struct mr_prometheus;
 struct mr_prometheus *mr_prometheus_new(void);
 void mr_prometheus_free(struct mr_prometheus **p);
 
-/* Adds one service's text; every series gets `labels` before its own: `instance="…",node="…"`.
- * Lines that are not the text format are dropped. */
+/* Adds the text of one service. Every series gets `labels` before its own labels:
+ * `instance="…",node="…"`. Lines in another format are dropped. */
 void mr_prometheus_add(struct mr_prometheus *p, struct mr_str text, const char *labels);
-void mr_prometheus_label(struct mr_buf *out, const char *name, const char *value); /* escaped */
+
+struct mr_prometheus_family {
+    const char *name, *type, *help;
+};
+
+/* Adds one series with its value. */
+void mr_prometheus_add_value(struct mr_prometheus *p, const struct mr_prometheus_family *family,
+    const char *labels, uint64_t value);
+
+/* Appends name="value", escaped, after a comma where there is a label already. */
+void mr_prometheus_label(struct mr_buf *out, const char *name, const char *value);
 void mr_prometheus_write(const struct mr_prometheus *p, struct mr_buf *out); /* families by name */

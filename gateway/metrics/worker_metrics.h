@@ -1,9 +1,11 @@
-/* What the scheduler knows of its workers, as Prometheus text, beside what they say themselves: a
- * worker may be silent, and need not have a port. Pure. */
+/* What the scheduler knows of the cluster and of each worker, as metrics. A worker's own metrics do
+ * not replace it: a worker may hang, and need not listen on a port. Pure. */
 #pragma once
 
-#include "base/buf.h"
+#include "gateway/metrics/prometheus.h"
 #include "millrace/v1/cluster.pb-c.h"
 
-void mr_census_info(const Millrace__V1__InfoResponse *info, struct mr_buf *out);
-void mr_census_workers(const Millrace__V1__WorkersResponse *workers, struct mr_buf *out);
+void mr_worker_metrics_add_cluster(
+    struct mr_prometheus *p, const Millrace__V1__InfoResponse *info, const char *labels);
+void mr_worker_metrics_add_worker(
+    struct mr_prometheus *p, const Millrace__V1__WorkerInfo *worker, const char *labels);
