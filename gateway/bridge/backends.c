@@ -1,5 +1,5 @@
-/* The scheduler, the trainer and the object stores. Any store answers for the objects of all, so
- * one is used until it fails. */
+/* Every object store answers requests for the objects of all stores, so requests go to one store
+ * until it fails. */
 #include "gateway/bridge/backends.h"
 
 #include "base/alloc.h"
@@ -20,8 +20,8 @@ struct mr_backends {
     size_t stores_count;
     struct mr_rpc_channel *workers[MR_BACKEND_WORKERS_MAX];
     size_t workers_count;
-    size_t store; /* in use */
-    bool asks;    /* stores come from the scheduler */
+    size_t store; /* the one that requests go to */
+    bool asks;    /* the scheduler has the addresses of the stores */
     mr_rpc_call_id asking;
 };
 
@@ -135,7 +135,7 @@ void mr_backends_free(struct mr_backends **backends)
     mr_backends_set_workers(b, NULL, 0);
     mr_rpc_channel_close(&b->trainer);
     mr_rpc_channel_close(&b->scheduler);
-    while (b->asking.v) /* its on_info still comes, and points here */
+    while (b->asking.v) /* on_info has `b` as its context */
         (void)mr_rpc_loop_run(b->loop, MR_NEVER);
     mr_release(b);
     *backends = NULL;

@@ -1,5 +1,5 @@
-/* Exchanges as gRPC calls. A call's context is its exchange, which lives until both the call is
- * over and the HTTP thread has left. */
+/* Exchanges as gRPC calls. The context of a call is its exchange. The exchange is freed when the
+ * call is over and the HTTP thread has left. */
 #include "gateway/bridge/bridge.h"
 
 #include "base/alloc.h"
@@ -20,17 +20,17 @@
 
 #define BATCH 64
 #define HEARTBEAT (15 * MR_SECOND)
-#define LOOK_EVERY MR_SECOND /* for clients that have gone, and for late sockets */
-/* A silent stream is told to its client after a while; initial metadata alone would not do: it
- * comes before an error, too. */
+#define LOOK_EVERY MR_SECOND /* for closed connections, and for sockets past their deadline */
+/* A stream without messages is answered with 200 after this time. The service's initial metadata is
+ * no sign of success: it precedes an error, too. */
 #define OPENED_AFTER MR_SECOND
 #define OPENED_LOOK (250 * MR_MS)
-#define FAREWELL MR_SECOND
+#define SHUTDOWN_TIME MR_SECOND /* for HTTP threads to write the last answers */
 #define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
 #define REOPEN_TIMEOUT (60 * MR_SECOND)
 #define FIRST_REQUEST MR_SECOND /* for connections that were accepted just before */
-#define CUT_EVERY (250 * MR_MS) /* while draining: calls may only now begin to wait */
+#define CUT_EVERY (250 * MR_MS) /* while draining, since a call may start to wait only now */
 
 #define STOPPING "the gateway is stopping; try again"
 
@@ -46,14 +46,14 @@ struct mr_bridge {
     struct mr_backends *backends;
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
-    struct mr_list live; /* exchanges that are not over or not left */
+    struct mr_list live; /* exchanges that are not over, or whose HTTP thread has not left */
     mr_time next_look;
     bool stopping;
-    bool draining; /* waits are cut short */
-    bool closing;  /* what is left is broken off */
+    bool draining; /* services are told to end their waits */
+    bool closing;  /* calls that still run are cancelled */
     mr_time next_cut;
-    uint32_t cuts_out; /* calls under way */
-    char waiter[33];   /* names our calls to the services (rpc/waits.h) */
+    uint32_t cuts_out; /* calls of Waits.End that run */
+    char waiter[33];   /* marks our calls, so that Waits.End finds them (rpc/server/waits.h) */
 };
 
 struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
@@ -80,30 +80,29 @@ void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct m
 {
     struct post p = {kind, x, chunk};
     int err = mr_inbox_push_wait(b->inbox, &p, MR_NEVER);
-    mr_assert(!err); /* the inbox has room for all there can be */
+    mr_assert(!err); /* the inbox has room for all posts of all exchanges */
 }
 
-/* ---- telling the HTTP thread -------------------------------------------------------------- */
+/* ---- replies to the HTTP thread -------------------------------------------------------------- */
 
 static void reply(struct mr_exchange *x, enum mr_reply_kind kind, struct mr_rpc_message *m)
 {
     struct mr_reply r = {kind, m};
     int err = mr_inbox_push(x->replies, &r);
-    mr_assert(!err); /* window + chunks + a few fit */
+    mr_assert(!err); /* there is room for the window, all chunks and OPENED, END */
     x->last_reply = mr_clock_now();
     if (mr_sleep_gate_open(&x->gate)) x->wake(x->wake_ctx);
 }
 
 static void free_if_done(struct mr_exchange *x)
 {
-    if (!x->is_over || !x->is_left) return;
+    if (x->state != MR_EXCHANGE_OVER || !x->is_left) return;
     mr_list_remove(&x->live);
     mr_exchange_free(&x);
 }
 
 static void end(struct mr_exchange *x, const struct mr_rpc_status *status)
 {
-    mr_assert(!x->is_over);
     struct mr_error e;
     x->error = mr_rpc_status_error(status, &e);
     x->grpc_code = status->code;
@@ -113,7 +112,7 @@ static void end(struct mr_exchange *x, const struct mr_rpc_status *status)
     }
     x->call.v = 0;
     x->reopen_at = 0;
-    x->is_over = true;
+    mr_exchange_move(x, MR_EXCHANGE_OVER);
     if (!x->is_left) reply(x, MR_REPLY_END, NULL);
     free_if_done(x);
 }
@@ -124,7 +123,7 @@ static void end_away(struct mr_exchange *x, const char *why)
     end(x, &status);
 }
 
-/* How long the request wants to wait. */
+/* The time that the request allows the service to wait. */
 static mr_duration wait_of(const struct mr_exchange *x)
 {
     struct mr_protowire_reader r = mr_protowire_read(mr_buf_str(&x->request));
@@ -136,7 +135,8 @@ static mr_duration wait_of(const struct mr_exchange *x)
     return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
 }
 
-static void set_wait(struct mr_exchange *x, mr_duration wait) /* the last of several counts */
+/* Appends the field again: of several values the last one counts. */
+static void set_wait(struct mr_exchange *x, mr_duration wait)
 {
     double wait_s = (double)wait / (double)MR_SECOND;
     uint64_t bits;
@@ -152,7 +152,7 @@ static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
     if (x->unused < MR_EXCHANGE_WINDOW) mr_rpc_call_read(call);
 }
 
-/* Remembers the id of the event, to go on after it. */
+/* Remembers the event's id, after which a resumed stream continues. */
 static void note_event(struct mr_exchange *x, struct mr_rpc_message *m)
 {
     struct mr_protowire_reader r = mr_protowire_read(mr_rpc_message_str(m));
@@ -170,7 +170,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     struct mr_exchange *x = mr_rpc_call_context(call);
     if (x->is_left) return;
     if (x->resume_field) note_event(x, m);
-    x->is_opened = x->has_message = true;
+    mr_exchange_move(x, MR_EXCHANGE_ANSWERED);
     x->is_cut = x->bridge->draining && mr_clock_now() < x->wait_until;
     x->unused++;
     reply(x, MR_REPLY_MESSAGE, mr_rpc_message_take(m));
@@ -184,15 +184,15 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* A stream of events goes on after its last one; who waits for an answer asks again until the wait
+/* A stream of events continues after its last event. A call that waits is repeated until its wait
  * is over. */
 static bool may_reopen(const struct mr_exchange *x)
 {
-    if (x->resume_field) return x->is_opened;
-    return x->may_repeat && !x->has_message && mr_clock_now() < x->wait_until;
+    if (x->resume_field) return x->state != MR_EXCHANGE_SILENT;
+    return x->may_repeat && x->state != MR_EXCHANGE_ANSWERED && mr_clock_now() < x->wait_until;
 }
 
-/* The service is away, perhaps to come back: the client stays. */
+/* The service is away and may come back. The client's connection stays open. */
 static void reopen_later(struct mr_exchange *x)
 {
     mr_time now = mr_clock_now();
@@ -211,7 +211,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     if (is_away) mr_backends_away(x->bridge->backends, x->backend);
     if (is_away && !x->is_left && !x->bridge->draining && may_reopen(x))
         reopen_later(x);
-    else if (status->code && x->is_farewell)
+    else if (status->code && x->is_shutdown)
         end_away(x, STOPPING);
     else
         end(x, status);
@@ -229,7 +229,7 @@ static void scraped(struct mr_exchange *x)
     end(x, &ok);
 }
 
-/* NULL, and the exchange has ended, when there is none. */
+/* NULL: there is no channel, and the exchange has ended. */
 static struct mr_rpc_channel *pick(struct mr_bridge *b, struct mr_exchange *x)
 {
     struct mr_rpc_channel *channel = x->of_one_store ? mr_backends_store(b->backends, x->store)
@@ -252,7 +252,7 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     if (!channel) return;
     struct mr_rpc_metadata who[] = {
         {MR_RPC_USER, mr_str(x->user.name)}, {MR_RPC_ROLE, mr_str(mr_role_name(x->user.role))},
-        {MR_RPC_WAITER, mr_str(b->waiter)}, /* last: of those that wait */
+        {MR_RPC_WAITER, mr_str(b->waiter)}, /* last: only for calls that wait */
     };
     struct mr_rpc_call_options options = {
         .timeout = x->timeout,
@@ -269,20 +269,20 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     if (x->is_stream) mr_rpc_call_read(call);
 }
 
-/* A stream of events may last for ever; its client comes back to the next gateway, and goes on. */
+/* A stream of events may last forever. Its client reconnects to the next gateway and resumes. */
 static bool is_endless(const struct mr_exchange *x)
 {
     return x->is_stream && x->is_events;
 }
 
-/* The gateway stops: breaks it off. */
-static void farewell(struct mr_bridge *b, struct mr_exchange *x)
+/* The gateway stops: ends the exchange. */
+static void break_off(struct mr_bridge *b, struct mr_exchange *x)
 {
     struct mr_rpc_call *call = x->call.v ? mr_rpc_call_find(b->loop, x->call) : NULL;
-    x->is_farewell = true;
+    x->is_shutdown = true;
     if (call)
         mr_rpc_call_cancel(call); /* on_done follows */
-    else if (!x->is_metrics)      /* which have their own end, soon */
+    else if (!x->is_metrics)      /* metrics end by themselves, within 2 s */
         end_away(x, STOPPING);
 }
 
@@ -294,8 +294,8 @@ static void start(struct mr_bridge *b, struct mr_exchange *x)
     mr_duration wait = x->wait_field ? wait_of(x) : 0;
     x->wait_until = wait ? x->last_reply + wait : 0;
     if (x->is_stream) b->next_look = MR_MIN(b->next_look, x->last_reply + OPENED_LOOK);
-    x->is_farewell = b->closing || (b->draining && is_endless(x));
-    if (x->is_farewell)
+    x->is_shutdown = b->closing || (b->draining && is_endless(x));
+    if (x->is_shutdown)
         end_away(x, STOPPING);
     else if (x->is_metrics)
         mr_scrape_start(b->backends, b->stats, x, scraped);
@@ -309,7 +309,8 @@ static void send_chunk(struct mr_rpc_call *call, struct mr_exchange *x, struct m
         {.bytes = mr_str_of(c->prefix, c->prefix_n)},
         {.bytes = mr_str_of(c->bytes, c->n), .release = mr_chunk_free, .ctx = c},
     };
-    (void)mr_rpc_call_send_parts(call, parts, MR_ARRAY_LEN(parts)); /* refused: on_done follows */
+    (void)mr_rpc_call_send_parts(
+        call, parts, MR_ARRAY_LEN(parts)); /* on an error on_done follows */
     if (mr_rpc_call_is_writable(call))
         reply(x, MR_REPLY_TAKEN, NULL);
     else
@@ -321,7 +322,7 @@ static void leave(struct mr_bridge *b, struct mr_exchange *x)
     x->is_left = true;
     struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
     if (call) mr_rpc_call_cancel(call);
-    if (x->reopen_at) x->is_over = true; /* between two calls */
+    if (x->reopen_at) mr_exchange_move(x, MR_EXCHANGE_OVER); /* no call runs */
     free_if_done(x);
 }
 
@@ -337,7 +338,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
         if (call)
             send_chunk(call, x, p->chunk);
         else
-            mr_chunk_free(p->chunk); /* its END is on the way */
+            mr_chunk_free(p->chunk); /* the call has ended */
         return;
     case MR_BRIDGE_HALF_CLOSE:
         if (call) (void)mr_rpc_call_half_close(call);
@@ -355,7 +356,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
 static bool client_has_gone(const struct mr_exchange *x)
 {
     if (x->fd < 0 || !mr_sleep_gate_is_closed(&x->gate))
-        return false; /* it is the HTTP side's now */
+        return false; /* an HTTP thread uses the connection now */
     struct pollfd p = {.fd = x->fd, .events = POLLRDHUP};
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
@@ -368,7 +369,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
         end_away(x, "the service went away and has not come back");
         return MR_NEVER;
     }
-    if (x->last_id.n) /* the last of several counts */
+    if (x->last_id.n) /* of several values the last one counts */
         mr_protowire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
     if (!x->resume_field) set_wait(x, x->wait_until - now);
     open_call(b, x);
@@ -377,10 +378,10 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
 
 static mr_time look_at(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
 {
-    if (x->is_left || x->is_over) return MR_NEVER;
-    if (x->is_stream && !x->is_opened) {
+    if (x->is_left || x->state == MR_EXCHANGE_OVER) return MR_NEVER;
+    if (x->is_stream && x->state == MR_EXCHANGE_SILENT) {
         if (now < x->last_reply + OPENED_AFTER) return now + OPENED_LOOK;
-        x->is_opened = true;
+        mr_exchange_move(x, MR_EXCHANGE_OPENED);
         reply(x, MR_REPLY_OPENED, NULL);
     }
     if (x->reopen_at) return reopen(b, x, now);
@@ -432,11 +433,11 @@ void mr_bridge_run(struct mr_bridge *b)
 
 static void on_cut(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    (void)status, (void)reply; /* a service that does not know it is waited for */
+    (void)status, (void)reply; /* an older service may lack the method */
     ((struct mr_bridge *)ctx)->cuts_out--;
 }
 
-/* Has the services answer what waits for them, with what is known. */
+/* Asks the services to answer the waiting calls at once, with what they know. */
 static void cut_waits(struct mr_bridge *b)
 {
     mr_time now = mr_clock_now();
@@ -460,21 +461,22 @@ static void cut_waits(struct mr_bridge *b)
 static bool all_over(const struct mr_bridge *b)
 {
     MR_LIST_EACH(node, (struct mr_list *)mr_unconst(&b->live))
-    if (!MR_LIST_ITEM(node, struct mr_exchange, live)->is_over) return false;
+    if (MR_LIST_ITEM(node, struct mr_exchange, live)->state != MR_EXCHANGE_OVER) return false;
     return true;
 }
 
-void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *fresh)
+void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *unanswered)
 {
     b->draining = true;
     MR_LIST_EACH(node, &b->live)
     {
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
-        if (!x->is_over && (is_endless(x) || x->reopen_at)) farewell(b, x);
+        bool is_resumable = is_endless(x) || x->reopen_at;
+        if (x->state != MR_EXCHANGE_OVER && is_resumable) break_off(b, x);
     }
     mr_time first = MR_MIN(deadline, mr_clock_now() + FIRST_REQUEST);
     while (mr_clock_now() < deadline) {
-        bool waits = mr_gauge_get(fresh) > 0 && mr_clock_now() < first;
+        bool waits = mr_gauge_get(unanswered) > 0 && mr_clock_now() < first;
         if (all_over(b) && !waits) break;
         cut_waits(b);
         turn(b, MR_MIN(deadline, mr_clock_now() + (waits ? 10 * MR_MS : CUT_EVERY)));
@@ -483,11 +485,11 @@ void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gaug
     MR_LIST_EACH(node, &b->live)
     {
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
-        if (!x->is_over) farewell(b, x);
+        if (x->state != MR_EXCHANGE_OVER) break_off(b, x);
     }
     while (!all_over(b))
         turn(b, mr_clock_now() + 10 * MR_MS);
-    mr_time last = mr_clock_now() + FAREWELL; /* for the HTTP threads to say so */
+    mr_time last = mr_clock_now() + SHUTDOWN_TIME;
     while (!mr_list_is_empty(&b->live) && mr_clock_now() < last)
         turn(b, last);
 }

@@ -1,5 +1,5 @@
-/* The gRPC side of the gateway: one loop, one thread, channels to the services. It carries out
- * exchanges and knows nothing of HTTP. */
+/* The gRPC side of the gateway: one thread with one loop and a channel to each service. It turns
+ * exchanges into gRPC calls and knows nothing of HTTP. */
 #pragma once
 
 #include "gateway/bridge/exchange.h"
@@ -11,11 +11,11 @@
 struct mr_bridge_options {
     const char *scheduler;
     const char *trainer;       /* NULL: none */
-    const char *const *stores; /* none: the scheduler is asked where they are */
+    const char *const *stores; /* none: the scheduler is asked for the addresses */
     size_t stores_count;
     struct mr_secret_file *secrets; /* NULL: none */
     struct mr_fd_deadlines *fd_deadlines;
-    struct mr_stats *stats; /* our own counters, which /metrics shows beside the services' */
+    struct mr_stats *stats; /* the gateway's own metrics, for /metrics */
     uint32_t exchanges_max;
 };
 
@@ -31,17 +31,17 @@ enum mr_bridge_post_kind {
 struct mr_bridge;
 
 struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *options);
-void mr_bridge_free(struct mr_bridge **bridge); /* when no HTTP thread is left */
+void mr_bridge_free(struct mr_bridge **bridge); /* after the last HTTP thread */
 
-/* HTTP threads. `x` is given with START, a chunk with CHUNK. LEAVE is the last word about an
- * exchange. */
+/* Called by HTTP threads. START gives the exchange to the bridge, CHUNK gives the chunk. Nothing
+ * may be posted about an exchange after its LEAVE. */
 void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct mr_exchange *x,
     struct mr_chunk *chunk);
 
 void mr_bridge_stop(struct mr_bridge *b); /* any thread: mr_bridge_run returns */
 void mr_bridge_run(struct mr_bridge *b);
 
-/* After run: lets what is under way finish until `deadline`, then ends it with UNAVAILABLE. No
- * exchange is without its END afterwards. `fresh` connections have sent no request yet, or are
- * sending it: they have a second. */
-void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *fresh);
+/* Called after run. Lets the running calls finish until `deadline`, then ends them with
+ * UNAVAILABLE. Every exchange has its END after the return. `unanswered` counts connections without
+ * an answer to their first request; the drain waits up to a second for these requests. */
+void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *unanswered);

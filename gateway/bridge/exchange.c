@@ -1,4 +1,4 @@
-/* Making and freeing exchanges and chunks. */
+/* The life of exchanges and chunks. */
 #include "gateway/bridge/exchange.h"
 
 #include "base/alloc.h"
@@ -22,6 +22,24 @@ struct mr_exchange *mr_exchange_new(void)
     mr_list_init(&x->live);
     x->replies = mr_inbox_new(MR_EXCHANGE_REPLIES, sizeof(struct mr_reply));
     return x;
+}
+
+/*  SILENT ──▶ OPENED ──▶ ANSWERED ──▶ OVER
+ *
+ * Each state may also become OVER, and SILENT may become ANSWERED. Another message leaves ANSWERED
+ * as it is. */
+#define S(x) (1u << MR_EXCHANGE_##x)
+static const unsigned moves[] = {
+    [MR_EXCHANGE_SILENT] = S(OPENED) | S(ANSWERED) | S(OVER),
+    [MR_EXCHANGE_OPENED] = S(ANSWERED) | S(OVER),
+    [MR_EXCHANGE_ANSWERED] = S(ANSWERED) | S(OVER),
+    [MR_EXCHANGE_OVER] = 0,
+};
+
+void mr_exchange_move(struct mr_exchange *x, enum mr_exchange_state to)
+{
+    mr_assert(moves[x->state] & 1u << to);
+    x->state = to;
 }
 
 void mr_exchange_free(struct mr_exchange **x)

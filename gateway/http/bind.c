@@ -1,4 +1,3 @@
-/* Requests from their parts. */
 #include "gateway/http/bind.h"
 
 #include "base/assert.h"
@@ -23,7 +22,7 @@ static const ProtobufCFieldDescriptor *named(
     const ProtobufCMessageDescriptor *type, const char *name)
 {
     const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(type, name);
-    mr_assert(f); /* the generator checked it */
+    mr_assert(f); /* proto/gen has checked the name */
     return f;
 }
 
@@ -40,14 +39,15 @@ static int bind_query(
         if (err) return err;
         const ProtobufCFieldDescriptor *f = mr_field_find(type, name);
         if (!f || (r->body && !strcmp(r->body, f->name)))
-            return mr_fail(e, MR_EINVAL, "the query has \"%.*s\", which %s does not know",
+            return mr_fail(e, MR_EINVAL, "the query has \"%.*s\", which is not a parameter of %s",
                 (int)MR_MIN(name.n, (size_t)64), name.p, r->path);
         uint64_t bit = bit_of(type, f);
-        /* The one field of a path that was left out may come here even when the rest is a body. */
+        /* The field of `{name=**}` may come in the query even if all other fields are the body's.
+         */
         const struct mr_route_segment *last = mr_route_rest(r);
         bool left_out = last && !strcmp(last->text, f->name);
         if (in_body && !left_out)
-            return mr_fail(e, MR_EINVAL, "%s belongs into the body, not into the query", f->name);
+            return mr_fail(e, MR_EINVAL, "%s belongs in the body, not in the query", f->name);
         if ((*seen & bit) && f->label != PROTOBUF_C_LABEL_REPEATED)
             return mr_fail(e, MR_EINVAL, "%s is given twice", f->name);
         err = mr_field_from_text(type, f, value, wire, e);
@@ -61,9 +61,9 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     const struct mr_match *m = in->match;
     const ProtobufCMessageDescriptor *type = request_of(m);
     uint64_t seen = 0;
-    for (size_t i = 0; i < m->bound_count; i++) {
-        const ProtobufCFieldDescriptor *f = named(type, m->bound[i].field);
-        mr_protowire_add_bytes(wire, f->id, m->bound[i].value);
+    for (size_t i = 0; i < m->path_fields_count; i++) {
+        const ProtobufCFieldDescriptor *f = named(type, m->path_fields[i].field);
+        mr_protowire_add_bytes(wire, f->id, m->path_fields[i].value);
         seen |= bit_of(type, f);
     }
     int err = bind_query(in, &seen, wire, e);
@@ -72,14 +72,15 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     const struct mr_route_segment *last = mr_route_rest(m->route);
     if (last && !(seen & bit_of(type, named(type, last->text))))
         return mr_fail(e, MR_EINVAL,
-            "%s is missing: it belongs at the end of the path, or into the "
+            "%s is missing: it belongs at the end of the path, or in the "
             "query as ?%s=",
             last->text, last->text);
 
     for (size_t i = 0; m->route->headers[i].field; i++) {
         if (!in->headers[i].value.p || !in->headers[i].value.n) continue;
         const ProtobufCFieldDescriptor *f = named(type, m->route->headers[i].field);
-        /* A browser that comes back says where it is; the query still says where it began. */
+        /* A browser that reconnects sends its last event in this header, while the query still has
+         * the event it first started at. */
         bool is_newer = !strcmp(m->route->headers[i].header, "Last-Event-ID");
         if ((seen & bit_of(type, f)) && !is_newer) continue;
         err = mr_field_from_text(type, f, in->headers[i].value, wire, e);
@@ -96,7 +97,7 @@ int mr_bind_body(
     if (body.n == 0) return MR_OK;
     if (!r->body) return mr_fail(e, MR_EINVAL, "%s takes no body", r->path);
     if (!strcmp(r->body, "*"))
-        return mr_json_to_wire(type, body, match->bound, match->bound_count, wire, e);
+        return mr_json_to_wire(type, body, match->path_fields, match->path_fields_count, wire, e);
     const ProtobufCFieldDescriptor *f = named(type, r->body);
     size_t began = mr_protowire_begin(wire, f->id);
     int err = mr_json_to_wire(f->descriptor, body, NULL, 0, wire, e);

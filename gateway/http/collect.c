@@ -1,4 +1,4 @@
-/* Results in JSON: {"results": {"z": 3}, "places": {…}, "errors": {…}}. */
+/* Writes {"results": {"z": 3}, "places": {…}, "errors": {…}}. */
 #include "gateway/http/collect.h"
 
 #include "gateway/json/json_out.h"
@@ -30,7 +30,8 @@ static void member(struct mr_buf *out, const char *key, bool first)
     mr_buf_add_byte(out, ':');
 }
 
-/* The value of a row, if the message has it. `at` is where its pack would begin. */
+/* Writes the value of a row; false: the message does not have it. `at` is where the row's value in
+ * MessagePack would begin. */
 static bool add_value(
     const Millrace__V1__ResultItem *item, size_t row, size_t at, bool first, struct mr_buf *out)
 {

@@ -1,4 +1,4 @@
-/* The parser. It keeps no more than one head or line. */
+/* A parser that keeps at most one head or line in memory. */
 #include "gateway/http/framing.h"
 
 #include "base/assert.h"
@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #define CHUNK_DIGITS_MAX 15
-#define KEPT_BYTES_MAX 4096 /* by a connection that has no head in hand */
+#define KEPT_BYTES_MAX 4096 /* memory that an idle connection keeps */
 #define CHUNK_LINE_BYTES_MAX (CHUNK_DIGITS_MAX + MR_FRAMING_EXTENSION_BYTES_MAX + 2)
 #define LENGTH_DIGITS_MAX 19
 #define METHOD_BYTES_MAX 32
@@ -17,7 +17,7 @@ struct head {
     unsigned fields, hosts, lengths, codings;
     bool is_old; /* HTTP/1.0 */
     bool is_chunked;
-    bool is_padded; /* a line ends in white space */
+    bool is_padded; /* a header ends in white space */
     uint64_t length;
 };
 
@@ -42,7 +42,7 @@ static bool refuse(struct mr_framing *f, int status, const char *why)
     return false;
 }
 
-/* What passes in the place of the request, or ends its body. */
+/* Passes a substitute for the request, or the end of its body. */
 static void pass_refusal(struct mr_framing *f, struct mr_buf *out)
 {
     switch (f->state) {
@@ -81,7 +81,7 @@ static bool is_token(struct mr_str s)
     return s.n > 0;
 }
 
-static bool has_control(struct mr_str s) /* a tab is none */
+static bool has_control(struct mr_str s) /* but a tab is allowed */
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -182,7 +182,7 @@ static bool check_together(struct mr_framing *f, const struct head *h)
     return true;
 }
 
-/* libmicrohttpd would take white space at the end of a value for a part of it. */
+/* Drops white space at the end of headers: libmicrohttpd would count it as part of the value. */
 static void pass_trimmed(const char *p, size_t n, struct mr_buf *out)
 {
     for (size_t at = 0; at < n;) {
@@ -196,7 +196,7 @@ static void pass_trimmed(const char *p, size_t n, struct mr_buf *out)
     }
 }
 
-/* The lines of a whole head, each with CR LF at its end. */
+/* Reads a complete head, in which every line ends in CR LF. */
 static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     struct head h = {0};
@@ -219,7 +219,8 @@ static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_b
     return true;
 }
 
-/* Where a head ends: behind its empty line. 0: it does not yet. *ok: every line ends in CR LF. */
+/* The end of a head, after its empty line; 0: it has not come yet. *ok: every line so far ends in
+ * CR LF. */
 static size_t find_end(const char *p, size_t n, size_t *scanned, bool *ok)
 {
     while (*scanned < n) {
@@ -237,14 +238,14 @@ static size_t find_end(const char *p, size_t n, size_t *scanned, bool *ok)
     return 0;
 }
 
-/* What a head may begin with is seen at once: a client that speaks something else gets an answer.
- */
+/* The first byte is checked at once, so that a client with another protocol gets an answer instead
+ * of waiting for the end of a head. */
 static bool may_begin(char c)
 {
     return is_token_char((unsigned char)c) || c == '\r';
 }
 
-/* Takes what it can of the input, as feed does; returns how much. */
+/* Takes bytes of the input up to the end of the head and returns their number. */
 static size_t take_head(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     bool is_held = f->hold.n > 0, ok = true;
@@ -268,7 +269,7 @@ static size_t take_head(struct mr_framing *f, const char *p, size_t n, struct mr
         return taken;
     }
     f->scanned = 0;
-    bool is_empty = end == 2; /* a line that some clients send behind a body */
+    bool is_empty = end == 2; /* an empty line that some clients send after a body */
     if (!f->status && !is_empty) (void)read_head(f, head, end, out);
     if (f->status) pass_refusal(f, out);
     mr_buf_clear_above(&f->hold, KEPT_BYTES_MAX);
@@ -306,7 +307,7 @@ static bool read_chunk_line(struct mr_framing *f, struct mr_str line, struct mr_
 static bool read_trailer(struct mr_framing *f, struct mr_str line, struct mr_buf *out)
 {
     struct head h = {0};
-    if (line.n) return read_field(f, &h, line); /* which nobody asks for */
+    if (line.n) return read_field(f, &h, line); /* checked and dropped */
     mr_buf_add_text(out, "0\r\n\r\n");
     f->left = 0;
     f->state = MR_FRAMING_HEAD;
@@ -326,7 +327,7 @@ static bool read_line(struct mr_framing *f, struct mr_buf *out)
     return true;
 }
 
-/* A line between chunks. `left` counts the bytes of all trailers. */
+/* Takes a line between chunks. In TRAILER `left` counts the bytes of all trailers. */
 static size_t take_line(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     bool is_trailer = f->state == MR_FRAMING_TRAILER;
@@ -353,7 +354,7 @@ static size_t take_line(struct mr_framing *f, const char *p, size_t n, struct mr
     return n;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole connection -------------------------------------------------------------------- */
 
 uint64_t mr_framing_free(const struct mr_framing *f)
 {

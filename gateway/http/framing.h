@@ -1,12 +1,14 @@
-/* Where one HTTP/1.1 request ends and the next begins (RFC 9112), strictly: what two readers could
- * understand in two ways is refused before libmicrohttpd reads it. Bytes pass in order; a head
- * passes only when it is whole and good, chunks without their extensions and trailers. Pure.
+/* Where one HTTP/1.1 request ends and the next begins (RFC 9112), checked strictly. Framing that
+ * two parsers could read in two ways (request smuggling) is refused before libmicrohttpd sees it.
+ *
+ * The filter takes the bytes of a connection in order and passes them on. A head passes only when
+ * it is complete and valid. Chunks pass without their extensions and trailers. Pure.
  *
  *   HEAD ─┬─ no body ───────────────────────────────▶ HEAD
  *         ├─ Content-Length ─▶ BODY ────────────────▶ HEAD
  *         └─ chunked ─▶ CHUNK_LINE ⇄ CHUNK_DATA, CHUNK_END
  *                          └─ last ─▶ TRAILER ──────▶ HEAD
- *   any ──▶ REFUSED: what passes instead is a request that is good, so that it can be answered */
+ *   any ──▶ REFUSED: a valid substitute request passes, which the server answers with the error */
 #pragma once
 
 #include "base/buf.h"
@@ -18,7 +20,8 @@
 #define MR_FRAMING_FIELDS_MAX 256
 #define MR_FRAMING_EXTENSION_BYTES_MAX 256
 #define MR_FRAMING_TRAILER_BYTES_MAX ((size_t)8 << 10)
-/* More than what comes in passes only then: a refusal in the place of a request, or of its rest. */
+/* By so many bytes the output may exceed the input: the substitute for a refused request, or the
+ * end of its body. */
 #define MR_FRAMING_REFUSAL_BYTES_MAX 128
 
 enum mr_framing_state {
@@ -33,23 +36,24 @@ enum mr_framing_state {
 
 struct mr_framing {
     enum mr_framing_state state;
-    uint64_t left;      /* BODY, CHUNK_DATA: bytes until its end */
-    struct mr_buf hold; /* of a head or line that is not whole */
-    size_t scanned;     /* bytes of it that have been looked at */
-    uint64_t heads;     /* that have passed, counting what stands for a refused one */
-    int status;         /* REFUSED: of HTTP, and the sentence */
+    uint64_t left;      /* BODY, CHUNK_DATA: bytes until the end */
+    struct mr_buf hold; /* an incomplete head or line */
+    size_t scanned;     /* bytes of `hold` that have been searched for the end */
+    uint64_t heads;     /* that have passed, with the substitute for a refused one */
+    int status;         /* REFUSED: the status of HTTP, and the sentence */
     const char *why;
 };
 
 void mr_framing_init(struct mr_framing *f);
 void mr_framing_fini(struct mr_framing *f);
 
-/* Takes all of `n` bytes and appends what passes to `out`. */
+/* Takes all `n` bytes and appends what passes to `out`. */
 void mr_framing_feed(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out);
 
-/* How many of the next bytes pass as they are, whatever they are; 0: they have to be fed. */
+/* The number of bytes that pass unread because they are body data. 0: the next byte has to be fed.
+ * The caller reports such bytes with skip instead of feed. */
 uint64_t mr_framing_free(const struct mr_framing *f);
-void mr_framing_skip(struct mr_framing *f, uint64_t n); /* so many of them have passed */
+void mr_framing_skip(struct mr_framing *f, uint64_t n);
 
-/* Is the n-th head, counted from 1, the one that is refused? */
+/* Is the n-th head, counted from 1, the one that was refused? */
 bool mr_framing_is_refused(const struct mr_framing *f, uint64_t head);

@@ -1,11 +1,10 @@
-/* gzip by libdeflate, whole bodies at once. */
 #include "gateway/http/gzip.h"
 
 #include "base/alloc.h"
 
 #include <libdeflate.h>
 
-#define LEVEL 3 /* of 12: JSON to a fifth, at some 200 MB/s */
+#define LEVEL 3 /* of 12: JSON shrinks to a fifth, at about 200 MB/s */
 
 bool mr_gzip(struct mr_str in, struct mr_buf *out)
 {
@@ -13,7 +12,8 @@ bool mr_gzip(struct mr_str in, struct mr_buf *out)
     struct libdeflate_compressor *c = libdeflate_alloc_compressor(LEVEL);
     if (!c) return false;
     unsigned char *to = mr_alloc(in.n);
-    size_t n = libdeflate_gzip_compress(c, in.p, in.n, to, in.n); /* 0: it has no room */
+    size_t n = libdeflate_gzip_compress(
+        c, in.p, in.n, to, in.n); /* 0: the result would be larger than `in` */
     if (n) mr_buf_add(out, to, n);
     mr_release(to);
     libdeflate_free_compressor(c);

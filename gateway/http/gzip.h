@@ -1,10 +1,13 @@
-/* Answers made small. */
+/* Compression of answers with gzip. */
 #pragma once
 
 #include "base/buf.h"
 
-#define MR_GZIP_BYTES_MIN ((size_t)1 << 10) /* less is not worth it */
-#define MR_GZIP_BYTES_MAX ((size_t)8 << 20) /* more would keep others of the thread waiting */
+#define MR_GZIP_BYTES_MIN ((size_t)1 << 10) /* a smaller body hardly shrinks */
+#define MR_GZIP_BYTES_MAX                                                                          \
+    ((size_t)8 << 20) /* a larger one would block its HTTP thread too long                         \
+                       */
 
-/* `in` as gzip; false, and nothing is added, when it does not become smaller. */
+/* Appends `in`, compressed. False: nothing is appended, because `in` is too small, too large, or
+ * does not become smaller. */
 bool mr_gzip(struct mr_str in, struct mr_buf *out);

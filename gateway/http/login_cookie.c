@@ -71,7 +71,7 @@ static int read_fields(yyjson_val *root, struct mr_buf *token, uint32_t *age_s, 
 {
     size_t i, n;
     yyjson_val *key, *v;
-    if (!yyjson_is_obj(root)) return mr_fail(e, MR_EINVAL, "the body is no object");
+    if (!yyjson_is_obj(root)) return mr_fail(e, MR_EINVAL, "the body is not a JSON object");
     yyjson_obj_foreach(root, i, n, key, v)
     {
         if (yyjson_equals_str(key, "token") && yyjson_is_str(v)) {
@@ -94,7 +94,8 @@ int mr_login_read(struct mr_str body, struct mr_buf *token, uint32_t *age_s, str
     yyjson_read_err why = {0};
     if (!body.n) return MR_OK;
     yyjson_doc *doc = yyjson_read_opts(mr_unconst(body.p), body.n, 0, NULL, &why);
-    if (!doc) return mr_fail(e, MR_EINVAL, "the body is no JSON: %s at byte %zu", why.msg, why.pos);
+    if (!doc)
+        return mr_fail(e, MR_EINVAL, "the body is not JSON: %s at byte %zu", why.msg, why.pos);
     int err = read_fields(yyjson_doc_get_root(doc), token, age_s, e);
     yyjson_doc_free(doc);
     return err;

@@ -1,8 +1,8 @@
-/* The texts of a login: the cookie that shows a token, and the body that asks for one. Pure.
+/* The cookie that carries a browser's token, and the body of a login request. Pure.
  *
- * The cookie holds the token in hexadecimal digits, since a token may have characters that a cookie
- * may not. Its name has the gateway's port, because browsers do not keep cookies of two ports of a
- * host apart. */
+ * The cookie holds the token in hexadecimal digits, since a token may have characters that are not
+ * allowed in a cookie. The name of the cookie contains the gateway's port, because browsers share
+ * cookies between all ports of a host. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,18 +16,20 @@
 #define MR_LOGIN_AGE_MAX 2592000 /* s: 30 days */
 
 struct mr_cookie_place {
-    bool is_https; /* Secure, and a name that no other host can set */
+    bool is_https; /* the cookie is Secure, and its prefix __Host- keeps other hosts from setting it
+                    */
     int port;
 };
 
-/* The value of Set-Cookie. `age_s` 0: until the browser ends; an empty token: takes the cookie
- * away. */
+/* Writes the value of the header Set-Cookie. `age_s` 0: the cookie lasts until the browser closes.
+ * An empty token deletes the cookie. */
 void mr_cookie_write(const struct mr_cookie_place *place, struct mr_str token, uint32_t age_s,
     char out[MR_COOKIE_TEXT_MAX]);
 
-/* The token in a header Cookie (p NULL: there is none), written to `out`; false: none is there, or
- * it is malformed. Of several the first counts. */
+/* Appends the token that a Cookie header carries (p NULL: no header). False: the cookie is absent
+ * or malformed. Of several cookies with this name the first counts. */
 bool mr_cookie_find(const struct mr_cookie_place *place, struct mr_str header, struct mr_buf *out);
 
-/* {"token": "…", "max_age_s": 3600}; both may be absent, as may the whole body. MR_EINVAL. */
+/* Reads {"token": "…", "max_age_s": 3600}. Both members may be absent, and so may the body.
+ * MR_EINVAL. */
 int mr_login_read(struct mr_str body, struct mr_buf *token, uint32_t *age_s, struct mr_error *e);

@@ -1,4 +1,3 @@
-/* Content types (RFC 9110, 8.3 and 12.5.1). */
 #include "gateway/http/media.h"
 
 #include <strings.h>
@@ -12,7 +11,8 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-static struct mr_str cut(struct mr_str *rest, char at) /* up to `at`, which goes too */
+/* Cuts the text before `at` off `rest`, and `at` itself. */
+static struct mr_str cut(struct mr_str *rest, char at)
 {
     const char *mark = rest->n ? memchr(rest->p, at, rest->n) : NULL;
     size_t n = mark ? (size_t)(mark - rest->p) : rest->n;

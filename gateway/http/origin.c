@@ -1,4 +1,3 @@
-/* Hosts and origins. */
 #include "gateway/http/origin.h"
 
 #include <strings.h>
@@ -13,17 +12,18 @@ static struct mr_str without_port(struct mr_str host)
     return colon ? mr_str_of(host.p, (size_t)(colon - host.p)) : host;
 }
 
-int mr_guard_host(
+int mr_origin_check_host(
     struct mr_str host, const char *const *names, size_t names_count, struct mr_error *e)
 {
     struct mr_str name = without_port(host);
     for (size_t i = 0; i < names_count; i++)
         if (name.n == strlen(names[i]) && strncasecmp(name.p, names[i], name.n) == 0) return MR_OK;
-    return mr_fail(e, MR_EPERM, "this is not the host \"%.*s\"; --allow-host adds a name",
+    return mr_fail(e, MR_EPERM,
+        "the header Host has \"%.*s\", which is not a name of this gateway; --allow-host adds a name",
         (int)MR_MIN(name.n, (size_t)100), name.n ? name.p : "");
 }
 
-int mr_guard_origin(struct mr_str origin, struct mr_str host, struct mr_error *e)
+int mr_origin_check(struct mr_str origin, struct mr_str host, struct mr_error *e)
 {
     if (!origin.p) return MR_OK;
     static const char *const schemes[] = {"http://", "https://"};
@@ -32,6 +32,7 @@ int mr_guard_origin(struct mr_str origin, struct mr_str host, struct mr_error *e
         if (origin.n != n + host.n || memcmp(origin.p, schemes[i], n) != 0) continue;
         if (host.n && strncasecmp(origin.p + n, host.p, host.n) == 0) return MR_OK;
     }
-    return mr_fail(e, MR_EPERM, "pages from \"%.*s\" may not ask here",
+    return mr_fail(e, MR_EPERM,
+        "requests from pages of \"%.*s\" (the header Origin) are not allowed",
         (int)MR_MIN(origin.n, (size_t)100), origin.p);
 }

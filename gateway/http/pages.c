@@ -1,4 +1,3 @@
-/* Page tokens that know their store. */
 #include "gateway/http/pages.h"
 
 #include "base/protowire.h"
@@ -22,11 +21,11 @@ uint32_t mr_pages_begin(struct mr_buf *request)
         store = store * 10 + (uint32_t)(token.p[n++] - '0');
     if (n == 0 || n == token.n || token.p[n] != '~') return 0;
 
-    struct mr_buf rest; /* a copy: the request moves when it grows */
+    struct mr_buf rest; /* a copy, since appending may move the request */
     mr_buf_init(&rest, token.n);
     mr_buf_add(&rest, token.p + n + 1, token.n - n - 1);
-    mr_protowire_add_bytes(
-        request, TOKEN_FIELD, mr_buf_str(&rest)); /* the last of several counts */
+    /* Of several values the last one counts. */
+    mr_protowire_add_bytes(request, TOKEN_FIELD, mr_buf_str(&rest));
     mr_buf_fini(&rest);
     return store;
 }

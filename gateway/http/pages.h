@@ -1,15 +1,15 @@
-/* Objects.List over HTTP goes through all object stores, one after the other: a page token says
- * which store is meant, "2~token of that store". Pure. */
+/* Page tokens of Objects.List over HTTP. The gateway asks one object store after the other, so a
+ * token names a store and that store's own token: "2~TOKEN". Pure. */
 #pragma once
 
 #include "base/buf.h"
 #include "millrace/v1/objects.pb-c.h"
 
-/* Takes the store off the token in a packed request, appending what the store itself is to see.
- * A token without a store begins with the first. */
+/* Returns the store that the request's page token names; without a name it is store 0. Appends the
+ * store's own token to the request, which is in wire format. */
 uint32_t mr_pages_begin(struct mr_buf *request);
 
-/* Puts the store into the answer's token; at the end of one store the next begins. `text` holds the
- * token as long as the message is used. */
+/* Makes the page's next token name its store. After the last page of a store the token names the
+ * next store. `text` holds the token and has to outlive the use of `page`. */
 void mr_pages_next(Millrace__V1__ListObjectsResponse *page, uint32_t store, uint32_t stores_count,
     struct mr_buf *text);

@@ -1,4 +1,3 @@
-/* Range and If-None-Match. */
 #include "gateway/http/range.h"
 
 #include <strings.h>
@@ -12,7 +11,7 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-/* Digits only, at least one; what does not fit is as much as there can be. */
+/* One or more digits. A number that is too large becomes UINT64_MAX. */
 static bool number(struct mr_str s, uint64_t *out)
 {
     *out = 0;

@@ -1,5 +1,4 @@
-/* Parts of an answer and whether a client has it already (RFC 9110, 13 and 14). Texts in, facts
- * out. */
+/* The headers Range and If-None-Match (RFC 9110, 13 and 14). Pure. */
 #pragma once
 
 #include "base/str.h"
@@ -8,17 +7,17 @@
 #include <stdint.h>
 
 struct mr_range {
-    uint64_t from; /* of a suffix: how many bytes from the end */
-    uint64_t to;   /* the last byte, UINT64_MAX: to the end; of no suffix */
+    uint64_t from; /* the first byte; of a suffix ("bytes=-500"): the number of bytes */
+    uint64_t to;   /* the last byte, UINT64_MAX: to the end; unused by a suffix */
     bool is_suffix;
 };
 
-/* One range of bytes. False for several, for other units and for what is no range: the header Range
- * is ignored then. */
+/* Reads one range of bytes. False for several ranges, other units and malformed text: the header
+ * is ignored then, as RFC 9110 allows. */
 bool mr_range_parse(struct mr_str header, struct mr_range *out);
-/* What of `total` bytes it means. False: none of them (416). */
+/* The range in a body of `total` bytes. False: it has no byte in common with it (416). */
 bool mr_range_within(const struct mr_range *r, uint64_t total, uint64_t *from, uint64_t *n);
 
-/* Is the tag (with its quotes) in an If-None-Match header? Weak tags are the same as strong ones.
- */
+/* Does an If-None-Match header name the tag (with its quotes)? The comparison is weak: W/"a" names
+ * "a" too. */
 bool mr_etag_is_known(struct mr_str if_none_match, const char *tag);

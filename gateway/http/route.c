@@ -1,5 +1,5 @@
-/* Matching raw paths against templates. The best of several wins: an action, then more literals,
- * then no `**`. */
+/* Matches raw paths against the templates of routes. Of several templates that fit, one with an
+ * action (`:cancel`) wins, then the one with more literals, then one without `**`. */
 #include "gateway/http/route.h"
 
 #include "base/assert.h"
@@ -36,7 +36,7 @@ const struct mr_route_segment *mr_route_rest(const struct mr_route *route)
     return NULL;
 }
 
-/* What a template took of the path, still raw. */
+/* The fields that a template finds in the path, not decoded. */
 struct take {
     struct mr_str raw[MR_ROUTE_FIELDS_MAX];
     const char *field[MR_ROUTE_FIELDS_MAX];
@@ -44,7 +44,8 @@ struct take {
     int score;
 };
 
-static struct mr_str cut_piece(struct mr_str *rest) /* up to the next slash, which goes too */
+/* Cuts the text before the next slash off `rest`, and the slash. */
+static struct mr_str cut_piece(struct mr_str *rest)
 {
     const char *slash = memchr(rest->p, '/', rest->n);
     size_t n = slash ? (size_t)(slash - rest->p) : rest->n;
@@ -63,7 +64,7 @@ static bool cut_action(struct mr_str *path, const char *action)
     return true;
 }
 
-/* Takes the literals that stand behind `{field=**}` off the path. */
+/* Cuts the literals that follow `{field=**}` off the path. */
 static bool cut_tail(const struct mr_route *r, struct mr_str *path, bool *has_tail)
 {
     if (!mr_route_rest(r)) return true;
@@ -97,7 +98,7 @@ static bool fits(const struct mr_route *r, struct mr_str path, struct take *t)
     for (unsigned i = 0; i < r->segments_count; i++) {
         const struct mr_route_segment *s = &r->segments[i];
         if (s->rest) {
-            /* left out: only if nothing else fits, or what stands behind it says what is meant */
+            /* An absent field wins only if no other route fits, or if literals follow it. */
             t->score -= rest.n || has_tail ? 1 : 2000;
             if (rest.n) take_field(t, s->text, rest);
             return true;
@@ -124,7 +125,7 @@ static int decode(const struct mr_route *r, const struct take *t, struct mr_uri_
     for (size_t i = 0; i < t->count; i++) {
         char what[80];
         (void)snprintf(what, sizeof what, "\"%s\" in the path", t->field[i]);
-        struct mr_bound *b = &m.bound[m.bound_count++];
+        struct mr_path_field *b = &m.path_fields[m.path_fields_count++];
         b->field = t->field[i];
         int err = mr_uri_decode(text, t->raw[i], false, what, &b->value, e);
         if (err) return err;

@@ -1,31 +1,28 @@
-/* Which method a request is for. Works on any table of routes, so that tests bring their own. */
+/* Which gRPC method a request is for. Works on any table of routes, so that tests bring their own.
+ */
 #pragma once
 
 #include "gateway/http/uri.h"
+#include "gateway/json/field.h"
 #include "proto/methods.h"
 
 #define MR_ROUTE_FIELDS_MAX 4
 
-struct mr_bound {
-    const char *field;
-    struct mr_str value; /* decoded */
-};
-
 struct mr_match {
     const struct mr_route *route;
-    struct mr_bound bound[MR_ROUTE_FIELDS_MAX];
-    size_t bound_count;
+    struct mr_path_field path_fields[MR_ROUTE_FIELDS_MAX];
+    size_t path_fields_count;
 };
 
-/* The route of a verb and a raw path. A `{name=**}` may be left out (with its slash or
- * without) when no other route matches, or literals follow it: the query then has to name the
- * field. MR_ENOENT; MR_EMETHOD, with the verbs that exist there as bits (1 << verb) in *verbs;
- * MR_EINVAL for a path that does not decode. */
+/* Finds the route of a verb and a raw path. The segment `{name=**}` of a route may be absent from
+ * the path if no other route matches, or if the route has literals after the segment; the query has
+ * to set the field then. MR_ENOENT. MR_EMETHOD: *verbs has the bit 1 << verb for each verb that the
+ * path has. MR_EINVAL: the path does not decode. */
 int mr_route_match(const struct mr_route *routes, size_t count, enum mr_http_verb verb,
     struct mr_str path, struct mr_uri_text *text, struct mr_match *out, unsigned *verbs,
     struct mr_error *e);
 
-/* The segment `{name=**}`, of which there is one at most; NULL: none. */
+/* The segment `{name=**}` of a route, which has at most one; NULL: none. */
 const struct mr_route_segment *mr_route_rest(const struct mr_route *route);
 
 const char *mr_http_verb_name(enum mr_http_verb verb);

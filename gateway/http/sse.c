@@ -1,4 +1,3 @@
-/* Writing Server-Sent Events. */
 #include "gateway/http/sse.h"
 
 static void add_line(struct mr_buf *out, const char *field, struct mr_str value)

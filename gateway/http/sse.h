@@ -1,10 +1,11 @@
-/* Server-Sent Events (html.spec.whatwg.org, 9.2). */
+/* Server-sent events (html.spec.whatwg.org, 9.2). */
 #pragma once
 
 #include "base/buf.h"
 
-/* One event; `id` and `type` may be empty. A line end in id or type is dropped; data may have any.
- */
+/* One event; `id` and `type` may be empty. Line ends in `id` and `type` are dropped; `data` may
+ * have any number of lines. */
 void mr_sse_event(struct mr_buf *out, struct mr_str id, const char *type, struct mr_str data);
-void mr_sse_hello(struct mr_buf *out);     /* how soon to come back when the stream breaks */
-void mr_sse_heartbeat(struct mr_buf *out); /* a comment, so that both ends notice a dead peer */
+void mr_sse_hello(struct mr_buf *out); /* when a browser reconnects after the stream breaks */
+/* A comment, which clients ignore. It makes a broken connection fail on both ends. */
+void mr_sse_heartbeat(struct mr_buf *out);

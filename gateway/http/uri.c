@@ -1,4 +1,3 @@
-/* Splitting and decoding request targets. */
 #include "gateway/http/uri.h"
 
 #include "base/alloc.h"

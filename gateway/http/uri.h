@@ -1,5 +1,5 @@
-/* Request targets as they came: the raw path is split first and each piece is decoded once, so that
- * `%2F` inside a piece stays part of it. Knows nothing of routes. */
+/* Request targets. The raw path is split first, then each piece is decoded once, so that `%2F`
+ * inside a piece does not split it. Knows nothing of routes. */
 #pragma once
 
 #include "base/err.h"
@@ -10,10 +10,11 @@ struct mr_uri {
     struct mr_str query; /* raw, without the question mark */
 };
 
-/* "/a/b?c=d". MR_EINVAL for what is no such target. */
+/* Splits "/a/b?c=d". MR_EINVAL for other forms of targets. */
 int mr_uri_split(struct mr_str target, struct mr_uri *out, struct mr_error *e);
 
-/* Memory for decoded pieces: never more than the raw bytes, so it is taken once. */
+/* Memory for decoded pieces. Decoding never makes a text longer, so the memory has the size of the
+ * raw target. */
 struct mr_uri_text {
     char *p;
     size_t n;
@@ -22,12 +23,12 @@ struct mr_uri_text {
 void mr_uri_text_init(struct mr_uri_text *t, size_t raw_bytes);
 void mr_uri_text_fini(struct mr_uri_text *t);
 
-/* Decodes one piece; `plus`: '+' is a space (queries). MR_EINVAL for a bad escape, `%00`, or what
- * does not decode to UTF-8; `what` names the piece in the sentence. */
+/* Decodes one piece. `plus`: '+' is a space, as in queries. MR_EINVAL: a bad escape, `%00`, or a
+ * text that is not UTF-8. `what` names the piece in the error's sentence. */
 int mr_uri_decode(struct mr_uri_text *t, struct mr_str raw, bool plus, const char *what,
     struct mr_str *out, struct mr_error *e);
 
-/* The next `name=value` of a query: MR_OK, or MR_ENOENT at its end, or MR_EINVAL. `*rest` starts
- * as the whole query. */
+/* The next `name=value` of a query; MR_ENOENT at its end, MR_EINVAL. `*rest` starts as the whole
+ * query. */
 int mr_uri_query_next(struct mr_str *rest, struct mr_uri_text *t, struct mr_str *name,
     struct mr_str *value, struct mr_error *e);

@@ -1,4 +1,3 @@
-/* Base64, both ways. */
 #include "gateway/json/base64.h"
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

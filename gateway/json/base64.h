@@ -1,5 +1,5 @@
-/* Base64 (RFC 4648), as proto3 JSON carries bytes: written in the standard alphabet with padding,
- * read in either alphabet with or without. */
+/* Base64 (RFC 4648) as proto3 JSON wants it. Encoding uses the standard alphabet with padding.
+ * Decoding accepts both alphabets, with or without padding. */
 #pragma once
 
 #include "base/buf.h"

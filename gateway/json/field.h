@@ -1,21 +1,29 @@
-/* One field of a message: found by name, and its scalar value turned into wire bytes from a text
- * (path, query, header). Every field that HTTP fills passes through here or json_in.c. */
+/* One field of a protobuf message: found by name, and its scalar value written in wire format.
+ * Every value that an HTTP request brings passes through here: from the path, the query, a header,
+ * or, by json_in.c, from the body. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "proto/methods.h"
 
-/* By the original name or the lowerCamelCase one; NULL: none. */
+/* A field of a request message whose value stands in the path of the URL. */
+struct mr_path_field {
+    const char *field;
+    struct mr_str value; /* percent-decoded */
+};
+
+/* Finds a field by its name in the proto file or by its lowerCamelCase name; NULL: none. */
 const ProtobufCFieldDescriptor *mr_field_find(
     const ProtobufCMessageDescriptor *type, struct mr_str name);
 
-/* Appends tag and value. Enums by name or number, bools as true/false/1/0, bytes as base64.
- * MR_EINVAL names the field. */
+/* Appends tag and value. An enum is a name or a number, a bool is true, false, 1 or 0, bytes are
+ * base64. MR_EINVAL: the sentence names the field. */
 int mr_field_from_text(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, struct mr_buf *wire, struct mr_error *e);
 
-/* A number that is already one, checked against the field's type and bounds. `tag`: write it. */
+/* Appends a number after checking it against the field's type and the bounds that the proto file
+ * declares. `tag` false: only the value, for an element of a packed field. */
 struct mr_number {
     enum { MR_NUMBER_INT, MR_NUMBER_UINT, MR_NUMBER_REAL } kind;
     int64_t i;
@@ -25,11 +33,12 @@ struct mr_number {
 int mr_field_from_number(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_number v, bool tag, struct mr_buf *wire, struct mr_error *e);
 
-/* Text as string, bytes, enum name or 64-bit number: what JSON writes between quotes. */
+/* Appends what a JSON string may stand for: a string, bytes, the name of an enum value, or a 64-bit
+ * number. */
 int mr_field_from_quoted(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, bool tag, struct mr_buf *wire, struct mr_error *e);
 
 void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct mr_buf *wire);
 
 bool mr_field_is_number(const ProtobufCFieldDescriptor *f); /* integers and floats */
-bool mr_field_is_64(const ProtobufCFieldDescriptor *f);     /* a text in JSON */
+bool mr_field_is_64(const ProtobufCFieldDescriptor *f);     /* a 64-bit integer: a JSON string */

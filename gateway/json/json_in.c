@@ -1,5 +1,5 @@
-/* JSON to wire bytes. Every error sentence below begins with the name of the field it is about;
- * mr_json_to_wire puts the path that leads there in front. */
+/* Every error sentence below begins with the name of its field. mr_json_to_wire puts the path to
+ * the field in front. */
 #include "gateway/json/json_in.h"
 
 #include "base/alloc.h"
@@ -21,23 +21,23 @@ enum frame_kind { FRAME_MESSAGE, FRAME_LIST, FRAME_MAP };
 struct frame {
     enum frame_kind kind;
     const ProtobufCMessageDescriptor *type; /* MESSAGE: its own; MAP: of an entry; LIST: of items */
-    const ProtobufCFieldDescriptor *field;  /* LIST, MAP: the field; MESSAGE: the one under way */
+    const ProtobufCFieldDescriptor *field;  /* LIST, MAP: the field; MESSAGE: the current one */
     union {
         yyjson_obj_iter object;
         yyjson_arr_iter array;
     } at;
-    size_t began;       /* of the nested message on the wire */
-    size_t entry_began; /* of the map entry around it */
-    uint64_t seen;      /* MESSAGE: fields that came */
-    size_t index;       /* LIST: the item under way */
-    const char *key;    /* MAP: the key under way */
+    size_t began;       /* where the nested message begins in `wire` */
+    size_t entry_began; /* where the map entry around it begins */
+    uint64_t seen;      /* MESSAGE: bits of the fields that came */
+    size_t index;       /* LIST: the current item */
+    const char *key;    /* MAP: the current key */
 };
 
 struct state {
     struct frame stack[MR_DEPTH_MAX];
     size_t depth;
-    const struct mr_bound *bound;
-    size_t bound_count;
+    const struct mr_path_field *path_fields;
+    size_t path_fields_count;
     struct mr_buf *wire;
     struct mr_error *e;
 };
@@ -70,7 +70,7 @@ static int push_message(struct state *s, const ProtobufCMessageDescriptor *type,
     return push(s, f);
 }
 
-/* A value that is no message and no container. */
+/* A value that is neither a message nor a container. */
 static int scalar(struct state *s, const ProtobufCMessageDescriptor *type,
     const ProtobufCFieldDescriptor *f, yyjson_val *v, bool tag)
 {
@@ -194,8 +194,8 @@ static int step_message(struct state *s, struct frame *m)
             m->type->short_name);
     uint64_t bit = (uint64_t)1 << (f - m->type->fields);
     if (m->seen & bit) return mr_fail(s->e, MR_EINVAL, "%s occurs twice", f->name);
-    for (size_t i = 0; s->depth == 1 && i < s->bound_count; i++)
-        if (!strcmp(s->bound[i].field, f->name))
+    for (size_t i = 0; s->depth == 1 && i < s->path_fields_count; i++)
+        if (!strcmp(s->path_fields[i].field, f->name))
             return mr_fail(s->e, MR_EINVAL, "%s is given in the path already", f->name);
     int err = check_oneof(s, m, f);
     if (err) return err;
@@ -252,7 +252,7 @@ static int walk(struct state *s)
     return MR_OK;
 }
 
-/* "tasks[3].kwargs[\"x\"]." in front of the sentence. */
+/* Puts the path to the field in front of the sentence: tasks[3].kwargs["x"]. */
 static int place(struct state *s, int code)
 {
     if (!s->e) return code;
@@ -286,7 +286,8 @@ static int malformed(const yyjson_read_err *err, struct mr_str json, struct mr_e
 }
 
 int mr_json_to_wire(const ProtobufCMessageDescriptor *type, struct mr_str json,
-    const struct mr_bound *bound, size_t bound_count, struct mr_buf *wire, struct mr_error *e)
+    const struct mr_path_field *path_fields, size_t path_fields_count, struct mr_buf *wire,
+    struct mr_error *e)
 {
     yyjson_read_err read_err;
     yyjson_doc *doc =
@@ -294,7 +295,8 @@ int mr_json_to_wire(const ProtobufCMessageDescriptor *type, struct mr_str json,
     if (!doc) return malformed(&read_err, json, e);
 
     struct mr_error local;
-    struct state s = {.bound = bound, .bound_count = bound_count, .wire = wire};
+    struct state s = {
+        .path_fields = path_fields, .path_fields_count = path_fields_count, .wire = wire};
     s.e = e ? e : &local;
     yyjson_val *root = yyjson_doc_get_root(doc);
     int err = yyjson_is_obj(root)

@@ -1,5 +1,5 @@
-/* Messages to JSON, with a stack instead of recursion. Strings are checked again: protobuf-c does
- * not look at UTF-8. */
+/* A stack instead of recursion, as messages come from outside. Strings are checked for UTF-8, which
+ * protobuf-c does not do. */
 #include "gateway/json/json_out.h"
 
 #include "base/assert.h"
@@ -16,10 +16,10 @@
 
 struct frame {
     const ProtobufCMessage *m;
-    unsigned field; /* next to write */
-    size_t item;    /* next of a repeated field under way; its bracket is open when is_open */
-    bool is_open;
-    bool wrote; /* a member: a comma goes before the next */
+    unsigned field; /* the next one to write */
+    size_t item;    /* the next one of the current repeated field */
+    bool is_open;   /* the bracket of that field is written */
+    bool wrote;     /* a comma precedes the next member */
 };
 
 struct state {
@@ -28,7 +28,8 @@ struct state {
     struct mr_buf *out;
 };
 
-static size_t utf8_length(const unsigned char *p, size_t n) /* of the character at p; 0: none */
+/* The length of the character at `p`; 0: the bytes are not UTF-8. */
+static size_t utf8_length(const unsigned char *p, size_t n)
 {
     size_t want = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
     if (want > n || !mr_utf8_is_valid(mr_str_of(p, want))) return 0;
@@ -79,7 +80,7 @@ void mr_json_real(struct mr_buf *out, double v)
         mr_buf_add_text(out, v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
         return;
     }
-    if (v == 0 && signbit(v)) { /* "-0" would read back as an integer, which has no sign */
+    if (v == 0 && signbit(v)) { /* "-0" would read back as the integer 0 */
         mr_buf_add_text(out, "-0.0");
         return;
     }
@@ -121,7 +122,7 @@ static void write_enum(const ProtobufCFieldDescriptor *f, int32_t v, struct mr_b
     if (value)
         mr_json_text(out, mr_str(value->name));
     else
-        mr_buf_printf(out, "%" PRId32, v); /* a newer peer's */
+        mr_buf_printf(out, "%" PRId32, v); /* of a newer version of the proto file */
 }
 
 static void write_bytes(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
@@ -141,7 +142,7 @@ static void write_bytes(const ProtobufCMessage *m, const ProtobufCFieldDescripto
     mr_buf_add_byte(out, '"');
 }
 
-/* An element that is no message. */
+/* Writes an element that is not a message. */
 static void write_plain(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
     const void *at, struct mr_buf *out)
 {
@@ -197,7 +198,7 @@ static bool is_map(const ProtobufCFieldDescriptor *f)
     return f->type == PROTOBUF_C_TYPE_MESSAGE && mr_proto_is_map_entry(f->descriptor);
 }
 
-/* One element: at `at`, inside message `m`. */
+/* Writes the element at `at` of message `m`. */
 static int write_element(
     struct state *s, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f, const void *at)
 {

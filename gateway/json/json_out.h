@@ -1,15 +1,17 @@
-/* A message to JSON, by its descriptor: original names, every plain field also when it is zero,
- * messages and members of a oneof only when they are there, 64-bit integers as texts, bytes as
- * base64, enums as names, fields that hold a value (mr_proto_value_field_find) as that value. */
+/* A protobuf message to JSON, guided by its descriptor. Fields have the names of the proto file. A
+ * scalar field is always written, also when it is zero; a message or a member of a oneof only when
+ * it is set. 64-bit integers and bytes (base64) become strings, enums their names. A bytes field
+ * that holds a value in millrace's encoding becomes that value (mr_proto_value_field_find). */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "proto/methods.h"
 
-/* Appends. MR_ELIMIT when it nests deeper than MR_DEPTH_MAX; `out` is then to be dropped. */
+/* Appends. MR_ELIMIT: the message nests deeper than MR_DEPTH_MAX, and what was appended to `out` is
+ * not a whole document. */
 int mr_json_from_message(const ProtobufCMessage *m, struct mr_buf *out);
 
-void mr_json_text(
-    struct mr_buf *out, struct mr_str s);        /* quoted; what is not UTF-8 becomes U+FFFD */
-void mr_json_real(struct mr_buf *out, double v); /* shortest form that reads back the same */
+/* Appends `s` in quotes. Bytes that are not UTF-8 become U+FFFD. */
+void mr_json_text(struct mr_buf *out, struct mr_str s);
+void mr_json_real(struct mr_buf *out, double v); /* the shortest text that reads back the same */

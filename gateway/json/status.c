@@ -1,4 +1,3 @@
-/* google.rpc.Status in JSON. */
 #include "gateway/json/status.h"
 
 #include "base/protowire.h"

@@ -1,4 +1,4 @@
-/* One loop: accept until there is nothing or no room, then sleep. */
+/* One loop: accept until the queue is empty or there is no room, then sleep. */
 #include "gateway/server/accept.h"
 
 #include "base/alloc.h"
@@ -13,8 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NO_ROOM_MS 100 /* between looks for room */
-#define FULL_MS 10
+#define NO_ROOM_MS 100 /* between attempts while no descriptor is left */
+#define FULL_MS 10     /* between checks while --connections is reached */
 #define QUEUE_MAX 1024
 
 struct mr_acceptor {
@@ -45,12 +45,12 @@ struct mr_str mr_accept_key(const struct sockaddr *address)
     if (IN6_IS_ADDR_LOOPBACK(&in->sin6_addr)) return nobody;
     bool is_v4 = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
     if (is_v4 && in->sin6_addr.s6_addr[12] == 127) return nobody;
-    /* of a network of IPv6 one client may have any address */
+    /* A client may use any address of its IPv6 network, so the key is the /64 prefix. */
     return mr_str_of((const char *)&in->sin6_addr, is_v4 ? sizeof in->sin6_addr : 8);
 }
 
-/* Says once that it waits, and once that it goes on. */
-static void set_trouble(struct mr_acceptor *a, struct mr_flag *which, bool on, const char *why)
+/* Logs each pause once, and its end once. */
+static void set_pause(struct mr_acceptor *a, struct mr_flag *which, bool on, const char *why)
 {
     if (mr_flag_is_set(which) == on) return;
     mr_flag_set(which, on);
@@ -65,7 +65,8 @@ static void refuse(struct mr_acceptor *a, int fd)
 {
     mr_counter_add(a->refused, 1);
     if (!a->options.is_tls) {
-        char asked[4096]; /* what is not read when a socket is closed makes the answer be lost */
+        char asked[4096]; /* unread bytes make close() reset the connection, and the answer is lost
+                           */
         (void)recv(fd, asked, sizeof asked, MSG_DONTWAIT);
         (void)send(fd, too_many, sizeof too_many - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         (void)shutdown(fd, SHUT_WR);
@@ -78,29 +79,28 @@ static bool is_shortage(int err)
     return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
-/* Of the connection that would have been taken, which was given up while it waited (accept(2));
- * anything else is of the socket, and would be said again at once. */
+/* Is the error about one queued connection, which its client gave up (accept(2))? Any other error
+ * is about the listening socket, and the next attempt would fail the same way. */
 static bool is_of_one(int err)
 {
     return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM;
 }
 
-/* Takes one. 0: look for more; -1: the queue is empty; otherwise so many ms pass before the next.
- */
+/* Accepts one connection. Returns 0: try the next at once; -1: the queue is empty; otherwise the
+ * number of ms to pause. */
 static int accept_one(struct mr_acceptor *a)
 {
     const struct mr_accept_options *o = &a->options;
     bool is_full = atomic_load_explicit(&o->connections->v, memory_order_relaxed) >=
                    (int64_t)o->connections_max;
-    set_trouble(a, &a->is_full, is_full, "as many connections as --connections allows");
+    set_pause(a, &a->is_full, is_full, "as many connections as --connections allows");
     if (is_full) return FULL_MS;
     struct sockaddr_storage from = {0};
     socklen_t n = sizeof from;
     int fd = accept4(o->listen_fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
     bool is_short = fd < 0 && is_shortage(errno);
     bool is_empty = fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-    if (fd >= 0 || is_short)
-        set_trouble(a, &a->no_descriptors, is_short, "no descriptors are left");
+    if (fd >= 0 || is_short) set_pause(a, &a->no_descriptors, is_short, "no descriptors are left");
     if (is_short) return NO_ROOM_MS;
     if (fd < 0) return is_empty ? -1 : is_of_one(errno) ? 0 : NO_ROOM_MS;
     struct mr_str key = mr_accept_key((struct sockaddr *)&from);
@@ -122,7 +122,7 @@ static void run(void *ctx)
         for (pause = 0; pause == 0;)
             pause = accept_one(a);
     }
-    for (int i = 0; i < QUEUE_MAX && !a->options.is_lent && accept_one(a) == 0; i++)
+    for (int i = 0; i < QUEUE_MAX && !a->options.is_inherited && accept_one(a) == 0; i++)
         ;
     (void)close(a->options.listen_fd);
 }
@@ -163,7 +163,7 @@ void mr_acceptor_free(struct mr_acceptor **ap)
     mr_release(a);
 }
 
-const char *mr_acceptor_trouble(const struct mr_acceptor *a)
+const char *mr_acceptor_pause_reason(const struct mr_acceptor *a)
 {
     if (mr_flag_is_set(&a->no_descriptors))
         return "the gateway has no descriptor left for another connection";

@@ -1,5 +1,5 @@
-/* Answers that are complete when they begin, and the beginning of streams. */
-#include "gateway/server/request.h"
+/* Answers that are complete before they are sent, and the start of streams. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/unconst.h"
@@ -24,10 +24,10 @@ enum MHD_Result mr_answer_queue(
     struct MHD_Response *m = *response;
     (void)MHD_add_response_header(m, "Content-Type", type);
     (void)MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
-    /* The next request is for the gateway that comes after this one. */
+    /* While this gateway stops, the client's next request should reach the next gateway. */
     if (mr_flag_is_set(&r->http->quiescing) || r->refused)
         (void)MHD_add_response_header(m, "Connection", "close");
-    if (r->shape != MR_SHAPE_FILE) /* which says so itself */
+    if (r->answer_kind != MR_ANSWER_FILE) /* static.c sets the header itself */
         (void)MHD_add_response_header(
             m, "Cache-Control", r->may_be_kept ? "private, no-cache" : "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);
@@ -38,7 +38,7 @@ enum MHD_Result mr_answer_queue(
     return done;
 }
 
-/* Hands the bytes of `b` to the response. */
+/* Moves the bytes of `b` into a response. */
 static struct MHD_Response *response_of(struct mr_buf *b)
 {
     size_t n = b->n;
@@ -64,7 +64,7 @@ static bool takes_gzip(const struct mr_request *r)
         "gzip");
 }
 
-/* The bytes of `b`, smaller where the client knows how. */
+/* Moves the bytes of `b` into a response, compressed if the client accepts gzip. */
 static struct MHD_Response *text_response(const struct mr_request *r, struct mr_buf *b)
 {
     struct MHD_Response *m = takes_gzip(r) ? mr_answer_gzip(mr_buf_str(b)) : NULL;
@@ -148,14 +148,14 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
-    const struct mr_buf *why = &r->x->text; /* where there is no `info`: what the call ended with */
+    const struct mr_buf *why = &r->x->text; /* without `info`: the error of the call */
     MR_AUTO(mr_free_ptr)
     char *away = mr_format(
         "the scheduler does not answer%s%.*s", why->n ? ": " : "", MR_STR_ARG(mr_buf_str(why)));
     const char *reason = away;
     bool is_stopping = mr_flag_is_set(&r->http->quiescing);
     const char *trouble =
-        is_stopping ? "the gateway is stopping" : mr_acceptor_trouble(r->http->acceptor);
+        is_stopping ? "the gateway is stopping" : mr_acceptor_pause_reason(r->http->acceptor);
     bool ready = info && info->ready && !trouble;
     if (info) reason = info->not_ready[0] ? info->not_ready : "the cluster is starting";
     if (trouble) reason = trouble;
@@ -194,45 +194,46 @@ static enum MHD_Result answer_stream(struct mr_request *r, const char *type)
 {
     struct MHD_Response *m = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, mr_stream_read, r, NULL);
-    if (r->shape == MR_SHAPE_EVENTS) {
+    if (r->answer_kind == MR_ANSWER_EVENTS) {
         mr_sse_hello(&r->out);
         (void)MHD_add_response_header(m, "X-Accel-Buffering", "no");
     }
-    if (r->shape == MR_SHAPE_COLLECTED) {
+    if (r->answer_kind == MR_ANSWER_COLLECTED) {
         mr_collect_init(&r->collect);
         mr_collect_begin(&r->out);
     }
     return mr_answer_queue(r, 200, type, &m);
 }
 
-static const char *stream_type(enum mr_shape shape)
+static const char *stream_type(enum mr_answer_kind kind)
 {
-    if (shape == MR_SHAPE_EVENTS) return "text/event-stream";
-    return shape == MR_SHAPE_LINES ? "application/x-ndjson" : "application/json";
+    if (kind == MR_ANSWER_EVENTS) return "text/event-stream";
+    return kind == MR_ANSWER_LINES ? "application/x-ndjson" : "application/json";
 }
 
 static enum MHD_Result answer_ended(struct mr_request *r)
 {
-    if (r->shape == MR_SHAPE_HEALTH) return answer_health(r, NULL);
-    /* A browser comes back after the end of a stream, but not after an error. */
-    if (r->shape == MR_SHAPE_EVENTS && r->x->is_farewell)
-        return answer_stream(r, stream_type(r->shape));
-    /* An EventSource hides what is not 200 from its page: why there is a gap, it hears as an event.
-     */
-    if (r->shape == MR_SHAPE_EVENTS && r->x->error == MR_ERANGE)
-        return answer_stream(r, stream_type(r->shape));
+    if (r->answer_kind == MR_ANSWER_HEALTH) return answer_health(r, NULL);
+    /* A browser reconnects after the end of a stream, but not after an error. */
+    if (r->answer_kind == MR_ANSWER_EVENTS && r->x->is_shutdown)
+        return answer_stream(r, stream_type(r->answer_kind));
+    /* An EventSource hides any answer but 200 from its page, so a gap in the events is reported as
+     * an event. */
+    if (r->answer_kind == MR_ANSWER_EVENTS && r->x->error == MR_ERANGE)
+        return answer_stream(r, stream_type(r->answer_kind));
     if (r->x->error) return answer_outcome(r);
-    if (r->shape == MR_SHAPE_METRICS) {
+    if (r->answer_kind == MR_ANSWER_METRICS) {
         struct MHD_Response *m = text_response(r, &r->x->text);
         return mr_answer_queue(r, 200, "text/plain; version=0.0.4; charset=utf-8", &m);
     }
-    if (r->shape == MR_SHAPE_EVENTS) { /* nothing will come any more: do not come back */
+    if (r->answer_kind ==
+        MR_ANSWER_EVENTS) { /* 204: no event will follow, so the browser must not reconnect */
         struct MHD_Response *m = response_of(&r->out);
         return mr_answer_queue(r, 204, "text/event-stream", &m);
     }
-    if (r->shape == MR_SHAPE_LINES || r->shape == MR_SHAPE_COLLECTED)
-        return answer_stream(r, stream_type(r->shape));
-    if (r->shape == MR_SHAPE_RAW) return answer_stream(r, "application/octet-stream");
+    if (r->answer_kind == MR_ANSWER_LINES || r->answer_kind == MR_ANSWER_COLLECTED)
+        return answer_stream(r, stream_type(r->answer_kind));
+    if (r->answer_kind == MR_ANSWER_RAW) return answer_stream(r, "application/octet-stream");
     (void)mr_fail(&r->error, MR_EINTERNAL, "the service gave no answer");
     return mr_answer_error(r);
 }
@@ -240,12 +241,13 @@ static enum MHD_Result answer_ended(struct mr_request *r)
 enum MHD_Result mr_answer(struct mr_request *r)
 {
     if (r->raw_message) return mr_answer_raw(r);
-    if (!r->has_held) return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->shape));
+    if (!r->has_held)
+        return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->answer_kind));
     if (r->held.kind == MR_REPLY_END) return answer_ended(r);
     struct mr_str bytes = mr_rpc_message_str(r->held.message);
-    if (r->shape == MR_SHAPE_JSON) return answer_message(r, bytes);
-    if (r->shape == MR_SHAPE_HEALTH)
+    if (r->answer_kind == MR_ANSWER_JSON) return answer_message(r, bytes);
+    if (r->answer_kind == MR_ANSWER_HEALTH)
         return answer_health(
             r, mr_pb_unpack(&millrace__v1__info_response__descriptor, bytes, &r->arena, NULL));
-    return answer_stream(r, stream_type(r->shape));
+    return answer_stream(r, stream_type(r->answer_kind));
 }

@@ -1,6 +1,6 @@
-/* What a request is, whether it may be, and its fields but the body: everything that is decided
- * when the headers are there. */
-#include "gateway/server/request.h"
+/* Everything that is decided when the headers have come: which method a request is for, whether the
+ * user may call it, the kind of its answer, and the fields that the body does not set. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -25,37 +25,38 @@ static struct mr_str header(const struct mr_request *r, const char *name)
     return mr_str(MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name));
 }
 
-/* ---- who and where from ------------------------------------------------------------------- */
+/* ---- origin and user ------------------------------------------------------------------------- */
 
-/* Whoever probes a container does so by its address, which nobody could list: /healthz tells
- * nothing that a page of somebody else may not know, and changes nothing. */
+/* Orchestrators probe /healthz of a container by its IP address, which --allow-host cannot list in
+ * advance. /healthz changes nothing, and its answer may be read by any page. */
 static bool is_probe(const struct mr_request *r, const char *method)
 {
     bool is_read = !strcmp(method, "GET") || !strcmp(method, "HEAD");
     return is_read && !strcmp(r->target, "/healthz");
 }
 
-static int check_guard(struct mr_request *r, const char *method, struct mr_error *e)
+static int check_origin(struct mr_request *r, const char *method, struct mr_error *e)
 {
     const struct mr_http *h = r->http;
     struct mr_str host = header(r, "Host");
     if (!host.p) return mr_fail(e, MR_EINVAL, "the header Host is missing");
     int err = MR_OK;
     if (!is_probe(r, method))
-        err = mr_guard_host(host, (const char *const *)h->hosts, h->hosts_count, e);
+        err = mr_origin_check_host(host, (const char *const *)h->hosts, h->hosts_count, e);
     if (err) return err;
-    return mr_guard_origin(header(r, "Origin"), host, e);
+    return mr_origin_check(header(r, "Origin"), host, e);
 }
 
 static int check_token(struct mr_request *r, struct mr_error *e)
 {
     r->user = everyone;
-    bool is_open_to_all = r->shape == MR_SHAPE_HEALTH || r->shape == MR_SHAPE_OPENAPI ||
-                          r->shape == MR_SHAPE_FILE || mr_login_is_open(r);
+    bool is_open_to_all = r->answer_kind == MR_ANSWER_HEALTH ||
+                          r->answer_kind == MR_ANSWER_OPENAPI || r->answer_kind == MR_ANSWER_FILE ||
+                          mr_login_is_open(r);
     if (!r->http->options.tokens || is_open_to_all) return MR_OK;
     int err = mr_login_identity(r, e);
     if (err || !r->match.route) return err;
-    /* The service checks it again, where the method runs; this spares it what is refused anyway. */
+    /* The service checks the role, too. This check refuses a call before its body is sent. */
     enum mr_role wanted = mr_proto_method(r->match.route->method)->role;
     if (r->user.role >= wanted) return MR_OK;
     return mr_fail(e, MR_EPERM, "%s wants the role %s; \"%s\" is %s", r->match.route->path,
@@ -68,19 +69,19 @@ static bool find_own(struct mr_request *r)
 {
     static const struct {
         const char *path;
-        enum mr_shape shape;
+        enum mr_answer_kind kind;
     } own[] = {
-        {"/healthz", MR_SHAPE_HEALTH},
-        {"/metrics", MR_SHAPE_METRICS},
-        {"/openapi.json", MR_SHAPE_OPENAPI},
+        {"/healthz", MR_ANSWER_HEALTH},
+        {"/metrics", MR_ANSWER_METRICS},
+        {"/openapi.json", MR_ANSWER_OPENAPI},
     };
     for (size_t i = 0; i < MR_ARRAY_LEN(own); i++) {
         if (!mr_str_eq(r->uri.path, mr_str(own[i].path))) continue;
-        r->shape = own[i].shape;
+        r->answer_kind = own[i].kind;
         return true;
     }
     bool is_api = r->uri.path.n >= 4 && !memcmp(r->uri.path.p, "/v1/", 4);
-    r->shape = is_api ? MR_SHAPE_JSON : MR_SHAPE_FILE;
+    r->answer_kind = is_api ? MR_ANSWER_JSON : MR_ANSWER_FILE;
     return !is_api;
 }
 
@@ -111,28 +112,29 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
         e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
 }
 
-/* Values of a job, which come to an end, rather than events. */
+/* The stream has the results of a job and ends, unlike a stream of events. */
 static bool is_collected(const struct mr_request *r)
 {
     return r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS;
 }
 
-static int choose_shape(struct mr_request *r, struct mr_error *e)
+static int choose_answer(struct mr_request *r, struct mr_error *e)
 {
     static const char *const json[] = {"application/json"};
     static const char *const events[] = {"text/event-stream", "application/x-ndjson"};
     static const char *const all[] = {
         "application/json", "text/event-stream", "application/x-ndjson"};
-    static const enum mr_shape all_shapes[] = {MR_SHAPE_COLLECTED, MR_SHAPE_EVENTS, MR_SHAPE_LINES};
+    static const enum mr_answer_kind all_kinds[] = {
+        MR_ANSWER_COLLECTED, MR_ANSWER_EVENTS, MR_ANSWER_LINES};
 
     const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
-    if (r->match.route->raw_response) { /* the service chooses */
-        r->shape = MR_SHAPE_RAW;
+    if (r->match.route->raw_response) { /* the service chooses the content type */
+        r->answer_kind = MR_ANSWER_RAW;
         return MR_OK;
     }
     struct mr_str accept = header(r, "Accept");
     if (!m->server_streaming) {
-        r->shape = MR_SHAPE_JSON;
+        r->answer_kind = MR_ANSWER_JSON;
         if (mr_media_pick(accept, json, 1) >= 0) return MR_OK;
         return mr_fail(e, MR_EACCEPT, "the answer is application/json, which Accept excludes");
     }
@@ -143,7 +145,7 @@ static int choose_shape(struct mr_request *r, struct mr_error *e)
             "the answer can be %stext/event-stream or "
             "application/x-ndjson, and Accept excludes them",
             is_collected(r) ? "application/json, " : "");
-    r->shape = is_collected(r) ? all_shapes[picked] : all_shapes[picked + 1];
+    r->answer_kind = is_collected(r) ? all_kinds[picked] : all_kinds[picked + 1];
     return MR_OK;
 }
 
@@ -157,7 +159,7 @@ static bool has_body(const struct mr_request *r, uint64_t *bytes, bool *is_known
     return *bytes > 0 || header(r, "Transfer-Encoding").p != NULL;
 }
 
-/* A document that goes to its service verbatim: a graph, or what is to be trained. */
+/* The body is JSON that goes to its service unread: a graph, or the document of a training. */
 static bool is_document(const struct mr_route *route)
 {
     return route->method == MR_METHOD_JOBS_SUBMIT || route->method == MR_METHOD_TRAININGS_START;
@@ -213,7 +215,7 @@ static int check_body(struct mr_request *r, struct mr_error *e)
     bool is_known;
     bool there = has_body(r, &bytes, &is_known);
     const struct mr_route *route = r->match.route;
-    if (there && r->shape == MR_SHAPE_LOGIN && r->verb == MR_HTTP_POST)
+    if (there && r->answer_kind == MR_ANSWER_LOGIN && r->verb == MR_HTTP_POST)
         return check_login_body(r, bytes, e);
     if (there && (!route || !route->body))
         return mr_fail(e, MR_EINVAL, "%s takes no body", route ? route->path : "this address");
@@ -235,7 +237,7 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
     const struct mr_route_header *wanted = r->match.route->headers;
     for (size_t i = 0; wanted[i].field && i < MR_BIND_HEADERS_MAX; i++) {
         headers[i].value = header(r, wanted[i].header);
-        /* "anything" is what an absent header says, too */
+        /* It means the same as an absent header. */
         if (!strcmp(wanted[i].field, "accept") && mr_str_eq(headers[i].value, MR_STR("*/*")))
             headers[i].value = mr_str_of(NULL, 0);
     }
@@ -252,12 +254,13 @@ static bool names_bytes(const struct mr_buf *get_object)
     return false;
 }
 
-/* Which part of the answer is wanted. The store is told, so that it sends no more; unless If-Range
- * has to be compared with what it says first. */
+/* Reads the header Range. The range goes to the object store, too, so that it sends no other bytes.
+ * With If-Range it does not: the store's first message has to be compared with it. */
 static void read_range(struct mr_request *r)
 {
     struct mr_str range = header(r, "Range");
-    r->has_range = r->shape == MR_SHAPE_RAW && !r->is_head && mr_range_parse(range, &r->range);
+    r->has_range =
+        r->answer_kind == MR_ANSWER_RAW && !r->is_head && mr_range_parse(range, &r->range);
     bool is_object = r->match.route && r->match.route->method == MR_METHOD_OBJECTS_GET;
     r->is_piece = is_object && names_bytes(&r->x->request);
     if (!r->has_range || !is_object || r->is_piece) return;
@@ -270,7 +273,7 @@ static void read_range(struct mr_request *r)
         mr_protowire_add_varint(&r->x->request, OBJECT_BYTES_MAX, r->range.to - from + 1);
 }
 
-/* The field `wait_s`; 0: the method never waits for long. */
+/* The number of the field `wait_s`; 0: the request has none. */
 static uint32_t wait_field(const struct mr_proto_method *m)
 {
     const ProtobufCFieldDescriptor *f =
@@ -306,26 +309,28 @@ static void prepare(struct mr_request *r)
     x->backend = route ? route->backend : MR_BACKEND_SCHEDULER;
     x->method = mr_proto_method(route ? route->method : MR_METHOD_CLUSTER_INFO);
     x->is_stream = x->method->server_streaming;
-    x->is_metrics = r->shape == MR_SHAPE_METRICS;
-    x->is_events = r->shape == MR_SHAPE_EVENTS || (r->shape == MR_SHAPE_LINES && !is_collected(r));
-    x->wants_heartbeats = r->shape == MR_SHAPE_EVENTS;
+    x->is_metrics = r->answer_kind == MR_ANSWER_METRICS;
+    x->is_events = r->answer_kind == MR_ANSWER_EVENTS ||
+                   (r->answer_kind == MR_ANSWER_LINES && !is_collected(r));
+    x->wants_heartbeats = r->answer_kind == MR_ANSWER_EVENTS;
     x->wait_field = wait_field(x->method);
     x->may_repeat = route && route->verb == MR_HTTP_GET && x->wait_field;
     x->timeout = route ? timeout_of(r) : 2 * MR_SECOND;
     x->user = r->user;
-    if (r->shape == MR_SHAPE_EVENTS) prepare_resume(x);
+    if (r->answer_kind == MR_ANSWER_EVENTS) prepare_resume(x);
 }
 
 void mr_request_check(struct mr_request *r, const char *method)
 {
     struct mr_error *e = &r->error;
-    int err = check_guard(r, method, e);
+    int err = check_origin(r, method, e);
     if (!err) err = find(r, method, e);
     if (!err) err = check_token(r, e);
     if (!err) err = check_body(r, e);
-    bool is_own = r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE || mr_login_is_shape(r);
+    bool is_own = r->answer_kind == MR_ANSWER_OPENAPI || r->answer_kind == MR_ANSWER_FILE ||
+                  mr_login_is_asked(r);
     if (err || is_own) return;
-    if (r->match.route) err = choose_shape(r, e);
+    if (r->match.route) err = choose_answer(r, e);
     if (err) return;
     r->x = mr_exchange_new();
     prepare(r);
@@ -337,7 +342,7 @@ void mr_request_check(struct mr_request *r, const char *method)
     }
     if (!err && r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS) {
         const ProtobufCFieldDescriptor *json = protobuf_c_message_descriptor_get_field_by_name(
-            r->x->method->request, "json"); /* "over HTTP always" */
+            r->x->method->request, "json"); /* HTTP's answers are always JSON */
         mr_protowire_add_varint(&r->x->request, json->id, 1);
     }
 }
@@ -363,6 +368,6 @@ void mr_request_start(struct mr_request *r, bool more)
     mr_buf_clear(&r->body);
     if (err) return;
     x->more = more;
-    r->is_started = true;
+    mr_request_move(r, MR_REQUEST_STARTED);
     mr_bridge_post(r->http->options.bridge, MR_BRIDGE_START, x, NULL);
 }

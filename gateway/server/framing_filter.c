@@ -1,5 +1,5 @@
-/* Bodies go straight to where they are wanted; heads and the lines between chunks by way of a
- * buffer. */
+/* Body data is read straight into libmicrohttpd's buffer. Heads and the lines between chunks go
+ * through a buffer of the filter. */
 #include "gateway/server/framing_filter.h"
 
 #include "base/assert.h"
@@ -10,9 +10,9 @@
 #define PIECE_BYTES 8192
 #define PENDING_BYTES_MAX (MR_FRAMING_HEAD_BYTES_MAX + PIECE_BYTES + 1024)
 #define KEPT_BYTES_MAX 4096
-#define SWALLOWED_PIECES_MAX 128 /* of a client that was refused, at a time */
+#define SWALLOWED_PIECES_MAX 128 /* read and dropped in one call, after a refusal */
 
-static size_t give_pending(struct mr_checked *c, char *to, size_t n)
+static size_t give_pending(struct mr_framing_filter *c, char *to, size_t n)
 {
     size_t given = MR_MIN(n, c->pending.n - c->pending_at);
     if (given) memcpy(to, c->pending.p + c->pending_at, given);
@@ -23,11 +23,12 @@ static size_t give_pending(struct mr_checked *c, char *to, size_t n)
     return given;
 }
 
-/* As recv, but of what passes. */
+/* As recv, but returns only checked bytes. */
 static ssize_t take(
     struct mr_interceptor *interceptor, const struct mr_source *s, char *to, size_t n)
 {
-    struct mr_checked *c = MR_CONTAINER_OF(interceptor, struct mr_checked, interceptor);
+    struct mr_framing_filter *c =
+        MR_CONTAINER_OF(interceptor, struct mr_framing_filter, interceptor);
     size_t got = give_pending(c, to, n);
     for (int pieces = 0; got < n && pieces < SWALLOWED_PIECES_MAX; pieces++) {
         char piece[PIECE_BYTES];
@@ -52,7 +53,7 @@ static ssize_t take(
     return s->nothing;
 }
 
-bool mr_checked_add(struct mr_checked *c, int fd, bool is_tls)
+bool mr_framing_filter_add(struct mr_framing_filter *c, int fd, bool is_tls)
 {
     mr_framing_init(&c->framing);
     mr_buf_init(&c->pending, PENDING_BYTES_MAX);
@@ -60,7 +61,7 @@ bool mr_checked_add(struct mr_checked *c, int fd, bool is_tls)
     return mr_intercept(fd, &c->interceptor);
 }
 
-void mr_checked_remove(struct mr_checked *c, int fd)
+void mr_framing_filter_remove(struct mr_framing_filter *c, int fd)
 {
     (void)mr_intercept(fd, NULL);
     mr_framing_fini(&c->framing);

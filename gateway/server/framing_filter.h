@@ -1,17 +1,17 @@
-/* One connection of which everything that the client sends passes gateway/http/framing.h before
- * libmicrohttpd reads it (host/tls/intercept.h). */
+/* Puts gateway/http/framing.h between a connection and libmicrohttpd: every byte of the client is
+ * checked before libmicrohttpd reads it. host/tls/intercept.h replaces the reads. */
 #pragma once
 
 #include "gateway/http/framing.h"
 #include "host/tls/intercept.h"
 
-struct mr_checked { /* its thread's */
+struct mr_framing_filter { /* of one connection, on its HTTP thread */
     struct mr_interceptor interceptor;
     struct mr_framing framing;
-    struct mr_buf pending; /* passed, but there was no room to give it */
+    struct mr_buf pending; /* checked bytes that did not fit into libmicrohttpd's buffer */
     size_t pending_at;
 };
 
-/* From now on what comes by this descriptor is checked. False: it cannot be. */
-bool mr_checked_add(struct mr_checked *c, int fd, bool is_tls);
-void mr_checked_remove(struct mr_checked *c, int fd); /* before it is closed */
+/* Starts checking what arrives on `fd`. False: the reads cannot be intercepted. */
+bool mr_framing_filter_add(struct mr_framing_filter *c, int fd, bool is_tls);
+void mr_framing_filter_remove(struct mr_framing_filter *c, int fd); /* before close */

@@ -1,5 +1,6 @@
-/* Where the HTTP server listens, and its life. An address that others can reach wants tokens. */
-#include "gateway/server/daemon.h"
+/* The listening socket of the HTTP server, and the server's life. An address that other machines
+ * can reach needs tokens. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -16,11 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WRONG_TOKENS_MAX 10 /* shown to the login from one address … */
+#define WRONG_TOKENS_MAX 10 /* by one client address, in each window */
 #define WRONG_TOKENS_WINDOW (60 * MR_SECOND)
 #define BACKLOG 512
 #define HOST_BYTES_MAX 255
-#define LENT_FD 3 /* where sd_listen_fds(3) has its first socket */
+#define INHERITED_FD 3 /* the first socket of sd_listen_fds(3) */
 
 static bool is_unix(const struct mr_http *h)
 {
@@ -52,7 +53,7 @@ static int listen_unix(
         (void)close(fd);
         return mr_fail(e, MR_EEXIST, "--listen: another server answers at \"%s\"", path);
     }
-    if (errno == ECONNREFUSED) (void)unlink(path); /* left by one that died */
+    if (errno == ECONNREFUSED) (void)unlink(path); /* the socket of a process that died */
     if (bind(fd, (const struct sockaddr *)&a, sizeof a) ||
         chmod(path, mr_peer_socket_mode(peers)) || listen(fd, BACKLOG)) {
         int err = mr_fail(e, MR_EIO, "--listen: \"%s\": %s", path, strerror(errno));
@@ -111,10 +112,10 @@ static int note_port(struct mr_http *h)
     return is_open && !h->options.tokens ? MR_EPERM : MR_OK;
 }
 
-/* A socket that listens already, of whoever started us (sd_listen_fds(3)): it outlives this
- * process, so that no connection is refused while one gateway makes way for the next. --listen
- * still says by which name we are known. */
-static int take_lent(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
+/* Socket activation (sd_listen_fds(3)): the parent process passes a listening socket. The socket
+ * outlives this process, so no connection is refused while one gateway replaces another. --listen
+ * still gives the name for the check of the header Host. */
+static int take_inherited(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
     if (!pid || !count || strtol(pid, NULL, 10) != (long)getpid()) return MR_OK;
@@ -122,18 +123,18 @@ static int take_lent(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr
     socklen_t n = sizeof is_listening;
     if (strcmp(count, "1") != 0)
         return mr_fail(e, MR_EINVAL, "LISTEN_FDS: expected 1 socket, not %.20s", count);
-    if (getsockopt(LENT_FD, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &n) || !is_listening)
-        return mr_fail(e, MR_EINVAL, "LISTEN_FDS: descriptor %d does not listen", LENT_FD);
+    if (getsockopt(INHERITED_FD, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &n) || !is_listening)
+        return mr_fail(e, MR_EINVAL, "LISTEN_FDS: descriptor %d does not listen", INHERITED_FD);
     const char *port = "";
     int err = is_unix(h) ? MR_OK : cut_address(h->options.listen, host, &port, e);
     if (err) return err;
-    (void)fcntl(LENT_FD, F_SETFD, FD_CLOEXEC);
-    (void)fcntl(LENT_FD, F_SETFL, fcntl(LENT_FD, F_GETFL) | O_NONBLOCK);
-    h->listen_fd = LENT_FD;
-    h->is_lent = true;
+    (void)fcntl(INHERITED_FD, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(INHERITED_FD, F_SETFL, fcntl(INHERITED_FD, F_GETFL) | O_NONBLOCK);
+    h->listen_fd = INHERITED_FD;
+    h->is_inherited = true;
     if (note_port(h))
-        return mr_fail(
-            e, MR_EPERM, "LISTEN_FDS: others can reach this socket, so --token-file is wanted");
+        return mr_fail(e, MR_EPERM,
+            "LISTEN_FDS: other machines can reach this socket, so --token-file is needed");
     return MR_OK;
 }
 
@@ -148,7 +149,7 @@ static int listen_tcp(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct m
     bool is_private = is_loopback(list->ai_addr);
     if (!is_private && !h->options.tokens)
         err = mr_fail(e, MR_EPERM,
-            "--listen: others can reach \"%s\", so --token-file is wanted "
+            "--listen: other machines can reach \"%s\", so --token-file is needed "
             "(or an address on loopback, e.g. 127.0.0.1:%s)",
             host, port);
     else if (bind_tcp(list, &h->listen_fd))
@@ -187,7 +188,7 @@ static void make_stats(struct mr_http *h)
     }
     h->connections = mr_stats_gauge(
         h->options.stats, "millrace_http_connections", "Open HTTP connections.", NULL);
-    h->fresh = mr_stats_gauge(h->options.stats, "millrace_http_connections_new",
+    h->unanswered = mr_stats_gauge(h->options.stats, "millrace_http_connections_new",
         "Open HTTP connections of which no request has been answered yet.", NULL);
 }
 
@@ -209,27 +210,27 @@ void mr_http_close(struct mr_http **http)
     *http = NULL;
 }
 
-/* At once, so that the next gateway can listen while this one still answers. */
+/* Closes the socket at once, so that the next gateway can listen while this one still answers. */
 void mr_http_quiesce(struct mr_http *h)
 {
     if (!h->acceptor || mr_flag_is_set(&h->quiescing)) return;
     mr_flag_set(&h->quiescing, true);
-    if (is_unix(h) && !h->is_lent) (void)unlink(h->options.listen + 5);
+    if (is_unix(h) && !h->is_inherited) (void)unlink(h->options.listen + 5);
     mr_acceptor_stop(h->acceptor);
 }
 
 static void take_connection(void *ctx, int fd, const struct sockaddr *address, socklen_t bytes)
 {
     const struct mr_http *h = ctx;
-    mr_gauge_add(h->fresh, 1);
-    if (MHD_add_connection(h->daemon, fd, address, bytes) != MHD_YES) /* it has closed it */
-        mr_gauge_add(h->fresh, -1);
+    mr_gauge_add(h->unanswered, 1);
+    if (MHD_add_connection(h->daemon, fd, address, bytes) != MHD_YES) /* on an error it closes fd */
+        mr_gauge_add(h->unanswered, -1);
 }
 
 static struct mr_acceptor *make_acceptor(struct mr_http *h)
 {
     const struct mr_accept_options o = {.listen_fd = h->listen_fd,
-        .is_lent = h->is_lent,
+        .is_inherited = h->is_inherited,
         .is_tls = h->options.is_https,
         .connections_max = h->options.connections_max,
         .quota = h->quota,
@@ -246,8 +247,8 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     h->options = *options;
     h->listen_fd = h->dashboard_fd = -1;
     char host[HOST_BYTES_MAX + 1] = "";
-    int err = take_lent(h, host, e);
-    if (!err && !h->is_lent)
+    int err = take_inherited(h, host, e);
+    if (!err && !h->is_inherited)
         err = is_unix(h) ? listen_unix(options->listen + 5, &options->peers, &h->listen_fd, e)
                          : listen_tcp(h, host, e);
     if (err) return err;
@@ -265,14 +266,14 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     h->daemon = mr_daemon_start(h, e);
     if (!h->daemon) return MR_EIO;
     mr_acceptor_start(h->acceptor);
-    h->listen_fd = -1; /* the acceptor's now */
+    h->listen_fd = -1; /* the acceptor owns the descriptor now */
     *out = MR_STEAL(h);
     return MR_OK;
 }
 
-const struct mr_gauge *mr_http_fresh(const struct mr_http *h)
+const struct mr_gauge *mr_http_unanswered(const struct mr_http *h)
 {
-    return h->fresh;
+    return h->unanswered;
 }
 
 int mr_http_port(const struct mr_http *h)

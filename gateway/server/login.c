@@ -1,12 +1,13 @@
-/* Login for browsers: a token is shown once, and comes back as a cookie with every request of our
- * own pages.
+/* Login for browsers. A page sends a token once and gets a cookie, which the browser adds to every
+ * later request of the gateway's own pages.
  *
- * What keeps pages of others away: the cookie is SameSite=Strict, so that no page of another site's
- * sends it; an Origin, which browsers add to whatever changes something, has to be our own
- * (http/origin.h) and has to be there; and where a browser says whose page asks (Sec-Fetch-Site),
- * it is ours or nobody's. A page at another port of this host is of the same site: the last two
- * keep it out. Scripts cannot read the cookie (HttpOnly), and there is no CORS to read answers by.
- */
+ * Three checks keep other pages from using the cookie (CSRF):
+ * - The cookie is SameSite=Strict, so pages of other sites do not send it.
+ * - A request that changes something must have the header Origin, and Origin must be this gateway
+ *   (http/origin.h). Browsers add Origin to such requests.
+ * - Where the browser sends Sec-Fetch-Site, it must be same-origin or none.
+ * The last two also stop pages from another port of this host, which count as the same site.
+ * Scripts cannot read the cookie (HttpOnly), and no CORS header lets other pages read answers. */
 #include "gateway/server/login.h"
 
 #include "gateway/json/json_out.h"
@@ -37,24 +38,24 @@ static struct mr_str address_of(const struct mr_request *r)
 bool mr_login_find(struct mr_request *r)
 {
     if (mr_str_eq(r->uri.path, MR_STR("/v1/login")))
-        r->shape = MR_SHAPE_LOGIN;
+        r->answer_kind = MR_ANSWER_LOGIN;
     else if (mr_str_eq(r->uri.path, MR_STR("/v1/logout")))
-        r->shape = MR_SHAPE_LOGOUT;
+        r->answer_kind = MR_ANSWER_LOGOUT;
     else
         return false;
     r->allow = 1u << MR_HTTP_POST;
-    if (r->shape == MR_SHAPE_LOGIN) r->allow |= 1u << MR_HTTP_GET;
+    if (r->answer_kind == MR_ANSWER_LOGIN) r->allow |= 1u << MR_HTTP_GET;
     return true;
 }
 
-bool mr_login_is_shape(const struct mr_request *r)
+bool mr_login_is_asked(const struct mr_request *r)
 {
-    return r->shape == MR_SHAPE_LOGIN || r->shape == MR_SHAPE_LOGOUT;
+    return r->answer_kind == MR_ANSWER_LOGIN || r->answer_kind == MR_ANSWER_LOGOUT;
 }
 
 bool mr_login_is_open(const struct mr_request *r)
 {
-    return mr_login_is_shape(r) && r->verb == MR_HTTP_POST;
+    return mr_login_is_asked(r) && r->verb == MR_HTTP_POST;
 }
 
 /* ---- the cookie ------------------------------------------------------------------------------ */
@@ -64,11 +65,12 @@ static int check_page(const struct mr_request *r, struct mr_error *e)
     struct mr_str site = header(r, "Sec-Fetch-Site");
     bool is_ours = mr_str_eq(site, MR_STR("same-origin")) || mr_str_eq(site, MR_STR("none"));
     if (site.p && !is_ours)
-        return mr_fail(e, MR_EPERM, "the login is for our own pages, and this one is of others");
+        return mr_fail(e, MR_EPERM,
+            "the login's cookie is for pages of this gateway only (the header Sec-Fetch-Site names another site)");
     if (r->verb != MR_HTTP_GET && !header(r, "Origin").p)
         return mr_fail(e, MR_EPERM,
-            "with the login's cookie, what changes something wants the header Origin; programs "
-            "show their token: Authorization: Bearer TOKEN");
+            "a request with the login's cookie that changes something needs the header Origin; "
+            "programs send their token instead: Authorization: Bearer TOKEN");
     return MR_OK;
 }
 
@@ -83,7 +85,7 @@ int mr_login_identity(struct mr_request *r, struct mr_error *e)
         err = mr_token_file_check(r->http->options.tokens, authorization, &r->user, e);
     } else if ((err = check_page(r, e)) == MR_OK &&
                !mr_token_file_find(r->http->options.tokens, mr_buf_str(&token), &r->user)) {
-        err = mr_fail(e, MR_EAUTH, "the login's token is not known here any more");
+        err = mr_fail(e, MR_EAUTH, "the login's token is no longer valid; log in again");
     }
     mr_buf_fini(&token);
     return err;
@@ -94,7 +96,7 @@ int mr_login_identity(struct mr_request *r, struct mr_error *e)
 static enum MHD_Result answer(struct mr_request *r, const char *cookie)
 {
     char text[ANSWER_BYTES_MAX] = "{}\n";
-    if (r->shape == MR_SHAPE_LOGIN) {
+    if (r->answer_kind == MR_ANSWER_LOGIN) {
         mr_buf_clear(&r->out);
         mr_buf_add_text(&r->out, "{\"name\":");
         mr_json_text(&r->out, mr_str(r->user.name));
@@ -107,7 +109,7 @@ static enum MHD_Result answer(struct mr_request *r, const char *cookie)
     return mr_answer_queue(r, 200, "application/json", &m);
 }
 
-/* Whose token is it? Wrong ones are counted by the client's address. */
+/* Finds the user of the token. Wrong tokens are counted by client address. */
 static int check_shown(struct mr_request *r, struct mr_str token)
 {
     struct mr_attempts *attempts = r->http->attempts;
@@ -145,7 +147,7 @@ enum MHD_Result mr_login_answer(struct mr_request *r)
 {
     char cookie[MR_COOKIE_TEXT_MAX];
     struct mr_cookie_place place = place_of(r);
-    if (r->shape == MR_SHAPE_LOGOUT) {
+    if (r->answer_kind == MR_ANSWER_LOGOUT) {
         mr_cookie_write(&place, mr_str_of(NULL, 0), 0, cookie);
         return answer(r, cookie);
     }

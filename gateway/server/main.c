@@ -1,4 +1,4 @@
-/* mr-gateway: options, secrets, and the order in which things begin and end. */
+/* mr-gateway: options, certificates and secrets, and the order of start and stop. */
 #include "base/alloc.h"
 #include "gateway/server/server.h"
 #include "host/clock.h"
@@ -24,8 +24,8 @@ struct config {
     const char *dashboard;
     const char *token_file;
     const char *secret_file;
-    struct mr_certificate_files tls;     /* HTTPS; and the services, with a CA */
-    struct mr_certificate_files cluster; /* the services, where HTTPS has another */
+    struct mr_certificate_files tls;     /* for HTTPS; with a CA also for the services */
+    struct mr_certificate_files cluster; /* for the services, where HTTPS has its own */
     const char *port_file;
     struct mr_texts allow_uid;
     struct mr_texts hosts;
@@ -37,7 +37,7 @@ struct config {
     uint64_t reading_memory;
 };
 
-#define SMALL_BODY_BYTES 65536 /* does not count */
+#define SMALL_BODY_BYTES 65536 /* of each body, not counted in --reading-memory */
 
 #define AT(member) offsetof(struct config, member)
 
@@ -49,45 +49,45 @@ static const struct mr_option options[] = {
     MR_OPTION_TRAINER(AT(trainer),
         "the trainer: HOST:PORT or unix:PATH; default: none, no channels, queues and trainings"),
     {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXTS, .value = "ADDR",
-        .help = "an object store; none: the scheduler is asked where they are", .at = AT(stores)},
+        .help = "an object store; default: the scheduler is asked for the addresses", .at = AT(stores)},
     {.name = "dashboard", .env = "MILLRACE_DASHBOARD", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "serve the files of this directory at /", .at = AT(dashboard)},
-    MR_OPTION_TOKEN_FILE(AT(token_file), MR_TOKEN_FILE_HELP("who may ask")),
+    MR_OPTION_TOKEN_FILE(AT(token_file), MR_TOKEN_FILE_HELP("users and their tokens")),
     MR_OPTION_SECRET_FILE(AT(secret_file),
-        "the cluster's secret, shown to the services: their --secret-file"),
+        "the cluster's secret, sent to the services with each call: their --secret-file"),
     MR_OPTION_ALLOW_UID(AT(allow_uid)),
     {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
-        .help = "another name that the header Host may have", .at = AT(hosts)},
+        .help = "another name that is allowed in the header Host", .at = AT(hosts)},
     MR_OPTION_TLS_CERT(AT(tls.cert),
-        "speak HTTPS with this certificate (PEM); with --tls-ca it is shown to the services, too"),
+        "serve HTTPS with this certificate (PEM); with --tls-ca also the client certificate for the services"),
     MR_OPTION_TLS_KEY(AT(tls.key)),
     MR_OPTION_TLS_CA(AT(tls.ca),
-        "call the services by TLS: the cluster's CA (PEM); their --tls-ca"),
+        "call the services over TLS and trust this CA of the cluster (PEM): their --tls-ca"),
     {.name = "cluster-cert", .env = "MILLRACE_CLUSTER_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "what is shown to the services instead of --tls-cert (PEM)", .at = AT(cluster.cert)},
+        .help = "the client certificate for the services, instead of --tls-cert (PEM)", .at = AT(cluster.cert)},
     {.name = "cluster-key", .env = "MILLRACE_CLUSTER_KEY", .type = MR_OPTION_TEXT, .value = "FILE",
         .help = "its key (PEM), in a file of mode 0600", .at = AT(cluster.key)},
     {.name = "port-file", .env = "MILLRACE_PORT_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "write the port here when it is bound", .at = AT(port_file)},
+        .help = "write the port to this file once the gateway listens", .at = AT(port_file)},
     {.name = "connections", .env = "MILLRACE_CONNECTIONS", .type = MR_OPTION_U64, .value = "N",
         .init = "4096", .help = "open connections, at most", .at = AT(connections),
         .min = 1, .max = 65536},
     {.name = "connections-per-address", .env = "MILLRACE_CONNECTIONS_PER_ADDRESS",
         .type = MR_OPTION_U64, .value = "N", .init = "512",
-        .help = "open connections of one client's address, at most; 0: no limit. Loopback and UNIX "
-                "sockets have none",
+        .help = "open connections from one client address, at most; 0: no limit. Loopback and UNIX "
+                "sockets have no limit",
         .at = AT(connections_each), .max = 65536},
     {.name = "threads", .env = "MILLRACE_GATEWAY_THREADS", .type = MR_OPTION_U64, .value = "N",
         .init = "4", .help = "HTTP threads", .at = AT(threads), .min = 2, .max = 64},
     {.name = "idle", .env = "MILLRACE_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
-        .init = "30s", .help = "close a connection on which nothing moves for this long",
+        .init = "30s", .help = "close a connection that moves no byte for this long",
         .at = AT(idle), .min = 1000000000, .max = 3600000000000},
     {.name = "reading-memory", .env = "MILLRACE_GATEWAY_READING_MEMORY", .type = MR_OPTION_BYTES,
         .value = "BYTES", .init = "512MiB",
-        .help = "of bodies that are being read, in all; half of it for several of one user",
+        .help = "memory for request bodies that are being read; the requests of one user get half of it",
         .at = AT(reading_memory), .min = 65536, .max = (uint64_t)1 << 40},
     {.name = "grace", .env = "MILLRACE_GRACE", .type = MR_OPTION_DURATION, .value = "TIME",
-        .init = "5s", .help = "let requests finish for this long on SIGTERM", .at = AT(grace)},
+        .init = "5s", .help = "on SIGTERM: let running requests finish for this long", .at = AT(grace)},
 };
 /* clang-format on */
 
@@ -122,14 +122,15 @@ static void write_port(const char *path, int port)
     if (mr_file_write(path, mr_str(text), 0644, &e)) fail("--port-file", &e);
 }
 
-/* HTTPS has --tls-cert. The services are shown --cluster-cert, or the same one: by TLS where there
- * is a CA to know them by, and plain where there is none. */
+/* HTTPS uses --tls-cert. Calls to the services use TLS if there is --tls-ca or a certificate of the
+ * cluster's, and plain TCP otherwise. Their client certificate is --cluster-cert, else --tls-cert.
+ */
 static int settle_tls(const struct config *c, struct mr_error *e)
 {
     struct mr_certificate_files https = c->tls;
     struct mr_certificate_files services = c->cluster;
     bool has_own = mr_certificate_is_given(services.cert) || mr_certificate_is_given(services.key);
-    https.ca = NULL; /* anybody's may have signed it */
+    https.ca = NULL; /* any CA may have signed the certificate for HTTPS */
     int err = mr_certificate_check(&https, e);
     if (!err && mr_certificate_is_given(https.cert)) err = mr_server_certificate_open(&https, e);
     if (err) return err;
@@ -142,7 +143,8 @@ static int settle_tls(const struct config *c, struct mr_error *e)
     return mr_rpc_tls_use(&services, e);
 }
 
-/* A connection is a descriptor; the usual soft limit of 1,024 is for programs that use select. */
+/* Each connection needs a descriptor. The usual soft limit of 1,024 exists for programs that use
+ * select(2). */
 static void raise_descriptors(void)
 {
     struct rlimit limit;
@@ -173,7 +175,7 @@ static void serve(const struct config *c, struct mr_http_options *o, struct mr_s
     mr_bridge_run(bridge);
 
     mr_http_quiesce(http);
-    mr_bridge_drain(bridge, mr_clock_now() + c->grace, mr_http_fresh(http));
+    mr_bridge_drain(bridge, mr_clock_now() + c->grace, mr_http_unanswered(http));
     mr_http_close(&http);
     mr_signal_close(&signals);
     mr_bridge_free(&bridge);

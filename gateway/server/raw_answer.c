@@ -1,6 +1,6 @@
-/* The beginning of an answer whose bytes a service chose: a value of a job, an object. What its
- * first piece says decides: 304, a part, all at once, or a stream. */
-#include "gateway/server/request.h"
+/* The start of an answer whose bytes a service chose: a result of a job, or an object. Its first
+ * piece decides whether the answer is 304, a part, complete, or a stream. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/protowire.h"
@@ -23,9 +23,10 @@ enum { PART_OBJECT = 1, PART_NBYTES = 2, PART_OFFSET = 3 };
 struct first {
     char type[200];
     char etag[ETAG_BYTES_MAX]; /* "": not known */
-    uint64_t total, offset;    /* of the value in this format; where what comes begins in it */
+    uint64_t total;            /* bytes of the value in this format */
+    uint64_t offset;           /* where the service's bytes begin in the value */
     bool is_sized;             /* `total` is known */
-    bool is_whole;             /* all that comes is here */
+    bool is_whole;             /* no piece follows */
 };
 
 static struct mr_str bytes_field(struct mr_str message, uint32_t number)
@@ -56,12 +57,13 @@ static void read_type(struct mr_str message, struct first *f)
         is_clean ? type.p : "application/octet-stream");
 }
 
-/* An object never changes, so its id and the format name the bytes; of a value without an object it
- * is the bytes themselves, when they are all here. */
+/* The ETag of an object is its id and a hash of the format, as objects never change. The ETag of a
+ * value without an object is a hash of its bytes, if they are all here. */
 static void read_first(const struct mr_request *r, struct first *f)
 {
     struct mr_str message = mr_rpc_message_str(r->raw_message);
-    struct mr_str part = mr_str_of("", 0); /* of a piece it would be about the whole value */
+    struct mr_str part =
+        mr_str_of("", 0); /* ignored for a piece: the message describes the whole value */
     if (!r->is_piece) part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
     struct mr_str object = bytes_field(part, PART_OBJECT);
     read_type(message, f);
@@ -89,7 +91,7 @@ static bool is_compressible(const struct mr_request *r, const struct first *f)
            mr_media_takes(header(r, "Accept-Encoding"), "gzip");
 }
 
-/* `n` bytes from `from` on, of what comes. */
+/* A response with `n` bytes of the value from `from` on. */
 static struct MHD_Response *part_of(
     struct mr_request *r, const struct first *f, uint64_t from, uint64_t n)
 {

@@ -1,16 +1,15 @@
-/* The callbacks of libmicrohttpd: a request's phases, and who sleeps when.
+/* The callbacks of libmicrohttpd: the phases of a request, and when its connection is suspended.
  *
  *   headers ─▶ check ─▶ body ─▶ start ─▶ sleep ⇄ replies ─▶ answer (a stream goes on reading)
  *
- * A request with an error is answered after its body when that is short, so that the client reads
- * the answer and keeps the connection, and at once otherwise. */
-#include "gateway/server/request.h"
+ * A refused request is answered after its body if the body is short: the client then reads the
+ * answer and can keep the connection. Otherwise the answer is sent at once. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/unconst.h"
-#include "gateway/server/daemon.h"
 #include "gateway/json/json_in.h"
 #include "gateway/server/login.h"
 #include "gateway/http/login_cookie.h"
@@ -19,12 +18,18 @@
 
 #include <stdlib.h>
 
-/* The acceptor keeps to --connections; each thread of libmicrohttpd has its own part of its limit.
- */
+/* The acceptor enforces --connections. libmicrohttpd divides its own limit among its threads, so
+ * each thread gets some spare connections. */
 #define CONNECTIONS_SPARE 64
-#define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
-#define JSON_BYTES_MAX ((size_t)256 << 20) /* of one message */
+#define DRAIN_BYTES_MAX ((uint64_t)1 << 20) /* of a refused request's body, before the answer */
+#define JSON_BYTES_MAX ((size_t)256 << 20)  /* of one message */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
+
+void mr_request_move(struct mr_request *r, enum mr_request_phase to)
+{
+    mr_assert(to == r->phase + 1);
+    r->phase = to;
+}
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
@@ -50,7 +55,7 @@ void mr_request_use(struct mr_request *r)
     mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CREDIT, r->x, NULL);
 }
 
-/* Suspending comes first: resuming what is not suspended is undefined. */
+/* The order matters: resuming a connection that is not suspended is undefined. */
 void mr_request_sleep(struct mr_request *r)
 {
     MHD_suspend_connection(r->connection);
@@ -81,13 +86,18 @@ static struct mr_socket *socket_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* of an upload in memory, about */
+#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* about what an upload holds in memory */
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
+static bool is_started(const struct mr_request *r)
+{
+    return r->phase >= MR_REQUEST_STARTED;
+}
+
 static void flush_upload(struct mr_request *r, bool more)
 {
-    if (!r->is_started) {
+    if (!is_started(r)) {
         mr_request_start(r, more);
         return;
     }
@@ -102,13 +112,13 @@ static void flush_upload(struct mr_request *r, bool more)
     if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
 }
 
-/* Looks for an early end of the call, or for room. */
+/* Takes the next reply, which may be an early end of the call or room for another CHUNK. */
 static void look(struct mr_request *r)
 {
-    if (r->is_started && !r->has_held) r->has_held = mr_request_next(r, &r->held);
+    if (is_started(r) && !r->has_held) r->has_held = mr_request_next(r, &r->held);
 }
 
-/* Memory for more of the body; false: there is none, and the error says so. */
+/* Counts memory for more of the body; false: there is none, and r->error says so. */
 static bool may_read(struct mr_request *r, size_t bytes)
 {
     struct mr_str user = mr_str(r->user.name[0] ? r->user.name : "local");
@@ -119,7 +129,7 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
 {
     while (*n) {
         look(r);
-        if (r->has_held || r->is_over) { /* answered early: the rest does not matter any more */
+        if (r->has_held || r->is_over) { /* answered early: the rest of the body is dropped */
             *n = 0;
             return;
         }
@@ -150,7 +160,7 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
 
 static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
 {
-    if (r->error.code) { /* read and dropped, so that the answer can be read */
+    if (r->error.code) { /* dropped: a client that still sends might not read the answer */
         r->body_bytes += *n;
         *n = 0;
         return r->body_bytes > 64 * DRAIN_BYTES_MAX ? MHD_NO : MHD_YES;
@@ -169,10 +179,10 @@ static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
 
 /* ---- the phases ------------------------------------------------------------------------------ */
 
-/* True: the request, or the way in which its body came, breaks HTTP's rules. */
+/* True: the framing of the request or of its body was refused. */
 static bool look_for_refusal(struct mr_request *r)
 {
-    const struct mr_framing *f = &socket_of(r->connection)->checked.framing;
+    const struct mr_framing *f = &socket_of(r->connection)->filter.framing;
     if (!mr_framing_is_refused(f, r->ordinal)) return false;
     bool is_large = f->status == 414 || f->status == 431;
     int code = is_large ? MR_ETOOBIG : f->status >= 500 ? MR_EUNIMPL : MR_EINVAL;
@@ -184,13 +194,14 @@ static bool look_for_refusal(struct mr_request *r)
 static enum MHD_Result begin(
     struct mr_request *r, struct MHD_Connection *connection, const char *method)
 {
-    r->began = true;
+    mr_request_move(r, MR_REQUEST_BODY);
     r->connection = connection;
     struct mr_socket *s = socket_of(connection);
     s->unbegun = NULL;
     r->ordinal = ++s->begun;
-    if (s->checked.framing.heads < r->ordinal) /* libmicrohttpd found another way to read */
-        (void)mr_fail(&r->error, MR_EINTERNAL, "the request was not checked");
+    if (s->filter.framing.heads < r->ordinal) /* libmicrohttpd has read around the filter */
+        (void)mr_fail(
+            &r->error, MR_EINTERNAL, "the request was read without the check of its framing");
     else if (!look_for_refusal(r))
         mr_request_check(r, method);
     if (r->x) {
@@ -200,7 +211,7 @@ static enum MHD_Result begin(
     }
     bool is_raw = r->match.route && r->match.route->raw_request;
     mr_buf_init(&r->body, is_raw                 ? MR_CHUNK_GATHER_BYTES
-                          : mr_login_is_shape(r) ? MR_LOGIN_BODY_BYTES_MAX
+                          : mr_login_is_asked(r) ? MR_LOGIN_BODY_BYTES_MAX
                                                  : MR_JSON_BODY_BYTES_MAX);
     set_fd_timeout(r, MR_BODY_TIMEOUT);
     if (!r->error.code) return MHD_YES;
@@ -211,41 +222,41 @@ static enum MHD_Result begin(
     return is_long || asks ? mr_answer_error(r) : MHD_YES;
 }
 
-/* A value is answered when more of it is there than its first piece, or its end: what is whole is
- * sent with its length. */
+/* Keeps the first piece of a raw answer until a second piece or the end comes. If the first piece
+ * is the whole answer, it is sent with Content-Length. */
 static void hold_first(struct mr_request *r)
 {
-    if (r->shape != MR_SHAPE_RAW || !r->has_held || r->raw_message) return;
+    if (r->answer_kind != MR_ANSWER_RAW || !r->has_held || r->raw_message) return;
     if (r->held.kind != MR_REPLY_MESSAGE) return;
     mr_stream_take_raw(r, &r->held.message);
     r->has_held = false;
     look(r);
 }
 
-/* The whole request is there. */
+/* The whole request has come. Also called when the suspended connection is resumed. */
 static enum MHD_Result finish(struct mr_request *r)
 {
-    set_fd_timeout(r, MR_NEVER); /* from here on it is we who take long */
+    set_fd_timeout(r, MR_NEVER); /* from here on the client waits for the gateway */
     (void)look_for_refusal(r);
     if (r->error.code) return mr_answer_error(r);
-    if (r->shape == MR_SHAPE_OPENAPI) return mr_answer_openapi(r);
-    if (r->shape == MR_SHAPE_FILE) return mr_static_answer(r);
-    if (mr_login_is_shape(r)) return mr_login_answer(r);
+    if (r->answer_kind == MR_ANSWER_OPENAPI) return mr_answer_openapi(r);
+    if (r->answer_kind == MR_ANSWER_FILE) return mr_static_answer(r);
+    if (mr_login_is_asked(r)) return mr_login_answer(r);
 
     look(r);
-    if (!r->is_started) {
+    if (!is_started(r)) {
         mr_request_start(r, false);
         if (r->error.code) return mr_answer_error(r);
-        r->is_passed_on = true;
-    } else if (!r->is_passed_on && (r->chunks_out < MR_EXCHANGE_CHUNKS || !r->body.n)) {
+        mr_request_move(r, MR_REQUEST_SENT);
+    } else if (r->phase != MR_REQUEST_SENT && (r->chunks_out < MR_EXCHANGE_CHUNKS || !r->body.n)) {
         flush_upload(r, false);
         set_fd_timeout(r, MR_NEVER);
-        r->is_passed_on = true;
+        mr_request_move(r, MR_REQUEST_SENT);
     }
     look(r);
     hold_first(r);
-    bool can_answer =
-        r->has_held || r->is_over || (r->is_open && r->x->is_stream && r->shape != MR_SHAPE_RAW);
+    bool can_answer = r->has_held || r->is_over ||
+                      (r->is_open && r->x->is_stream && r->answer_kind != MR_ANSWER_RAW);
     if (can_answer) return mr_answer(r);
     mr_request_sleep(r);
     return MHD_YES;
@@ -257,7 +268,7 @@ static enum MHD_Result on_request(void *http, struct MHD_Connection *connection,
     (void)http, (void)url, (void)version;
     struct mr_request *r = *state;
     if (r->answered) return MHD_YES;
-    if (!r->began) return begin(r, connection, method);
+    if (r->phase == MR_REQUEST_TARGET) return begin(r, connection, method);
     if (*upload_bytes) return take_body(r, upload, upload_bytes);
     return finish(r);
 }
@@ -279,17 +290,18 @@ static void free_request(struct mr_request *r)
     mr_release(r);
 }
 
-/* We read the query in our copy. libmicrohttpd would split it into a list in the memory of the
- * connection, and with two thousand names that has no room left, not even for saying so: the client
- * would wait for ever. The text is the connection's buffer, of which only we are told as const. */
+/* Cuts the query off, so that libmicrohttpd does not split it into a list in the connection's
+ * memory: with 2,000 names that memory is full, not even an error can be answered, and the client
+ * waits forever. The gateway reads the query from its own copy. `target` points into the
+ * connection's buffer, which libmicrohttpd itself may write. */
 static void hide_query(const char *target)
 {
     char *query = strchr((char *)mr_unconst(target), '?');
     if (query) query[1] = 0;
 }
 
-/* A request whose headers never come right is not completed in libmicrohttpd's eyes; it is freed by
- * the next one, or with the connection. */
+/* libmicrohttpd does not call on_completed for a request whose headers never become complete. Such
+ * a request is freed by the connection's next request, or with the connection. */
 static void *on_target(void *http, const char *target, struct MHD_Connection *connection)
 {
     struct mr_request *r = mr_alloc(sizeof *r);
@@ -304,10 +316,11 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
     return r;
 }
 
-/* A gateway that stops waits a moment for the first request of each connection. */
+/* The first request was answered, or the connection closed: mr_bridge_drain waits for it no more.
+ */
 static void mark_old(const struct mr_http *h, struct mr_socket *s)
 {
-    if (s->is_new) mr_gauge_add(h->fresh, -1);
+    if (s->is_new) mr_gauge_add(h->unanswered, -1);
     s->is_new = false;
 }
 
@@ -327,7 +340,7 @@ static void on_completed(void *http, struct MHD_Connection *connection, void **s
     socket_of(connection)->unbegun = NULL;
     if (r->connection) set_fd_timeout(r, MR_KEEP_ALIVE_TIMEOUT);
     count(r, why);
-    if (r->is_started)
+    if (is_started(r))
         mr_bridge_post(r->http->options.bridge, MR_BRIDGE_LEAVE, r->x, NULL);
     else
         mr_exchange_free(&r->x);
@@ -355,17 +368,19 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         mr_gauge_add(h->connections, 1);
         mr_fd_deadlines_set(h->options.fd_deadlines, fd, mr_clock_now() + MR_HEADERS_TIMEOUT);
         struct mr_socket *s = *socket = mr_alloc(sizeof *s);
-        s->is_new = true; /* counted when it was accepted */
+        s->is_new = true; /* take_connection has counted it */
         count_address(h, s, connection);
-        if (!mr_checked_add(&s->checked, fd, h->options.is_https)) (void)shutdown(fd, SHUT_RDWR);
+        if (!mr_framing_filter_add(&s->filter, fd, h->options.is_https))
+            (void)shutdown(fd, SHUT_RDWR);
         bool is_unix = !h->port;
         if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
-            (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
+            (void)shutdown(
+                fd, SHUT_RDWR); /* libmicrohttpd reads the end and closes the connection */
     } else {
         struct mr_socket *s = *socket;
         mark_old(h, s);
         free_request(s->unbegun);
-        mr_checked_remove(&s->checked, fd);
+        mr_framing_filter_remove(&s->filter, fd);
         if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));
         mr_release(s);
         mr_gauge_add(h->connections, -1);
@@ -376,16 +391,12 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
 static size_t leave_escaped(void *http, struct MHD_Connection *connection, char *text)
 {
     (void)http, (void)connection;
-    return strlen(text); /* mr_uri_decode does it, once, piece by piece */
+    return strlen(text); /* mr_uri_decode decodes each piece, once */
 }
 
 struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
 {
     const struct mr_http_options *o = &h->options;
-    struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)mr_server_certificate_pick},
-        {MHD_OPTION_END, 0, NULL},
-    };
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
     if (o->is_https) flags |= MHD_USE_TLS;
@@ -395,8 +406,9 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
         (unsigned)(o->idle / MR_SECOND), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)MR_HTTP_CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, h, MHD_OPTION_ARRAY,
-        o->is_https ? tls : &tls[1], MHD_OPTION_END);
+        h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, h,
+        o->is_https ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, mr_server_certificate_pick,
+        MHD_OPTION_END);
     if (!d)
         (void)mr_fail(e, MR_EIO, "the HTTP server does not start%s",
             o->is_https ? " with TLS (--tls-cert, --tls-key)" : "");

@@ -1,4 +1,4 @@
-/* The HTTP server: libmicrohttpd with epoll and a pool of threads, none of which ever waits. */
+/* The HTTP server: libmicrohttpd with epoll and a pool of threads, none of which ever blocks. */
 #pragma once
 
 #include "gateway/bridge/bridge.h"
@@ -8,17 +8,17 @@
 
 struct mr_http_options {
     const char *listen;       /* "host:port" or "unix:/path" */
-    const char *const *hosts; /* names that a Host header may have, beside the usual */
+    const char *const *hosts; /* allowed in the header Host, beside localhost and `listen` */
     size_t hosts_count;
-    struct mr_token_file *tokens; /* NULL: everyone is an admin */
+    struct mr_token_file *tokens; /* NULL: every client is an admin */
     struct mr_peer_rules peers;   /* who may connect to a UNIX socket */
-    const char *dashboard;        /* a directory; NULL: a small page */
-    bool is_https;                /* with host/tls/server_certificate.h, which is open */
+    const char *dashboard;        /* a directory; NULL: a built-in page */
+    bool is_https; /* with the certificate that host/tls/server_certificate.h has opened */
     uint32_t connections_max;
-    uint32_t connections_each_max; /* of one address; 0: no limit */
+    uint32_t connections_each_max; /* from one address; 0: no limit */
     uint32_t threads;
-    mr_duration idle;               /* a connection without a byte for this long is closed */
-    struct mr_allowance *allowance; /* of bodies that are being read */
+    mr_duration idle;               /* a connection that moves no byte for so long is closed */
+    struct mr_allowance *allowance; /* memory for bodies that are being read */
     struct mr_bridge *bridge;
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
@@ -26,9 +26,11 @@ struct mr_http_options {
 
 struct mr_http;
 
-/* Listens and answers at once. MR_EPERM for an address that others can reach without tokens. */
+/* Listens and starts to answer. MR_EPERM: other machines can reach the address, and there are no
+ * tokens. */
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e);
-void mr_http_quiesce(struct mr_http *h);                       /* no new connections */
-void mr_http_close(struct mr_http **h);                        /* no exchange is without its END */
-const struct mr_gauge *mr_http_fresh(const struct mr_http *h); /* connections without an answer */
-int mr_http_port(const struct mr_http *h);                     /* bound; 0: a UNIX socket */
+void mr_http_quiesce(struct mr_http *h); /* no new connections */
+void mr_http_close(struct mr_http **h);  /* when every exchange has its END */
+/* Connections of which no request has been answered yet. */
+const struct mr_gauge *mr_http_unanswered(const struct mr_http *h);
+int mr_http_port(const struct mr_http *h); /* 0: a UNIX socket */

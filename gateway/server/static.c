@@ -1,5 +1,5 @@
-/* What is no API: the files of the dashboard, or a small page where there is none. */
-#include "gateway/server/request.h"
+/* Paths outside the API: the files of the dashboard, or a built-in page. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/unconst.h"
@@ -17,7 +17,7 @@ static const char page[] =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>millrace</title>"
     "<h1>millrace</h1><p>The API is described in <a href=\"/openapi.json\">/openapi.json</a>; "
     "<a href=\"/healthz\">/healthz</a> tells whether a job could run, "
-    "<a href=\"/metrics\">/metrics</a> what has happened.</html>\n";
+    "<a href=\"/metrics\">/metrics</a> has the metrics.</html>\n";
 
 static const struct {
     const char *extension;
@@ -43,7 +43,7 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* Beneath the directory, whatever the path or a link in it says. */
+/* Refuses paths and symbolic links that lead out of the directory. */
 static int open_beneath(int directory, const char *path)
 {
     struct open_how how = {

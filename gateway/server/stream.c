@@ -1,6 +1,7 @@
-/* The content reader: turns replies into bytes as fast as the client takes them, and sleeps when
- * there are none. Progress events that a slow client has not seen make way for newer ones. */
-#include "gateway/server/request.h"
+/* The content reader: turns replies into bytes as fast as the client reads, and suspends the
+ * connection while there are none. For a slow client a newer progress event replaces an older
+ * one. */
+#include "gateway/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/protowire.h"
@@ -10,7 +11,7 @@
 #include "millrace/v1/channels.pb-c.h"
 
 #define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
-#define BEGINNING "0-0" /* as the id of an entry: what is there comes after it */
+#define BEGINNING "0-0" /* an id before that of every entry */
 
 static struct mr_str event_id(const ProtobufCMessage *m)
 {
@@ -37,7 +38,7 @@ static void write_json(struct mr_request *r, const ProtobufCMessage *m, struct m
 static void write_event(struct mr_request *r, const ProtobufCMessage *m)
 {
     struct mr_str id = event_id(m);
-    if (!id.n && !r->has_held) { /* progress: is something newer there already? */
+    if (!id.n && !r->has_held) { /* progress events have no id: is a newer one queued? */
         struct mr_reply next;
         if (mr_request_next(r, &next)) {
             r->held = next;
@@ -62,9 +63,9 @@ static void write_message(struct mr_request *r, struct mr_str bytes)
         r->is_broken = true;
         return;
     }
-    if (r->shape == MR_SHAPE_EVENTS) {
+    if (r->answer_kind == MR_ANSWER_EVENTS) {
         write_event(r, m);
-    } else if (r->shape == MR_SHAPE_COLLECTED) {
+    } else if (r->answer_kind == MR_ANSWER_COLLECTED) {
         mr_collect_add(&r->collect, (const Millrace__V1__ResultItem *)(const void *)m, &r->out);
     } else {
         write_json(r, m, &r->out);
@@ -81,18 +82,18 @@ static void write_end(struct mr_request *r)
     mr_buf_init(&status, (size_t)1 << 20);
     if (x->error)
         mr_status_json(x->grpc_code, mr_buf_str(&x->text), mr_buf_str(&x->details), &status);
-    if (r->shape == MR_SHAPE_COLLECTED) {
+    if (r->answer_kind == MR_ANSWER_COLLECTED) {
         mr_collect_end(&r->collect, mr_buf_str(&status), &r->out);
         mr_buf_add_byte(&r->out, '\n');
-    } else if (r->shape == MR_SHAPE_EVENTS && x->is_farewell) {
-        mr_sse_heartbeat(&r->out); /* no event: the client comes back by itself, and goes on */
-    } else if (r->shape == MR_SHAPE_EVENTS && x->error) {
-        /* When part of a channel is gone, whoever comes back goes on with the oldest that is there.
-         */
+    } else if (r->answer_kind == MR_ANSWER_EVENTS && x->is_shutdown) {
+        mr_sse_heartbeat(&r->out); /* no error event: the client reconnects and resumes */
+    } else if (r->answer_kind == MR_ANSWER_EVENTS && x->error) {
+        /* Entries of a channel were deleted before the client read them. With this id a client that
+         * reconnects starts at the oldest entry. */
         bool is_gap = x->error == MR_ERANGE && x->method->response == CHANNEL_ENTRY;
         mr_sse_event(
             &r->out, is_gap ? MR_STR(BEGINNING) : mr_str_of("", 0), "error", mr_buf_str(&status));
-    } else if (x->error) { /* half an answer must not look like a whole one */
+    } else if (x->error) { /* an incomplete answer must not look complete */
         r->is_broken = true;
     }
     mr_buf_fini(&status);
@@ -113,7 +114,7 @@ static void take(struct mr_request *r, struct mr_reply *reply)
 {
     switch (reply->kind) {
     case MR_REPLY_MESSAGE:
-        if (r->shape == MR_SHAPE_RAW) {
+        if (r->answer_kind == MR_ANSWER_RAW) {
             mr_stream_take_raw(r, &reply->message);
             return;
         }

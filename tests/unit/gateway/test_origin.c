@@ -24,18 +24,20 @@ static void only_listed_hosts_and_our_own_pages_pass(void **state)
     static const char *const bad[] = {"evil.example", "localhost.evil.example", "127.0.0.1.nip.io",
         "", ":8470", "[::1", "localhosts"};
     for (size_t i = 0; i < MR_ARRAY_LEN(good); i++)
-        assert_int_equal(mr_guard_host(mr_str(good[i]), names, MR_ARRAY_LEN(names), NULL), MR_OK);
+        assert_int_equal(
+            mr_origin_check_host(mr_str(good[i]), names, MR_ARRAY_LEN(names), NULL), MR_OK);
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
-        assert_int_equal(mr_guard_host(mr_str(bad[i]), names, MR_ARRAY_LEN(names), NULL), MR_EPERM);
+        assert_int_equal(
+            mr_origin_check_host(mr_str(bad[i]), names, MR_ARRAY_LEN(names), NULL), MR_EPERM);
 
     struct mr_str host = MR_STR("localhost:8470");
-    assert_int_equal(mr_guard_origin(mr_str_of(NULL, 0), host, NULL), MR_OK);
-    assert_int_equal(mr_guard_origin(MR_STR("http://localhost:8470"), host, NULL), MR_OK);
-    assert_int_equal(mr_guard_origin(MR_STR("https://localhost:8470"), host, NULL), MR_OK);
+    assert_int_equal(mr_origin_check(mr_str_of(NULL, 0), host, NULL), MR_OK);
+    assert_int_equal(mr_origin_check(MR_STR("http://localhost:8470"), host, NULL), MR_OK);
+    assert_int_equal(mr_origin_check(MR_STR("https://localhost:8470"), host, NULL), MR_OK);
     static const char *const foreign[] = {"null", "", "http://localhost:3000", "http://localhost",
         "http://localhost:8470.evil.example", "ftp://localhost:8470", "http://evil.example"};
     for (size_t i = 0; i < MR_ARRAY_LEN(foreign); i++)
-        assert_int_equal(mr_guard_origin(mr_str(foreign[i]), host, NULL), MR_EPERM);
+        assert_int_equal(mr_origin_check(mr_str(foreign[i]), host, NULL), MR_EPERM);
 }
 
 static void accept_picks_by_quality_and_most_specific_range(void **state)

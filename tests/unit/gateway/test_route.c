@@ -30,8 +30,9 @@ static char *found(enum mr_http_verb verb, const char *path)
         mr_buf_add_text(&b, mr_err_name(err));
     } else {
         mr_buf_add_text(&b, mr_proto_method(m.route->method)->name);
-        for (size_t i = 0; i < m.bound_count; i++)
-            mr_buf_printf(&b, " %s=%.*s", m.bound[i].field, MR_STR_ARG(m.bound[i].value));
+        for (size_t i = 0; i < m.path_fields_count; i++)
+            mr_buf_printf(
+                &b, " %s=%.*s", m.path_fields[i].field, MR_STR_ARG(m.path_fields[i].value));
     }
     mr_buf_add_byte(&b, 0);
     mr_uri_text_fini(&text);

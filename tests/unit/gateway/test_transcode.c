@@ -231,7 +231,7 @@ static void path_query_header_and_body_fill_the_request(void **state)
         {MR_HTTP_POST, "/v1/jobs/x:cancel", NULL, "", "{\"id\":\"x\",\"reason\":\"\"}"},
         {MR_HTTP_POST, "/v1/jobs/x:cancel", NULL, "{\"id\":\"y\"}",
             "id is given in the path already"},
-        {MR_HTTP_POST, "/v1/jobs/x:cancel?reason=r", NULL, NULL, "reason belongs into the body"},
+        {MR_HTTP_POST, "/v1/jobs/x:cancel?reason=r", NULL, NULL, "reason belongs in the body"},
         {MR_HTTP_PUT, "/v1/names?name=a", NULL, "{\"object\":\"0\"}",
             "{\"name\":\"a\",\"object\":\"0\""},
         {MR_HTTP_POST, "/v1/jobs?wait_s=1&want_values=1", "k-1", NULL,
