@@ -1,12 +1,12 @@
-/* `millrace bench`: how fast is this cluster, as a client sees it? Over gRPC on the scheduler's
- * socket (or --scheduler), and over HTTP as rows of their own. Each figure is the median of the
- * rounds with least and most; every value that comes back is checked. */
+/* `millrace bench`: measures a cluster as a client sees it, over gRPC at the scheduler's address,
+ * and with --http through the gateway, too. Each figure is the median of the rounds, with minimum
+ * and maximum. Every result is checked. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
 #include "base/unconst.h"
-#include "cli/client/client.h"
-#include "cli/client/place.h"
+#include "cli/internal.h"
+#include "cli/client/paths.h"
 #include "host/clock.h"
 #include "rpc/util/pb.h"
 #include "rpc/util/sync.h"
@@ -58,20 +58,20 @@ static const struct mr_option options[] = {
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "1000",
-        .help = "one-task jobs, one after the other; 0: skip",
+        .help = "jobs of one task, one after another; 0: skip",
         .at = offsetof(struct config, latency),
         .max = 10000000},
     {.name = "rounds",
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "5",
-        .help = "of which the median is shown",
+        .help = "rounds of each measurement; the median is shown",
         .at = offsetof(struct config, rounds),
         .min = 1,
         .max = ROUNDS_MAX},
     {.name = "http",
         .type = MR_OPTION_BOOL,
-        .help = "the same through the gateway too",
+        .help = "measure through the gateway, too",
         .at = offsetof(struct config, http)},
 };
 
@@ -89,7 +89,7 @@ struct bench {
     size_t printed;
 };
 
-/* What a submission is: n tasks, independent or each of the one before. */
+/* The tasks of a submission: independent, or each one an input of the next. */
 struct shape {
     uint32_t tasks;
     bool chained;
@@ -155,7 +155,7 @@ static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
         key[i] = (unsigned char)('0' + node % 10);
 }
 
-/* Nodes first..first+n-1: inc of a literal, or of the node before. */
+/* Nodes first..first+n-1: inc of a literal, or of the previous node. */
 static void columns_fill(struct columns *c, const struct shape *shape, uint32_t first, uint32_t n,
     Millrace__V1__SubmitColumns *m)
 {
@@ -223,7 +223,7 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
 {
     struct mr_rpc_stream *s = mr_rpc_stream_open(b->rpc, "/millrace.v1.Jobs/SubmitStream", NULL);
     struct mr_rpc_message *reply = NULL;
-    (void)send_columns(s, shape); /* an error is told by the read */
+    (void)send_columns(s, shape); /* the read returns the error */
     int err = mr_rpc_stream_read(s, MR_NEVER, &reply, e);
     if (!err) {
         mr_pb_arena_clear(&b->arena);
@@ -239,7 +239,7 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
     return err;
 }
 
-/* Is every value of the message what `inc` makes of its key's number (or the chain's length)? */
+/* Checks the values: that of key "task7" is 8, with and without a chain. */
 static int check_item(const Millrace__V1__ResultItem *m, const struct shape *shape, uint64_t *seen,
     struct mr_error *e)
 {
@@ -429,7 +429,7 @@ static int bench_latency(struct bench *b, uint64_t count, const char *way,
     return err;
 }
 
-/* The empty tasks again, as one JSON body and one JSON answer. */
+/* The measurement of empty tasks with one JSON body and one JSON answer. */
 static int http_empty_once(struct bench *b, uint64_t tasks, double *total_s, struct mr_error *e)
 {
     struct mr_buf body;
@@ -486,8 +486,8 @@ static int bench_http(struct bench *b, const struct config *k, struct mr_error *
 static int run(const struct config *k, struct mr_error *e)
 {
     struct bench b = {.json = k->client.json};
-    struct mr_place_cluster last = {0};
-    int err = k->scheduler ? MR_OK : mr_place_read_last(&last, e);
+    struct mr_last_cluster last = {0};
+    int err = k->scheduler ? MR_OK : mr_last_cluster_read(&last, e);
     if (!err && k->http) err = mr_client_open(&k->client, &b.http, e);
     if (err) return err;
     MR_AUTO(mr_rpc_tls_free) struct mr_rpc_tls *tls = NULL;
@@ -509,7 +509,7 @@ static int run(const struct config *k, struct mr_error *e)
     mr_rpc_client_close(&b.rpc);
     mr_pb_arena_fini(&b.arena);
     mr_client_fini(&b.http);
-    mr_place_cluster_fini(&last);
+    mr_last_cluster_fini(&last);
     return err;
 }
 

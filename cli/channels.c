@@ -1,6 +1,6 @@
-/* `millrace channel`: what is in a channel, and what comes into it. */
+/* `millrace channel`: reads, follows and appends to channels. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
+#include "cli/internal.h"
 #include "cli/client/stream.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const struct mr_option channel_options[] = {
     {.name = "after",
         .type = MR_OPTION_TEXT,
         .value = "ID",
-        .help = "read and watch: go on after this entry (watch: $ is only what comes)",
+        .help = "read, watch: begin after this entry (watch: $ means only new entries)",
         .at = offsetof(struct config, after)},
 };
 const struct mr_config_spec mr_channel_spec = {.program = "millrace channel",
@@ -48,7 +48,7 @@ static int channel_list(const struct mr_client *c, struct mr_error *e)
     return mr_client_show_list(c, print_names, "/v1/channels", "channels", e);
 }
 
-/* All that is there, page by page. */
+/* Reads all entries, page by page. */
 static int channel_read(
     const struct mr_client *c, const char *name, const char *after, struct mr_error *e)
 {
@@ -77,7 +77,7 @@ static int channel_read(
 
 struct watch {
     struct mr_sse sse;
-    struct mr_error error; /* that the stream told */
+    struct mr_error error; /* from an error event */
     bool json;
 };
 
@@ -102,7 +102,7 @@ static bool is_over(void *ctx)
     return w->error.code != 0;
 }
 
-/* Until Ctrl-C, over whatever goes away and comes back meanwhile. */
+/* Follows the channel until Ctrl-C, across broken connections. */
 static int channel_watch(
     const struct mr_client *c, const char *name, const char *after, struct mr_error *e)
 {

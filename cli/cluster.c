@@ -1,8 +1,7 @@
-/* ops, workers: what the cluster is. */
-#include "cli/cluster.h"
-
+/* The commands ops and workers. */
 #include "base/alloc.h"
 #include "base/units.h"
+#include "cli/internal.h"
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 

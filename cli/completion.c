@@ -1,13 +1,13 @@
-/* `millrace completion`: a script for a shell, and what the scripts ask at each key: which words
- * may stand here. Commands, flags and arguments are read from the table of commands and their
- * usage, ids from the cluster, if one answers within a moment. */
+/* `millrace completion`: prints a script for a shell. The scripts call `millrace completion words`,
+ * which prints the possible completions of the last word. Commands, flags and arguments come from
+ * the table of commands and their usage texts; ids come from the cluster, if it answers in time. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
+#include "cli/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX MR_SECOND /* somebody waits with the finger on the key */
+#define ANSWER_MAX MR_SECOND /* the user waits for the completion */
 #define WORDS_MAX 1000
 
 #define COMMAND_ROW(name, summary) {#name, summary, &mr_##name##_spec, mr_command_##name},
@@ -21,8 +21,9 @@ struct config {
 static const struct mr_option options[] = {MR_CLIENT_OPTIONS};
 
 const struct mr_config_spec mr_completion_spec = {.program = "millrace completion",
-    .summary = "Prints the completion of `millrace` for a shell. `words` is what the scripts ask:\n"
-               "the words that may stand in place of the last one.",
+    .summary =
+        "Prints the completion script of `millrace` for a shell. The scripts call `words`, which\n"
+        "prints the possible completions of the last WORD.",
     .usage = "[flags] bash | zsh | fish | words -- WORD...",
     .examples = "  source <(millrace completion bash)\n"
                 "  millrace completion zsh >~/.zfunc/_millrace\n"
@@ -99,12 +100,12 @@ static const char fish_script[] =
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-struct line {                 /* what has been typed */
-    const char *const *words; /* behind `millrace`; the last one is to be completed */
+struct line {                 /* the command line so far */
+    const char *const *words; /* after `millrace`; the last one is to be completed */
     size_t count;
     const struct mr_command *command;
-    const struct mr_option *open; /* its value is to be completed */
-    const char *rest[WORDS_MAX];  /* arguments that are no flags, before the last word */
+    const struct mr_option *open; /* the last word is the value of this flag; NULL: it is not */
+    const char *rest[WORDS_MAX];  /* arguments before the last word, without flags */
     size_t rest_count;
     struct mr_client_options client;
 };
@@ -140,7 +141,7 @@ static const struct mr_option *find_flag(const struct mr_config_spec *spec, cons
     return NULL;
 }
 
-/* Which cluster the line is about, where it says so. */
+/* Takes the flags that name the cluster. */
 static void take_client(struct line *l, const struct mr_option *o, const char *value)
 {
     if (!strcmp(o->name, "url")) l->client.url = value;
@@ -148,7 +149,8 @@ static void take_client(struct line *l, const struct mr_option *o, const char *v
     if (!strcmp(o->name, "tls-ca")) l->client.tls_ca = value;
 }
 
-/* Flags, their values and arguments before the last word. bash gives "--url=x" as three words. */
+/* Reads flags, their values and arguments before the last word. bash splits "--url=x" into three
+ * words. */
 static void read_line(struct line *l)
 {
     for (size_t i = 1; i + 1 < l->count; i++) {
@@ -173,7 +175,7 @@ static void read_line(struct line *l)
     }
 }
 
-/* Ids that the cluster knows; nothing where none answers. */
+/* Offers ids of the cluster; none if the cluster does not answer. */
 static void offer_rows(
     const struct line *l, const char *path, const char *rows, const char *field, const char *about)
 {
@@ -194,7 +196,7 @@ static void offer_rows(
     mr_client_fini(&c);
 }
 
-/* What a word of a usage, or of a flag's value, stands for. */
+/* Offers completions for a placeholder of a usage text or of a flag's value. */
 static void offer_kind(const struct line *l, const char *kind)
 {
     static const char *const states[] = {"pending", "running", "done", "failed", "cancelled"};
@@ -213,24 +215,24 @@ static bool is_verb(const char *word)
     return word[0] >= 'a' && word[0] <= 'z';
 }
 
-/* One of the ways that a usage names, e.g. "put NAME VALUE": what stands at the next place, if what
- * was typed fits. The last word may be repeated where it ends in "...". */
-static void offer_way(const struct line *l, char *way)
+/* Offers the next word of one alternative of a usage text, e.g. "put NAME VALUE", if the arguments
+ * so far fit it. A last word that ends in "..." may be repeated. */
+static void offer_alternative(const struct line *l, char *alternative)
 {
     char *save = NULL;
-    size_t place = 0;
-    for (char *w = strtok_r(way, " []", &save); w; w = strtok_r(NULL, " []", &save)) {
+    size_t at = 0;
+    for (char *w = strtok_r(alternative, " []", &save); w; w = strtok_r(NULL, " []", &save)) {
         bool repeats = strlen(w) > 3 && !strcmp(w + strlen(w) - 3, "...");
-        if (w[0] == '-') return; /* "--follow ID": a flag's own way */
-        if (place == l->rest_count || (repeats && place < l->rest_count)) {
+        if (w[0] == '-') return; /* "--follow ID": this alternative is a flag */
+        if (at == l->rest_count || (repeats && at < l->rest_count)) {
             if (is_verb(w))
                 offer(l, w, "");
             else
                 offer_kind(l, w);
             return;
         }
-        if (is_verb(w) && strcmp(w, l->rest[place]) != 0) return;
-        place++;
+        if (is_verb(w) && strcmp(w, l->rest[at]) != 0) return;
+        at++;
     }
 }
 
@@ -239,11 +241,11 @@ static void offer_arguments(const struct line *l)
     const char *usage = l->command->spec->usage;
     const char *expected = usage ? strstr(usage, "[flags] ") : NULL;
     MR_AUTO(mr_free_ptr) char *copy = mr_copy_text(expected ? expected + 8 : "");
-    for (char *way = copy; way;) {
-        char *end = strstr(way, " | ");
+    for (char *one = copy; one;) {
+        char *end = strstr(one, " | ");
         if (end) *end = 0;
-        offer_way(l, way);
-        way = end ? end + 3 : NULL;
+        offer_alternative(l, one);
+        one = end ? end + 3 : NULL;
     }
 }
 

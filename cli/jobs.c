@@ -1,9 +1,9 @@
-/* submit, status, watch, explain, cancel. */
+/* The commands submit, status, watch, explain and cancel. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "cli/view/follow.h"
 #include "cli/client/jobfile.h"
-#include "cli/submit.h"
+#include "cli/internal.h"
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 
@@ -50,16 +50,16 @@ static const struct mr_option submit_options[] = {
     {.name = "data",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
-        .help = "the same as --set data=DIR; the cluster's path, unless `up` runs it here",
+        .help = MR_DATA_HELP,
         .at = offsetof(struct submit_config, data)},
     {.name = "request-id",
         .type = MR_OPTION_TEXT,
         .value = "ID",
-        .help = "the same id again is the same job",
+        .help = "idempotency key: a second submission with this id is the same job",
         .at = offsetof(struct submit_config, request_id)},
     {.name = "wait",
         .type = MR_OPTION_BOOL,
-        .help = "wait for the end",
+        .help = "wait for the end of the job",
         .at = offsetof(struct submit_config, wait)},
 };
 const struct mr_config_spec mr_submit_spec = {.program = "millrace submit",
@@ -113,7 +113,7 @@ int mr_command_submit(int argc, char **argv)
     return err ? mr_client_fail("submit", &e) : code;
 }
 
-/* ---- one id ---------------------------------------------------------------------------------- */
+/* ---- existing jobs --------------------------------------------------------------------------- */
 
 struct id_config {
     struct mr_client_options client;
@@ -145,7 +145,7 @@ static void print_jobs(struct mr_table *t, yyjson_val *root, bool is_last)
             mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"));
         mr_table_add(t, "%" PRIu64, mr_json_get_u64(counts, "erred"));
         mr_table_add(t, "%s%s", mr_json_get_text(job, "name"),
-            mr_job_has_exhausted(job) ? " (not converged)" : "");
+            mr_job_is_unconverged(job) ? " (not converged)" : "");
     }
     mr_table_print(t);
     if (is_last && mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
@@ -168,7 +168,7 @@ static const struct mr_option status_options[] = {
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "100",
-        .help = "so many jobs at most, the newest first",
+        .help = "at most N jobs, the newest first",
         .at = offsetof(struct id_config, limit),
         .min = 1,
         .max = 1000000},
@@ -187,7 +187,7 @@ static int find_state(const char *word, const char **state, struct mr_error *e)
         e, MR_EINVAL, "--state: \"%s\" is not pending, running, done, failed or cancelled", word);
 }
 
-/* Page by page, until there are `limit`. With --json, each page is a document of its own. */
+/* Reads pages until `limit` jobs are printed. With --json each page is a document. */
 static int list_jobs(const struct mr_client *c, const struct id_config *k, struct mr_error *e)
 {
     const char *state = "";
@@ -219,7 +219,7 @@ static int list_jobs(const struct mr_client *c, const struct id_config *k, struc
 }
 
 const struct mr_config_spec mr_status_spec = {.program = "millrace status",
-    .summary = "Shows one job, or all of them.",
+    .summary = "Shows one job, or lists jobs.",
     .usage = "[flags] [JOB]",
     .examples =
         "  millrace status\n  millrace status --state failed --label team=fraud --limit 20\n"
@@ -245,7 +245,7 @@ int mr_command_status(int argc, char **argv)
 
 const struct mr_config_spec mr_watch_spec = {.program = "millrace watch",
     .summary =
-        "Follows a job until it ends; the exit code tells how (0 done, 4 failed or cancelled).",
+        "Follows a job until it ends. The exit code is 0 for done, 4 for failed or cancelled.",
     .usage = "[flags] JOB",
     .examples = "  millrace watch j1kq07ab-7\n",
     .options = id_options,
@@ -307,7 +307,7 @@ static void print_explanation(yyjson_val *x)
 }
 
 const struct mr_config_spec mr_explain_spec = {.program = "millrace explain",
-    .summary = "Tells why a task ran, runs, waits, or never will.",
+    .summary = "Tells why a task ran, runs, waits, or never will run.",
     .usage = "[flags] JOB KEY",
     .examples = "  millrace explain j1kq07ab-7 svm/cv/fit-00\n",
     .options = id_options,
@@ -336,7 +336,7 @@ static const struct mr_option cancel_options[] = {
     {.name = "reason",
         .type = MR_OPTION_TEXT,
         .value = "TEXT",
-        .help = "kept with the job",
+        .help = "the reason, which the job keeps",
         .at = offsetof(struct id_config, reason)},
 };
 const struct mr_config_spec mr_cancel_spec = {.program = "millrace cancel",

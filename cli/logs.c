@@ -1,7 +1,6 @@
-/* `millrace logs`: what the tasks of a job wrote, read from its stream of log events. */
+/* `millrace logs`: the output of a job's tasks, from the job's stream of log events. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
-#include "cli/client/command.h"
+#include "cli/internal.h"
 #include "cli/client/stream.h"
 
 #include <inttypes.h>
@@ -16,14 +15,14 @@ static const struct mr_option options[] = {
     MR_CLIENT_OPTIONS,
     {.name = "follow",
         .type = MR_OPTION_BOOL,
-        .help = "go on until the task, or the job, is over",
+        .help = "continue until the task, or the job, has ended",
         .at = offsetof(struct config, follow)},
 };
 
 const struct mr_config_spec mr_logs_spec = {.program = "millrace logs",
     .summary =
-        "Shows what the tasks of a job wrote: the last 64 KiB of each, also while they run.\n"
-        "Without a KEY, each line begins with the key of its task.",
+        "Shows the output of a job's tasks: the last 64 KiB of each, also of running tasks.\n"
+        "Without KEY each line begins with the key of its task.",
     .usage = "[flags] JOB [KEY]",
     .examples = "  millrace logs j1kq07ab-7\n  millrace logs j1kq07ab-7 train/fold-3 --follow\n",
     .options = options,
@@ -33,7 +32,7 @@ const struct mr_config_spec mr_logs_spec = {.program = "millrace logs",
 
 struct reader {
     struct mr_sse sse;
-    struct mr_error error; /* that the stream told */
+    struct mr_error error; /* from an error event */
     bool json, has_key;
 };
 
@@ -62,8 +61,8 @@ static void on_event(void *ctx, const char *type, struct mr_str data)
         (void)printf("%.*s\n", MR_STR_ARG(data));
     } else {
         if (dropped)
-            (void)fprintf(
-                stderr, "millrace logs: %" PRIu64 " bytes of %s are not kept\n", dropped, key);
+            (void)fprintf(stderr, "millrace logs: %" PRIu64 " older bytes of %s are not kept\n",
+                dropped, key);
         print_text(r, key, mr_json_get_text(root, "text"));
     }
     (void)fflush(stdout);
@@ -76,7 +75,7 @@ static bool is_over(void *ctx)
     return r->error.code != 0;
 }
 
-/* A stream that ends in order is over; one that breaks is gone on with where it was. */
+/* A complete answer is the end. After a broken connection the stream is resumed. */
 static int logs(const struct mr_client *c, const void *config, const struct mr_texts *rest,
     int *code, struct mr_error *e)
 {

@@ -1,5 +1,5 @@
-/* millrace: the command line. Knows the names of the commands and nothing else. */
-#include "cli/client/command.h"
+/* millrace: finds the command and runs it. */
+#include "cli/internal.h"
 #include "host/config/config.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ static void usage(FILE *to)
     for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     (void)fprintf(to,
-        "\n`millrace help COMMAND` says more. The cluster is found by --url, MILLRACE_URL,\n"
-        "or is the one that `millrace up` last started.\n");
+        "\n`millrace help COMMAND` describes a command. Commands talk to the cluster of --url or\n"
+        "MILLRACE_URL, else to the one that `millrace up` last started.\n");
 }
 
 static int refuse(const char *name)
@@ -67,8 +67,9 @@ static int run(int argc, char **argv)
     return command ? command->run(argc - 1, argv + 1) : refuse(argv[1]);
 }
 
-/* A standard stream that is closed would give its number to the first socket or file that is
- * opened, and what is printed would go there. These stand-ins fail every read and write. */
+/* Opens /dev/null for standard streams that are closed. Otherwise the first socket or file would
+ * get the number of a standard stream, and output would go there. The modes make each read and
+ * write fail. */
 static void hold_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -76,7 +77,7 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* What was printed has arrived, or the exit code says that it has not. */
+/* A failed write to stdout is an error of the command. */
 static int close_output(int code)
 {
     errno = 0;

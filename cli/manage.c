@@ -1,6 +1,7 @@
-/* retry, forget, profile, graph, retire: one call each, on a job or a worker. */
+/* The commands retry, forget, profile, graph and retire: one call for a job or a worker. */
 #include "base/alloc.h"
 #include "base/units.h"
+#include "cli/internal.h"
 #include "cli/view/follow.h"
 #include "cli/term/table.h"
 
@@ -16,7 +17,8 @@ struct config {
 
 static const struct mr_option plain_options[] = {MR_CLIENT_OPTIONS};
 
-/* Calls with every argument, escaped, in the path's `%s`, and prints each answer. */
+/* Makes one call for each argument, which stands between `before` and `after` in the path, and
+ * prints the answers. */
 static int each(const struct mr_config_spec *spec, int argc, char **argv, const char *method,
     const char *before, const char *after, void (*print)(yyjson_val *root, const char *what))
 {
@@ -58,11 +60,12 @@ static void print_forgotten(yyjson_val *root, const char *what)
 static void print_retired(yyjson_val *root, const char *what)
 {
     (void)root;
-    (void)printf("%s: retires when what it runs is done\n", what);
+    (void)printf("%s: leaves when its running tasks are done\n", what);
 }
 
 const struct mr_config_spec mr_retry_spec = {.program = "millrace retry",
-    .summary = "Runs what failed in a failed or cancelled job again; what is done stays.",
+    .summary =
+        "Runs the tasks that failed in a failed or cancelled job again; finished results stay.",
     .usage = "[flags] JOB...",
     .examples = "  millrace retry j1kq07ab-7\n",
     .options = plain_options,
@@ -76,7 +79,7 @@ int mr_command_retry(int argc, char **argv)
 }
 
 const struct mr_config_spec mr_forget_spec = {.program = "millrace forget",
-    .summary = "Forgets jobs that have ended, with their results; what has a name stays.",
+    .summary = "Forgets jobs that have ended, and their results; objects with a name stay.",
     .usage = "[flags] JOB...",
     .examples = "  millrace forget j1kq07ab-7 j1kq07ab-8\n",
     .options = plain_options,
@@ -90,7 +93,7 @@ int mr_command_forget(int argc, char **argv)
 }
 
 const struct mr_config_spec mr_retire_spec = {.program = "millrace retire",
-    .summary = "Lets workers finish what they run, and then leave. Wants an admin's token.",
+    .summary = "Lets workers finish their running tasks and then leave. Needs an admin's token.",
     .usage = "[flags] WORKER...",
     .examples = "  millrace retire worker-0-3\n",
     .options = plain_options,
@@ -142,7 +145,8 @@ static void print_profile(yyjson_val *root, const char *what)
 }
 
 const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
-    .summary = "Sums a job's attempts by operator: where its time went.",
+    .summary =
+        "Shows where the time of a job went: sums over the attempts of its tasks, by operator.",
     .usage = "[flags] JOB",
     .examples = "  millrace profile j1kq07ab-7\n",
     .options = plain_options,
@@ -163,7 +167,7 @@ static const struct mr_option graph_options[] = {
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "5000",
-        .help = "so many nodes at most",
+        .help = "at most N nodes",
         .at = offsetof(struct config, limit),
         .min = 1,
         .max = 100000},
@@ -177,7 +181,7 @@ const struct mr_config_spec mr_graph_spec = {.program = "millrace graph",
     .rest_min = 1,
     .rest_max = 1};
 
-/* "TASK_RUNNING": "RUNNING"; the words of docs/graphs.md in capitals. */
+/* "TASK_RUNNING" becomes "RUNNING". */
 static const char *state_word(const char *state)
 {
     return strncmp(state, "TASK_", 5) ? state : state + 5;

@@ -1,7 +1,7 @@
-/* get, put, ls, rm: objects, names and results. */
+/* The commands get, put, ls and rm: objects, names and results. */
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/client/client.h"
+#include "cli/internal.h"
 #include "cli/term/table.h"
 #include "store/object/format/format.h"
 
@@ -42,16 +42,16 @@ static const struct mr_option get_options[] = {
         .letter = 'o',
         .type = MR_OPTION_TEXT,
         .value = "FILE",
-        .help = "write there (default: stdout)",
+        .help = "write to this file (default: stdout)",
         .at = offsetof(struct config, out)},
     {.name = "format",
         .type = MR_OPTION_TEXT,
         .value = "NAME",
-        .help = "npy, csv, json, raw, png or value (default: what fits the value)",
+        .help = "npy, csv, json, raw, png or value (default: by the type of the value)",
         .at = offsetof(struct config, format)},
 };
 const struct mr_config_spec mr_get_spec = {.program = "millrace get",
-    .summary = "Fetches the result of a job's key, an object, or what a name stands for.",
+    .summary = "Fetches the result of a key of a job, an object, or the object with a name.",
     .usage = "[flags] JOB KEY | OBJECT | NAME",
     .examples = "  millrace get j1kq07ab-7 z\n  millrace get mnist/mean -o mean.npy\n",
     .options = get_options,
@@ -64,13 +64,13 @@ static int write_to(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, ctx) == n ? MR_OK : MR_EIO;
 }
 
-/* What the API calls "name:a/b" is the name a/b. */
+/* The API's "name:a/b" is the name a/b. */
 static const char *bare_name(const char *name)
 {
     return strncmp(name, "name:", 5) ? name : name + 5;
 }
 
-/* The id of an object that a name stands for; mr_release it. */
+/* The id of the object with this name; mr_release it. */
 static int resolve(const struct mr_client *c, const char *name, char **object, struct mr_error *e)
 {
     yyjson_doc *doc = NULL;
@@ -136,11 +136,11 @@ static const struct mr_option put_options[] = {
         .at = offsetof(struct config, name)},
     {.name = "replace",
         .type = MR_OPTION_BOOL,
-        .help = "the name may be another object's now",
+        .help = "take the name from another object that has it",
         .at = offsetof(struct config, replace)},
     {.name = "persist",
         .type = MR_OPTION_BOOL,
-        .help = "write it to the node's disk",
+        .help = "write the object to the node's disk",
         .at = offsetof(struct config, persist)},
     {.name = "format",
         .type = MR_OPTION_TEXT,
@@ -198,7 +198,7 @@ static const struct mr_option ls_options[] = {
     MR_CLIENT_OPTIONS,
     {.name = "objects",
         .type = MR_OPTION_BOOL,
-        .help = "objects instead of names",
+        .help = "list objects instead of names",
         .at = offsetof(struct config, objects)},
 };
 const struct mr_config_spec mr_ls_spec = {.program = "millrace ls",
@@ -269,11 +269,11 @@ static const struct mr_option rm_options[] = {
     MR_CLIENT_OPTIONS,
     {.name = "force",
         .type = MR_OPTION_BOOL,
-        .help = "delete an object even while something holds it",
+        .help = "delete an object even if a job, a name or a worker holds it",
         .at = offsetof(struct config, force)},
 };
 const struct mr_config_spec mr_rm_spec = {.program = "millrace rm",
-    .summary = "Forgets a job, deletes an object, or takes a name away.",
+    .summary = "Forgets a job, deletes an object, or removes a name.",
     .usage = "[flags] JOB | OBJECT | NAME...",
     .examples = "  millrace rm j1kq07ab-7\n  millrace rm mnist/mean\n",
     .options = rm_options,

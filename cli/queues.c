@@ -1,6 +1,6 @@
-/* `millrace queue`: what waits in queues, what is dead in them, putting and taking. */
+/* `millrace queue`: shows queues and their dead items, puts and takes items. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
+#include "cli/internal.h"
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 
@@ -22,32 +22,33 @@ static const struct mr_option queue_options[] = {
     {.name = "wait",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
-        .help = "put: for room; take: for an item (default: not at all)",
+        .help = "put: wait for room; take: wait for an item (default: do not wait)",
         .at = offsetof(struct config, wait)},
     {.name = "max",
         .type = MR_OPTION_U64,
         .value = "N",
-        .help = "take: so many items at most (default: 1)",
+        .help = "take: at most N items (default: 1)",
         .at = offsetof(struct config, max)},
     {.name = "id",
         .type = MR_OPTION_TEXT,
         .value = "ID",
-        .help = "put: the item's id; the same one twice is one item",
+        .help = "put: the item's id; a second put with this id adds no item",
         .at = offsetof(struct config, item)},
     {.name = "ack",
         .type = MR_OPTION_BOOL,
-        .help = "take: acknowledge at once; without it the items come again after 30 s",
+        .help = "take: acknowledge at once; otherwise the items are delivered again after 30 s",
         .at = offsetof(struct config, ack)},
     {.name = "items",
         .type = MR_OPTION_U64,
         .value = "N",
-        .help = "create: room for so many items (default: 64)",
+        .help = "create: room for N items (default: 64)",
         .at = offsetof(struct config, items),
         .max = 1000000},
     {.name = "deliveries",
         .type = MR_OPTION_U64,
         .value = "N",
-        .help = "create: an item that was taken so often without an ack is set aside (default: 5)",
+        .help =
+            "create: an item is dead after N deliveries without an acknowledgement (default: 5)",
         .at = offsetof(struct config, deliveries),
         .max = 1000},
 };
@@ -113,7 +114,7 @@ static void print_list(yyjson_val *root)
     mr_table_print(t);
 }
 
-/* A queue that is there gets the new bounds. */
+/* An existing queue gets the new bounds. */
 static int queue_create(
     const struct mr_client *c, const struct config *k, const char *name, struct mr_error *e)
 {
@@ -142,7 +143,7 @@ static int queue_put(const struct mr_client *c, const struct config *k, const ch
     yyjson_val *put = yyjson_doc_get_root(doc);
     if (!err)
         (void)printf("%s%s\n", mr_json_get_text(put, "item_id"),
-            mr_json_get_bool(put, "was_there") ? "  (it was there)" : "");
+            mr_json_get_bool(put, "was_there") ? "  (the item was there already)" : "");
     yyjson_doc_free(doc);
     return err;
 }

@@ -1,8 +1,9 @@
-/* ready: does this part of a cluster serve? What health checks of containers and scripts ask.
- * Speaks gRPC, unlike its brothers, as every port but the gateway's does (grpc.health.v1). */
+/* `millrace ready`: is a service, or the cluster, ready? For health checks of containers and
+ * scripts. Unlike other commands it also speaks gRPC (grpc.health.v1), for the ports of the
+ * services. */
 #include "base/alloc.h"
 #include "base/protowire.h"
-#include "cli/client/client.h"
+#include "cli/internal.h"
 #include "rpc/rpc.h"
 #include "rpc/util/sync.h"
 #include "rpc/tls.h"
@@ -29,8 +30,8 @@ static const struct mr_option ready_options[] = {
 
 const struct mr_config_spec mr_ready_spec = {.program = "millrace ready",
     .summary =
-        "Says whether a service serves, or without ADDRESS whether a job could run.\n"
-        "The exit code is 0 then, 1 when it answers that it does not, and 3 when nobody answers.",
+        "Asks a service whether it is ready, or without ADDRESS the gateway whether a job could run.\n"
+        "The exit code is 0 for yes, 1 for no, and 3 if there is no answer.",
     .usage = "[flags] [ADDRESS]",
     .examples = "  millrace ready                                   # the gateway's /healthz\n"
                 "  millrace ready unix:/run/millrace/scheduler.sock\n"
@@ -48,7 +49,7 @@ static int read_status(struct mr_str reply, const char *address, struct mr_error
     while (!mr_protowire_next(&r, &f))
         if (f.number == 1 && f.type == MR_PROTOWIRE_VARINT) status = f.value;
     if (status == SERVING) return MR_OK;
-    return mr_fail(e, MR_ESTATE, "%s says that it does not serve", address);
+    return mr_fail(e, MR_ESTATE, "%s answers that it is not ready", address);
 }
 
 static int ask_service(const struct ready_config *k, const char *address, struct mr_error *e)
@@ -68,7 +69,7 @@ static int ask_service(const struct ready_config *k, const char *address, struct
     return err;
 }
 
-/* Nothing secret is asked or told, so the gateway's certificate is not looked at. */
+/* The request has no secrets, so the gateway's certificate is not verified. */
 static int ask_gateway(const struct ready_config *k, struct mr_error *e)
 {
     struct mr_client c = {0};

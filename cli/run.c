@@ -1,12 +1,12 @@
-/* `millrace run`: submit, follow, fetch the targets. Small values are printed, or written to --out;
- * large ones are written to --out, each in the format that fits it. */
+/* `millrace run`: submits, follows, and fetches the targets. Without --out it prints small values.
+ * With --out it writes each target to a file, in the format of its type. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/units.h"
 #include "cli/view/follow.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/jobfile.h"
-#include "cli/submit.h"
+#include "cli/internal.h"
 #include "cli/term/text.h"
 #include "host/os/file.h"
 
@@ -19,13 +19,13 @@
 #define SHOWN_MAX 50 /* targets printed */
 
 static const struct mr_option options[] = {
-    MR_SUBMIT_OPTIONS("write every target there, a file each"),
+    MR_SUBMIT_OPTIONS("write each target to a file in this directory"),
 };
 
 const struct mr_config_spec mr_run_spec = {.program = "millrace run",
     .summary =
         "Runs a job file (-: stdin) to its end and fetches its targets. --json prints one object: the\n"
-        "job, `results`, `places` of values that are too large to be printed, and `errors`.",
+        "`job`, `results`, `places` of values that are too large to print, and `errors`.",
     .usage = "[flags] FILE.json",
     .examples =
         "  millrace run examples/add.json\n"
@@ -37,13 +37,12 @@ const struct mr_config_spec mr_run_spec = {.program = "millrace run",
 
 struct output {
     FILE *file;
-    char *path; /* NULL until the type of the value is known */
     const char *dir;
     const char *key;
     uint64_t bytes;
 };
 
-/* "svm/mean" becomes DIR/svm_mean.npy; a key that ends so already stays as it is. */
+/* "svm/mean" becomes DIR/svm_mean.npy. The extension is not added twice. */
 static char *path_for(const char *dir, const char *key, const char *content_type)
 {
     static const char *const types[][2] = {{"application/x-npy", ".npy"},
@@ -68,7 +67,8 @@ static int on_data(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, o->file) == n ? MR_OK : MR_EIO;
 }
 
-/* Fetches one target into a file; the name is settled when the type is known. */
+/* Fetches one target into a file. The file's name depends on the content type, so a temporary name
+ * comes first. */
 static int fetch(
     const struct mr_client *c, const char *id, const char *key, const char *dir, struct mr_error *e)
 {
@@ -96,7 +96,8 @@ static int fetch(
     return MR_OK;
 }
 
-/* Of a job that failed: the targets that were made. What is missing is said, and no error. */
+/* Fetches all targets. Of a failed job it fetches those that exist; a missing one is printed, and
+ * is no error. */
 static int fetch_all(const struct mr_client *c, yyjson_val *job, const char *dir, bool has_failed,
     struct mr_error *e)
 {
@@ -149,7 +150,7 @@ static void print_results(yyjson_val *root)
     }
 }
 
-/* One object: the job, and what /results says: `results`, `places`, `errors`. */
+/* One object: the job and the members of /results: `results`, `places`, `errors`. */
 static void print_json(yyjson_val *job, yyjson_val *results)
 {
     size_t at = 0;
@@ -188,7 +189,7 @@ static bool is_drawn(const struct mr_client *c, const char *object)
     return drawn;
 }
 
-/* What nobody gave data for is said to be of drawn data. */
+/* Warns if the results come from generated data, because no data was given. */
 static void say_drawn(const struct mr_client *c, yyjson_val *job)
 {
     yyjson_doc *doc = NULL;

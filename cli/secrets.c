@@ -1,8 +1,7 @@
-/* secrets: makes the secret files of a cluster whose services have one each (rpc/secrets.h), and
- * changes them while it runs. Knows who calls whom. */
+/* `millrace secrets`: makes a secret file for each service of a cluster (rpc/secrets.h), and
+ * rotates the secrets while the cluster runs. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
-#include "cli/client/command.h"
+#include "cli/internal.h"
 #include "host/clock.h"
 #include "host/tls/sha256.h"
 #include "host/os/file.h"
@@ -15,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECRET_BYTES 32 /* drawn; twice as many digits */
+#define SECRET_BYTES 32 /* random; written as hexadecimal digits */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define SETTLES_S 4
+#define SETTLES_S 4 /* until every service has read a changed file */
 #define YOURS "# yours: what follows is kept\n"
 
 struct config {
@@ -27,14 +26,15 @@ struct config {
 static const struct mr_option options[] = {
     {.name = "rotate",
         .type = MR_OPTION_BOOL,
-        .help = "draw new ones; those of before stay good until the next time",
+        .help = "make new secrets; the previous ones stay valid until the next --rotate",
         .at = offsetof(struct config, rotate)},
 };
 
 const struct mr_config_spec mr_secrets_spec = {.program = "millrace secrets",
     .summary =
-        "Makes a secret file for each service of a cluster, DIR/SERVICE/secret (mode 0600), that\n"
-        "lets it call what its kind is listed for and pose as no other. What is there is kept.",
+        "Makes a secret file for each service of a cluster: DIR/SERVICE/secret (mode 0600). With it a\n"
+        "service can call the services that its kind needs, and cannot pose as another kind.\n"
+        "Existing secrets are kept.",
     .usage = "[flags] DIR",
     .examples = "  millrace secrets /etc/millrace\n"
                 "  mr-scheduler --secret-file /etc/millrace/scheduler/secret …\n"
@@ -46,7 +46,7 @@ const struct mr_config_spec mr_secrets_spec = {.program = "millrace secrets",
 
 #define S(x) (1u << MR_SERVICE_##x)
 static const unsigned calls[MR_SERVICE_COUNT] = {
-    /* whom a service calls */
+    /* the services that each service calls */
     [MR_SERVICE_SCHEDULER] = S(OBJECTSTORE),
     [MR_SERVICE_OBJECTSTORE] = S(SCHEDULER) | S(OBJECTSTORE),
     [MR_SERVICE_WORKER] = S(SCHEDULER) | S(OBJECTSTORE) | S(TRAINER) | S(WORKER),
@@ -59,9 +59,9 @@ typedef char secret_text[2 * SECRET_BYTES + 1];
 
 struct set {
     const char *dir;
-    secret_text fresh[MR_SERVICE_COUNT][MR_SERVICE_COUNT]; /* by who shows it, by to whom */
+    secret_text fresh[MR_SERVICE_COUNT][MR_SERVICE_COUNT]; /* by caller, by callee */
     struct mr_secrets *old[MR_SERVICE_COUNT];              /* NULL: there was no file */
-    struct mr_buf yours[MR_SERVICE_COUNT];
+    struct mr_buf yours[MR_SERVICE_COUNT];                 /* lines that the user has added */
 };
 
 static char *path_of(const struct set *s, unsigned service)
@@ -96,7 +96,7 @@ static int read_old(struct set *s, unsigned service, struct mr_error *e)
     int err = mr_file_read_secret(path, &text, e);
     if (!err && mr_secrets_parse(mr_buf_str(&text), &s->old[service], &why))
         err = mr_fail(e, MR_EINVAL, "\"%s\": %s", path, why.text);
-    mr_buf_add_text(&text, "\n"); /* it was cut */
+    mr_buf_add_text(&text, "\n"); /* mr_file_read_secret cuts the last newline */
     mr_buf_add(&text, "", 1);
     const char *mark = err ? NULL : strstr((const char *)text.p, YOURS);
     if (mark) mr_buf_add_text(&s->yours[service], mark + strlen(YOURS));
@@ -118,15 +118,15 @@ static void add_accept(struct mr_buf *b, unsigned from, const char *secret)
     mr_buf_printf(b, "accept %s sha256:%s\n", mr_service_name((enum mr_service_kind)from), text);
 }
 
-/* With `is_last` the new ones are shown; before that those of before are, as not everybody knows
- * the new ones. */
+/* Rotation writes each file twice. First each service accepts the new secrets and still sends the
+ * previous ones. With `is_last` it sends the new ones, which all services accept by then. */
 static int write_one(const struct set *s, unsigned service, bool is_last, struct mr_error *e)
 {
     struct mr_buf b;
     MR_AUTO(mr_free_ptr) char *path = path_of(s, service);
     mr_buf_init(&b, FILE_BYTES_MAX);
     mr_buf_printf(&b,
-        "# what a %s shows to whom, and whose secrets it accepts (millrace secrets)\n",
+        "# the secrets that a %s sends and those that it accepts (millrace secrets)\n",
         mr_service_name((enum mr_service_kind)service));
     for (unsigned to = 0; to < MR_SERVICE_COUNT; to++) {
         const char *before = shown_before(s, service, to);
@@ -159,8 +159,9 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
     return err;
 }
 
-/* A service may show for two seconds yet what stood in its file before (host/os/reread.h), and that
- * is about to be taken back. */
+/* Waits until all services have read their files. A service may send the content of a changed
+ * file's previous version for two seconds (host/os/reread.h), and the next write makes that
+ * invalid. */
 static void await_renewals(const struct set *s)
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {
@@ -183,19 +184,19 @@ static int make(struct set *s, bool rotate, struct mr_error *e)
     }
     if (err) return err;
     if (there == MR_SERVICE_COUNT && !rotate) {
-        (void)printf("%s has a secret for each service already; --rotate draws new ones\n", s->dir);
+        (void)printf("%s has a secret for each service already; --rotate makes new ones\n", s->dir);
         return MR_OK;
     }
     if (there && !rotate)
         return mr_fail(e, MR_EINVAL,
-            "%s has secrets for some services only: --rotate draws new ones for all", s->dir);
+            "%s has secrets for some services only: --rotate makes new ones for all", s->dir);
     await_renewals(s);
     err = draw(s, e);
     if (!err && there) err = write_all(s, false, e);
     if (!err) err = write_all(s, true, e);
     if (!err)
         (void)printf("%s/SERVICE/secret: %s for scheduler, objectstore, worker, trainer, gateway\n",
-            s->dir, there ? "drawn anew" : "made");
+            s->dir, there ? "rotated" : "made");
     return err;
 }
 

@@ -1,6 +1,7 @@
-/* `millrace template`: installs job files under a name, and makes jobs of them. */
+/* `millrace template`: keeps job files under a name, and makes jobs of them. */
 #include "base/alloc.h"
 #include "base/units.h"
+#include "cli/internal.h"
 #include "cli/view/follow.h"
 #include "cli/client/jobfile.h"
 #include "cli/term/table.h"
@@ -25,16 +26,16 @@ static const struct mr_option options[] = {
     {.name = "name",
         .type = MR_OPTION_TEXT,
         .value = "NAME",
-        .help = "install: under this name (default: the file's own \"name\")",
+        .help = "install: the template's name (default: the file's \"name\")",
         .at = offsetof(struct config, name)},
     {.name = "replace",
         .type = MR_OPTION_BOOL,
-        .help = "install: there may be one of this name",
+        .help = "install: replace a template of this name",
         .at = offsetof(struct config, replace)},
     {.name = "set",
         .type = MR_OPTION_TEXTS,
         .value = "NAME=VALUE",
-        .help = "instantiate: a parameter of the template",
+        .help = "instantiate: set a parameter of the template",
         .at = offsetof(struct config, set)},
     {.name = "wait",
         .type = MR_OPTION_BOOL,
@@ -42,8 +43,9 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, wait)},
 };
 const struct mr_config_spec mr_template_spec = {.program = "millrace template",
-    .summary = "Lists templates, shows one, installs a job file (-: stdin) as one, makes a job of\n"
-               "one and prints the job's id, or deletes one.",
+    .summary =
+        "Lists templates, shows one, installs a job file (-: stdin) as a template, makes a job\n"
+        "of one and prints the job's id, or deletes one.",
     .usage = "[flags] list | show NAME | install FILE | instantiate NAME | delete NAME",
     .examples = "  millrace template install fit.json --name fit\n"
                 "  millrace template instantiate fit --set copies=40 --wait\n",
@@ -105,7 +107,7 @@ static int install(
     return err;
 }
 
-/* {"params": {…}}: a value that is JSON keeps its type, anything else is a text. */
+/* {"params": {…}}: a value that is JSON keeps its type, any other value becomes a string. */
 static int write_params(const struct mr_texts *set, char **text, size_t *n, struct mr_error *e)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);

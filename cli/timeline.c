@@ -1,9 +1,9 @@
-/* timeline: what tasks did when. Asks the cluster, or, when its scheduler does not answer, reads
- * what that wrote: then only Redis and the files beneath --dir are wanted. Both ways print the
- * same. */
+/* `millrace timeline`: when each task of a job waited and ran. The data come from the cluster or,
+ * with
+ * --offline, from Redis and the scheduler's files beneath --dir. Both have the same format. */
 #include "base/alloc.h"
-#include "cli/client/client.h"
-#include "cli/client/place.h"
+#include "cli/internal.h"
+#include "cli/client/paths.h"
 #include "cli/term/table.h"
 #include "host/os/file.h"
 #include "services/scheduler/core/state/columns.h"
@@ -31,7 +31,7 @@ static const struct mr_option timeline_options[] = {
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "1000",
-        .help = "at most so many",
+        .help = "at most N spans",
         .at = offsetof(struct timeline_config, spans),
         .min = 1,
         .max = SPANS_MAX},
@@ -39,12 +39,12 @@ static const struct mr_option timeline_options[] = {
         .type = MR_OPTION_U64,
         .value = "NS",
         .init = "0",
-        .help = "only what ended after this time (ns since 1970)",
+        .help = "only spans that ended after this time (ns since 1970)",
         .at = offsetof(struct timeline_config, after),
         .max = UINT64_MAX},
     {.name = "offline",
         .type = MR_OPTION_BOOL,
-        .help = "ask nobody: read what the scheduler wrote",
+        .help = "read Redis and the scheduler's files, without a running cluster",
         .at = offsetof(struct timeline_config, offline)},
     {.name = "redis",
         .type = MR_OPTION_TEXT,
@@ -54,18 +54,18 @@ static const struct mr_option timeline_options[] = {
     {.name = "redis-password-file",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
-        .help = "what Redis wants to hear, alone in a file of mode 0600",
+        .help = "the password of Redis, in a file of mode 0600",
         .at = offsetof(struct timeline_config, redis_password_file)},
     {.name = "dir",
         .env = "MILLRACE_DIR",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
-        .help = "with --offline: the cluster's directory (default: where `up` last started)",
+        .help = "with --offline: the cluster's directory (default: that of the last `up`)",
         .at = offsetof(struct timeline_config, dir)},
 };
 
 const struct mr_config_spec mr_timeline_spec = {.program = "millrace timeline",
-    .summary = "Shows what the tasks of a job did when, in the order of their ends.",
+    .summary = "Shows when each task of a job waited and ran, in the order of their ends.",
     .usage = "[flags] JOB",
     .examples = "  millrace timeline j1kq07ab-7\n"
                 "  millrace timeline j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
@@ -81,7 +81,7 @@ static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uin
 {
     char text[24];
     (void)snprintf(text, sizeof text, "%" PRIu64, v);
-    (void)yyjson_mut_obj_add_strcpy(d, to, name, text); /* as the gateway writes them */
+    (void)yyjson_mut_obj_add_strcpy(d, to, name, text); /* quoted, as in the gateway's answers */
 }
 
 static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, struct mr_str s)
@@ -89,7 +89,7 @@ static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, st
     (void)yyjson_mut_obj_add_strncpy(d, to, name, s.p ? s.p : "", s.n);
 }
 
-/* As in a TimelineSpan. */
+/* The name of the enum of TimelineSpan. */
 static const char *outcome_of(uint32_t outcome)
 {
     static const char *const names[] = {[MR_OUTCOME_OK] = "SPAN_OUTCOME_OK",
@@ -170,11 +170,11 @@ static int read_offline(
 {
     mr_job_id job;
     struct mr_history *h = NULL;
-    struct mr_place_cluster last = {0};
+    struct mr_last_cluster last = {0};
     struct mr_buf password;
     int err = mr_job_id_parse(mr_str(text), &job);
     if (err) return mr_fail(e, err, "\"%.64s\" is no job id (they look like j1kq07ab-7)", text);
-    if (!k->dir && !k->redis) err = mr_place_read_last(&last, e);
+    if (!k->dir && !k->redis) err = mr_last_cluster_read(&last, e);
     const char *dir = k->dir ? k->dir : last.directory;
     MR_AUTO(mr_free_ptr) char *redis = dir ? mr_format("unix:%s/run/redis.sock", dir) : NULL;
     mr_buf_init(&password, 4096);
@@ -189,7 +189,7 @@ static int read_offline(
     if (!err) err = read_from(h, k, job, doc, e);
     mr_history_close(&h);
     mr_buf_fini(&password);
-    mr_place_cluster_fini(&last);
+    mr_last_cluster_fini(&last);
     return err;
 }
 

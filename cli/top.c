@@ -1,8 +1,8 @@
-/* `millrace top`: what the cluster does, again and again: on a terminal in place, elsewhere as
- * plain lines. What is asked there is never waited for without an ear for keys and signals. */
+/* `millrace top`: shows the cluster's state repeatedly, in place on a terminal, as plain lines
+ * elsewhere. On a terminal, requests run beside the handling of keys and signals. */
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/cluster.h"
+#include "cli/internal.h"
 #include "cli/term/screen.h"
 #include "cli/term/text.h"
 #include "host/clock.h"
@@ -28,7 +28,7 @@ static const struct mr_option top_options[] = {
         .type = MR_OPTION_DURATION,
         .value = "TIME",
         .init = "1s",
-        .help = "how often to look",
+        .help = "interval between updates",
         .at = offsetof(struct config, every),
         .min = 50 * MR_MS,
         .max = 3600 * MR_SECOND},
@@ -36,7 +36,7 @@ static const struct mr_option top_options[] = {
         .letter = 'n',
         .type = MR_OPTION_U64,
         .value = "N",
-        .help = "how many times, one after the other (default: in place, until q or Ctrl-C)",
+        .help = "print N tables one after another (default: update in place until q or Ctrl-C)",
         .at = offsetof(struct config, count)},
 };
 const struct mr_config_spec mr_top_spec = {.program = "millrace top",
@@ -45,7 +45,7 @@ const struct mr_config_spec mr_top_spec = {.program = "millrace top",
     .options = top_options,
     .options_count = MR_ARRAY_LEN(top_options)};
 
-/* What was heard last, and what had been done by then. */
+/* The latest answers. */
 struct view {
     yyjson_doc *docs[ANSWERS];
     mr_time at;
@@ -148,7 +148,7 @@ struct top {
     struct mr_http_reply replies[ANSWERS];
     char *urls[ANSWERS];
     struct view view;
-    struct mr_error why; /* there is no answer; code 0: there is */
+    struct mr_error why; /* why there is no answer; code 0: there is one */
     mr_time away_since;
     bool is_left;
 };
@@ -167,13 +167,13 @@ static void draw(struct top *t)
     mr_buf_fini(&out);
 }
 
-/* Lets some time go by, or an answer come. */
+/* Waits for an answer, a key, a signal, or the end of `most`. */
 static void turn(struct top *t, mr_duration most, struct mr_error outcome[MR_HTTP_STREAMS_MAX])
 {
     mr_http_streams_wait(t->streams, mr_screen_fd(t->screen), MR_MIN(most, TURN), outcome);
-    enum mr_screen_word word = mr_screen_take(t->screen);
-    t->is_left = t->is_left || word == MR_SCREEN_LEAVE;
-    if (word == MR_SCREEN_REDRAW) draw(t);
+    enum mr_screen_event event = mr_screen_take(t->screen);
+    t->is_left = t->is_left || event == MR_SCREEN_LEAVE;
+    if (event == MR_SCREEN_REDRAW) draw(t);
 }
 
 static void start(struct top *t, unsigned i)
@@ -214,7 +214,7 @@ static int ask(struct top *t, yyjson_doc *docs[ANSWERS], struct mr_error *e)
     return err;
 }
 
-/* What may pass by itself is waited for, and said meanwhile. */
+/* Requests the state. A temporary failure is shown until it has lasted for AWAY_MAX. */
 static int look(struct top *t, struct mr_error *e)
 {
     yyjson_doc *docs[ANSWERS] = {0};

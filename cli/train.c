@@ -1,9 +1,9 @@
-/* `millrace train`: start a session from a file, follow it, show how it went; or follow or stop one
- * that is there. */
+/* `millrace train`: starts a session from a file, follows it and shows its result, or follows or
+ * stops an existing session. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "cli/client/jobfile.h"
-#include "cli/submit.h"
+#include "cli/internal.h"
 #include "cli/term/text.h"
 #include "cli/view/train_follow.h"
 #include "host/clock.h"
@@ -21,7 +21,7 @@
 #define PLOT_ROWS 12
 #define PICTURE_WIDTH 800
 #define PICTURE_HEIGHT 400
-#define BODY_BYTES_MAX ((size_t)4 << 20) /* as the trainer takes it */
+#define BODY_BYTES_MAX ((size_t)4 << 20) /* the trainer's bound */
 #define START_TRIES 20
 
 struct config {
@@ -35,15 +35,16 @@ struct config {
 };
 
 static const struct mr_option options[] = {
-    MR_SUBMIT_OPTIONS("write training.json, scores.json, scores.png and model.npz there"),
+    MR_SUBMIT_OPTIONS(
+        "write training.json, scores.json, scores.png and model.npz to this directory"),
     {.name = "plot",
         .type = MR_OPTION_TEXT,
         .value = "FILE.png",
-        .help = "draw the curve of the scores",
+        .help = "draw the curve of the scores into this file",
         .at = offsetof(struct config, plot)},
     {.name = "detach",
         .type = MR_OPTION_BOOL,
-        .help = "print the id and leave it to itself",
+        .help = "print the id and do not follow the training",
         .at = offsetof(struct config, detach)},
     {.name = "follow",
         .type = MR_OPTION_TEXT,
@@ -53,7 +54,7 @@ static const struct mr_option options[] = {
     {.name = "stop",
         .type = MR_OPTION_TEXT,
         .value = "ID",
-        .help = "ask a training to stop and to keep its model",
+        .help = "ask a training to stop and keep its model",
         .at = offsetof(struct config, stop)},
     {.name = "abandon",
         .type = MR_OPTION_BOOL,
@@ -66,13 +67,13 @@ static const struct mr_option options[] = {
 };
 
 const struct mr_config_spec mr_train_spec = {.program = "millrace train",
-    .summary = "Trains a model as a file describes it, and follows it to its end.",
+    .summary = "Trains the model that a file describes, and follows the training to its end.",
     .usage = "[flags] FILE.json | --follow ID | --stop ID",
     .examples =
         "  millrace train examples/mnist.json --data /data/mnist --set copies=4 --plot scores.png\n"
         "  millrace train examples/mnist-cnn.json --data /data/mnist --set rule=sync --detach\n"
         "  millrace train --follow t1-7\n"
-        "\nCtrl-C asks the training to stop and to keep its model; a second one leaves it running.\n"
+        "\nCtrl-C asks the training to stop and keep its model. A second Ctrl-C leaves it running.\n"
         "The exit code is 0 when the training is done, 4 when it failed or was left.\n",
     .options = options,
     .options_count = MR_ARRAY_LEN(options),
@@ -80,8 +81,8 @@ const struct mr_config_spec mr_train_spec = {.program = "millrace train",
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Posts the document. A connection that breaks is tried again under the same id, so that there is
- * one session, whatever was heard of it. */
+/* Posts the document. After a broken connection it is posted again with the same idempotency key,
+ * so that only one session starts. */
 static int start(const struct mr_client *c, struct mr_str body, char **id, struct mr_error *e)
 {
     uint64_t dice[2];
@@ -138,7 +139,7 @@ static int on_data(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, ctx) == n ? MR_OK : MR_EIO;
 }
 
-/* Has the model written as .npz by a small job, and fetches that. */
+/* Runs a small job that converts the model to .npz, and fetches its result. */
 static int fetch_model(
     const struct mr_client *c, const char *object, const char *dir, bool quiet, struct mr_error *e)
 {
@@ -275,7 +276,7 @@ int mr_command_train(int argc, char **argv)
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
     mr_config_load(&mr_train_spec, argc, argv, &k, &rest);
-    mr_signal_block(); /* Ctrl-C is a question to the training, not an end */
+    mr_signal_block(); /* Ctrl-C asks the training to stop */
     bool is_clear = rest.count + (k.follow != NULL) + (k.stop != NULL) == 1;
     int err = is_clear ? run(&k, &rest, &code, &e) : MR_OK;
     mr_texts_fini(&rest);

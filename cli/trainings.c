@@ -1,5 +1,6 @@
-/* `millrace trainings`: the sessions there are, or one in full. */
+/* `millrace trainings`: lists the sessions, or shows one. */
 #include "base/alloc.h"
+#include "cli/internal.h"
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 #include "cli/view/train_follow.h"

@@ -1,7 +1,7 @@
 #include "cli/client/client.h"
 
 #include "base/alloc.h"
-#include "cli/client/place.h"
+#include "cli/client/paths.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ":8470" of a URL whose host is this machine by any name; NULL: it may be another's. */
+/* ":8470" of a URL whose host is a name of loopback; NULL: it is another host. */
 static const char *loopback_port(const char *url)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
@@ -21,20 +21,22 @@ static const char *loopback_port(const char *url)
     return NULL;
 }
 
-/* A gateway at the other end of a tunnel has another port, or `up` could not have taken it. */
-static bool is_same(const char *url, const struct mr_place_cluster *last)
+/* Does the URL mean the gateway of `up`? A tunnel to another machine's gateway has another local
+ * port, because `up` listens on this one. */
+static bool is_same(const char *url, const struct mr_last_cluster *last)
 {
     const char *a = loopback_port(url);
     const char *b = loopback_port(last->url);
     return !strcmp(url, last->url) || (a && b && !strcmp(a, b));
 }
 
-/* What `up` wrote down counts for its own URL only, also where that was given. */
+/* Adds what `up` wrote about its last cluster. Token and CA are used for that cluster's URL only.
+ */
 static int add_last(char **token, struct mr_client *out, struct mr_error *e)
 {
-    struct mr_place_cluster last;
+    struct mr_last_cluster last;
     bool is_given = out->url != NULL;
-    int err = mr_place_read_last(&last, is_given ? NULL : e);
+    int err = mr_last_cluster_read(&last, is_given ? NULL : e);
     if (err) return is_given ? MR_OK : err;
     bool is_it = !is_given || strcmp(out->url, last.url) == 0;
     if (!is_given) {
@@ -44,9 +46,9 @@ static int add_last(char **token, struct mr_client *out, struct mr_error *e)
             *token = MR_STEAL(last.token);
         }
     }
-    out->is_here = last.directory[0] && is_same(out->url, &last) && !access(last.directory, F_OK);
+    out->is_local = last.directory[0] && is_same(out->url, &last) && !access(last.directory, F_OK);
     if (is_it && last.ca[0] && !out->ca) out->ca = mr_copy_text(last.ca);
-    mr_place_cluster_fini(&last);
+    mr_last_cluster_fini(&last);
     return MR_OK;
 }
 
@@ -71,8 +73,8 @@ int mr_client_open(const struct mr_client_options *o, struct mr_client *out, str
 int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e)
 {
     if (!data) return MR_OK;
-    char *full = c->is_here ? realpath(data, NULL) : NULL;
-    if (c->is_here && !full) return mr_fail(e, MR_ENOENT, "--data %s: %s", data, strerror(errno));
+    char *full = c->is_local ? realpath(data, NULL) : NULL;
+    if (c->is_local && !full) return mr_fail(e, MR_ENOENT, "--data %s: %s", data, strerror(errno));
     *path = mr_copy_text(full ? full : data);
     free(full);
     return MR_OK;
@@ -86,7 +88,7 @@ void mr_client_fini(struct mr_client *c)
     *c = (struct mr_client){0};
 }
 
-/* The error in an answer that is not 2xx: {"code": 5, "message": "…"}. */
+/* The body is {"code": 5, "message": "…"}. */
 int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e)
 {
     yyjson_doc *doc = yyjson_read((const char *)reply->body.p, reply->body.n, 0);
@@ -155,7 +157,7 @@ int mr_client_call(const struct mr_client *c, const char *method, struct mr_str 
     return err;
 }
 
-/* `all` and what is on the next page; the token is that of the next page. */
+/* Appends the rows of `page` to `all`, and takes over the page token of `page`. */
 static yyjson_doc *join_pages(yyjson_doc *all, yyjson_doc *page, const char *rows)
 {
     yyjson_mut_doc *m = yyjson_doc_mut_copy(all, NULL);
@@ -167,8 +169,7 @@ static yyjson_doc *join_pages(yyjson_doc *all, yyjson_doc *page, const char *row
     yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(page), rows), at, max, row)
         yyjson_mut_arr_append(list, yyjson_val_mut_copy(m, row));
     yyjson_mut_val *token = yyjson_mut_obj_get(root, "next_page_token");
-    yyjson_mut_set_str(
-        token, mr_json_get_text(yyjson_doc_get_root(page), "next_page_token")); /* of `page` */
+    yyjson_mut_set_str(token, mr_json_get_text(yyjson_doc_get_root(page), "next_page_token"));
     yyjson_doc *joined = yyjson_mut_doc_imut_copy(m, NULL);
     yyjson_mut_doc_free(m);
     yyjson_doc_free(all);

@@ -1,7 +1,7 @@
-/* What the commands share: where the cluster is, calls that answer JSON, and exit codes. */
+/* What the commands share: the address of the cluster, calls that answer JSON, and exit codes. */
 #pragma once
 
-#include "cli/client/command.h"
+#include "cli/client/exit_code.h"
 #include "cli/client/http.h"
 #include "host/config/config.h"
 
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <yyjson.h>
 
-struct mr_client_options { /* the flags that every command has; first in its config */
+struct mr_client_options { /* the first member of every command's config */
     const char *url;
     const char *token;
     const char *tls_ca;
     bool json;
 };
 
-/* Rows for a command's table; `config` begins with struct mr_client_options. */
+/* Rows of a command's table of options. */
 #define MR_CLIENT_OPTIONS                                                                          \
     {.name = "url",                                                                                \
         .env = "MILLRACE_URL",                                                                     \
@@ -44,61 +44,61 @@ struct mr_client_options { /* the flags that every command has; first in its con
 struct mr_client {
     char *url; /* without a slash at the end */
     char *authorization;
-    char *ca; /* NULL: the system's */
+    char *ca; /* NULL: the CAs that the system trusts */
     bool json;
-    bool tty;     /* stderr is a terminal */
-    bool is_here; /* it is the cluster that `up` started on this machine */
+    bool tty;      /* stderr is a terminal */
+    bool is_local; /* `up` runs the cluster on this machine */
 };
 
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e);
 void mr_client_fini(struct mr_client *c);
-/* What `--data DIR` means to the cluster: a directory of this machine with its full path, or, if
- * the cluster is elsewhere, DIR as it stands, which the cluster looks for. NULL stays NULL;
- * mr_release it. */
+/* The path that `--data DIR` means to the cluster. If `up` runs the cluster on this machine, it is
+ * the absolute path of DIR; otherwise DIR unchanged. NULL stays NULL; mr_release it. */
 int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e);
 
-/* A call; the path is formatted (escape what comes from outside). On 2xx the answer is parsed into
- * `*doc` (yyjson_doc_free it; may be NULL); otherwise the error of the answer comes back. */
+/* Calls the gateway. Arguments of the path have to be escaped. If the status is 2xx, the answer is
+ * parsed into `*doc` (yyjson_doc_free it; `doc` may be NULL); otherwise the answer's error is
+ * returned. */
 int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
-/* All pages of a list as one document, whose member `rows` has the rows of all of them. `path` is
- * as it is sent, with its query, if it has one. */
+/* Reads all pages of a list into one document, whose member `rows` has the rows of all pages.
+ * `path` is escaped and may have a query. */
 int mr_client_list(const struct mr_client *c, const char *path, const char *rows, yyjson_doc **doc,
     struct mr_error *e);
-/* The same with headers and streams; `request` lacks url and authorization. */
+/* As mr_client_call, with headers and streamed bodies. The function sets the URL and the token. */
 int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);
 
-/* The error in an answer that is not 2xx. */
+/* Returns the error in an answer whose status is not 2xx. */
 int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e);
 
-/* What most commands are: flags, a client, one act, an exit code. `config` begins with struct
- * mr_client_options and is filled; `act` may change `*code`, which is MR_EXIT_OK. */
+/* Runs a command: parses the flags into `config`, which begins with struct mr_client_options, opens
+ * the client, calls `act`, and returns the exit code. `act` may set `*code`; it is MR_EXIT_OK. */
 typedef int (*mr_client_act)(const struct mr_client *c, const void *config,
     const struct mr_texts *rest, int *code, struct mr_error *e);
 int mr_client_run(
     const struct mr_config_spec *spec, int argc, char **argv, void *config, mr_client_act act);
-/* GETs the path and prints the answer: as JSON, or as `print` does. */
+/* GETs the path and prints the answer: as JSON with --json, otherwise with `print`. */
 int mr_client_show(const struct mr_client *c, void (*print)(yyjson_val *root), struct mr_error *e,
     const char *path_fmt, ...) MR_PRINTF(4, 5);
 
-/* The same of a list, all pages of it; as for mr_client_list. */
+/* The same for all pages of a list; `path` and `rows` are as for mr_client_list. */
 int mr_client_show_list(const struct mr_client *c, void (*print)(yyjson_val *root),
     const char *path, const char *rows, struct mr_error *e);
-/* Sends a document, which is used up: `*body` is NULL afterwards. `doc` as for mr_client_call. */
+/* Sends `*body`, which is given. `doc` is as for mr_client_call. */
 int mr_client_put(const struct mr_client *c, const char *method, yyjson_mut_doc **body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
-yyjson_mut_doc *mr_json_object(void); /* a document that is an empty object */
+yyjson_mut_doc *mr_json_object(void); /* a new document: an empty object */
 
-/* Says what the command expects behind its flags; MR_EXIT_USAGE. */
+/* Prints which arguments the command expects. Returns MR_EXIT_USAGE. */
 int mr_client_wrong_usage(const struct mr_config_spec *spec);
-/* Prints `millrace NAME: sentence` and gives the exit code that fits. */
+/* Prints `millrace NAME: sentence` and returns the exit code of the error. */
 int mr_client_fail(const char *command, const struct mr_error *e);
-void mr_client_print(const yyjson_doc *doc); /* the whole answer, pretty */
+void mr_client_print(const yyjson_doc *doc); /* indented */
 
-/* Members of an answer, of whatever JSON type it may have. Texts are lent by the document. */
-const char *mr_json_get_text(yyjson_val *object, const char *name); /* "" when it is not there */
-uint64_t mr_json_get_u64(yyjson_val *object, const char *name);     /* numbers come as texts too */
+/* Members of an answer. Texts are lent by the document. */
+const char *mr_json_get_text(yyjson_val *object, const char *name); /* "": absent */
+uint64_t mr_json_get_u64(yyjson_val *object, const char *name); /* a number or a quoted number */
 double mr_json_get_real(yyjson_val *object, const char *name);
 bool mr_json_get_bool(yyjson_val *object, const char *name);
 const char *mr_job_state_word(const char *state); /* "JOB_DONE": "done" */

@@ -32,16 +32,16 @@ void mr_http_reply_fini(struct mr_http_reply *r)
     mr_buf_fini(&r->body);
 }
 
-/* What cannot be written here is no fault of the gateway's, and is not tried again. */
+/* An error of on_data is this machine's, not the gateway's, so the request is not repeated. */
 static int give_away(struct exchange *x, const char *p, size_t n)
 {
     errno = 0;
     int err = x->request->on_data(x->request->ctx, p, n);
     if (err == MR_EIO)
-        (void)mr_fail(&x->refused, err, "cannot write what came: %s", strerror(errno));
+        (void)mr_fail(&x->refused, err, "cannot write the answer: %s", strerror(errno));
     else if (err)
         (void)mr_fail(
-            &x->refused, err, "%s: cannot take what came: %s", x->request->url, mr_err_words(err));
+            &x->refused, err, "%s: cannot use the answer: %s", x->request->url, mr_err_words(err));
     return err;
 }
 
@@ -104,20 +104,20 @@ static void set_options(struct exchange *x, struct curl_slist *headers, char *wh
     (void)curl_easy_setopt(x->curl, CURLOPT_SSL_VERIFYHOST, 0L);
 }
 
-/* Everything but the sending. */
+/* Prepares a request without sending it. */
 static int open_exchange(struct exchange *x, const struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e)
 {
     *x = (struct exchange){.curl = curl_easy_init(), .request = request, .reply = reply};
     if (!x->curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
-    x->headers = curl_slist_append(NULL, "Expect:"); /* no 100-continue: one round trip less */
+    x->headers = curl_slist_append(NULL, "Expect:"); /* without 100-continue: saves a round trip */
     for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
         x->headers = curl_slist_append(x->headers, request->headers[i]);
     set_options(x, x->headers, x->why);
     return set_body(x, e);
 }
 
-/* What libcurl's words do not say: which flag would help. */
+/* Adds to libcurl's message which flag or URL would help. */
 static const char *advice(CURLcode code, const char *url)
 {
     bool is_https = strncmp(url, "https://", 8) == 0;
@@ -125,11 +125,10 @@ static const char *advice(CURLcode code, const char *url)
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
         return " (--tls-ca or MILLRACE_TLS_CA: the file of the CA that has signed the gateway's "
-               "certificate, which is to be for this host)";
-    case CURLE_SSL_CONNECT_ERROR: return " (does it speak TLS? the URL would begin with http://)";
+               "certificate; the certificate must name this host)";
+    case CURLE_SSL_CONNECT_ERROR: return " (without TLS the URL begins with http://)";
     case CURLE_GOT_NOTHING:
-    case CURLE_RECV_ERROR:
-        return is_https ? "" : " (does it want TLS? the URL would begin with https://)";
+    case CURLE_RECV_ERROR: return is_https ? "" : " (with TLS the URL begins with https://)";
     default: return "";
     }
 }
@@ -205,10 +204,10 @@ int mr_http_streams_start(struct mr_http_streams *s, unsigned slot,
 {
     mr_assert(slot < MR_HTTP_STREAMS_MAX);
     mr_assert(!s->slots[slot].curl);
-    struct exchange *x = &s->slots[slot]; /* stays there: libcurl keeps its address */
+    struct exchange *x = &s->slots[slot]; /* must not move: libcurl keeps its address */
     int err = open_exchange(x, request, reply, e);
     if (!err && curl_multi_add_handle(s->multi, x->curl))
-        err = mr_fail(e, MR_EINTERNAL, "libcurl takes no further stream");
+        err = mr_fail(e, MR_EINTERNAL, "libcurl cannot start another stream");
     if (err) close_exchange(x);
     return err;
 }
@@ -237,7 +236,7 @@ void mr_http_streams_wait(struct mr_http_streams *s, int fd, mr_duration timeout
             outcome[i] = (struct mr_error){0};
             (void)read_outcome(&s->slots[i], m->data.result, &outcome[i]);
             mr_http_streams_drop(s, i);
-            break; /* `m` is gone with its handle */
+            break; /* `m` was freed with its handle */
         }
     }
 }

@@ -10,7 +10,7 @@
 
 #define CANCEL_TIMEOUT (5 * MR_SECOND)
 
-static char left_text[128]; /* for a handler, which may format nothing */
+static char left_text[128]; /* for the signal handler, which cannot format text */
 
 struct mr_interrupts {
     const struct mr_client *c;
@@ -45,7 +45,7 @@ static void on_third(int number)
     _exit(128 + number);
 }
 
-/* The thread of the signals is away meanwhile: the third Ctrl-C interrupts it. */
+/* Blocks the signal thread while the cluster answers, so the third Ctrl-C needs a handler. */
 static void cancel_or_leave(const struct mr_interrupts *x)
 {
     struct mr_error e = {0};
@@ -64,7 +64,7 @@ static void cancel_or_leave(const struct mr_interrupts *x)
         err ? e.text : NULL);
 }
 
-/* On the thread of the signals, one call after the other. */
+/* On the signal thread. */
 static void on_signal(void *ctx, int number)
 {
     struct mr_interrupts *x = ctx;
@@ -94,7 +94,7 @@ void mr_interrupts_close(struct mr_interrupts **interrupts)
     struct mr_interrupts *x = *interrupts;
     if (!x) return;
     mr_signal_close(&x->signals);
-    mr_signal_reset_child(); /* as a fresh process has them, and so as they were */
+    mr_signal_reset_child(); /* the defaults, which the process started with */
     mr_release(x);
     *interrupts = NULL;
 }

@@ -63,7 +63,6 @@ static int set_all(yyjson_mut_doc *doc, const char *path, const struct mr_texts 
     return MR_OK;
 }
 
-/* "-" is stdin. */
 static int read_text(const char *path, struct mr_buf *out, struct mr_error *e)
 {
     char piece[65536];

@@ -5,9 +5,9 @@
 #include "base/err.h"
 #include "host/config/config.h"
 
-/* Reads the file ("-": stdin) and puts `name=value` settings into its "params" (a value that is
- * JSON keeps its type, anything else is a text). A setting that the file does not declare is
- * refused, naming those it does. `data` (may be NULL) is the text for "data": a path as the
- * cluster knows it (mr_client_data). */
+/* Reads the file ("-": stdin) and puts the `name=value` pairs of `set` into its "params". A value
+ * that is JSON keeps its type, any other value becomes a string. A name that the file does not
+ * declare is refused; the error lists the declared ones. `data` is the value of the parameter
+ * "data" (mr_client_data); NULL: it is not set. */
 int mr_jobfile_read(const char *path, const struct mr_texts *set, const char *data,
     struct mr_buf *out, struct mr_error *e);

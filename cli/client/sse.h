@@ -1,4 +1,4 @@
-/* Server-Sent Events, read piece by piece. Knows the notation, not what events mean. */
+/* A parser of server-sent events that takes bytes in pieces. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,9 +7,10 @@
 
 struct mr_sse {
     struct mr_buf line;           /* not yet complete */
-    struct mr_buf event;          /* data of the event under way */
-    char type[32];                /* of it; "": message */
-    char id[MR_SSE_ID_BYTES_MAX]; /* of the last event that had one: where to go on */
+    struct mr_buf event;          /* data of the current event */
+    char type[32];                /* of the current event; "": message */
+    char id[MR_SSE_ID_BYTES_MAX]; /* of the last event with an id, after which a new connection
+                                     resumes */
     void (*on_event)(void *ctx, const char *type, struct mr_str data);
     void *ctx;
 };
@@ -17,6 +18,6 @@ struct mr_sse {
 void mr_sse_init(
     struct mr_sse *s, void (*on_event)(void *ctx, const char *type, struct mr_str data), void *ctx);
 void mr_sse_fini(struct mr_sse *s);
-void mr_sse_restart(
-    struct mr_sse *s); /* a new connection: forgets what is incomplete, not the id */
+/* For a new connection: drops an incomplete event and keeps the id. */
+void mr_sse_restart(struct mr_sse *s);
 int mr_sse_take(void *sse, const char *p, size_t n); /* as mr_http_request.on_data; MR_ELIMIT */

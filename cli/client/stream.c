@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define AWAY_MAX (60 * MR_SECOND) /* there are heart-beats every 15 s */
+#define AWAY_MAX (60 * MR_SECOND) /* the gateway sends a heartbeat every 15 s */
 #define AGAIN (200 * MR_MS)
 #define TURN (200 * MR_MS)
 
@@ -16,8 +16,8 @@ struct reading {
     struct mr_http_reply reply;
     char *url;
     char resume[MR_SSE_ID_BYTES_MAX + 32];
-    mr_duration silent; /* without the time that this process was stopped, or its reader slow */
-    mr_time again;      /* not to be opened before */
+    mr_duration silent; /* time spent waiting, so not the time while this process was stopped */
+    mr_time again;      /* when the stream may be opened again */
 };
 
 static int on_bytes(void *ctx, const char *p, size_t n)
@@ -43,7 +43,7 @@ static int start(struct reading *r, struct mr_error *e)
     return mr_http_streams_start(r->streams, 0, &r->request, &r->reply, e);
 }
 
-/* What an ended connection means: MR_EAWAY is tried again. */
+/* The outcome of an ended connection. MR_EAWAY: it is tried again. */
 static int outcome_of(struct reading *r, const struct mr_error *outcome, struct mr_error *e)
 {
     if (outcome->code) return mr_fail(e, outcome->code, "%s", outcome->text);
@@ -52,7 +52,7 @@ static int outcome_of(struct reading *r, const struct mr_error *outcome, struct 
     return MR_OK;
 }
 
-/* MR_OK with `*is_end`: an answer that ended in order. */
+/* *is_end: the answer was complete. */
 static int turn(struct reading *r, bool *is_end, struct mr_error *e)
 {
     struct mr_error outcome[MR_HTTP_STREAMS_MAX];
@@ -68,7 +68,7 @@ static int turn(struct reading *r, bool *is_end, struct mr_error *e)
     mr_http_streams_wait(r->streams, r->s->fd, TURN, outcome);
     if (r->silent) r->silent -= TURN - MR_MIN(mr_clock_now() - before, TURN);
     if (!was_open || mr_http_streams_is_open(r->streams, 0)) return MR_OK;
-    r->again = mr_clock_now() + AGAIN; /* the gateway or the scheduler is coming back */
+    r->again = mr_clock_now() + AGAIN; /* gives a restarting gateway or scheduler time */
     err = outcome_of(r, &outcome[0], e);
     *is_end = !err;
     return err;
@@ -95,7 +95,8 @@ int mr_stream_read(const struct mr_stream *s, struct mr_error *e)
         has_reason = err || (has_reason && r.silent);
         is_away = r.silent > AWAY_MAX;
         if (is_away && !err)
-            err = has_reason ? MR_EAWAY : mr_fail(e, MR_EAWAY, "%s: no news for a minute", r.url);
+            err = has_reason ? MR_EAWAY
+                             : mr_fail(e, MR_EAWAY, "%s: nothing was received for a minute", r.url);
     }
     mr_http_streams_free(&r.streams);
     mr_http_reply_fini(&r.reply);

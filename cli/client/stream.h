@@ -1,5 +1,5 @@
-/* One stream of events of the gateway, read to its end across broken connections: what comes goes
- * to `sse`, whose last id is where a new connection goes on. */
+/* Reads one stream of events to its end. When the connection breaks, a new one resumes after the
+ * last event id of `sse`. */
 #pragma once
 
 #include "cli/client/client.h"
@@ -9,13 +9,12 @@ struct mr_stream {
     const struct mr_client *client;
     const char *path; /* "/v1/jobs/j1-7/events", escaped */
     struct mr_sse *sse;
-    bool ends; /* an answer that ends in order is the end; otherwise it is asked for again */
+    bool ends; /* a complete answer is the end; otherwise the stream is requested again */
     int fd;    /* watched as well; -1: none */
-    /* Asked when something came, `fd` is readable, or some tenths of a second are over: is that
-     * all? */
+    /* Called when bytes came, when `fd` is readable, and every 200 ms. True: stop reading. */
     bool (*is_over)(void *ctx);
     void *ctx;
 };
 
-/* MR_EAWAY: no gateway answered for a minute; other errors are the gateway's answer. */
+/* MR_EAWAY: there was no sign of the gateway for a minute. Other errors are its answers. */
 int mr_stream_read(const struct mr_stream *s, struct mr_error *e);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POWERS_FROM 20.0 /* highest / lowest, for an axis by powers of ten */
+#define POWERS_FROM 20.0 /* highest / lowest value, from which an axis is logarithmic */
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
@@ -22,7 +22,7 @@ void mr_plot_number(double v, char out[16])
         (void)snprintf(out, 16, "%.3g", a < 1e-12 ? 0 : v);
 }
 
-/* 1, 2 or 5 times a power of ten, so that `span` has about four of them. */
+/* The distance of ticks: 1, 2 or 5 times a power of ten, about a quarter of `span`. */
 static double nice_step(double span)
 {
     double base = pow(10, floor(log10(span / 4)));
@@ -43,7 +43,7 @@ static void set_even_ticks(struct mr_plot_axis *a)
         add_tick(a, k * step);
 }
 
-/* 1, 2 and 5 of each decade, or 1 alone where there are many decades. */
+/* Ticks at 1, 2 and 5 of each decade, or at 1 only if there are many decades. */
 static void set_power_ticks(struct mr_plot_axis *a)
 {
     static const double steps[] = {1, 2, 5};
@@ -76,7 +76,8 @@ void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark
     }
     *out = (struct mr_plot_axis){.low = low, .high = high};
     out->by_powers = may_be_powers && low > 0 && high / low >= POWERS_FROM;
-    if (!out->by_powers && high - low <= 1e-9 * fmax(fabs(high), 1e-9)) { /* one value only */
+    if (!out->by_powers &&
+        high - low <= 1e-9 * fmax(fabs(high), 1e-9)) { /* the line has one value only */
         double around = fabs(high) > 0 ? fabs(high) * 0.5 : 0.5;
         out->low -= of_x ? 0 : around;
         out->high += around;
@@ -87,7 +88,7 @@ void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark
         set_even_ticks(out);
 }
 
-double mr_plot_axis_place(const struct mr_plot_axis *a, double v)
+double mr_plot_axis_position(const struct mr_plot_axis *a, double v)
 {
     if (!a->by_powers) return (v - a->low) / (a->high - a->low);
     if (!(v > 0)) return 0;
@@ -100,7 +101,7 @@ double mr_plot_axis_place(const struct mr_plot_axis *a, double v)
 
 struct sheet { /* two dots across and four down make one character */
     unsigned columns, rows;
-    uint8_t dots[MR_PLOT_ROWS_MAX][MR_PLOT_COLUMNS_MAX]; /* as Unicode numbers braille dots */
+    uint8_t dots[MR_PLOT_ROWS_MAX][MR_PLOT_COLUMNS_MAX]; /* bits of a Unicode braille pattern */
     bool mark[MR_PLOT_ROWS_MAX];
 };
 
@@ -128,8 +129,8 @@ static void draw_line(struct sheet *s, const struct mr_plot_line *l, const struc
     bool has_before = false;
     for (size_t i = 0; i < l->count; i++) {
         const struct mr_plot_point *p = &l->points[i];
-        double at[2] = {mr_plot_axis_place(x, p->x) * (s->columns * 2 - 1),
-            (1 - mr_plot_axis_place(y, p->y)) * (s->rows * 4 - 1)};
+        double at[2] = {mr_plot_axis_position(x, p->x) * (s->columns * 2 - 1),
+            (1 - mr_plot_axis_position(y, p->y)) * (s->rows * 4 - 1)};
         bool is_point = isfinite(p->x) && isfinite(p->y);
         if (is_point) draw_segment(s, has_before ? before : at, at);
         memcpy(before, at, sizeof before);
@@ -139,7 +140,7 @@ static void draw_line(struct sheet *s, const struct mr_plot_line *l, const struc
 
 static unsigned row_of(const struct sheet *s, const struct mr_plot_axis *y, double v)
 {
-    double row = (1 - mr_plot_axis_place(y, v)) * (s->rows * 4 - 1) / 4;
+    double row = (1 - mr_plot_axis_position(y, v)) * (s->rows * 4 - 1) / 4;
     return (unsigned)fmin(fmax(row, 0), s->rows - 1);
 }
 

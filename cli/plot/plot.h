@@ -1,5 +1,4 @@
-/* Small plots of a curve: as text of braille dots (or ASCII), and as a PNG picture. Pure: points
- * in, bytes out. */
+/* Small plots of a curve: as text of braille or ASCII characters, and as a PNG picture. Pure. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,16 +14,16 @@ struct mr_plot_point {
 
 struct mr_plot_line {
     const char *name;
-    const struct mr_plot_point *points; /* x does not fall */
+    const struct mr_plot_point *points; /* ascending x */
     size_t count;
 };
 
 struct mr_plot {
     const char *title;
     const char *x_name;
-    struct mr_plot_line left;  /* scaled by the left axis: by powers of ten when it spans many */
-    struct mr_plot_line right; /* by the right axis; pictures only */
-    bool has_mark;             /* a dashed line across, on the left axis */
+    struct mr_plot_line left;  /* on the left axis, which is logarithmic for a wide range */
+    struct mr_plot_line right; /* on the right axis; only in PNG */
+    bool has_mark;             /* a dashed horizontal line, on the left axis */
     double mark;
 };
 
@@ -40,19 +39,18 @@ struct mr_plot_axis {
     unsigned ticks_count;
 };
 
-/* An axis that holds all y (or x) of the line and, if given, `mark`; 0 to 1 when there is nothing.
- */
+/* The axis for all y (or x) of the line and for `mark`, if given; 0 to 1 for an empty line. */
 void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark,
     bool may_be_powers, struct mr_plot_axis *out);
-double mr_plot_axis_place(const struct mr_plot_axis *a, double v); /* 0 at low, 1 at high */
-void mr_plot_number(double v, char out[16]);                       /* "0.05", "1.2k", "3M" */
+double mr_plot_axis_position(const struct mr_plot_axis *a, double v); /* 0 at low, 1 at high */
+void mr_plot_number(double v, char out[16]);                          /* "0.05", "1.2k", "3M" */
 
 /* ---- output ---- */
 
 #define MR_PLOT_COLUMNS_MAX 200
 #define MR_PLOT_ROWS_MAX 60
 
-/* `columns` and `rows` of characters for the curve itself; labels come beside it. */
+/* The curve has `columns` and `rows` of characters; the labels need more. */
 void mr_plot_text(
     const struct mr_plot *p, unsigned columns, unsigned rows, bool ascii, struct mr_buf *out);
 

@@ -20,11 +20,11 @@
 
 struct mr_screen {
     struct termios before;
-    bool has_keys; /* stdin is the terminal */
+    bool has_keys; /* stdin is a terminal */
     int signal_fd;
     int fd;        /* epoll: keys and signals */
-    sigset_t mask; /* before */
-    int ended_by;  /* a signal's number; 0: none */
+    sigset_t mask; /* of the thread, before */
+    int ended_by;  /* the number of a signal; 0: none */
 };
 
 static void say(const char *text)
@@ -111,7 +111,7 @@ void mr_screen_draw(struct mr_screen *s, struct mr_str text)
     while (text.n && left--) {
         const char *end = memchr(text.p, '\n', text.n);
         size_t n = end ? (size_t)(end - text.p) : text.n;
-        mr_text_add_start(mr_str_of(text.p, n), columns, &out);
+        mr_text_add_truncated(mr_str_of(text.p, n), columns, &out);
         mr_buf_add_text(&out, left ? "\033[K\r\n" : "\033[K");
         size_t gone = n + (end != NULL);
         text = mr_str_of(text.p + gone, text.n - gone);
@@ -119,7 +119,7 @@ void mr_screen_draw(struct mr_screen *s, struct mr_str text)
     mr_buf_add_text(&out, "\033[J");
     for (size_t at = 0; at < out.n;) {
         ssize_t n = write(STDOUT_FILENO, out.p + at, out.n - at);
-        if (n <= 0) break; /* the terminal has gone: SIGHUP says so */
+        if (n <= 0) break; /* the terminal has gone: SIGHUP follows */
         at += (size_t)n;
     }
     mr_buf_fini(&out);
@@ -130,10 +130,10 @@ int mr_screen_fd(const struct mr_screen *s)
     return s->fd;
 }
 
-static enum mr_screen_word take_signals(struct mr_screen *s)
+static enum mr_screen_event take_signals(struct mr_screen *s)
 {
     struct signalfd_siginfo info;
-    enum mr_screen_word word = MR_SCREEN_NONE;
+    enum mr_screen_event event = MR_SCREEN_NONE;
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         int number = (int)info.ssi_signo;
         if (number == SIGTSTP) {
@@ -144,20 +144,20 @@ static enum mr_screen_word take_signals(struct mr_screen *s)
             s->ended_by = number;
             return MR_SCREEN_LEAVE;
         }
-        word = MR_SCREEN_REDRAW;
+        event = MR_SCREEN_REDRAW;
     }
-    return word;
+    return event;
 }
 
-enum mr_screen_word mr_screen_take(struct mr_screen *s)
+enum mr_screen_event mr_screen_take(struct mr_screen *s)
 {
     char keys[64];
-    enum mr_screen_word word = take_signals(s);
-    if (word == MR_SCREEN_LEAVE || !s->has_keys) return word;
+    enum mr_screen_event event = take_signals(s);
+    if (event == MR_SCREEN_LEAVE || !s->has_keys) return event;
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     if (poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR)) return MR_SCREEN_LEAVE;
     ssize_t n = read(STDIN_FILENO, keys, sizeof keys);
     for (ssize_t i = 0; i < n; i++)
         if (keys[i] == 'q' || keys[i] == 'Q') return MR_SCREEN_LEAVE;
-    return word;
+    return event;
 }

@@ -10,16 +10,16 @@
 
 #define TABLE_BYTES_MAX ((size_t)1 << 30)
 #define GAP 2
-#define STUMP 12 /* a key is cut further only when nothing else can go */
-#define LEAST 5
+#define STUMP 12 /* keys are cut to this width before optional columns are left out … */
+#define LEAST 5  /* … and to this width after that */
 #define SENTENCE_MIN 24
 
 struct mr_table {
     const struct mr_column *columns;
     size_t count;
-    struct mr_buf text;              /* of all cells, one after the other */
-    struct mr_buf ends;              /* size_t: where each ends */
-    unsigned wanted[MR_COLUMNS_MAX]; /* columns of the terminal, of all rows so far */
+    struct mr_buf text;              /* the texts of all cells, joined */
+    struct mr_buf ends;              /* size_t: where each cell ends in `text` */
+    unsigned wanted[MR_COLUMNS_MAX]; /* the widest cell of each column so far */
     bool has_heading;
 };
 
@@ -92,7 +92,7 @@ static unsigned total(const struct mr_table *t, const struct layout *l)
     return sum;
 }
 
-/* Keys give way, the longest first, down to `least`. */
+/* Narrows the columns of keys, the widest first, down to `least`. */
 static void shorten(const struct mr_table *t, struct layout *l, unsigned width, unsigned least)
 {
     while (total(t, l) > width) {
@@ -109,7 +109,7 @@ static void shorten(const struct mr_table *t, struct layout *l, unsigned width, 
 static void leave_out(const struct mr_table *t, struct layout *l, unsigned width)
 {
     for (size_t i = t->count; i-- > 0 && total(t, l) > width;)
-        if (t->columns[i].may_miss) l->width[i] = 0;
+        if (t->columns[i].is_optional) l->width[i] = 0;
 }
 
 static struct layout layout_of(const struct mr_table *t, unsigned width)
@@ -131,7 +131,7 @@ static struct layout layout_of(const struct mr_table *t, unsigned width)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Keys in it that are wider than the column lose their middle. */
+/* Words that are wider than the column are keys: they lose their middle. */
 static void add_sentence(
     struct mr_str text, unsigned at, unsigned width, bool is_terminal, struct mr_buf *out)
 {
@@ -144,7 +144,7 @@ static void add_sentence(
     for (size_t n = 0; text.n; text = mr_str_of(text.p + n, text.n - n)) {
         const char *space = memchr(text.p, ' ', text.n);
         n = space ? (size_t)(space - text.p) : text.n;
-        mr_text_add_ends(mr_str_of(text.p, n), width, &words);
+        mr_text_add_elided(mr_str_of(text.p, n), width, &words);
         n += space != NULL;
         if (space) mr_buf_add_byte(&words, ' ');
     }
@@ -159,7 +159,7 @@ static void add_cell(const struct mr_table *t, const struct layout *l, size_t i,
     unsigned has = MR_MIN(mr_text_width(text), width);
     switch (t->columns[i].kind) {
     case MR_COLUMN_NUMBER: mr_buf_printf(out, "%*s", (int)(width - has), ""); break;
-    case MR_COLUMN_KEY: mr_text_add_ends(text, width, out); break;
+    case MR_COLUMN_KEY: mr_text_add_elided(text, width, out); break;
     case MR_COLUMN_SENTENCE: add_sentence(text, at, width, is_terminal, out); return;
     case MR_COLUMN_WORD: break;
     }

@@ -1,6 +1,5 @@
-/* Tables for people. On a terminal they fit its width: keys lose their middle, columns that one can
- * do without are left out, and sentences are wrapped. Numbers are never cut, and nothing is where
- * the output is no terminal. */
+/* Tables that fit the width of a terminal: long keys lose their middle, optional columns are left
+ * out, and sentences are wrapped. Numbers are never cut. Without a terminal nothing is cut. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,30 +9,29 @@
 #include <stdio.h>
 
 enum mr_column_kind {
-    MR_COLUMN_WORD,     /* to the left, never cut */
-    MR_COLUMN_NUMBER,   /* to the right, never cut; with its unit, where it has one */
-    MR_COLUMN_KEY,      /* to the left; "…" stands for its middle where it is too long */
+    MR_COLUMN_WORD,     /* left-aligned, never cut */
+    MR_COLUMN_NUMBER,   /* right-aligned, never cut; a unit is part of it */
+    MR_COLUMN_KEY,      /* left-aligned; "…" replaces the middle of a long one */
     MR_COLUMN_SENTENCE, /* the last one: wrapped */
 };
 
 struct mr_column {
-    const char *title; /* NULL in all of them: no heading */
+    const char *title; /* NULL in all columns: no heading */
     enum mr_column_kind kind;
-    bool may_miss; /* left out, the last first, where keys would be cut to stumps */
+    bool is_optional; /* left out, the last first, before keys become too short to read */
 };
 
 #define MR_COLUMNS_MAX 16
 
 struct mr_table; /* owned by one thread */
 
-/* `columns` is lent for good: a static table. */
+/* `columns` is lent until mr_table_free. */
 struct mr_table *mr_table_new(const struct mr_column *columns, size_t count);
 void mr_table_free(struct mr_table **table);
 
-/* The next cell; rows follow from their number. */
+/* Adds the next cell; a row is complete with its last column. */
 void mr_table_add(struct mr_table *t, const char *fmt, ...) MR_PRINTF(2, 3);
-/* Appends the rows there are, for `width` columns (0: as wide as they are), and forgets them.
- * Before the first ones stands the heading. What comes later is lined up with what was written as
- * far as it fits. */
+/* Appends the rows that were added and drops them. The first call also writes the heading. `width`
+ * is that of the terminal; 0: no limit. Later rows keep the column widths where they fit. */
 void mr_table_write(struct mr_table *t, unsigned width, struct mr_buf *out);
-void mr_table_print(struct mr_table *t); /* the same to stdout, for its terminal */
+void mr_table_print(struct mr_table *t); /* the same to stdout, with the width of its terminal */

@@ -38,7 +38,7 @@ unsigned mr_text_live_columns(FILE *file)
 struct glyph {
     size_t bytes;
     unsigned columns;
-    bool shown; /* otherwise "?" stands for it */
+    bool shown; /* otherwise "?" replaces it */
 };
 
 static struct glyph broken(void)
@@ -78,7 +78,7 @@ unsigned mr_text_width(struct mr_str text)
     return columns;
 }
 
-/* Of the text's start, what takes at most so many columns: bytes. */
+/* How many bytes of the text's start fit into `columns`. */
 static size_t bytes_of(struct mr_str text, unsigned columns)
 {
     size_t at = 0;
@@ -100,14 +100,14 @@ void mr_text_add(struct mr_str text, struct mr_buf *out)
     }
 }
 
-void mr_text_add_start(struct mr_str text, unsigned columns, struct mr_buf *out)
+void mr_text_add_truncated(struct mr_str text, unsigned columns, struct mr_buf *out)
 {
     bool fits = !columns || mr_text_width(text) <= columns;
     mr_text_add(mr_str_of(text.p, fits ? text.n : bytes_of(text, columns - 1)), out);
     if (!fits) mr_buf_add_text(out, CUT);
 }
 
-void mr_text_add_ends(struct mr_str text, unsigned columns, struct mr_buf *out)
+void mr_text_add_elided(struct mr_str text, unsigned columns, struct mr_buf *out)
 {
     unsigned width = mr_text_width(text);
     if (!columns || width <= columns) {
@@ -116,7 +116,7 @@ void mr_text_add_ends(struct mr_str text, unsigned columns, struct mr_buf *out)
     }
     unsigned tail = (columns - 1) / 2;
     size_t from = bytes_of(text, width - tail);
-    if (mr_text_width(after(text, from)) > tail) /* half of a wide character would be wanted */
+    if (mr_text_width(after(text, from)) > tail) /* a wide character lies across the cut */
         from += glyph_of(after(text, from)).bytes;
     mr_text_add(mr_str_of(text.p, bytes_of(text, columns - 1 - tail)), out);
     mr_buf_add_text(out, CUT);
@@ -131,7 +131,7 @@ static struct mr_str line_of(struct mr_str text)
     return mr_str_of(text.p, end ? (size_t)(end - text.p) : text.n);
 }
 
-/* Where a line that is too long is broken: the bytes before it, at a space if there is one. */
+/* The bytes of a long line before its break: at a space if it has one. */
 static size_t break_of(struct mr_str line, unsigned columns)
 {
     size_t lead = 0;

@@ -1,5 +1,5 @@
-/* Texts as a terminal shows them: how many columns they take, cut or wrapped to those there are.
- * Widths are those of wcwidth(3), which wants LC_CTYPE to be of UTF-8 (main sets it). */
+/* Texts on a terminal: their width, cutting and wrapping. Widths are those of wcwidth(3), which
+ * needs a UTF-8 LC_CTYPE (main sets it). */
 #pragma once
 
 #include "base/buf.h"
@@ -7,23 +7,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The columns of the terminal that `file` is, from 20 on: what it says, else COLUMNS, else 80.
- * 0: no terminal, so nothing is to be cut. */
+/* The width of the terminal behind `file`, at least 20: from the terminal, else from COLUMNS, else
+ * 80. 0: `file` is not a terminal, so nothing is cut. */
 unsigned mr_text_columns(FILE *file);
-/* The same for a line that is written again and again: less some for "^C" and the cursor. */
+/* The width for a line that is overwritten in place: it leaves room for "^C" and the cursor. */
 unsigned mr_text_live_columns(FILE *file);
 
-/* Columns that the text takes. What is no printable UTF-8 takes one, and is shown as "?". */
+/* The width of a text. Unprintable characters and bytes that are not UTF-8 count as the "?" that
+ * replaces them. */
 unsigned mr_text_width(struct mr_str text);
-/* Appends the text, what is not printable replaced. */
+/* Appends the text with unprintable characters replaced. */
 void mr_text_add(struct mr_str text, struct mr_buf *out);
-/* The same in at most `columns` of them: what is too long loses its end, or its middle, to "…".
- * 0: whole. */
-void mr_text_add_start(struct mr_str text, unsigned columns, struct mr_buf *out);
-void mr_text_add_ends(struct mr_str text, unsigned columns, struct mr_buf *out);
-/* Breaks lines at spaces, so that they end at `columns` (0: as they are). The first one begins at
- * `start`, what follows a break is indented by `indent`. A word longer than a line stays whole. */
+/* Append the text in at most `columns` (0: no limit). A longer text loses its end or its middle to
+ * "…". */
+void mr_text_add_truncated(struct mr_str text, unsigned columns, struct mr_buf *out);
+void mr_text_add_elided(struct mr_str text, unsigned columns, struct mr_buf *out);
+/* Breaks lines at spaces so that they fit `columns` (0: no limit). The first line begins at column
+ * `start`; a continued line is indented by `indent`. A word longer than a line stays whole. */
 void mr_text_add_wrapped(
     struct mr_str text, unsigned start, unsigned indent, unsigned columns, struct mr_buf *out);
-/* Prints to stdout, wrapped to its terminal. */
+/* Prints to stdout, wrapped to the width of its terminal. */
 void mr_text_print(unsigned indent, const char *fmt, ...) MR_PRINTF(2, 3);

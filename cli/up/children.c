@@ -1,8 +1,8 @@
-/* The processes of a cluster on this machine, and the flags that each gets. */
+/* The processes of a cluster on this machine, and their flags. */
 #include "cli/up/internal.h"
 
 #include "base/alloc.h"
-#include "cli/client/place.h"
+#include "cli/client/paths.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -31,11 +31,11 @@ static void arg(struct args *a, const char *fmt, ...)
 
 static void arg_program(struct args *a, const char *name)
 {
-    MR_AUTO(mr_free_ptr) char *path = mr_place_program(name);
+    MR_AUTO(mr_free_ptr) char *path = mr_paths_program(name);
     arg(a, "%s", path);
 }
 
-/* Without a CA there is HTTPS, and no TLS between the services. */
+/* Without a CA only the gateway uses TLS (HTTPS). */
 static void arg_tls(const struct mr_up *u, struct args *a, bool is_gateway)
 {
     const struct mr_certificate_files *f = &u->config.tls.files;
@@ -45,7 +45,7 @@ static void arg_tls(const struct mr_up *u, struct args *a, bool is_gateway)
     if (f->ca) arg(a, "--tls-ca=%s", f->ca);
 }
 
-/* Who may call this service, and what it shows the others. */
+/* Flags for authentication: TLS, the cluster's secret, the tokens of users. */
 static void arg_access(const struct mr_up *u, struct args *a, bool is_gateway)
 {
     arg_tls(u, a, is_gateway);
@@ -53,7 +53,8 @@ static void arg_access(const struct mr_up *u, struct args *a, bool is_gateway)
     if (u->config.rules.token_file) arg(a, "--token-file=%s", u->config.rules.token_file);
 }
 
-/* Before --listen of its UNIX socket: the last one is what it is known by. */
+/* Called before the flag for the UNIX socket: a service announces its last --listen to the others.
+ */
 static void arg_grpc(const struct mr_up *u, struct args *a, enum mr_up_grpc_service service)
 {
     char address[MR_UP_GRPC_TEXT_MAX];
@@ -68,7 +69,7 @@ static int start(
         .argv = (const char *const *)a->argv,
         .log_path = log,
         .stop_grace = grace,
-        .runs_foreign = strncmp(name, "worker-", 7) == 0,
+        .runs_user_code = strncmp(name, "worker-", 7) == 0,
         .listen_fd = strcmp(name, "gateway") == 0 ? u->listen_fd : 0};
     int err = mr_supervisor_start(u->supervisor, &child, e);
     for (size_t i = 0; i < a->count; i++)
@@ -79,7 +80,7 @@ static int start(
 static int start_redis(struct mr_up *u, struct mr_error *e)
 {
     struct args a = {0};
-    MR_AUTO(mr_free_ptr) char *program = mr_place_in_path("redis-server");
+    MR_AUTO(mr_free_ptr) char *program = mr_paths_command("redis-server");
     if (!program)
         return mr_fail(
             e, MR_ENOENT, "redis-server is not installed (apt-get install redis-server)");

@@ -14,7 +14,7 @@
 
 #define PORTS 3
 #define PORT_MAX (65535 - PORTS + 1)
-/* Free ones are looked for below those that systems give to connections. */
+/* Free ports are searched below the usual range of ephemeral ports. */
 #define FREE_FROM 20000
 #define FREE_COUNT 12000
 #define FREE_TRIES 200
@@ -38,14 +38,15 @@ static int split(struct mr_up_grpc *g, struct mr_error *e)
     if (!n || n >= sizeof g->host || !is_number || (is_v6 && g->address[0] != '['))
         return mr_fail(e, MR_EINVAL, "--grpc: \"%s\" is not HOST:PORT", g->address);
     if (port < 0 || port > PORT_MAX)
-        return mr_fail(e, MR_EINVAL, "--grpc: port %ld: 1 to %d would leave room for three ports",
+        return mr_fail(e, MR_EINVAL, "--grpc: port %ld: expected 1 to %d, as three ports are used",
             port, PORT_MAX);
     memcpy(g->host, g->address, n);
     g->port = (int)port;
     return MR_OK;
 }
 
-/* Could somebody listen there? An errno; 0: yes. Names that say nothing are left to the service. */
+/* Tries to listen at the port. Returns errno; 0: it works. A host that does not resolve counts as
+ * working, because the service reports that error. */
 static int try_port(const struct mr_up_grpc *g, int port)
 {
     char host[sizeof g->host], service[16];
@@ -88,21 +89,21 @@ static int find_free(struct mr_up_grpc *g, struct mr_error *e)
     return mr_fail(e, MR_EEXIST, "--grpc: no three free ports at %s: %s", g->host, strerror(why));
 }
 
-int mr_up_grpc_settle(struct mr_up_grpc *g, bool has_tokens, const struct mr_certificate_files *tls,
-    struct mr_error *e)
+int mr_up_grpc_prepare(struct mr_up_grpc *g, bool has_tokens,
+    const struct mr_certificate_files *tls, struct mr_error *e)
 {
     if (!g->address) return MR_OK;
     int err = split(g, e);
     if (err) return err;
     if (!has_tokens && mr_rpc_address_is_public(g->address))
         return mr_fail(e, MR_EPERM,
-            "--grpc: others can reach \"%s\", so --token-file is wanted (or an address on "
+            "--grpc: other machines can reach \"%s\", so --token-file is needed (or an address on "
             "loopback, e.g. 127.0.0.1:8480)",
             g->address);
     if (mr_certificate_is_given(tls->cert) && !mr_certificate_is_given(tls->ca))
         return mr_fail(e, MR_EINVAL,
-            "--grpc: with --tls-cert these ports want --tls-ca, too, by which services know each "
-            "other");
+            "--grpc: with --tls-cert these ports need --tls-ca, too: services verify each other by "
+            "it");
     if (!g->port) return find_free(g, e);
     int taken = 0, why = try_ports(g, g->port, &taken);
     if (!why) return MR_OK;

@@ -1,5 +1,5 @@
-/* What the files of `millrace up` share; private to them. up.c has the flags and waits while the
- * cluster runs, prepare.c settles what comes before, children.c starts the processes. */
+/* The parts of `millrace up`. Private to cli/up. up.c has the flags and waits while the cluster
+ * runs, prepare.c does all that precedes the first process, children.c starts the processes. */
 #pragma once
 
 #include "base/buf.h"
@@ -28,20 +28,21 @@ struct mr_up_config {
 struct mr_up {
     struct mr_up_config config;
     char *dir;
-    char *run;  /* sockets */
-    char *home; /* of this user's clusters */
+    char *run;  /* the directory of the sockets */
+    char *home; /* mr_paths_home */
     char *redis;
     char *scheduler;
     char *trainer;
     char host[256];
     int port;
     int lock_fd;
-    int listen_fd; /* the gateway's, which outlives it; 0: it opens its own */
+    int listen_fd; /* the gateway inherits it, so it outlives each gateway; 0: none */
     struct mr_supervisor *supervisor;
-    struct mr_buf paths; /* char *: owned texts that the configuration points to */
+    struct mr_buf paths; /* char *: paths that `config` points to, to be freed */
 };
 
-/* Paths, the directory and its lock, the secret, the listening socket, certificates. */
+/* Makes paths absolute, creates the directory, its lock, the secret, the listening socket and the
+ * certificates. */
 int mr_up_prepare(struct mr_up *u, struct mr_error *e);
-/* Redis, stores, the scheduler, the trainer, workers, the gateway, in this order. */
+/* Starts Redis, stores, the scheduler, the trainer, workers and the gateway, in this order. */
 int mr_up_start_all(struct mr_up *u, struct mr_error *e);

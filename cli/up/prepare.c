@@ -1,9 +1,9 @@
-/* What `millrace up` settles before it starts a process: what was given is checked, what was not is
- * found or made. */
+/* Everything that `millrace up` does before it starts a process: it checks flags, and finds or
+ * creates what they do not give. */
 #include "cli/up/internal.h"
 
 #include "base/alloc.h"
-#include "cli/client/place.h"
+#include "cli/client/paths.h"
 #include "host/os/file.h"
 #include "host/os/machine.h"
 #include "rpc/util/auth.h"
@@ -38,7 +38,7 @@ static int absolute(struct mr_up *u, const char **path, struct mr_error *e)
     return MR_OK;
 }
 
-static int settle_paths(struct mr_up *u, struct mr_error *e)
+static int prepare_paths(struct mr_up *u, struct mr_error *e)
 {
     static const char *here[] = {"."};
     struct mr_up_config *c = &u->config;
@@ -57,7 +57,7 @@ static int settle_paths(struct mr_up *u, struct mr_error *e)
 static int make_dirs(struct mr_up *u, struct mr_error *e)
 {
     static const char *const below[] = {"run", "log", "redis"};
-    u->home = mr_place_home();
+    u->home = mr_paths_home();
     MR_AUTO(mr_free_ptr)
     char *wanted = u->config.dir ? mr_copy_text(u->config.dir) : mr_format("%s/cluster", u->home);
     int err = mr_file_make_dirs(wanted, 0700, e);
@@ -67,7 +67,7 @@ static int make_dirs(struct mr_up *u, struct mr_error *e)
     u->run = mr_format("%s/run", u->dir);
     if (strchr(u->run, ','))
         return mr_fail(e, MR_EINVAL,
-            "--dir: %s has a comma, which the address of a socket cannot have", u->dir);
+            "--dir: %s has a comma, which is not allowed in the address of a socket", u->dir);
     if (strlen(u->run) + strlen(SOCKET_LONGEST) > SOCKET_PATH_MAX)
         return mr_fail(e, MR_EINVAL,
             "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,
@@ -80,7 +80,7 @@ static int make_dirs(struct mr_up *u, struct mr_error *e)
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/node-%" PRIu64, u->dir, i);
         err = mr_file_make_dirs(path, 0700, e);
     }
-    if (!err && chmod(u->run, 0700)) /* it may be from before, or somebody's idea */
+    if (!err && chmod(u->run, 0700)) /* the directory may have existed with another mode */
         return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
     return err;
 }
@@ -105,11 +105,11 @@ static int take_lock(struct mr_up *u, struct mr_error *e)
     return MR_OK;
 }
 
-/* The cluster's secret: 256 random bits. One that is there is kept, as running services know it. */
-static int settle_secret(const struct mr_up *u, struct mr_error *e)
+/* Creates the cluster's secret, 256 random bits, unless the file exists. */
+static int prepare_secret(const struct mr_up *u, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/secret", u->dir);
-    if (access(path, F_OK) == 0) return MR_OK; /* each service looks at its mode and words */
+    if (access(path, F_OK) == 0) return MR_OK; /* each service checks its mode and content */
     unsigned char bytes[32];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return mr_fail(e, MR_EIO, "getrandom: %s", strerror(errno));
@@ -139,7 +139,7 @@ static int listen_at(const struct addrinfo *a, int *fd, int *port)
     return err;
 }
 
-/* The address of u->host ("[::1]", "localhost", a name of this machine) and u->port. */
+/* Listens at u->host ("[::1]", "localhost", a name of this machine) and u->port. */
 static int listen_there(struct mr_up *u, struct mr_error *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
@@ -148,9 +148,10 @@ static int listen_there(struct mr_up *u, struct mr_error *e)
     (void)snprintf(port, sizeof port, "%d", u->port);
     (void)snprintf(host, sizeof host, "%.*s", (int)(strlen(u->host) - (is_v6 ? 2 : 0)),
         u->host + (is_v6 ? 1 : 0));
-    if (!strcmp(host, "localhost")) /* every client tries this one, whatever the resolver knows */
+    if (!strcmp(host, "localhost")) /* "localhost" may resolve to ::1 only, and every client tries
+                                       127.0.0.1 */
         (void)snprintf(host, sizeof host, "127.0.0.1");
-    if (getaddrinfo(host, port, &hints, &list)) return MR_OK; /* the gateway will say */
+    if (getaddrinfo(host, port, &hints, &list)) return MR_OK; /* the gateway reports the error */
     int fd = 0, err = listen_at(list, &fd, &u->port);
     freeaddrinfo(list);
     if (err)
@@ -161,10 +162,9 @@ static int listen_there(struct mr_up *u, struct mr_error *e)
     return MR_OK;
 }
 
-/* Splits --listen, and listens there for the gateway: while one gateway makes way for the next,
- * connections wait in this socket's queue. Port 0 becomes one that is free now. The gateway refuses
- * what it may not. */
-static int settle_listen(struct mr_up *u, struct mr_error *e)
+/* Reads --listen and opens the socket that the gateway inherits. While one gateway replaces
+ * another, connections wait in the queue of this socket. Port 0 becomes a free port. */
+static int prepare_listen(struct mr_up *u, struct mr_error *e)
 {
     const char *colon = strrchr(u->config.listen, ':');
     char *end = NULL;
@@ -176,7 +176,7 @@ static int settle_listen(struct mr_up *u, struct mr_error *e)
     u->port = (int)port;
     if (!u->config.rules.token_file && mr_rpc_address_is_public(u->config.listen))
         return mr_fail(e, MR_EPERM,
-            "--listen: others can reach \"%s\", so --token-file is wanted (or an address on "
+            "--listen: other machines can reach \"%s\", so --token-file is needed (or an address on "
             "loopback, e.g. 127.0.0.1:8470)",
             u->config.listen);
     return listen_there(u, e);
@@ -204,18 +204,18 @@ int mr_up_prepare(struct mr_up *u, struct mr_error *e)
     struct mr_machine machine;
     mr_machine_read(&machine);
     if (!c->workers) c->workers = machine.cpus;
-    /* what is said is what the stores take: together at most 80 % of what there is */
+    /* The same bound as in the stores, so that greet() prints the memory that they take. */
     uint64_t most = mr_machine_share(&machine, UINT64_MAX) / c->nodes;
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 2 / c->nodes, most);
-    int err = settle_paths(u, e);
+    int err = prepare_paths(u, e);
     if (!err) err = make_dirs(u, e);
     if (!err) err = check_rules(u, e);
     if (!err) err = take_lock(u, e);
-    if (!err) err = settle_secret(u, e);
-    if (!err) err = settle_listen(u, e);
-    if (!err) err = mr_up_grpc_settle(&c->grpc, c->rules.token_file != NULL, &c->tls.files, e);
+    if (!err) err = prepare_secret(u, e);
+    if (!err) err = prepare_listen(u, e);
+    if (!err) err = mr_up_grpc_prepare(&c->grpc, c->rules.token_file != NULL, &c->tls.files, e);
     if (c->grpc.host[0]) mr_up_tls_name(&c->tls, c->grpc.host);
-    if (!err) err = mr_up_tls_settle(&c->tls, u->dir, u->host, e);
+    if (!err) err = mr_up_tls_prepare(&c->tls, u->dir, u->host, e);
     if (err) return err;
     remove_sockets(u);
     u->redis = mr_format("unix:%s/redis.sock", u->run);

@@ -16,7 +16,7 @@ int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct m
         for (const char *const *d = denied; *d; d++)
             if (lies_in(r->data_root.items[i], *d))
                 return mr_fail(e, MR_EPERM,
-                    "--data-root: %s lies in %s, where the cluster has its state and secrets: "
+                    "--data-root: %s lies in %s, which has the cluster's state and secrets: "
                     "operators may read nothing there",
                     r->data_root.items[i], *d);
     struct mr_user user;
@@ -26,13 +26,14 @@ int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct m
     return mr_user_find("--exec-user", r->exec_user, &user, e);
 }
 
-void mr_rules_say(const struct mr_rules *r, FILE *out)
+void mr_rules_print(const struct mr_rules *r, FILE *out)
 {
     (void)fprintf(out, "  operators read ");
     for (size_t i = 0; i < r->data_root.count; i++)
         (void)fprintf(out, "%s%s", i ? ", " : "files beneath ", r->data_root.items[i]);
     (void)fprintf(out, "%s\n",
-        r->data_root.count ? "" : "no files: with a token file, --data-root DIR says which");
+        r->data_root.count ? ""
+                           : "no files: with a token file, --data-root DIR allows a directory");
     if (r->allow_exec && r->exec_user)
         (void)fprintf(out, "  jobs run programs, as the user %s\n", r->exec_user);
     else if (r->allow_exec)

@@ -1,4 +1,4 @@
-/* What `up` lets operators read and run, and how it says so. */
+/* What operators may read and run under `up`. */
 #pragma once
 
 #include "host/config/config.h"
@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 struct mr_rules {
-    struct mr_texts data_root; /* canonical paths */
+    struct mr_texts data_root; /* canonical paths that operators may read */
     bool allow_exec;
     const char *exec_user;  /* NULL: programs run as this process's user */
     const char *token_file; /* NULL: none */
 };
 
-/* Refuses, in words, an --exec-user that cannot be, and a data root in one of the `denied`
- * directories (canonical; a NULL ends), where operators may read nothing. */
+/* Refuses an --exec-user that does not exist or cannot be used, and a data root inside one of the
+ * `denied` directories (canonical paths, NULL at the end). */
 int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct mr_error *e);
-/* Lines for the user who started the cluster. */
-void mr_rules_say(const struct mr_rules *r, FILE *out);
+/* Prints the rules for the user who starts the cluster. */
+void mr_rules_print(const struct mr_rules *r, FILE *out);

@@ -1,5 +1,4 @@
-/* Knows processes and signals, nothing of what they do. Signals come through a signalfd, so nothing
- * of ours runs in a handler. */
+/* Signals come through a signalfd, so no code runs in a signal handler. */
 #include "cli/up/supervisor.h"
 
 #include "base/alloc.h"
@@ -20,26 +19,28 @@
 #include <unistd.h>
 
 #define CHILDREN_MAX 4200
-#define LENT_FD 3
+#define INHERITED_FD 3 /* the first socket of sd_listen_fds(3) */
 #define RESTARTS_MAX 5
 #define RESTARTS_WINDOW (60 * MR_SECOND)
 #define BACKOFF_MIN (100 * MR_MS)
 #define BACKOFF_MAX (5 * MR_SECOND)
 #define TAIL_BYTES 600
 #define HURRIED_GRACE (MR_SECOND / 2)
-#define SAME_WISH (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
+#define SAME_REQUEST                                                                               \
+    (2 * MR_SECOND) /* signals closer together count as one: tools send several                    \
+                     */
 
 struct child {
     char *name;
     char **argv;
     char *log_path;
     mr_duration grace;
-    bool runs_foreign;
+    bool runs_user_code;
     int listen_fd; /* 0: none */
     pid_t pid;
-    mr_time falls[RESTARTS_MAX]; /* when it fell, a ring */
-    uint32_t falls_count;
-    mr_time again; /* when to start it again; 0: it runs */
+    mr_time ends[RESTARTS_MAX]; /* when it last ended, a ring */
+    uint32_t ends_count;
+    mr_time again; /* when to restart it; 0: it runs */
     int status;
 };
 
@@ -47,16 +48,16 @@ struct mr_supervisor {
     struct child *children[CHILDREN_MAX];
     size_t count;
     int signal_fd;
-    mr_time stopping; /* since when; 0: not yet */
+    mr_time stopping; /* since when; 0: not stopping */
     bool is_hurried;  /* asked to stop a second time */
-    bool is_settled;
+    bool is_started;  /* mr_supervisor_end_startup was called */
 };
 
 struct mr_supervisor *mr_supervisor_new(void)
 {
     struct mr_supervisor *s = mr_alloc(sizeof *s);
     sigset_t set;
-    mr_signal_block(); /* and without SIGPIPE: who reads what we say may go before we do */
+    mr_signal_block(); /* SIGPIPE, too: the reader of our output may end first */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGINT);
@@ -94,23 +95,22 @@ void mr_supervisor_free(struct mr_supervisor **sp)
     mr_release(s);
 }
 
-/* In the child, which has one thread as its parent has: a listening socket where sd_listen_fds(3)
- * looks for it. */
-static void lend(int fd)
+/* In the child: passes a listening socket as sd_listen_fds(3) wants it. setenv is allowed after
+ * this fork, because the parent has one thread. */
+static void pass_socket(int fd)
 {
     char pid[16];
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
-    if (fd == LENT_FD)
+    if (fd == INHERITED_FD)
         (void)fcntl(fd, F_SETFD, 0);
     else
-        (void)dup2(fd, LENT_FD);
+        (void)dup2(fd, INHERITED_FD);
     (void)setenv("LISTEN_FDS", "1", 1);
     (void)setenv("LISTEN_PID", pid, 1);
 }
 
-/* In the child: async-signal-safe calls only, but for lending a socket. A terminal's Ctrl-C reaches
- * the whole group; the children are to hear of it from us, in order, so they leave SIGINT blocked.
- */
+/* In the child. A terminal's Ctrl-C reaches the whole process group. SIGINT stays blocked, because
+ * the supervisor stops the children in order. */
 static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
 {
     mr_signal_reset_child();
@@ -119,11 +119,11 @@ static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
     (void)sigaddset(&set, SIGINT);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1); /* it died before the line above */
+    if (getppid() != parent) _exit(1); /* the parent died before prctl */
     (void)dup2(null_fd, 0);
     (void)dup2(log_fd, 1);
     (void)dup2(log_fd, 2);
-    if (c->listen_fd) lend(c->listen_fd);
+    if (c->listen_fd) pass_socket(c->listen_fd);
     (void)execv(c->argv[0], c->argv);
     _exit(127);
 }
@@ -162,7 +162,7 @@ int mr_supervisor_start(
     for (size_t i = 0; i < argc; i++)
         c->argv[i] = mr_copy_text(spec->argv[i]);
     c->grace = spec->stop_grace;
-    c->runs_foreign = spec->runs_foreign;
+    c->runs_user_code = spec->runs_user_code;
     c->listen_fd = spec->listen_fd;
     int err = spawn(c, e);
     if (err) {
@@ -173,7 +173,7 @@ int mr_supervisor_start(
     return MR_OK;
 }
 
-/* The end of its log, for the message that says why it fell. */
+/* The last bytes of the log, for the message that tells why the child ended. */
 static void tail(const char *path, char out[TAIL_BYTES])
 {
     out[0] = 0;
@@ -204,19 +204,19 @@ static int give_up(const struct child *c, struct mr_error *e)
         how(c->status), number(c->status), RESTARTS_MAX, c->log_path, log);
 }
 
-/* It fell: note when, and when to start it again; an error when that was once too often. */
-static int fell(struct mr_supervisor *s, struct child *c, int status, struct mr_error *e)
+/* A child has ended: sets when to restart it. An error: it has ended too often. */
+static int ended(struct mr_supervisor *s, struct child *c, int status, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
     c->pid = 0;
     c->status = status;
-    mr_time oldest = c->falls[c->falls_count % RESTARTS_MAX];
-    bool often = c->falls_count >= RESTARTS_MAX && now - oldest < RESTARTS_WINDOW;
-    if (often && !(c->runs_foreign && s->is_settled)) return give_up(c, e);
+    mr_time oldest = c->ends[c->ends_count % RESTARTS_MAX];
+    bool often = c->ends_count >= RESTARTS_MAX && now - oldest < RESTARTS_WINDOW;
+    if (often && !(c->runs_user_code && s->is_started)) return give_up(c, e);
     uint32_t recent = 0;
     for (uint32_t i = 0; i < RESTARTS_MAX; i++)
-        recent += c->falls[i] && now - c->falls[i] < RESTARTS_WINDOW;
-    c->falls[c->falls_count++ % RESTARTS_MAX] = now;
+        recent += c->ends[i] && now - c->ends[i] < RESTARTS_WINDOW;
+    c->ends[c->ends_count++ % RESTARTS_MAX] = now;
     mr_duration pause = often ? BACKOFF_MAX : recent ? BACKOFF_MIN << recent : 0;
     c->again = now + MR_MAX(pause, 1);
     (void)fprintf(stderr, "millrace up: %s %s %d and is started again in %.1f s; see %s\n", c->name,
@@ -230,13 +230,13 @@ static int reap(struct mr_supervisor *s, struct mr_error *e)
         struct child *c = s->children[i];
         int status = 0;
         if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid) continue;
-        int err = fell(s, c, status, e);
+        int err = ended(s, c, status, e);
         if (err) return err;
     }
     return MR_OK;
 }
 
-/* Starts what is due; when the next one is. */
+/* Restarts children that are due. *next: when the next one is. */
 static int restart(struct mr_supervisor *s, mr_time *next, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
@@ -259,9 +259,9 @@ static int wait_ms(mr_time until)
     return ms > 60000 ? 60000 : (int)ms;
 }
 
-void mr_supervisor_settle(struct mr_supervisor *s)
+void mr_supervisor_end_startup(struct mr_supervisor *s)
 {
-    s->is_settled = true;
+    s->is_started = true;
 }
 
 enum mr_supervisor_event mr_supervisor_run(
@@ -279,7 +279,7 @@ enum mr_supervisor_event mr_supervisor_run(
     }
 }
 
-/* Waits for the end of a child until `until`; false: it still runs. */
+/* Waits for the end of a child, until `until`; false: it still runs. */
 static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
 {
     while (c->pid) {
@@ -294,7 +294,7 @@ static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
         struct signalfd_siginfo info;
         bool asked = read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
                      info.ssi_signo != SIGCHLD;
-        if (!asked || s->is_hurried || mr_clock_now() < s->stopping + SAME_WISH) continue;
+        if (!asked || s->is_hurried || mr_clock_now() < s->stopping + SAME_REQUEST) continue;
         s->is_hurried = true;
         until = mr_clock_now();
     }
@@ -316,12 +316,13 @@ static void await_end(struct mr_supervisor *s, struct child *c, mr_time asked)
     (void)wait_end(s, c, MR_NEVER);
 }
 
-/* The first of those that end together with the one before `end`: workers, as each would be given
- * what the one before it gave back, and may take its whole time for that. */
+/* The first child that is stopped together with child end - 1. Workers are stopped together: one
+ * after the other, each would get the tasks that the previous one returned, and use its whole
+ * grace. */
 static size_t group_of(const struct mr_supervisor *s, size_t end)
 {
     size_t first = end - 1;
-    while (first && s->children[first]->runs_foreign && s->children[first - 1]->runs_foreign)
+    while (first && s->children[first]->runs_user_code && s->children[first - 1]->runs_user_code)
         first--;
     return first;
 }

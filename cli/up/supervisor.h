@@ -1,7 +1,9 @@
-/* Child processes that live and die with this one: started in order, restarted when they fall (with
- * a back-off, at most 5 times a minute), stopped in the reverse order. Children are in this
- * process's own group, die with it however it dies, and write their errors to a file each.
- * A child that runs what others wrote falls by no fault of its own: it is kept for ever. */
+/* Starts child processes in order, restarts them when they end, and stops them in the reverse
+ * order. Restarts have a back-off and a bound of 5 a minute. Children are in this process's group
+ * and are killed when it dies. Each writes its output to a log file.
+ *
+ * A child that runs user code may crash because of that code, so it is restarted without a bound.
+ */
 #pragma once
 
 #include "base/err.h"
@@ -13,36 +15,37 @@
 struct mr_supervisor;
 
 struct mr_child_spec {       /* texts are copied */
-    const char *name;        /* for people and the log file: "worker-0" */
-    const char *const *argv; /* argv[0]: the program; a NULL ends */
-    const char *log_path;    /* its stdout and stderr are appended there */
+    const char *name;        /* for messages: "worker-0" */
+    const char *const *argv; /* argv[0]: the program; NULL at the end */
+    const char *log_path;    /* stdout and stderr are appended to this file */
     mr_duration stop_grace;  /* after SIGTERM, before SIGKILL */
-    bool runs_foreign;       /* code of others, which may crash it: never given up, see below */
-    int listen_fd;           /* lent to it as sd_listen_fds(3) tells; 0: none */
+    bool runs_user_code;     /* restarted without a bound */
+    int listen_fd;           /* inherited, as sd_listen_fds(3) describes; 0: none */
 };
 
 struct mr_supervisor *mr_supervisor_new(void);
-void mr_supervisor_free(struct mr_supervisor **s); /* kills what still lives */
+void mr_supervisor_free(struct mr_supervisor **s); /* kills children that still run */
 
-/* Starts a child. MR_ENOENT when there is no such program. */
+/* Starts a child. MR_ENOENT: there is no such program. */
 int mr_supervisor_start(
     struct mr_supervisor *s, const struct mr_child_spec *spec, struct mr_error *e);
 
-/* From now on a child with `runs_foreign` is started again however often it falls, after pauses
- * that grow to 5 s. Before, falling often means that it cannot start at all. */
-void mr_supervisor_settle(struct mr_supervisor *s);
+/* The cluster is ready. From now on a child with `runs_user_code` is restarted however often it
+ * ends, with a back-off of up to 5 s. Before this call the bound holds for it, too, because a child
+ * that ends often during startup cannot start at all. */
+void mr_supervisor_end_startup(struct mr_supervisor *s);
 
 enum mr_supervisor_event {
     MR_SUPERVISOR_TIMEOUT,
-    MR_SUPERVISOR_STOP,    /* SIGINT or SIGTERM */
-    MR_SUPERVISOR_GAVE_UP, /* a child fell too often; `e` says which and why */
+    MR_SUPERVISOR_STOP,    /* SIGINT, SIGTERM or SIGHUP */
+    MR_SUPERVISOR_GAVE_UP, /* a child ended too often; `e` says which and why */
 };
 
-/* Reaps and restarts until `deadline`, a signal, or a child that cannot be kept. */
+/* Reaps and restarts children until `deadline`, a signal, or a child that ends too often. */
 enum mr_supervisor_event mr_supervisor_run(
     struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
 
-/* SIGTERM to each, the last started first, waiting for its end before the next; neighbours that run
- * what others wrote end together. Another signal, two seconds later or more, ends the waiting: what
- * still runs is killed. */
+/* Sends SIGTERM to each child, the last started first, and waits for its end before the next.
+ * Consecutive children with `runs_user_code` end together. Another signal, two seconds later or
+ * more, ends the waiting: children that still run are killed. */
 void mr_supervisor_stop(struct mr_supervisor *s);

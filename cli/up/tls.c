@@ -1,8 +1,8 @@
-/* Knows which certificates a cluster of `up` has.
+/* The files of --tls:
  *
- *   DIR/tls/ca.pem    the CA: what clients are to believe
+ *   DIR/tls/ca.pem    the CA, which clients trust
  *   DIR/tls/ca-key.pem
- *   DIR/tls/cert.pem  of gateway and services; it lasts a year and is renewed in its last months
+ *   DIR/tls/cert.pem  of gateway and services; valid for a year, renewed 90 days before its end
  *   DIR/tls/key.pem */
 #include "cli/up/tls.h"
 
@@ -22,10 +22,10 @@
 
 #define DAY_S ((int64_t)86400)
 #define CA_LASTS_S (3650 * DAY_S)
-#define CA_LEFT_S (400 * DAY_S) /* more than a certificate lasts */
+#define CA_LEFT_S (400 * DAY_S) /* more than LASTS_S: a certificate never outlives its CA */
 #define LASTS_S (365 * DAY_S)
 #define LEFT_S (90 * DAY_S)
-#define BEGINS_S (-3600) /* clocks differ */
+#define BEGINS_S (-3600) /* valid since an hour ago, as clocks differ */
 
 bool mr_up_tls_is_on(const struct mr_up_tls *t)
 {
@@ -46,11 +46,11 @@ void mr_up_tls_fini(struct mr_up_tls *t)
     *t = (struct mr_up_tls){0};
 }
 
-/* ---- for whom -------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void add_name(struct mr_up_tls *t, const char *name)
 {
-    static const char plain[] = /* what a certificate takes; a host may be called anything */
+    static const char plain[] = /* what a certificate allows in names */
         "-.:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if (!name[0] || name[strspn(name, plain)]) return;
     for (size_t i = 0; i < t->names.count; i++)
@@ -60,7 +60,7 @@ static void add_name(struct mr_up_tls *t, const char *name)
     t->names.items[t->names.count++] = mr_copy_text(name);
 }
 
-/* Whoever listens everywhere is reached at each address of the machine. */
+/* A gateway that listens at 0.0.0.0 or :: is reached at each address of the machine. */
 static void add_addresses(struct mr_up_tls *t)
 {
     struct ifaddrs *all = NULL;
@@ -71,7 +71,7 @@ static void add_addresses(struct mr_up_tls *t)
         char text[NI_MAXHOST];
         socklen_t n = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
         if (getnameinfo(a->ifa_addr, n, text, sizeof text, NULL, 0, NI_NUMERICHOST)) continue;
-        if (!strchr(text, '%')) add_name(t, text); /* else it is of one link only */
+        if (!strchr(text, '%')) add_name(t, text); /* '%': a link-local address */
     }
     freeifaddrs(all);
 }
@@ -92,7 +92,7 @@ void mr_up_tls_name(struct mr_up_tls *t, const char *host)
     if (!strcmp(listened, "0.0.0.0") || !strcmp(listened, "::")) add_addresses(t);
 }
 
-/* ---- its own --------------------------------------------------------------------------------- */
+/* ---- made by --tls --------------------------------------------------------------------------- */
 
 static int make_ca(const struct mr_up_tls *t, const char *ca_key, struct mr_error *e)
 {
@@ -116,7 +116,7 @@ int mr_up_tls_renew(struct mr_up_tls *t, struct mr_error *e)
     return mr_certificate_make(t->files.ca, ca_key, t->files.cert, t->files.key, &spec, e);
 }
 
-static int settle_own(struct mr_up_tls *t, const char *directory, struct mr_error *e)
+static int prepare_own(struct mr_up_tls *t, const char *directory, struct mr_error *e)
 {
     t->directory = mr_format("%s/tls", directory);
     t->files = (struct mr_certificate_files){.cert = mr_format("%s/cert.pem", t->directory),
@@ -131,17 +131,17 @@ static int settle_own(struct mr_up_tls *t, const char *directory, struct mr_erro
 
 /* ---- given ----------------------------------------------------------------------------------- */
 
-static int settle_given(struct mr_up_tls *t, struct mr_error *e)
+static int prepare_given(struct mr_up_tls *t, struct mr_error *e)
 {
     const char **const paths[] = {&t->files.cert, &t->files.key, &t->files.ca};
     static const char *const flags[] = {"cert", "key", "ca"};
     if (!mr_certificate_is_given(t->files.cert) && mr_certificate_is_given(t->files.ca))
         return mr_fail(e, MR_EINVAL,
-            "--tls-ca (or MILLRACE_TLS_CA) wants --tls-cert and --tls-key beside it; --tls makes "
-            "all three");
+            "--tls-ca (or MILLRACE_TLS_CA) needs --tls-cert and --tls-key, too; --tls makes all "
+            "three");
     int err = mr_certificate_check(&t->files, e);
     if (err) return err;
-    t->directory = mr_copy_text(""); /* the paths are ours from here on */
+    t->directory = mr_copy_text(""); /* mr_up_tls_fini frees the paths from here on */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths); i++) {
         const char *given = *paths[i];
         char full[PATH_MAX];
@@ -155,7 +155,7 @@ static int settle_given(struct mr_up_tls *t, struct mr_error *e)
     return err;
 }
 
-int mr_up_tls_settle(
+int mr_up_tls_prepare(
     struct mr_up_tls *t, const char *directory, const char *host, struct mr_error *e)
 {
     static const char *const names[] = {"MILLRACE_TLS_CERT", "MILLRACE_TLS_KEY", "MILLRACE_TLS_CA",
@@ -165,10 +165,10 @@ int mr_up_tls_settle(
                  mr_certificate_is_given(f->ca);
     if (t->own && given)
         return mr_fail(e, MR_EINVAL,
-            "--tls makes its own certificates: it does not go with --tls-cert, --tls-key and "
+            "--tls makes its own certificates: it cannot be combined with --tls-cert, --tls-key and "
             "--tls-ca, nor with MILLRACE_TLS_CERT, MILLRACE_TLS_KEY and MILLRACE_TLS_CA");
     mr_up_tls_name(t, host);
-    int err = t->own ? settle_own(t, directory, e) : settle_given(t, e);
+    int err = t->own ? prepare_own(t, directory, e) : prepare_given(t, e);
     for (size_t i = 0; i < MR_ARRAY_LEN(names); i++)
         (void)unsetenv(names[i]);
     return err;

@@ -1,4 +1,4 @@
-/* TLS under `up`: certificates that are given, or a CA and a certificate of its own in DIR/tls. */
+/* TLS of `up`: given certificates, or a CA and a certificate that it makes in DIR/tls. */
 #pragma once
 
 #include "host/tls/certificate.h"
@@ -6,9 +6,9 @@
 
 struct mr_up_tls {
     bool own;                          /* --tls */
-    struct mr_certificate_files files; /* as given; after settle absolute, and --tls's own */
-    char *directory;                   /* of the own ones */
-    struct mr_texts names;             /* that the own one is good for */
+    struct mr_certificate_files files; /* as given; absolute after mr_up_tls_prepare */
+    char *directory;                   /* DIR/tls; "": the files were given; NULL: not prepared */
+    struct mr_texts names;             /* host names of the certificate that --tls makes */
 };
 
 // clang-format off
@@ -18,20 +18,20 @@ struct mr_up_tls {
         .help = "HTTPS, and TLS at each TCP port, with a CA and a certificate made in DIR/tls",    \
         .at = (offset) + offsetof(struct mr_up_tls, own)},                                         \
     MR_OPTION_TLS_CERT((offset) + offsetof(struct mr_up_tls, files.cert),                          \
-        "HTTPS with this certificate (PEM); with --tls-ca the TCP ports have it, too"),            \
+        "HTTPS with this certificate (PEM); with --tls-ca it is used at the TCP ports, too"),            \
     MR_OPTION_TLS_KEY((offset) + offsetof(struct mr_up_tls, files.key)),                           \
     MR_OPTION_TLS_CA((offset) + offsetof(struct mr_up_tls, files.ca),                              \
-        "the CA that has signed it (PEM): services know each other by it")
+        "the CA that has signed it (PEM): services verify each other by it")
 // clang-format on
 
-/* Before settle: others reach the cluster at this host, too, as the certificate has to say. */
+/* Adds a host name to the certificate. Called before mr_up_tls_prepare. */
 void mr_up_tls_name(struct mr_up_tls *t, const char *host);
-/* Before the children start: checks what was given, or makes what `--tls` wants in `directory`/tls
- * for a gateway that listens at `host`. MILLRACE_TLS_* is then no longer in the environment: a
- * child has the flags that it is given. */
-int mr_up_tls_settle(
+/* Called before the children start. Checks the given files, or makes those of --tls in
+ * `directory`/tls for a gateway that listens at `host`. Removes MILLRACE_TLS_* from the
+ * environment, because children get the files as flags. */
+int mr_up_tls_prepare(
     struct mr_up_tls *t, const char *directory, const char *host, struct mr_error *e);
-/* Makes a new certificate in place of an own one that ends soon. */
+/* Replaces a certificate of --tls that expires soon. */
 int mr_up_tls_renew(struct mr_up_tls *t, struct mr_error *e);
 bool mr_up_tls_is_on(const struct mr_up_tls *t); /* the gateway speaks HTTPS */
 void mr_up_tls_fini(struct mr_up_tls *t);

@@ -1,20 +1,23 @@
-/* `millrace up`: a whole cluster on this machine, with nothing to configure. Redis, an object store
- * a node, the scheduler, the trainer, workers and the gateway are child processes; all state is in
- * one directory, all sockets but the gateway's are UNIX sockets in a 0700 directory beneath it.
+/* `millrace up`: a whole cluster on this machine without configuration. Redis, an object store for
+ * each node, the scheduler, the trainer, workers and the gateway are child processes. All state is
+ * in one directory. Services listen at UNIX sockets in a subdirectory of mode 0700; only the
+ * gateway, and with --grpc three services, listen at TCP ports.
  *
  *   DIR/lock       held while a cluster runs there
- *   DIR/secret     what the services show each other, made at the first start (mode 0600)
+ *   DIR/secret     the secret of the cluster's services, made at the first start (mode 0600)
  *   DIR/tls/       with --tls, the CA and the certificate (cli/up/tls.c)
  *   DIR/run/       sockets
- *   DIR/log/       one file a process
+ *   DIR/log/       one file for each process
  *   DIR/redis/     the journal (append-only file)
  *   DIR/node-0/    persisted and spilled objects of a node */
+#include "cli/up/up.h"
+
 #include "base/alloc.h"
 #include "base/unconst.h"
 #include "base/units.h"
-#include "cli/client/command.h"
+#include "cli/client/exit_code.h"
 #include "cli/client/http.h"
-#include "cli/client/place.h"
+#include "cli/client/paths.h"
 #include "cli/up/internal.h"
 #include "host/clock.h"
 #include "host/config/common_options.h"
@@ -33,14 +36,14 @@ static const struct mr_option options[] = {
         .type = MR_OPTION_U64,
         .value = "N",
         .init = "1",
-        .help = "nodes, each with an object store of its own",
+        .help = "number of nodes, each with an object store",
         .at = offsetof(struct mr_up_config, nodes),
         .min = 1,
         .max = 64},
     {.name = "workers",
         .type = MR_OPTION_U64,
         .value = "W",
-        .help = "worker processes a node (default: one a core)",
+        .help = "worker processes on each node (default: one for each core)",
         .at = offsetof(struct mr_up_config, workers),
         .min = 1,
         .max = 1024},
@@ -48,14 +51,16 @@ static const struct mr_option options[] = {
         .type = MR_OPTION_U64,
         .value = "T",
         .init = "1",
-        .help = "executor threads a worker",
+        .help = "executor threads of each worker",
         .at = offsetof(struct mr_up_config, threads),
         .min = 1,
         .max = 1024},
     {.name = "memory",
         .type = MR_OPTION_BYTES,
         .value = "BYTES",
-        .help = "shared memory a node for objects (default: half of what is there; at most 80 %)",
+        .help =
+            "shared memory of each node for objects (default: half of the machine's memory, shared by the "
+            "nodes; at most 80 %)",
         .at = offsetof(struct mr_up_config, memory),
         .min = 1 << 24,
         .max = (uint64_t)1 << 46},
@@ -63,59 +68,59 @@ static const struct mr_option options[] = {
         .env = "MILLRACE_DIR",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
-        .help = "where the state is kept (default: ~/.millrace/cluster)",
+        .help = "directory of all state (default: ~/.millrace/cluster)",
         .at = offsetof(struct mr_up_config, dir)},
     {.name = "data-root",
         .env = "MILLRACE_DATA_ROOTS",
         .type = MR_OPTION_TEXTS,
         .value = "DIR",
-        .help = "ops read files beneath it only, and never the cluster's own (default: here, or "
-                "none with --token-file)",
+        .help = "operators read only files beneath it, and never the cluster's own (default: the "
+                "current directory, or none with --token-file)",
         .at = offsetof(struct mr_up_config, rules.data_root)},
     {.name = "listen",
         .env = "MILLRACE_LISTEN",
         .type = MR_OPTION_TEXT,
         .value = "HOST:PORT",
         .init = "127.0.0.1:8470",
-        .help = "where the gateway serves HTTP; port 0 takes a free one",
+        .help = "address of the gateway's HTTP; port 0 takes a free port",
         .at = offsetof(struct mr_up_config, listen)},
-    MR_OPTION_TOKEN_FILE(
-        offsetof(struct mr_up_config, rules.token_file), MR_TOKEN_FILE_HELP("who may ask")),
+    MR_OPTION_TOKEN_FILE(offsetof(struct mr_up_config, rules.token_file),
+        MR_TOKEN_FILE_HELP("users and their tokens")),
     MR_UP_TLS_OPTIONS(offsetof(struct mr_up_config, tls)),
     MR_UP_GRPC_OPTION(offsetof(struct mr_up_config, grpc)),
     {.name = "allow-exec",
         .env = "MILLRACE_ALLOW_EXEC",
         .type = MR_OPTION_BOOL,
         .help =
-            "let jobs run programs (the op exec): without --exec-user, whoever may submit a job "
+            "let jobs run programs (the operator exec): without --exec-user, whoever may submit a job "
             "can then do what you can, and read the cluster's secret and tokens",
         .at = offsetof(struct mr_up_config, rules.allow_exec)},
     {.name = "exec-user",
         .env = "MILLRACE_EXEC_USER",
         .type = MR_OPTION_TEXT,
         .value = "NAME",
-        .help = "run those programs as this user of the system; only where `up` is started as root",
+        .help = "run those programs as this user of the system; `up` has to be started as root",
         .at = offsetof(struct mr_up_config, rules.exec_user)},
     {.name = "plugin",
         .type = MR_OPTION_TEXTS,
         .value = "FILE.so",
-        .help = "load operators",
+        .help = "load the operators of this plug-in",
         .at = offsetof(struct mr_up_config, plugin)},
     {.name = "resource",
         .type = MR_OPTION_TEXTS,
         .value = "NAME=AMOUNT",
-        .help = "what each worker has, e.g. gpu=1",
+        .help = "a resource that each worker has, e.g. gpu=1",
         .at = offsetof(struct mr_up_config, resource)},
     {.name = "lease",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
         .init = "10s",
-        .help = "silence after which a worker or store is lost",
+        .help = "a worker or store that is silent for this long is lost",
         .at = offsetof(struct mr_up_config, lease)},
     {.name = "quiet",
         .letter = 'q',
         .type = MR_OPTION_BOOL,
-        .help = "say nothing but errors",
+        .help = "print nothing but errors",
         .at = offsetof(struct mr_up_config, quiet)},
 };
 
@@ -127,7 +132,7 @@ const struct mr_config_spec mr_up_spec = {.program = "millrace up",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* Asks the gateway until a job could run. The last reason stays in `e`. */
+/* Asks the gateway until a job could run. `e` keeps the last reason why not. */
 static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + READY_TIMEOUT;
@@ -142,7 +147,8 @@ static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, str
             (void)mr_fail(e, MR_ETIMEOUT, "the cluster is not ready after %d s: %.*s",
                 (int)(READY_TIMEOUT / MR_SECOND), MR_STR_ARG(mr_buf_str(&body)));
         mr_buf_fini(&body);
-        if (ready && access(u->trainer + strlen("unix:"), F_OK)) { /* jobs would run without it */
+        if (ready && access(u->trainer + strlen("unix:"),
+                         F_OK)) { /* the gateway is ready without a trainer */
             ready = false;
             (void)mr_fail(e, MR_ETIMEOUT, "the trainer does not serve; see %s/log", u->dir);
         }
@@ -169,18 +175,20 @@ static void greet(const struct mr_up *u, const char *url)
         (void)printf("  %s: scheduler %s:%d, object store %s:%d, trainer %s:%d\n", word,
             c->grpc.host, c->grpc.port + MR_UP_GRPC_SCHEDULER, c->grpc.host,
             c->grpc.port + MR_UP_GRPC_STORE, c->grpc.host, c->grpc.port + MR_UP_GRPC_TRAINER);
-    mr_rules_say(&c->rules, stdout);
+    mr_rules_print(&c->rules, stdout);
     (void)printf(
         "  state and logs in %s; Ctrl-C stops it, and `up` on the same directory finds its jobs again\n",
         u->dir);
     if (c->tls.own)
-        (void)printf("  its CA is %s: commands here know it, others are to be told "
+        (void)printf("  its CA is %s: commands on this machine use it; other clients need it "
                      "(MILLRACE_TLS_CA, curl --cacert)\n",
             c->tls.files.ca);
-    if (fflush(stdout)) (void)freopen("/dev/null", "w", stdout); /* a cluster outlives its reader */
+    if (fflush(stdout))
+        (void)freopen(
+            "/dev/null", "w", stdout); /* the cluster runs on when the reader of stdout ends */
 }
 
-/* Until the end; certificates that end before are renewed on the way. */
+/* Waits for the end, and renews certificates. */
 static enum mr_supervisor_event serve(struct mr_up *u, struct mr_error *e)
 {
     enum mr_supervisor_event ev = MR_SUPERVISOR_TIMEOUT;
@@ -198,23 +206,23 @@ static int run(struct mr_up *u, struct mr_error *e)
     const char *scheme = mr_up_tls_is_on(&u->config.tls) ? "https" : "http";
     MR_AUTO(mr_free_ptr) char *url = mr_format("%s://%s:%d", scheme, u->host, u->port);
     (void)setenv("MILLRACE_SUPERVISED", "1", 1);
-    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the slots are the parallelism */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the workers' slots use all cores already */
     u->supervisor = mr_supervisor_new();
     int err = mr_up_start_all(u, e);
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);
     if (ev == MR_SUPERVISOR_TIMEOUT) {
-        const struct mr_place_cluster last = {.url = url,
+        const struct mr_last_cluster last = {.url = url,
             .ca = mr_unconst(u->config.tls.files.ca),
             .scheduler = u->scheduler,
             .directory = u->dir};
-        (void)mr_place_write_last(&last, NULL); /* only a convenience for the next command */
+        (void)mr_last_cluster_write(&last, NULL); /* on an error commands only need --url */
         if (!u->config.quiet) greet(u, url);
-        mr_supervisor_settle(u->supervisor);
+        mr_supervisor_end_startup(u->supervisor);
         ev = serve(u, e);
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
         (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
-    if (u->listen_fd) (void)close(u->listen_fd); /* no gateway comes after this one */
+    if (u->listen_fd) (void)close(u->listen_fd); /* no other gateway will be started */
     u->listen_fd = 0;
     mr_supervisor_stop(u->supervisor);
     return ev == MR_SUPERVISOR_STOP ? MR_OK : MR_EABORTED;

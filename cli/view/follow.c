@@ -16,13 +16,13 @@
 
 struct follow {
     const struct mr_client *c;
-    const char *path; /* of the job */
+    const char *path; /* of the job's resource */
     enum mr_follow_style style;
     struct mr_sse sse;
     struct mr_progress progress;
     struct mr_screen *screen;
     yyjson_doc *event; /* the last one */
-    yyjson_doc *asked; /* newer than that; NULL: nothing is */
+    yyjson_doc *asked; /* a newer answer of Jobs.Get; NULL: none */
     mr_time asked_at;
     mr_time drawn_at;
     bool is_left;
@@ -51,7 +51,7 @@ static void draw(struct follow *f)
     if (!job || (f->style != MR_FOLLOW_BAR && f->style != MR_FOLLOW_SCREEN)) return;
     mr_buf_init(&out, PICTURE_BYTES_MAX);
     if (f->style == MR_FOLLOW_SCREEN) {
-        mr_progress_picture(
+        mr_progress_screen(
             &f->progress, job, now, mr_clock_wall(), mr_screen_columns(f->screen), &out);
         mr_screen_draw(f->screen, mr_buf_str(&out));
     } else {
@@ -103,7 +103,8 @@ static void on_event(void *ctx, const char *type, struct mr_str data)
     show(f, data);
 }
 
-/* Events come when something moves. What a job waits for in which nothing does is asked for. */
+/* Events come only when tasks end. Between them the job's state has to be requested, to show what
+ * the job waits for. */
 static void ask(struct follow *f)
 {
     struct mr_http_reply reply;
@@ -124,19 +125,19 @@ static bool is_over(void *ctx)
 {
     struct follow *f = ctx;
     mr_time now = mr_clock_now();
-    enum mr_screen_word word = f->screen ? mr_screen_take(f->screen) : MR_SCREEN_NONE;
+    enum mr_screen_event event = f->screen ? mr_screen_take(f->screen) : MR_SCREEN_NONE;
     bool is_live = f->style == MR_FOLLOW_BAR || f->style == MR_FOLLOW_SCREEN;
-    if (word == MR_SCREEN_LEAVE) f->is_left = true;
+    if (event == MR_SCREEN_LEAVE) f->is_left = true;
     if (mr_job_is_over(yyjson_obj_get(yyjson_doc_get_root(f->event), "job")) || f->is_left)
         return true;
     if (!is_live || !f->event) return false;
-    bool is_quiet = mr_progress_is_quiet(&f->progress, now);
+    bool is_quiet = mr_progress_is_idle(&f->progress, now);
     if (is_quiet && now - f->asked_at > ASKED_EVERY) ask(f);
-    if (word == MR_SCREEN_REDRAW || now - f->drawn_at > DRAWN_EVERY) draw(f);
+    if (event == MR_SCREEN_REDRAW || now - f->drawn_at > DRAWN_EVERY) draw(f);
     return false;
 }
 
-bool mr_job_has_exhausted(yyjson_val *job)
+bool mr_job_is_unconverged(yyjson_val *job)
 {
     size_t at = 0;
     size_t max = 0;
@@ -214,7 +215,7 @@ void mr_job_print(yyjson_val *job)
         mr_json_get_u64(counts, "erred"), mr_json_get_u64(counts, "retried"),
         mr_json_get_u64(counts, "recomputed"));
     if (mr_json_get_u64(counts, "skipped"))
-        (void)printf("  %" PRIu64 " skipped: of rounds of loops that did not come\n",
+        (void)printf("  %" PRIu64 " skipped: they belong to rounds of loops that did not run\n",
             mr_json_get_u64(counts, "skipped"));
     print_loops(stdout, job);
     if (started && finished) (void)printf("  ran for %.3f s\n", (double)(finished - started) / 1e9);
@@ -223,5 +224,5 @@ void mr_job_print(yyjson_val *job)
     mr_text_print(
         4, "  error%s%s: %s\n", key[0] ? " in " : "", key, mr_json_get_text(error, "message"));
     if (mr_json_get_u64(error, "fallen"))
-        (void)printf("  %" PRIu64 " tasks fell with it\n", mr_json_get_u64(error, "fallen"));
+        (void)printf("  %" PRIu64 " tasks failed with it\n", mr_json_get_u64(error, "fallen"));
 }

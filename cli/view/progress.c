@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define QUIET MR_SECOND
-#define STUCK (3 * MR_SECOND) /* before a task is named */
+#define IDLE MR_SECOND
+#define STUCK (3 * MR_SECOND) /* without the end of a task, before a running task is named */
 #define BAR_MIN 10u
 #define BAR_MAX 30u
 #define PICTURE_BAR_MAX 60u
@@ -32,9 +32,9 @@ void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now)
     (void)snprintf(p->state, sizeof p->state, "%s", state);
 }
 
-bool mr_progress_is_quiet(const struct mr_progress *p, mr_time now)
+bool mr_progress_is_idle(const struct mr_progress *p, mr_time now)
 {
-    return now - p->moved >= QUIET;
+    return now - p->moved >= IDLE;
 }
 
 static uint64_t tasks_of(yyjson_val *counts)
@@ -63,8 +63,8 @@ static void add_bar(uint64_t done, uint64_t all, unsigned width, struct mr_buf *
     mr_buf_add_byte(out, ']');
 }
 
-/* What a job waits for in which nothing moves; "" where that is not known, or no question. At most
- * `columns`: the key gives way. */
+/* What the job waits for; nothing if that is not known or tasks still end. The text has at most
+ * `columns`: a long key is cut. */
 static void add_wait(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
     unsigned columns, struct mr_buf *out)
 {
@@ -92,7 +92,7 @@ static void add_wait(const struct mr_progress *p, yyjson_val *job, mr_time now, 
     if (columns && columns < wide + KEY_MIN)
         wide = (unsigned)snprintf(rest, sizeof rest, " runs for %s", age);
     unsigned room = columns > wide + KEY_MIN ? columns - wide : KEY_MIN;
-    mr_text_add_ends(mr_str(mr_json_get_text(task, "key")), columns ? room : 0, out);
+    mr_text_add_elided(mr_str(mr_json_get_text(task, "key")), columns ? room : 0, out);
     mr_buf_add_text(out, rest);
 }
 
@@ -121,13 +121,13 @@ void mr_progress_line(const struct mr_progress *p, yyjson_val *job, mr_time now,
     mr_buf_add_text(&line, head);
     add_bar(done, all, columns ? MR_MIN(MR_MAX(bar, BAR_MIN), BAR_MAX) : BAR_MAX, &line);
     mr_buf_printf(&line, "%s%s%.*s", tail, wait.n ? "; " : "", MR_STR_ARG(mr_buf_str(&wait)));
-    mr_text_add_start(mr_buf_str(&line), columns, out);
+    mr_text_add_truncated(mr_buf_str(&line), columns, out);
     mr_buf_fini(&wait);
     mr_buf_fini(&line);
 }
 
-void mr_progress_picture(const struct mr_progress *p, yyjson_val *job, mr_time now,
-    uint64_t wall_ns, unsigned columns, struct mr_buf *out)
+void mr_progress_screen(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
+    unsigned columns, struct mr_buf *out)
 {
     yyjson_val *counts = yyjson_obj_get(job, "counts");
     uint64_t done = mr_json_get_u64(counts, "done");

@@ -22,14 +22,14 @@ enum { SESSION, SCORES, SIDES };
 
 struct follow;
 
-struct side { /* one stream */
+struct side { /* one of the two streams */
     struct follow *f;
     struct mr_sse sse;
     struct mr_http_reply reply;
     struct mr_http_request request;
     char *url;
     char *resume;
-    mr_time again; /* not to be opened before */
+    mr_time again; /* when the stream may be opened again */
 };
 
 struct follow {
@@ -41,10 +41,10 @@ struct follow {
     struct side sides[SIDES];
     int signal_pipe[2];
     unsigned interrupts;
-    bool stop_asked; /* and the trainer knows */
-    mr_time since;   /* of the session, on our clock */
-    mr_time heard;
-    mr_time shown;
+    bool stop_asked; /* the trainer has confirmed it */
+    mr_time since;   /* when the session began, on this machine's clock */
+    mr_time heard;   /* when bytes last came */
+    mr_time shown;   /* when the line was last written */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ int mr_train_stop(const struct mr_client *c, const char *id, const char *reason,
     return mr_client_put(c, "POST", &body, doc, e, "/v1/trainings/%s:stop", escaped);
 }
 
-/* The scores after the last one that the stream brought. */
+/* Reads the scores after the last one that the stream had. */
 static int read_rest(struct follow *f, struct mr_error *e)
 {
     struct mr_sse *sse = &f->sides[SCORES].sse;
@@ -122,7 +122,7 @@ static void on_score(void *ctx, const char *type, struct mr_str data)
     yyjson_doc_free(doc);
 }
 
-/* Comments count as news, too: they say that somebody is there. */
+/* Heartbeats count, too: they show that the gateway is there. */
 static int on_bytes(void *ctx, const char *p, size_t n)
 {
     struct side *s = ctx;
@@ -148,8 +148,7 @@ static void open_side(struct follow *f, unsigned i)
         s->again = mr_clock_now() + AGAIN;
 }
 
-/* What becomes of a stream that ended: tried again, unless the answer says that it is for nothing.
- */
+/* A stream has ended. It is opened again, unless the answer is an error that will not pass. */
 static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, struct mr_error *e)
 {
     struct side *s = &f->sides[i];
@@ -158,7 +157,7 @@ static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, 
     if (status < 400 || status >= 500 || status == 429) return MR_OK;
     int err = mr_client_answer(&s->reply, e);
     if (i == SESSION && err != MR_EAWAY) return err;
-    return MR_OK; /* a channel that has no entry yet may not be there */
+    return MR_OK; /* the channel does not exist before its first entry */
 }
 
 static int turn_streams(struct follow *f, struct mr_error *e)
@@ -178,7 +177,7 @@ static int turn_streams(struct follow *f, struct mr_error *e)
     return err;
 }
 
-/* ---- people ---------------------------------------------------------------------------------- */
+/* ---- the terminal ---------------------------------------------------------------------------- */
 
 static void on_signal(void *ctx, int number)
 {
@@ -202,9 +201,9 @@ static int take_signals(struct follow *f, struct mr_error *e)
     int err = mr_train_stop(f->c, f->id, "stopped by Ctrl-C", false, NULL, e);
     if (!err) {
         f->stop_asked = true;
-        say(f, "asked it to stop and to keep its model; Ctrl-C again leaves it to itself");
+        say(f, "asked it to stop and to keep its model; Ctrl-C again leaves while it runs");
     }
-    return err == MR_EAWAY || err == MR_ETIMEOUT ? MR_OK : err; /* asked again in a moment */
+    return err == MR_EAWAY || err == MR_ETIMEOUT ? MR_OK : err; /* the next turn asks again */
 }
 
 static void show(struct follow *f)
@@ -217,9 +216,9 @@ static void show(struct follow *f)
     mr_buf_init(&line, 4096);
     mr_buf_init(&cut, 8192);
     mr_train_view_line(f->view, now - f->since, &line);
-    bool away = now - f->heard > 20 * MR_SECOND; /* the streams have heart-beats every 15 s */
-    if (away) mr_buf_add_text(&line, "  (no news)");
-    mr_text_add_start(mr_buf_str(&line), mr_text_live_columns(stderr), &cut);
+    bool away = now - f->heard > 20 * MR_SECOND; /* the streams have heartbeats every 15 s */
+    if (away) mr_buf_add_text(&line, "  (no connection)");
+    mr_text_add_truncated(mr_buf_str(&line), mr_text_live_columns(stderr), &cut);
     (void)fprintf(stderr, "%s%.*s%s", f->c->tty ? "\r" : "", MR_STR_ARG(mr_buf_str(&cut)),
         f->c->tty ? "\033[K" : "\n");
     (void)fflush(stderr);
@@ -237,7 +236,8 @@ static int watch(struct follow *f, struct mr_error *e)
         if (!err) err = take_signals(f, e);
         if (!err) show(f);
         if (!err && !f->view->is_over && mr_clock_now() - f->heard > AWAY_MAX) {
-            err = mr_train_get(f->c, f->id, f->view, e); /* quiet, or away? */
+            err = mr_train_get(
+                f->c, f->id, f->view, e); /* is the session idle, or the gateway away? */
             f->heard = mr_clock_now();
         }
     }
@@ -252,7 +252,8 @@ static bool is_away(int err, mr_time until)
     return true;
 }
 
-/* What the streams begin with; the gateway may have died since the session was started. */
+/* Reads the state that the streams continue. Retries, as the gateway may have died since the start.
+ */
 static int begin(
     const struct mr_client *c, const char *id, struct mr_train_view *view, struct mr_error *e)
 {
@@ -264,7 +265,7 @@ static int begin(
     return err;
 }
 
-/* What is said once at the end; the trainer may be on its way back. */
+/* Reads the last scores and the final state. Retries, as the trainer may be restarting. */
 static int finish(struct follow *f, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + FINISH_MAX;

@@ -30,7 +30,7 @@ void mr_train_view_fini(struct mr_train_view *v)
     *v = (struct mr_train_view){0};
 }
 
-/* ---- what comes in --------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 void mr_train_view_take(struct mr_train_view *v, yyjson_doc *doc, yyjson_val *training)
 {
@@ -42,7 +42,7 @@ void mr_train_view_take(struct mr_train_view *v, yyjson_doc *doc, yyjson_val *tr
     v->is_over = v->is_done || !strcmp(state, "TRAINING_FAILED");
 }
 
-/* A number, or "${name}" of the document's params. */
+/* Reads a number, or a reference "${name}" to one of the document's params. */
 static bool read_number(yyjson_val *root, yyjson_val *value, double *out)
 {
     const char *text = yyjson_get_str(value);
@@ -134,7 +134,9 @@ void mr_train_view_line(const struct mr_train_view *v, mr_duration elapsed, stru
         mr_buf_printf(out, "  loss %.4f", mr_json_get_real(counters, "loss"));
     if (v->loss_name[0] && isfinite(v->accuracy))
         mr_buf_printf(out, "  accuracy %.2f %%", v->accuracy * 100);
-    if (rate > 0) mr_buf_printf(out, "  %.0f examples/s", rate); /* 0: not known yet, or over */
+    if (rate > 0)
+        mr_buf_printf(
+            out, "  %.0f examples/s", rate); /* 0: not known yet, or the training is over */
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -184,7 +186,7 @@ static void add_scores(const struct mr_train_view *v, struct mr_buf *out)
     yyjson_doc_free(doc);
 }
 
-/* What scores and model are worth when nobody gave data. */
+/* A warning if no data was given and the training generated its own. */
 static void add_data(const struct mr_train_view *v, struct mr_buf *out)
 {
     const char *text = mr_json_get_text(v->training, "score_json");
@@ -252,7 +254,7 @@ static void add_lost(yyjson_val *t, struct mr_buf *out)
     yyjson_val *c = yyjson_obj_get(t, "counters");
     mr_buf_printf(out,
         "  lost        %" PRIu64 " steps, %" PRIu64 " gradients; %" PRIu64
-        " gradients came too late; %" PRIu64 " times taken back to a checkpoint\n",
+        " gradients came too late; %" PRIu64 " times reset to a checkpoint\n",
         mr_json_get_u64(c, "steps_lost"), mr_json_get_u64(c, "gradients_lost"),
         mr_json_get_u64(c, "gradients_stale"), mr_json_get_u64(t, "restores"));
 }
@@ -268,7 +270,7 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
         mr_train_state_word(mr_json_get_text(t, "state")));
     if (reason[0]) mr_buf_printf(out, "  %-11s %s\n", v->is_done ? "stopped" : "failed", reason);
     if (v->is_over && !v->is_done && !mr_json_get_u64(yyjson_obj_get(t, "counters"), "steps")) {
-        return; /* it has not trained: there is nothing more to tell */
+        return; /* it has not made a step */
     }
     add_data(v, out);
     add_scores(v, out);

@@ -146,7 +146,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(r.returncode, 4, r.stdout + r.stderr)  # outside the data roots
         self.assertIn(str(self.dir.resolve()) + "/x.txt", r.stdout)
         for command in ("run", "submit", "train"):
-            self.assertIn("the cluster's path, unless `up` runs it here", self.millrace(command, "--help").stdout)
+            self.assertIn("a path of this machine if `up` runs the cluster here", self.millrace(command, "--help").stdout)
 
     def start_run(self):
         """A `run` that waits for its job, with its signals in its hands: (process, job's id)."""
@@ -238,7 +238,7 @@ class Cli(unittest.TestCase):
         name = self.c.workers()[0]["name"]
         r = self.millrace("retire", name)
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertIn(name + ": retires", r.stdout)
+        self.assertIn(name + ": leaves", r.stdout)
 
 
 if __name__ == "__main__":

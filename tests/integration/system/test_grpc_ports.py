@@ -105,7 +105,7 @@ class Ports(unittest.TestCase):
         return out.stderr
 
     def test_what_cannot_be_is_refused_in_words(self):
-        self.assertIn("--token-file is wanted", self.refused("--grpc", "0.0.0.0:0"))
+        self.assertIn("--token-file is needed", self.refused("--grpc", "0.0.0.0:0"))
         for wrong in ("8480", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "::1:8480", ":8480"):
             self.assertIn("is not HOST:PORT", self.refused("--grpc", wrong))
         self.assertIn("three ports", self.refused("--grpc", "127.0.0.1:65534"))

@@ -40,7 +40,7 @@ static void an_axis_holds_all_values_and_the_mark(void **state)
     assert_true(a.high >= 2.37);
     assert_true(a.ticks_count >= 3 && a.ticks_count <= 8);
     for (unsigned i = 0; i < a.ticks_count; i++) {
-        double at = mr_plot_axis_place(&a, a.ticks[i]);
+        double at = mr_plot_axis_position(&a, a.ticks[i]);
         assert_true(at >= -1e-6 && at <= 1 + 1e-6);
     }
 }
@@ -52,7 +52,7 @@ static void values_over_decades_get_an_axis_of_powers(void **state)
     struct mr_plot p = falling();
     mr_plot_axis_of(&p.left, false, NULL, true, &a);
     assert_true(a.by_powers);
-    assert_true(fabs(mr_plot_axis_place(&a, sqrt(a.low * a.high)) - 0.5) < 1e-9);
+    assert_true(fabs(mr_plot_axis_position(&a, sqrt(a.low * a.high)) - 0.5) < 1e-9);
     assert_true(a.ticks_count >= 3);
 }
 

@@ -131,10 +131,10 @@ static void a_line_loses_its_end_and_a_key_its_middle(void **state)
     (void)state;
     struct mr_buf out;
     mr_buf_init(&out, 4096);
-    mr_text_add_start(mr_str("0123456789"), 6, &out);
-    mr_text_add_ends(mr_str("0123456789"), 6, &out);
-    mr_text_add_ends(mr_str("0123456789"), 10, &out);
-    mr_text_add_ends(mr_str("漢字漢字"), 4, &out); /* no half characters */
+    mr_text_add_truncated(mr_str("0123456789"), 6, &out);
+    mr_text_add_elided(mr_str("0123456789"), 6, &out);
+    mr_text_add_elided(mr_str("0123456789"), 10, &out);
+    mr_text_add_elided(mr_str("漢字漢字"), 4, &out); /* no half characters */
     mr_buf_add_byte(&out, 0);
     assert_string_equal((char *)out.p, "01234…012…890123456789漢…");
     mr_buf_fini(&out);

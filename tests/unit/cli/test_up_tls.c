@@ -35,7 +35,7 @@ static struct mr_up_tls settle(const char *host)
 {
     struct mr_up_tls t = {.own = true};
     struct mr_error e = {0};
-    if (mr_up_tls_settle(&t, pki, host, &e)) fail_msg("%s", e.text);
+    if (mr_up_tls_prepare(&t, pki, host, &e)) fail_msg("%s", e.text);
     return t;
 }
 
@@ -85,7 +85,7 @@ static void it_is_renewed_before_it_ends_or_when_a_name_is_new(void **state)
 static void assert_refused(struct mr_up_tls t, const char *words)
 {
     struct mr_error e = {0};
-    assert_int_not_equal(mr_up_tls_settle(&t, pki, "127.0.0.1", &e), MR_OK);
+    assert_int_not_equal(mr_up_tls_prepare(&t, pki, "127.0.0.1", &e), MR_OK);
     if (!strstr(e.text, words)) fail_msg("\"%s\" does not say \"%s\"", e.text, words);
     mr_up_tls_fini(&t);
 }
@@ -95,7 +95,7 @@ static void what_does_not_go_together_is_refused(void **state)
     (void)state;
     const char *cert = pki_path("service"), *key = pki_key("service"), *ca = pki_path("ca");
     assert_refused((struct mr_up_tls){.own = true, .files = {.ca = ca}}, "--tls makes its own");
-    assert_refused((struct mr_up_tls){.files = {.ca = ca}}, "wants --tls-cert");
+    assert_refused((struct mr_up_tls){.files = {.ca = ca}}, "needs --tls-cert");
     assert_refused((struct mr_up_tls){.files = {.cert = cert}}, "--tls-key is missing");
     assert_refused(
         (struct mr_up_tls){.files = {.cert = cert, .key = pki_key("enemy")}}, "is not the key of");
@@ -110,11 +110,11 @@ static void what_is_given_is_taken_and_leaves_the_environment(void **state)
     struct mr_up_tls none = {0},
                      t = {.files = {.cert = pki_path("service"), .key = pki_key("service")}};
     assert_int_equal(setenv("MILLRACE_TLS_CERT", pki_path("service"), 1), 0);
-    assert_int_equal(mr_up_tls_settle(&t, pki, "127.0.0.1", NULL), MR_OK);
+    assert_int_equal(mr_up_tls_prepare(&t, pki, "127.0.0.1", NULL), MR_OK);
     assert_true(mr_up_tls_is_on(&t));
     assert_null(t.files.ca);
     assert_null(getenv("MILLRACE_TLS_CERT"));
-    assert_int_equal(mr_up_tls_settle(&none, pki, "127.0.0.1", NULL), MR_OK);
+    assert_int_equal(mr_up_tls_prepare(&none, pki, "127.0.0.1", NULL), MR_OK);
     assert_false(mr_up_tls_is_on(&none));
     mr_up_tls_fini(&t);
     mr_up_tls_fini(&none);

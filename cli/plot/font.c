@@ -1,4 +1,4 @@
-#include "cli/plot/plot_font.h"
+#include "cli/plot/font.h"
 
 /* clang-format off */
 static const unsigned char glyphs[128][7] = {

@@ -1,13 +1,13 @@
-/* The picture of a plot: lines and a few letters set into a buffer of pixels. */
+/* Draws a plot into a buffer of pixels. */
 #include "base/alloc.h"
 #include "cli/plot/plot.h"
-#include "cli/plot/plot_font.h"
+#include "cli/plot/font.h"
 #include "store/object/format/png.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LETTER 2 /* pixels to a dot of a letter */
+#define LETTER 2 /* pixels for a dot of a letter */
 #define ADVANCE (6 * LETTER)
 #define HEIGHT (7 * LETTER)
 
@@ -24,7 +24,7 @@ static const struct colour red = {190, 40, 40};
 
 struct canvas {
     int width, height;
-    int left, right, top, bottom; /* of the frame that the curve is in */
+    int left, right, top, bottom; /* of the frame around the curve */
     unsigned char *pixels;        /* rows of r, g, b */
 };
 
@@ -64,7 +64,7 @@ static void draw_text(struct canvas *c, int x, int y, const char *text, struct c
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Two pixels wide with soft edges: each pixel by its distance from the segment. */
+/* Draws an anti-aliased line, two pixels wide: a pixel's share depends on its distance. */
 static void draw_segment(
     struct canvas *c, double ax, double ay, double bx, double by, struct colour k)
 {
@@ -88,12 +88,12 @@ static void draw_segment(
 
 static double x_of(const struct canvas *c, const struct mr_plot_axis *a, double v)
 {
-    return c->left + mr_plot_axis_place(a, v) * (c->right - c->left);
+    return c->left + mr_plot_axis_position(a, v) * (c->right - c->left);
 }
 
 static double y_of(const struct canvas *c, const struct mr_plot_axis *a, double v)
 {
-    return c->bottom - mr_plot_axis_place(a, v) * (c->bottom - c->top);
+    return c->bottom - mr_plot_axis_position(a, v) * (c->bottom - c->top);
 }
 
 static void draw_line(struct canvas *c, const struct mr_plot_line *l, const struct mr_plot_axis *x,
@@ -191,8 +191,8 @@ int mr_plot_png(const struct mr_plot *p, unsigned width, unsigned height, struct
     struct mr_error *e)
 {
     if (width < 240 || height < 160 || width > MR_PLOT_SIDE_MAX || height > MR_PLOT_SIDE_MAX)
-        return mr_fail(e, MR_EINVAL, "a plot of %u by %u pixels; 240 by 160 to %d by %d", width,
-            height, MR_PLOT_SIDE_MAX, MR_PLOT_SIDE_MAX);
+        return mr_fail(e, MR_EINVAL, "a plot of %u by %u pixels: expected 240 by 160 to %d by %d",
+            width, height, MR_PLOT_SIDE_MAX, MR_PLOT_SIDE_MAX);
     size_t bytes = (size_t)width * height * 3;
     MR_AUTO(mr_free_ptr) unsigned char *pixels = mr_alloc(bytes);
     struct canvas c = {.width = (int)width,

@@ -1,4 +1,4 @@
-#include "cli/client/place.h"
+#include "cli/client/paths.h"
 
 #include "base/alloc.h"
 #include "host/os/file.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <yyjson.h>
 
-char *mr_place_program(const char *name)
+char *mr_paths_program(const char *name)
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -21,7 +21,7 @@ char *mr_place_program(const char *name)
     return mr_format("%s/%s", self, name);
 }
 
-char *mr_place_in_path(const char *name)
+char *mr_paths_command(const char *name)
 {
     const char *path = getenv("PATH");
     if (!path) path = "/usr/local/bin:/usr/bin:/bin";
@@ -35,7 +35,7 @@ char *mr_place_in_path(const char *name)
     return NULL;
 }
 
-char *mr_place_home(void)
+char *mr_paths_home(void)
 {
     const char *own = getenv("MILLRACE_HOME");
     const char *home = getenv("HOME");
@@ -45,7 +45,7 @@ char *mr_place_home(void)
 
 static char *last_path(void)
 {
-    MR_AUTO(mr_free_ptr) char *home = mr_place_home();
+    MR_AUTO(mr_free_ptr) char *home = mr_paths_home();
     return mr_format("%s/last.json", home);
 }
 
@@ -55,7 +55,7 @@ static char *member(yyjson_val *root, const char *name)
     return mr_copy_text(text ? text : "");
 }
 
-int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
+int mr_last_cluster_read(struct mr_last_cluster *out, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *path = last_path();
     struct mr_buf text;
@@ -65,9 +65,9 @@ int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
     mr_buf_fini(&text);
     if (!doc)
         return mr_fail(e, MR_EAWAY,
-            "no cluster is known: start one with `millrace up`, or say where it is with --url or MILLRACE_URL");
+            "no cluster is known: start one with `millrace up`, or give its address with --url or MILLRACE_URL");
     yyjson_val *root = yyjson_doc_get_root(doc);
-    *out = (struct mr_place_cluster){.url = member(root, "url"),
+    *out = (struct mr_last_cluster){.url = member(root, "url"),
         .token = member(root, "token"),
         .ca = member(root, "ca"),
         .scheduler = member(root, "scheduler"),
@@ -76,9 +76,9 @@ int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
     return MR_OK;
 }
 
-int mr_place_write_last(const struct mr_place_cluster *c, struct mr_error *e)
+int mr_last_cluster_write(const struct mr_last_cluster *c, struct mr_error *e)
 {
-    MR_AUTO(mr_free_ptr) char *home = mr_place_home();
+    MR_AUTO(mr_free_ptr) char *home = mr_paths_home();
     MR_AUTO(mr_free_ptr) char *path = last_path();
     int err = mr_file_make_dirs(home, 0700, e);
     if (err) return err;
@@ -97,12 +97,12 @@ int mr_place_write_last(const struct mr_place_cluster *c, struct mr_error *e)
     return err;
 }
 
-void mr_place_cluster_fini(struct mr_place_cluster *c)
+void mr_last_cluster_fini(struct mr_last_cluster *c)
 {
     mr_release(c->url);
     mr_release(c->token);
     mr_release(c->ca);
     mr_release(c->scheduler);
     mr_release(c->directory);
-    *c = (struct mr_place_cluster){0};
+    *c = (struct mr_last_cluster){0};
 }

@@ -1,6 +1,0 @@
-/* Letters of five by seven dots: digits, capitals and a few signs. */
-#pragma once
-
-/* Seven rows from the top; bit 4 is the leftmost dot. Small letters look like capitals; what there
- * is no glyph for is a hollow box. */
-const unsigned char *mr_plot_glyph(char c);

@@ -1,0 +1,7 @@
+/* The command `millrace up`. */
+#pragma once
+
+#include "host/config/config.h"
+
+extern const struct mr_config_spec mr_up_spec;
+int mr_command_up(int argc, char **argv); /* returns the exit code */
