@@ -59,7 +59,6 @@ static void print_list(yyjson_val *root)
         mr_table_add(table, "%s", mr_json_get_text(t, "name"));
     }
     mr_table_print(table);
-    if (mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
 }
 
 static const struct mr_column member_columns[] = {{"MEMBER", MR_COLUMN_WORD, false},
@@ -116,7 +115,7 @@ static int trainings(const struct mr_client *c, const void *config, const struct
     (void)config;
     (void)code;
     if (rest->count) return show_one(c, rest->items[0], e);
-    return mr_client_show(c, print_list, e, "/v1/trainings");
+    return mr_client_show_list(c, print_list, "/v1/trainings", "trainings", e);
 }
 
 int mr_command_trainings(int argc, char **argv)

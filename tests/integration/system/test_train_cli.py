@@ -133,7 +133,10 @@ def handler(play):
                     return None
                 return self.answer(play.training())
             if path == "/v1/trainings":
-                return self.answer({"trainings": [play.training()], "next_page_token": ""})
+                older = dict(play.training(), id="t0-9", name="older", state="TRAINING_DONE")
+                if query:
+                    return self.answer({"trainings": [older] if query == "page_token=t0-9" else [], "next_page_token": ""})
+                return self.answer({"trainings": [play.training()], "next_page_token": "t0-9"})
             if path == "/v1/trainings/t1-1/events":
                 if "503" in play.breaks and len(play.broken) == 1 and "503" not in play.broken:
                     play.broken.add("503")
@@ -254,6 +257,15 @@ class TrainCli(unittest.TestCase):
         self.assertRegex(out, r"t1-1 +running")
         _, code, out, err = self.play("trainings", "t1-1", ticks=1000)
         self.assertIn("training t1-1 fake: running", out)
+
+    def test_the_list_has_the_rows_of_all_pages(self):
+        _, code, out, err = self.play("trainings", ticks=1000)
+        self.assertEqual(code, 0, err)
+        self.assertEqual([line.split()[0] for line in out.splitlines()], ["ID", "t1-1", "t0-9"])
+        _, code, out, err = self.play("trainings", "--json", ticks=1000)
+        answer = json.loads(out)
+        self.assertEqual([t["id"] for t in answer["trainings"]], ["t1-1", "t0-9"], err)
+        self.assertEqual(answer["next_page_token"], "")
 
     def test_one_of_file_follow_and_stop_is_wanted(self):
         self.assertEqual(self.play("train")[1], 2)
