@@ -16,7 +16,7 @@ build=(build-essential cmake ninja-build pkg-config ca-certificates curl libgrpc
   libxxhash-dev libjemalloc-dev libopenblas-dev libdnnl-dev libpng-dev zlib1g-dev libdeflate-dev
   libcurl4-openssl-dev)
 tests=(libcmocka-dev clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm-14 ccache git jq
-  python3-numpy python3-yaml python3-sklearn python3-grpcio python3-venv protobuf-compiler-grpc chromium)
+  python3-numpy python3-yaml python3-sklearn python3-grpcio python3-venv protobuf-compiler-grpc chromium zsh fish)
 packages=("${build[@]}")
 [ "$what" = build ] || packages+=("${tests[@]}")
 
