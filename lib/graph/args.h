@@ -1,13 +1,13 @@
-/* The arguments of a task: one pack.
+/* The arguments of a task in one MessagePack value.
  *
  *   positional arguments only    a list:  [a0, a1, …]
- *   with named ones              a map:   {"": [a0, a1, …], "axis": 0, "out": …}
+ *   with named arguments         a map:   {"": [a0, a1, …], "axis": 0, "out": …}
  *
- * The map's first key is the empty text and holds the list of positional arguments (maybe empty);
- * the names follow in byte order. So the type of the outermost item tells, and a dictionary that
- * is passed as a positional argument is never mistaken for names. Inside, at any depth of lists
- * and maps, EXT_INPUT n stands for the value of the task's n-th input; slots are numbered by first
- * appearance. */
+ * The map's first key is the empty text; its value is the list of positional arguments, which may
+ * be empty. The names follow in byte order. So the type of the outermost item distinguishes the two
+ * forms, and a dictionary passed as a positional argument is never taken for names. At any depth of
+ * lists and maps, EXT_INPUT n stands for the value of the task's n-th input. Inputs are numbered by
+ * first appearance. */
 #pragma once
 
 #include "base/err.h"
@@ -20,5 +20,5 @@ struct mr_args {
     struct mr_pack_reader named;      /* at the first name: a text, then its value, … */
 };
 
-/* MR_EFORMAT for what is not laid out as above. Values are not looked into. */
+/* MR_EFORMAT: the value does not have this form. The arguments themselves are not checked. */
 int mr_args_open(struct mr_str pack, struct mr_args *out, struct mr_error *e);

@@ -39,10 +39,10 @@ static int read_frame(
     rest->n -= 8;
     if (!take(rest, magic, 8) || memcmp(magic, MR_COLUMNS_MAGIC, 8) != 0)
         return bad(e, "they do not start as such");
-    if (!take(rest, &version, 4) || !version || version > MR_COLUMNS_VERSION_NARROW)
+    if (!take(rest, &version, 4) || !version || version > MR_COLUMNS_VERSION_COMPACT)
         return mr_fail(e, MR_EFORMAT, "bytes of a graph: version %u, this program reads %d to %d",
-            version, MR_COLUMNS_VERSION, MR_COLUMNS_VERSION_NARROW);
-    bool is_narrow = version == MR_COLUMNS_VERSION_NARROW;
+            version, MR_COLUMNS_VERSION, MR_COLUMNS_VERSION_COMPACT);
+    bool is_narrow = version == MR_COLUMNS_VERSION_COMPACT;
     if ((sum || needs_checksum) && XXH3_64bits(all.p, all.n - 8) != sum)
         return bad(e, "the checksum does not agree");
     if (!take(rest, &sections, 4)) return bad(e, "cut short");
@@ -63,12 +63,13 @@ static int read_frame(
     return rest->n ? bad(e, "more bytes than sections") : MR_OK;
 }
 
-/* Those of version 1 stand as they should; the others are written out. */
+/* Expands compact columns. The columns of version 1 are used as they are. */
 static int read_numbers(struct mr_columns *c, struct mr_error *e)
 {
     uint64_t n = c->nodes_count, keys = n + c->culled_count, inputs = c->at[MR_COLUMN_INPUTS].n;
-    inputs /=
-        c->form[MR_COLUMN_INPUTS] % MR_NARROW_SAME ? c->form[MR_COLUMN_INPUTS] % MR_NARROW_SAME : 4;
+    inputs /= c->form[MR_COLUMN_INPUTS] % MR_INT_COLUMN_SAME
+                  ? c->form[MR_COLUMN_INPUTS] % MR_INT_COLUMN_SAME
+                  : 4;
     const struct {
         enum mr_column column;
         unsigned bytes;
@@ -79,7 +80,8 @@ static int read_numbers(struct mr_columns *c, struct mr_error *e)
         {MR_COLUMN_TARGETS, 4, c->targets_count}};
     uint64_t widened = 0;
     uint32_t known = 1u << MR_COLUMN_INPUTS;
-    if (c->at[MR_COLUMN_KEYS].n < keys) return bad(e, "the keys are cut short"); /* so few nodes */
+    /* Each key has a byte or more, so this bounds the memory for the counts. */
+    if (c->at[MR_COLUMN_KEYS].n < keys) return bad(e, "the keys are cut short");
     for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
         known |= 1u << all[i].column;
         if (c->form[all[i].column]) widened += all[i].count * all[i].bytes;
@@ -93,7 +95,7 @@ static int read_numbers(struct mr_columns *c, struct mr_error *e)
     for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
         enum mr_column column = all[i].column;
         if (!c->form[column]) continue;
-        if (!mr_narrow_read(c->at[column], c->form[column], all[i].count, all[i].bytes, to))
+        if (!mr_int_column_read(c->at[column], c->form[column], all[i].count, all[i].bytes, to))
             return bad(e, "a narrow column of the wrong size");
         c->at[column] = mr_str_of((const char *)to, all[i].count * all[i].bytes);
         to += all[i].count * all[i].bytes;
@@ -158,12 +160,12 @@ static int check_inputs(struct mr_columns *c, struct mr_error *e)
     return err;
 }
 
-/* Packs: each well formed; how many inputs it wants, its first item's type. */
+/* What the check of one set of arguments has found. */
 struct args_facts {
     uint32_t slots; /* highest slot + 1 */
     uint8_t type;
     int8_t ext;
-    bool is_key; /* a text that could be a key or a name */
+    bool is_key; /* the first item is a text that may be a key or a name */
 };
 
 static int check_args_pack(struct mr_str pack, struct args_facts *f, struct mr_error *e)

@@ -1,32 +1,33 @@
-/* The bytes of a graph, section by section: found, measured and checked, but not yet believed to be
- * a graph. For bytes/bytes.c and bytes/from_client.c.
+/* The bytes of a graph, split into sections and checked section by section. For bytes/bytes.c and
+ * bytes/from_client.c.
  *
- * All numbers are little endian. Head: "mrgraph" and a NUL, u32 version, u32 sections. Then each
- * section, in this order: u32 its number, u32 its form, u64 bytes, the bytes. At the end u64: XXH3
- * of everything before it, or 0 for "not computed", which only clients may send.
+ * All numbers are little endian. The bytes begin with "mrgraph" and a NUL, u32 version, u32 number
+ * of sections. Each section follows in this order: u32 its number, u32 its form, u64 bytes, the
+ * bytes. At the end is a u64: XXH3 of everything before it, or 0 for "not computed", which only
+ * clients may send.
  *
  *   1 head      u32 nodes, u32 culled keys, u32 arguments, u32 option sets, u32 ops, u32 targets
  *   2 kind      u8 a node: enum mr_node_kind
- *   3 op        u16 a node: index in ops; 0 if it is no task
+ *   3 op        u16 a node: index in ops; 0 if it is not a task
  *   4 key_n     u16 a node, then u16 a culled key: length
  *   5 keys      the keys, then the culled keys, end to end
  *   6 args_of   u32 a node: index of its arguments
  *   7 args_n    u32 each: bytes of these arguments
- *   8 args      packs, end to end
+ *   8 args      the arguments (args.h), end to end
  *   9 input_n   u32 a node: how many inputs
  *  10 inputs    u32 each: nodes, by slot
- *  11 option_of u32 a node: index of its option set, 2^32-1 for none; empty if nobody has any
- *  12 options   one pack each
- *  13 ops       one pack each, a text
+ *  11 option_of u32 a node: index of its option set, 2^32-1 for none; empty: no node has options
+ *  12 options   each a map (options_pack.h)
+ *  13 ops       each a text in MessagePack
  *  14 targets   u32 each
- *  15 job       one pack
- * and in version 2, of a graph with loops:
+ *  15 job       a map (options_pack.h)
+ * Version 2 has two more sections, for loops:
  *  16 loops     each: u32 rounds, u32 exits, u32 bytes of its name, rounds - 1 nodes, the exits,
  *               the name
  *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round
  *
- * In version 3, with or without loops, the form of columns 2 to 4, 6, 7, 9 to 11 and 14 is as in
- * int_column.h; all others, and all before, have form 0. */
+ * Version 3, with or without loops, stores sections 2 to 4, 6, 7, 9 to 11 and 14 in a form of
+ * int_column.h. All other sections, and all of versions 1 and 2, have form 0. */
 #pragma once
 
 #include "base/err.h"
@@ -34,7 +35,7 @@
 
 #define MR_COLUMNS_VERSION 1
 #define MR_COLUMNS_VERSION_LOOPS 2
-#define MR_COLUMNS_VERSION_NARROW 3
+#define MR_COLUMNS_VERSION_COMPACT 3
 #define MR_COLUMNS_MAGIC "mrgraph"
 
 enum mr_column {
@@ -69,20 +70,20 @@ struct mr_columns {
     uint32_t inputs_count;
     struct mr_str at[MR_COLUMNS_ALL]; /* empty: the graph has no loops */
     uint32_t form[MR_COLUMNS_ALL];
-    unsigned char *widened; /* columns that were narrow */
+    unsigned char *widened; /* the numbers of compact columns in full width */
 };
 
-/* Finds the sections. What holds afterwards: their number and order, the sizes of the columns of
- * fixed width, every limit on a count; kinds, op, argument, option, input and target numbers are in
- * range; lengths add up; keys are keys; arguments are packs that name no input slot the node does
- * not have; nodes that are no tasks have the arguments of their kind; no node lists an input
- * twice. Not checked: equal keys, the order. Ended by fini, also after a failure. */
+/* Finds and checks the sections: their number and order, their sizes, and all limits on counts.
+ * Numbers of kinds, operators, arguments, options, inputs and targets are in range. Lengths add up.
+ * Keys are valid. Arguments are well formed and refer only to inputs that the node has. A node that
+ * is not a task has the arguments of its kind. No node has an input twice. Not checked: equal keys,
+ * the order. mr_columns_fini is needed also after a failure. */
 int mr_columns_read(
     struct mr_str bytes, bool needs_checksum, struct mr_columns *out, struct mr_error *e);
 
 void mr_columns_fini(struct mr_columns *c);
 
-/* The i-th number of a column (they need not be aligned). */
+/* The i-th number of a column. The numbers need not be aligned. */
 static inline uint32_t mr_column_u32(struct mr_str column, uint32_t i)
 {
     uint32_t v = 0;

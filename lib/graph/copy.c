@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "graph/graph_impl.h"
 #include "graph/loop.h"
 #include "graph/options.h"
 
@@ -21,15 +20,15 @@ uint64_t mr_graph_fill_bytes(
     *largest = 0;
     for (uint32_t entry = 0, i = 0; entry < g->args_count; entry++) {
         uint64_t own = g->args_at[entry + 1] - g->args_at[entry];
-        for (; i < f->spots_count && f->spots[i].at < g->args_at[entry + 1]; i++)
-            own += f->values[f->spots[i].value].n - f->spots[i].bytes;
+        for (; i < f->placeholders_count && f->placeholders[i].at < g->args_at[entry + 1]; i++)
+            own += f->values[f->placeholders[i].value].n - f->placeholders[i].bytes;
         *largest = MR_MAX(*largest, own);
         bytes += own;
     }
     return bytes;
 }
 
-/* The arguments up to `to`, which were copied up to `*from`. */
+/* Copies the arguments from `*from` up to `to`. */
 static unsigned char *copy_until(
     const struct mr_graph *g, uint32_t *from, uint32_t to, unsigned char *out)
 {
@@ -48,9 +47,10 @@ static void copy_args(const struct mr_graph *g, const struct mr_graph_fill *f, s
     to->args_at = copy_u32(g->args_at, (size_t)g->args_count + 1);
     to->args = mr_alloc(bytes);
     unsigned char *out = to->args;
-    uint32_t from = 0, entry = 0, more = 0; /* more: modulo 2^32, as values may be shorter */
-    for (uint32_t i = 0; i < f->spots_count; i++) {
-        const struct mr_graph_spot *spot = &f->spots[i];
+    uint32_t from = 0, entry = 0,
+             more = 0; /* more: growth so far, modulo 2^32, since values may be shorter */
+    for (uint32_t i = 0; i < f->placeholders_count; i++) {
+        const struct mr_graph_placeholder *spot = &f->placeholders[i];
         struct mr_str value = f->values[spot->value];
         mr_assert(spot->at >= from);
         for (; g->args_at[entry] <= spot->at; entry++)
@@ -73,16 +73,16 @@ static void copy_loops(const struct mr_graph *g, struct mr_graph *to)
     to->slot_of = copy_u32(g->slot_of, g->nodes_count);
     to->round_of = copy_u32(g->round_of, g->nodes_count);
     if (!g->loops) return;
-    to->loops = mr_pool_take(&to->text, MR_MAX(g->loops_count, 1u) * sizeof *to->loops);
+    to->loops = mr_text_arena_take(&to->text, MR_MAX(g->loops_count, 1u) * sizeof *to->loops);
     to->loops_count = g->loops_count;
     for (uint32_t i = 0; i < g->loops_count; i++) {
         const struct mr_graph_loop *from = &g->loops[i];
-        uint32_t *until = mr_pool_take(&to->text, (from->rounds - 1) * sizeof *until);
-        uint32_t *exits = mr_pool_take(&to->text, from->exits_count * sizeof *exits);
+        uint32_t *until = mr_text_arena_take(&to->text, (from->rounds - 1) * sizeof *until);
+        uint32_t *exits = mr_text_arena_take(&to->text, from->exits_count * sizeof *exits);
         memcpy(until, from->until, (from->rounds - 1) * sizeof *until);
         memcpy(exits, from->exits, from->exits_count * sizeof *exits);
         to->loops[i] = *from;
-        to->loops[i].name = mr_pool_copy(&to->text, from->name);
+        to->loops[i].name = mr_text_arena_copy(&to->text, from->name);
         to->loops[i].until = until;
         to->loops[i].exits = exits;
     }
@@ -98,7 +98,7 @@ static void copy_texts(const struct mr_graph *g, const struct mr_graph_fill *f, 
     to->ops_count = g->ops_count;
     to->ops = mr_alloc_array((size_t)g->ops_count + 1, sizeof *to->ops);
     for (uint32_t i = 0; i < g->ops_count; i++)
-        to->ops[i] = mr_pool_copy(&to->text, g->ops[i]);
+        to->ops[i] = mr_text_arena_copy(&to->text, g->ops[i]);
     struct mr_job_options job = g->job;
     job.params = f->params;
     mr_job_options_copy(&to->text, &job, &to->job);

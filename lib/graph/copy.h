@@ -1,25 +1,25 @@
-/* Another graph of the same shape: the nodes, edges, order and options of one that was checked,
- * with other values at some places of its arguments. Knows nothing of how the places were found. */
+/* Copies a checked graph and replaces values in its arguments. Nodes, edges, order and options
+ * stay. Used for templates. */
 #pragma once
 
 #include "graph/graph.h"
 
-struct mr_graph_spot {  /* one item of the arguments that is replaced */
-    uint32_t at, bytes; /* in g->args; ascending, within one entry of args_at */
-    uint32_t value;     /* which */
+struct mr_graph_placeholder { /* one item of the arguments that is replaced */
+    uint32_t at, bytes;       /* in g->args; ascending, each inside one entry of args_at */
+    uint32_t value;           /* index in mr_graph_fill.values */
 };
 
 struct mr_graph_fill {
-    const struct mr_graph_spot *spots;
-    uint32_t spots_count;
-    const struct mr_str *values; /* packs: one item each, never a container */
-    struct mr_str params;        /* of the job, instead of its own */
+    const struct mr_graph_placeholder *placeholders;
+    uint32_t placeholders_count;
+    const struct mr_str *values; /* MessagePack: one item each, never a container */
+    struct mr_str params;        /* the copy's job.params */
 };
 
-/* How many bytes its arguments will have, all together and of one node at most. */
+/* How many bytes the copy's arguments will have; *largest: those of one node at most. */
 uint64_t mr_graph_fill_bytes(
     const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest);
-/* They must be less than 4 GiB. */
+/* The arguments of the copy have to be smaller than 4 GiB. */
 struct mr_graph *mr_graph_copy(const struct mr_graph *g, const struct mr_graph_fill *f);
-/* A hash of kinds, ops, edges and loops: of all but keys, values and options. */
+/* A hash of kinds, operators, edges and loops, without keys, values and options. */
 uint64_t mr_graph_shape(const struct mr_graph *g);

@@ -9,7 +9,7 @@
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Items of the index: kept nodes, then culled keys. */
+/* The items of the index are the kept nodes, then the culled keys. */
 static struct mr_str item_key(const struct mr_graph *g, uint32_t item)
 {
     if (item < g->nodes_count) return mr_graph_key(g, item);
@@ -63,14 +63,14 @@ static bool is_marked(const unsigned char *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* In canonical order one pass does: who needs it stands behind, what it needs before. */
+/* One pass is enough in canonical order: dependents follow a node, inputs precede it. */
 static unsigned char *reach(const struct mr_graph *g, uint32_t node, bool up)
 {
     unsigned char *bits = mr_alloc((size_t)g->nodes_count / 8 + 1);
     mark(bits, node);
     for (uint32_t k = 0; k < g->nodes_count; k++) {
         uint32_t v = up ? node - k : node + k, count = 0;
-        if (v >= g->nodes_count) break; /* below zero wraps */
+        if (v >= g->nodes_count) break; /* v wraps below zero */
         if (!is_marked(bits, v)) continue;
         const uint32_t *next =
             up ? mr_graph_inputs(g, v, &count) : mr_graph_dependents(g, v, &count);
@@ -110,8 +110,8 @@ uint32_t mr_graph_descendants(
     return collect(g, node, false, nodes, nodes_max, more);
 }
 
-/* Every kept node that is no target has a dependent, and the order is finite, so that going to the
- * first dependent ends at a target. */
+/* Every kept node is a target or has a dependent, so following the first dependents ends at a
+ * target. */
 uint32_t mr_graph_path_to_target(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max)
 {

@@ -1,28 +1,29 @@
-/* Questions about a finished graph: what needs what, where is a key, why is something not there. */
+/* Queries on a finished graph: the node of a key, ancestors and descendants, why a key is absent.
+ */
 #pragma once
 
 #include "base/buf.h"
 #include "graph/graph.h"
 
-/* The node of a key, or MR_NODE_NONE. The first call builds an index (8-16 B a node), so
- * that a graph has one thread at a time here. */
+/* The node of a key, or MR_NODE_NONE. The first call builds an index of 8 to 16 bytes for each
+ * node, so only one thread at a time may call this for a graph. */
 uint32_t mr_graph_find(struct mr_graph *g, struct mr_str key);
 
-/* Was the key submitted, but is needed by no target? */
+/* Was the key submitted and culled, because no target needs it? */
 bool mr_graph_was_culled(struct mr_graph *g, struct mr_str key);
 
-/* All nodes that `node` needs (ancestors) or that need it (descendants), itself excluded,
- * ascending, at most `nodes_max` of them; `*more` tells that there were more. Returns how many. */
+/* The nodes that `node` needs (ancestors) or that need it (descendants), without itself, ascending,
+ * and at most `nodes_max`. *more: there are more. Returns their number. */
 uint32_t mr_graph_ancestors(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 uint32_t mr_graph_descendants(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 
-/* A path from `node` to the target that needs it, node first: how it got into the graph. Returns
- * its length, cut at nodes_max. */
+/* A path from `node` to a target that needs it, beginning with `node`: the reason why the node is
+ * in the graph. Returns the path's length, at most nodes_max. */
 uint32_t mr_graph_path_to_target(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max);
 
-/* One sentence on why a key is in the graph or not: is a target, feeds target "z" through "y",
- * was culled, was never defined (with the nearest key). */
+/* Appends a sentence that tells why a key is in the graph or not: it is a target, it feeds target
+ * "z" through "y", it was culled, or it was never defined (with the nearest key). */
 void mr_graph_explain_key(struct mr_graph *g, struct mr_str key, struct mr_buf *out);

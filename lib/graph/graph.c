@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"
-#include "graph/graph_impl.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,7 +17,7 @@ void mr_graph_free(struct mr_graph **gp)
     for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
         mr_release(columns[i]);
     if (g->has_by_key) mr_index_fini(&g->by_key);
-    mr_pool_fini(&g->text);
+    mr_text_arena_fini(&g->text);
     mr_release(g);
 }
 
@@ -75,11 +74,11 @@ void mr_graph_link(struct mr_graph *g)
     uint32_t n = g->nodes_count, edges = g->input_at[n];
     g->dependent_at = mr_alloc_array((size_t)n + 1, sizeof *g->dependent_at);
     g->dependents = mr_alloc_array(edges, sizeof *g->dependents);
-    if (!edges) return; /* pages that are not touched cost nothing */
+    if (!edges) return; /* untouched pages are not committed */
     for (uint32_t i = 0; i < edges; i++)
         g->dependent_at[g->inputs[i]]++;
     uint32_t at = 0;
-    for (uint32_t v = 0; v <= n; v++) { /* the end of each range, then filled from its end down */
+    for (uint32_t v = 0; v <= n; v++) { /* the end of each range, which is filled downwards */
         at += g->dependent_at[v];
         g->dependent_at[v] = at;
     }
@@ -96,8 +95,8 @@ static mr_graph_hash hash_bytes(const void *p, size_t n)
     return (mr_graph_hash){h.high64, h.low64};
 }
 
-/* A task is its op, its arguments and the definitions of its inputs in the order of the slots that
- * the arguments name; whether it is pure; nothing else of its options changes the value. */
+/* The definition of a task: its operator, its arguments, the definitions of its inputs in the order
+ * of their numbers, and whether it is pure. No other option changes the value. */
 static mr_graph_hash hash_task(const struct mr_graph *g, uint32_t node, mr_graph_hash op,
     mr_graph_hash args, mr_graph_hash *scratch)
 {
@@ -125,7 +124,7 @@ static void hash_tasks(struct mr_graph *g, bool outside_too)
     mr_graph_hash *ops = mr_alloc_array((size_t)g->ops_count + 1, sizeof *ops);
     for (uint32_t i = 0; i < g->ops_count; i++)
         ops[i] = hash_bytes(g->ops[i].p, g->ops[i].n);
-    uint32_t hashed = MR_NODE_NONE; /* arguments are often those of the task before */
+    uint32_t hashed = MR_NODE_NONE; /* consecutive tasks often share their arguments */
     mr_graph_hash args = {0};
     for (uint32_t v = 0; v < g->nodes_count; v++) {
         enum mr_node_kind kind = (enum mr_node_kind)g->kind[v];
@@ -168,7 +167,7 @@ bool mr_graph_wants_hashes(const struct mr_graph *g)
     return wants;
 }
 
-/* ---- what must hold -------------------------------------------------------------------------- */
+/* ---- size and invariants --------------------------------------------------------------------- */
 
 size_t mr_graph_bytes_held(const struct mr_graph *g)
 {

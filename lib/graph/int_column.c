@@ -2,13 +2,13 @@
 
 #include "base/assert.h"
 
-/* Some numbers from number `from` on, of one array; says how many. */
-static uint32_t some_of(const struct mr_narrow *c, uint32_t from, uint32_t *out)
+/* Copies numbers of one array from number `from` on, and returns how many. */
+static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *out)
 {
     bool is_more = from >= c->count;
     uint32_t at = is_more ? from - c->count : from;
     uint32_t n = (is_more ? c->more_count : c->count) - at;
-    n = MR_MIN(n, (uint32_t)MR_NARROW_SOME);
+    n = MR_MIN(n, (uint32_t)MR_INT_COLUMN_SOME);
     const uint32_t *wide = (is_more ? c->more : (const uint32_t *)c->p) + at;
     const uint16_t *half = (const uint16_t *)c->p + at;
     const unsigned char *byte = (const unsigned char *)c->p + at;
@@ -24,7 +24,8 @@ static uint32_t some_of(const struct mr_narrow *c, uint32_t from, uint32_t *out)
 }
 
 struct facts {
-    uint32_t bits, first, other; /* set in any; the first; where any differs from it */
+    uint32_t bits, first,
+        other; /* the or of all numbers; the first; bits in which any differs from it */
     bool has_first;
 };
 
@@ -42,7 +43,7 @@ static void look_at_offsets(struct facts *f, const uint32_t *at, uint32_t count)
         look(f, at[i + 1] - at[i]);
 }
 
-void mr_narrow_choose(struct mr_narrow *c)
+void mr_int_column_choose(struct mr_int_column *c)
 {
     const uint32_t all = c->count + c->more_count, *wide = c->p;
     const uint16_t *half = c->p;
@@ -57,27 +58,30 @@ void mr_narrow_choose(struct mr_narrow *c)
             look(&f, c->bytes == 4 ? wide[i] : c->bytes == 2 ? half[i] : byte[i]);
     }
     uint32_t need = f.bits < 1u << 8 ? 1 : f.bits < 1u << 16 ? 2 : f.bits < 1u << 24 ? 3 : 4;
-    c->form = all > 1 && !f.other ? MR_NARROW_SAME : need < c->bytes && all ? need : MR_NARROW_FULL;
+    c->form = all > 1 && !f.other      ? MR_INT_COLUMN_SAME
+              : need < c->bytes && all ? need
+                                       : MR_INT_COLUMN_FULL;
 }
 
-uint64_t mr_narrow_bytes(const struct mr_narrow *c)
+uint64_t mr_int_column_bytes(const struct mr_int_column *c)
 {
     uint64_t all = (uint64_t)c->count + c->more_count;
-    return c->form == MR_NARROW_SAME ? c->bytes : all * (c->form ? c->form : c->bytes);
+    return c->form == MR_INT_COLUMN_SAME ? c->bytes : all * (c->form ? c->form : c->bytes);
 }
 
-uint32_t mr_narrow_write(const struct mr_narrow *c, uint32_t from, unsigned char *out, size_t *n)
+uint32_t mr_int_column_write(
+    const struct mr_int_column *c, uint32_t from, unsigned char *out, size_t *n)
 {
-    uint32_t some[MR_NARROW_SOME], count = some_of(c, from, some);
-    uint32_t width = c->form && c->form != MR_NARROW_SAME ? c->form : c->bytes;
-    uint32_t write = c->form == MR_NARROW_SAME ? !from : count;
+    uint32_t some[MR_INT_COLUMN_SOME], count = some_of(c, from, some);
+    uint32_t width = c->form && c->form != MR_INT_COLUMN_SAME ? c->form : c->bytes;
+    uint32_t write = c->form == MR_INT_COLUMN_SAME ? !from : count;
     for (uint32_t i = 0; i < write; i++)
-        memcpy(out + (size_t)i * width, &some[i], 4); /* the next one covers what is too much */
+        memcpy(out + (size_t)i * width, &some[i], 4); /* the next number overwrites the excess */
     *n = (size_t)write * width;
     return count;
 }
 
-/* Numbers of a section, four bytes at once where there are four. */
+/* Reads numbers of a section, four bytes at once as long as four bytes are left. */
 struct reader {
     const char *p;
     uint64_t step, width, fours;
@@ -94,11 +98,11 @@ static inline uint32_t number_at(const struct reader *r, uint64_t i)
     return v & r->mask;
 }
 
-bool mr_narrow_read(
+bool mr_int_column_read(
     struct mr_str section, uint32_t form, uint64_t count, unsigned bytes, unsigned char *out)
 {
-    bool is_same = form == MR_NARROW_SAME;
-    if (form > MR_NARROW_SAME || (form && !is_same && form >= bytes)) return false;
+    bool is_same = form == MR_INT_COLUMN_SAME;
+    if (form > MR_INT_COLUMN_SAME || (form && !is_same && form >= bytes)) return false;
     uint64_t width = form && !is_same ? form : bytes;
     if (is_same ? count < 2 || section.n != width : section.n != count * width) return false;
     const struct reader r = {.p = section.p,

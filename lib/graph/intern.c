@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Written to at once: a page that is read before it is written to is mapped twice, and the second
- * time interrupts all other threads. */
+/* Writes to each page at once. A page that is read first is mapped twice, and the second mapping
+ * interrupts all other threads (TLB shootdown). */
 static void slots_make(struct mr_intern *t, uint32_t slots)
 {
     t->slots = mr_alloc_aligned(slots * sizeof *t->slots, 64);
@@ -25,8 +25,8 @@ void mr_intern_init(struct mr_intern *t, uint32_t count_hint)
     t->at = mr_alloc_array((size_t)t->room + 1, sizeof *t->at);
     t->text = mr_alloc(t->text_room);
     slots_make(t, slots);
-    /* The address makes it hard to prepare a million keys that collide; nothing that leaves this
-     * table depends on the order of slots. */
+    /* The seed is an address, so that a client cannot prepare a million keys that collide. No
+     * result depends on the order of the slots. */
     t->seed = mr_hash_u64((uint64_t)(uintptr_t)t->slots);
 }
 
@@ -66,8 +66,8 @@ static void room_for(struct mr_intern *t, size_t texts, size_t bytes)
     if (t->room - t->count < texts) {
         uint32_t room = MR_MAX(t->room * 2, t->count + (uint32_t)texts);
         size_t n = ((size_t)room + 1) * sizeof *t->at;
-        t->at = mr_grow(t->at, n, n); /* what is about to be written needs no zeroes, */
-        t->room = room;               /* and untouched pages cost nothing */
+        t->at = mr_grow(t->at, n, n); /* not zeroed: untouched pages are not committed */
+        t->room = room;
     }
     if (t->text_room - t->text_bytes < bytes) {
         size_t room = t->text_room * 2 + bytes;
@@ -89,9 +89,9 @@ uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
     return item;
 }
 
-#define AT_ONCE 32 /* looked up together: their slots are fetched while others are hashed */
+#define AT_ONCE 32 /* texts in a batch: slots are prefetched while other texts are hashed */
 
-/* The text of number `item` stands in the table; its slot is taken unless an equal one has one. */
+/* Takes a slot for text `item`, which is in the blob; false: an equal text has a slot already. */
 static bool place_new(struct mr_intern *t, uint32_t item, uint32_t hash)
 {
     for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {

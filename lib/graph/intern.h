@@ -1,6 +1,6 @@
-/* Texts to dense numbers: each distinct text once, in one blob, numbered by first appearance. Knows
- * nothing of keys or ops. Made for millions of short texts: 8-byte slots, comparison inline, the
- * slot holds enough of the hash to grow without touching a text. */
+/* Interning: each distinct text is kept once, in one blob, and numbered by first appearance. Made
+ * for millions of short texts: a slot has 8 bytes and holds enough of the hash that the table can
+ * grow without reading a text. */
 #pragma once
 
 #include "base/str.h"
@@ -16,7 +16,7 @@ struct mr_intern {
     uint32_t *at; /* count + 1 offsets into text */
     uint32_t count;
     uint32_t room;
-    uint64_t *slots; /* upper half: hash; lower half: number + 1, 0 when free */
+    uint64_t *slots; /* upper half: hash; lower half: number + 1; 0: free */
     uint32_t mask;
     uint64_t seed;
 };
@@ -25,11 +25,11 @@ void mr_intern_init(struct mr_intern *t, uint32_t count_hint);
 void mr_intern_fini(struct mr_intern *t);
 uint32_t mr_intern_hash(const struct mr_intern *t, struct mr_str s);
 
-/* Adds a text that is not in yet; the caller has checked that text_bytes stays below 4 GiB. */
+/* Adds a text that is not in the table. The caller makes sure that text_bytes stays below 4 GiB. */
 uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash);
 
-/* Adds `count` texts that stand end to end; the caller has checked the bytes likewise. False: one
- * of them was there already, and the table is of no use any more. */
+/* Adds `count` texts, which stand end to end, with the same condition. False: one of them was in
+ * the table already; the table can then only be freed. */
 bool mr_intern_add_all(
     struct mr_intern *t, const char *texts, const uint32_t *bytes, uint32_t count);
 

@@ -1,4 +1,3 @@
-/* Loops of a finished graph: questions about them, and their bytes in the journal. */
 #include "graph/loop.h"
 
 #include "base/alloc.h"
@@ -85,7 +84,7 @@ static int check_loop(
 static const uint32_t *take_nodes(struct mr_str *rest, uint32_t n, struct mr_graph *g)
 {
     if (rest->n / 4 < n) return NULL;
-    uint32_t *nodes = mr_pool_take(&g->text, MR_MAX((size_t)n, (size_t)1) * 4);
+    uint32_t *nodes = mr_text_arena_take(&g->text, MR_MAX((size_t)n, (size_t)1) * 4);
     if (n) memcpy(nodes, rest->p, (size_t)n * 4);
     *rest = mr_str_of(rest->p + (size_t)n * 4, rest->n - (size_t)n * 4);
     return nodes;
@@ -106,7 +105,7 @@ static int read_loop(
     l->until = take_nodes(rest, l->rounds - 1, g);
     l->exits = l->until ? take_nodes(rest, l->exits_count, g) : NULL;
     if (!l->exits || rest->n < head[2]) return bad(e, "a loop is cut short");
-    l->name = mr_pool_copy(&g->text, mr_str_of(rest->p, head[2]));
+    l->name = mr_text_arena_copy(&g->text, mr_str_of(rest->p, head[2]));
     *rest = mr_str_of(rest->p + head[2], rest->n - head[2]);
     return mr_utf8_is_key(l->name, MR_LOOP_NAME_BYTES_MAX) ? MR_OK : bad(e, "a loop of no name");
 }
@@ -130,7 +129,7 @@ int mr_graph_loops_read(
     struct mr_str loops, struct mr_str slots, struct mr_graph *g, struct mr_error *e)
 {
     int err = read_slots(slots, g, e);
-    g->loops = mr_pool_take(&g->text, MR_LOOPS_MAX * sizeof *g->loops);
+    g->loops = mr_text_arena_take(&g->text, MR_LOOPS_MAX * sizeof *g->loops);
     while (!err && loops.n) {
         if (g->loops_count == MR_LOOPS_MAX) return bad(e, "too many loops");
         err = read_loop(&loops, g, &g->loops[g->loops_count], e);

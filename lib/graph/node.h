@@ -1,5 +1,5 @@
-/* What a graph has of one node, for those who ask for each: a few loads, no call. Part of
- * graph/graph.h, whose structs it reads. Loans until the graph is freed. */
+/* Inline accessors of one node, for loops over all nodes. Part of graph/graph.h. What they return
+ * is lent until the graph is freed. */
 #pragma once
 
 #include "base/assert.h"
@@ -29,7 +29,8 @@ static inline const uint32_t *mr_graph_dependents(
     return g->dependents + g->dependent_at[node];
 }
 
-static inline const struct mr_task_options *mr_graph_options(/* or NULL */
+/* NULL: the node has no options. */
+static inline const struct mr_task_options *mr_graph_options(
     const struct mr_graph *g, uint32_t node)
 {
     mr_assert(node < g->nodes_count);

@@ -124,32 +124,33 @@ int mr_job_options_check(const struct mr_job_options *o, struct mr_error *e)
 }
 
 void mr_task_options_copy(
-    struct mr_pool *p, const struct mr_task_options *o, struct mr_task_options *out)
+    struct mr_text_arena *p, const struct mr_task_options *o, struct mr_task_options *out)
 {
     *out = *o;
-    out->persist_name = mr_pool_copy(p, o->persist_name);
-    struct mr_str *workers = mr_pool_take(p, o->workers_count * sizeof *workers);
+    out->persist_name = mr_text_arena_copy(p, o->persist_name);
+    struct mr_str *workers = mr_text_arena_take(p, o->workers_count * sizeof *workers);
     for (uint32_t i = 0; i < o->workers_count; i++)
-        workers[i] = mr_pool_copy(p, o->workers[i]);
+        workers[i] = mr_text_arena_copy(p, o->workers[i]);
     out->workers = workers;
-    struct mr_graph_resource *resources = mr_pool_take(p, o->resources_count * sizeof *resources);
+    struct mr_graph_resource *resources =
+        mr_text_arena_take(p, o->resources_count * sizeof *resources);
     for (uint32_t i = 0; i < o->resources_count; i++)
         resources[i] = (struct mr_graph_resource){
-            mr_pool_copy(p, o->resources[i].name), o->resources[i].amount_micro};
+            mr_text_arena_copy(p, o->resources[i].name), o->resources[i].amount_micro};
     out->resources = resources;
 }
 
 void mr_job_options_copy(
-    struct mr_pool *p, const struct mr_job_options *o, struct mr_job_options *out)
+    struct mr_text_arena *p, const struct mr_job_options *o, struct mr_job_options *out)
 {
     *out = *o;
-    out->name = mr_pool_copy(p, o->name);
-    out->name_space = mr_pool_copy(p, o->name_space);
-    out->request_id = mr_pool_copy(p, o->request_id);
-    out->params = mr_pool_copy(p, o->params);
-    struct mr_graph_label *labels = mr_pool_take(p, o->labels_count * sizeof *labels);
+    out->name = mr_text_arena_copy(p, o->name);
+    out->name_space = mr_text_arena_copy(p, o->name_space);
+    out->request_id = mr_text_arena_copy(p, o->request_id);
+    out->params = mr_text_arena_copy(p, o->params);
+    struct mr_graph_label *labels = mr_text_arena_take(p, o->labels_count * sizeof *labels);
     for (uint32_t i = 0; i < o->labels_count; i++)
         labels[i] = (struct mr_graph_label){
-            mr_pool_copy(p, o->labels[i].name), mr_pool_copy(p, o->labels[i].value)};
+            mr_text_arena_copy(p, o->labels[i].name), mr_text_arena_copy(p, o->labels[i].value)};
     out->labels = labels;
 }

@@ -1,6 +1,6 @@
-/* The packed form of options: a map from the names users know to values; what is not given is not
- * there. Durations are in ns, amounts in millionths, so that nothing is rounded on the way. */
-#include "graph/options.h"
+/* The names in the maps are those of the job's JSON. Durations are in ns and amounts in millionths,
+ * so that nothing is rounded. */
+#include "graph/options_pack.h"
 
 #include "base/limits.h"
 #include "base/pack.h"
@@ -67,7 +67,7 @@ void mr_job_options_pack(struct mr_buf *b, const struct mr_job_options *o)
 
 struct source {
     struct mr_pack_reader r;
-    struct mr_pool *pool;
+    struct mr_text_arena *pool;
     struct mr_error *e;
     struct mr_str field;
     struct mr_pack_item item;
@@ -93,7 +93,8 @@ static int read_uint(struct source *s, uint64_t max, uint64_t *out)
     return MR_OK;
 }
 
-/* A journal may be older than the range, and its jobs were accepted: the nearest there is now. */
+/* A priority outside the range becomes the nearest bound: a journal may hold jobs that an older
+ * version has accepted. */
 static int read_priority(struct source *s, int32_t *out)
 {
     if (s->item.type != MR_PACK_INT || s->item.i < INT32_MIN || s->item.i > INT32_MAX)
@@ -105,7 +106,7 @@ static int read_priority(struct source *s, int32_t *out)
 static int read_text(struct source *s, struct mr_str *out)
 {
     if (s->item.type != MR_PACK_TEXT) return wrong(s, "a text");
-    *out = mr_pool_copy(s->pool, s->item.bytes);
+    *out = mr_text_arena_copy(s->pool, s->item.bytes);
     return MR_OK;
 }
 
@@ -114,7 +115,7 @@ static int read_workers(struct source *s, struct mr_task_options *o)
     if (s->item.type != MR_PACK_LIST || s->item.count > MR_OPTION_WORKERS_MAX)
         return wrong(s, "a list of names");
     uint32_t n = s->item.count;
-    struct mr_str *workers = mr_pool_take(s->pool, n * sizeof *workers);
+    struct mr_str *workers = mr_text_arena_take(s->pool, n * sizeof *workers);
     for (uint32_t i = 0; i < n; i++) {
         if (mr_pack_next(&s->r, &s->item)) return wrong(s, "whole");
         int err = read_text(s, &workers[i]);
@@ -130,7 +131,7 @@ static int read_resources(struct source *s, struct mr_task_options *o)
     if (s->item.type != MR_PACK_MAP || s->item.count > MR_RESOURCES_MAX)
         return wrong(s, "a map of amounts");
     uint32_t n = s->item.count;
-    struct mr_graph_resource *r = mr_pool_take(s->pool, n * sizeof *r);
+    struct mr_graph_resource *r = mr_text_arena_take(s->pool, n * sizeof *r);
     for (uint32_t i = 0; i < n; i++) {
         if (mr_pack_next(&s->r, &s->item)) return wrong(s, "whole");
         int err = read_text(s, &r[i].name);
@@ -180,7 +181,7 @@ static int read_task_field(struct source *s, struct mr_task_options *o, uint32_t
     }
 }
 
-/* The next field's name and the first item of its value. */
+/* Reads the next field's name and the first item of its value. */
 static int next_field(struct source *s)
 {
     if (mr_pack_next(&s->r, &s->item) || s->item.type != MR_PACK_TEXT)
@@ -199,7 +200,7 @@ static int open_map(struct source *s, uint32_t *count)
 }
 
 int mr_task_options_unpack(
-    struct mr_str pack, struct mr_pool *p, struct mr_task_options *out, struct mr_error *e)
+    struct mr_str pack, struct mr_text_arena *p, struct mr_task_options *out, struct mr_error *e)
 {
     struct source s = {.r = mr_pack_read(pack), .pool = p, .e = e};
     uint32_t count = 0;
@@ -225,7 +226,7 @@ static int read_labels(struct source *s, struct mr_job_options *o)
     if (s->item.type != MR_PACK_MAP || s->item.count > MR_LABELS_MAX)
         return wrong(s, "a map of texts");
     uint32_t n = s->item.count;
-    struct mr_graph_label *labels = mr_pool_take(s->pool, n * sizeof *labels);
+    struct mr_graph_label *labels = mr_text_arena_take(s->pool, n * sizeof *labels);
     for (uint32_t i = 0; i < n; i++) {
         if (mr_pack_next(&s->r, &s->item)) return wrong(s, "whole");
         int err = read_text(s, &labels[i].name);
@@ -246,7 +247,7 @@ static int read_params(struct source *s, struct mr_job_options *o)
         int err = mr_pack_check(s->item.bytes, 0, s->e);
         if (err) return err;
     }
-    o->params = mr_pool_copy(s->pool, s->item.bytes);
+    o->params = mr_text_arena_copy(s->pool, s->item.bytes);
     return MR_OK;
 }
 
@@ -274,7 +275,7 @@ static int read_job_field(struct source *s, uint32_t at, struct mr_job_options *
 }
 
 int mr_job_options_unpack(
-    struct mr_str pack, struct mr_pool *p, struct mr_job_options *out, struct mr_error *e)
+    struct mr_str pack, struct mr_text_arena *p, struct mr_job_options *out, struct mr_error *e)
 {
     static const char *const names[] = {"name", "namespace", "request_id", "params", "priority",
         "deadline_ns", "on_error", "labels", "fuse"};

@@ -10,7 +10,7 @@
 
 struct frame {
     uint32_t node;
-    uint32_t next; /* the input to look at next */
+    uint32_t next; /* the next input to visit */
 };
 
 struct stack {
@@ -29,7 +29,7 @@ static void push(struct stack *s, uint32_t node)
     s->frames[s->count++] = (struct frame){node, 0};
 }
 
-/* ---- a topological order of everything, or a cycle ------------------------------------------- */
+/* ---- a topological order of all nodes, or a cycle -------------------------------------------- */
 
 enum { WHITE, GREY, BLACK };
 
@@ -44,7 +44,7 @@ static void keep_cycle(const struct stack *s, uint32_t node, struct mr_order *ou
         out->cycle[i] = s->frames[from + i].node;
 }
 
-/* Depth first from `root`; finished nodes go to `topo`. */
+/* Visits depth first from `root` and appends finished nodes to `topo`. */
 static bool visit(const struct mr_order_graph *g, uint32_t root, unsigned char *color,
     struct stack *s, uint32_t *topo, uint32_t *done, struct mr_order *out)
 {
@@ -79,7 +79,7 @@ static bool is_sorted(const struct mr_order_graph *g)
     return true;
 }
 
-/* Every node after its inputs. The order of definition often is one already. */
+/* Puts every node after its inputs. The order of definition often is such an order. */
 static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_order *out)
 {
     if (is_sorted(g)) {
@@ -101,13 +101,13 @@ static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_o
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* All that the walk asks of a node, in half a cache line: it jumps about in the graph. */
+/* All data of a node that the walk needs, in half a cache line, as it accesses nodes at random. */
 struct spot {
-    uint32_t need;     /* values alive at once to make the node; 0: culled */
-    uint32_t missing;  /* inputs not made yet */
-    uint32_t uses;     /* dependents not made yet */
-    uint32_t last_use; /* xor of the numbers of those: of one, its number */
-    uint32_t rank;     /* NONE: not made yet */
+    uint32_t need;     /* values held at once to make the node; 0: culled */
+    uint32_t missing;  /* inputs that have no rank yet */
+    uint32_t uses;     /* dependents that have no rank yet */
+    uint32_t last_use; /* xor of their numbers: if one is left, its number */
+    uint32_t rank;     /* NONE: none yet */
     uint32_t dependent_at;
     uint32_t input_at;
     uint32_t input_count;
@@ -116,16 +116,16 @@ struct spot {
 struct plan {
     const struct mr_order_graph *g;
     const uint32_t *topo;
-    struct spot *at;      /* and one more, whose dependent_at ends the last */
-    uint32_t *kids;       /* the inputs, of each node in the order to make them */
-    uint32_t *dependents; /* CSR over the kept */
-    uint32_t *ready;      /* made without being asked for: they let a value go */
+    struct spot *at;      /* one more than nodes, for the end of the last node's dependents */
+    uint32_t *kids;       /* the inputs of each node in the order to make them */
+    uint32_t *dependents; /* of the kept nodes, in CSR form */
+    uint32_t *ready;      /* nodes that come next because they release a value */
     uint32_t ready_count;
     uint32_t ready_room;
     struct mr_order *out;
 };
 
-/* What the targets need, and the counts that say when a node can be made and when let go. */
+/* Finds the nodes that the targets need, and counts their inputs and dependents. */
 static void cull(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
@@ -155,8 +155,8 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts the inputs of one node, neediest first and otherwise as they stand. Returns the need of
- * the node: one input is made while those before it are kept. */
+/* Sorts the inputs of one node by descending need, stably. Returns the need of the node: each input
+ * is made while the values of the previous ones are held. */
 static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *scratch)
 {
     bool sorted = true;
@@ -200,12 +200,13 @@ static void sort_all_kids(struct plan *p)
     mr_release(scratch);
 }
 
-/* The dependents of the kept. */
+/* Lists the dependents of the kept nodes. */
 static void list_dependents(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
     uint32_t at = 0;
-    for (uint32_t v = 0; v <= g->count; v++) { /* the end of each range, then filled downwards */
+    for (uint32_t v = 0; v <= g->count;
+         v++) { /* the end of each range, which is filled downwards */
         p->at[v].rank = NONE;
         at += p->at[v].uses;
         p->at[v].dependent_at = at;
@@ -227,7 +228,7 @@ static void offer(struct plan *p, uint32_t v)
     p->ready[p->ready_count++] = v;
 }
 
-/* Would making `v`, whose inputs are all there, let one of them go? */
+/* Would making this node, whose inputs are made, release one of them? */
 static bool frees(const struct plan *p, const struct spot *s)
 {
     for (uint32_t i = 0; i < s->input_count; i++)
@@ -293,7 +294,7 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
         return false;
     }
     size_t n = (size_t)g->count + 1;
-    /* pages that are read before they are written to are mapped twice: these are written to here */
+    /* Written to at once: a page that is read first is mapped twice. */
     struct plan p = {.g = g, .topo = topo, .out = out};
     p.at = mr_alloc_aligned(n * sizeof *p.at, 64);
     cull(&p);

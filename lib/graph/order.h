@@ -1,4 +1,4 @@
-/* Cull and order: from references to the canonical order. Knows only numbers. */
+/* Culling and ordering of nodes, which are only numbers here. */
 #pragma once
 
 #include "base/defs.h"
@@ -15,9 +15,9 @@ struct mr_order_graph {
     uint32_t targets_count;
 };
 
-/* What comes out: `order` lists the kept nodes, `rank` tells each node's position in it, or
- * UINT32_MAX for what was culled. Or else `cycle` is a cycle, each node feeding on the next. Freed
- * by mr_order_fini. */
+/* `order` lists the nodes that are kept. `rank` is each node's position in it; UINT32_MAX: culled.
+ * If the graph has a cycle, only `cycle` is set: each node has the next one as input. Freed by
+ * mr_order_fini. */
 struct mr_order {
     uint32_t *order;
     uint32_t *rank;
@@ -26,9 +26,9 @@ struct mr_order {
     uint32_t cycle_count;
 };
 
-/* Culls to the targets and orders depth first: of a node's inputs, the one that needs the most
- * values alive at once is made first (Sethi and Ullman), and what can be made and lets a value go
- * is made at once. Time n + e·log(inputs of one node); no recursion. Answers false on a cycle,
- * also among what would be culled. */
+/* Keeps the nodes that the targets need and orders them depth first. Of a node's inputs, the one
+ * that needs the most values at the same time comes first (Sethi and Ullman). A node that is ready
+ * and releases a value comes at once. Time n + e·log(inputs of one node); no recursion. False:
+ * there is a cycle, possibly among nodes that would be culled. */
 bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out);
 void mr_order_fini(struct mr_order *o);

@@ -1,5 +1,6 @@
-/* What runs work on several threads. This folder starts no thread: a caller that has a thread pool
- * (host/pool/thread_pool.h) lends it. Without one, all work runs in turn, with the same outcome. */
+/* Something that runs work on several threads. lib/graph starts no threads; a caller may lend its
+ * thread pool (host/pool/thread_pool.h). Without one the work runs on the caller's thread, with the
+ * same result. */
 #pragma once
 
 #include <stdint.h>

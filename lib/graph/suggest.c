@@ -9,10 +9,11 @@
 void mr_nearest_init(struct mr_nearest *n, struct mr_str want)
 {
     *n = (struct mr_nearest){.want = want, .distance = DISTANCE_MAX + 1};
-    if (want.n <= 3) n->distance = 2; /* of a short word, two changes are another word */
+    if (want.n <= 3) n->distance = 2; /* two edits turn a short word into another word */
 }
 
-/* Edit distance (Levenshtein, with swapped neighbours as one edit), or anything >= bound. */
+/* Edit distance in which a swap of neighbours is one edit (Damerau-Levenshtein); a result >= bound
+ * is not exact. */
 static unsigned distance(struct mr_str a, struct mr_str b, unsigned bound)
 {
     unsigned rows[3][WORD_BYTES_MAX + 1];

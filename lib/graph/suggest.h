@@ -1,5 +1,4 @@
-/* The words of error texts: where something is wrong, and the nearest of the known words to one
- * that is not known. */
+/* Helpers for error texts: where the error is, and the known word nearest to an unknown one. */
 #pragma once
 
 #include "base/err.h"
@@ -9,7 +8,7 @@
 
 struct mr_nearest {
     struct mr_str want;
-    struct mr_str best; /* a loan from the caller that offered it */
+    struct mr_str best; /* lent by the caller of offer */
     unsigned distance;
     uint32_t offers;
 };
@@ -17,11 +16,11 @@ struct mr_nearest {
 void mr_nearest_init(struct mr_nearest *n, struct mr_str want);
 void mr_nearest_offer(struct mr_nearest *n, struct mr_str word);
 
-/* ` (did you mean "inc"?)`, or nothing when no word was near. Returns `out`. */
+/* Writes ` (did you mean "inc"?)`, or nothing if no word was near. Returns `out`. */
 const char *mr_nearest_hint(const struct mr_nearest *n, char out[MR_NEAREST_HINT_MAX]);
 
-/* For error texts: `"key \"%.*s\"", MR_SHOWN(key)` shows at most 120 bytes of it. */
+/* For error texts: `"key \"%.*s\"", MR_SHOWN(key)` shows at most 120 bytes of the key. */
 #define MR_SHOWN(s) (int)MR_MIN((s).n, (size_t)120), ((s).p ? (s).p : "")
 
-/* Puts `what "name": ` before the sentence that is in `e` and returns its code. */
+/* Puts `what "name": ` before the sentence in `e` and returns its code. */
 int mr_fail_within(struct mr_error *e, int err, const char *what, struct mr_str name);

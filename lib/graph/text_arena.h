@@ -1,15 +1,15 @@
-/* Small texts and arrays that live as long as one graph and never move. */
+/* An arena for small texts and arrays of one graph. They never move, and are freed together. */
 #pragma once
 
 #include "base/str.h"
 
-struct mr_pool_block;
+struct mr_text_arena_block;
 
-struct mr_pool {
-    struct mr_pool_block *blocks; /* newest first */
+struct mr_text_arena {
+    struct mr_text_arena_block *blocks; /* newest first */
     size_t bytes;
 };
 
-void mr_pool_fini(struct mr_pool *p);
-void *mr_pool_take(struct mr_pool *p, size_t bytes); /* zeroed, aligned for anything */
-struct mr_str mr_pool_copy(struct mr_pool *p, struct mr_str s);
+void mr_text_arena_fini(struct mr_text_arena *a);
+void *mr_text_arena_take(struct mr_text_arena *a, size_t bytes); /* zeroed, aligned for any type */
+struct mr_str mr_text_arena_copy(struct mr_text_arena *a, struct mr_str s);

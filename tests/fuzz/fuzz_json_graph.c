@@ -61,15 +61,15 @@ static const struct mr_graph_parallel parallel = {2, run_backwards, NULL};
 static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
     struct mr_graph **out)
 {
-    struct mr_json_ahead *a = mr_json_ahead_new_within(limits);
+    struct mr_json_stream *a = mr_json_stream_new_within(limits);
     for (size_t at = 0; at < text.n; at += piece_bytes) {
         struct mr_buf piece;
         mr_buf_init(&piece, text.n);
         mr_buf_add(&piece, text.p + at, MR_MIN(piece_bytes, text.n - at));
-        mr_json_ahead_feed(a, &catalogue, &piece);
+        mr_json_stream_feed(a, &catalogue, &piece);
     }
-    int err = mr_json_ahead_end(a, &catalogue, out, NULL);
-    mr_json_ahead_free(&a);
+    int err = mr_json_stream_end(a, &catalogue, out, NULL);
+    mr_json_stream_free(&a);
     return err;
 }
 

@@ -23,7 +23,7 @@ static uint32_t submit(struct sim *s, uint32_t tasks)
     int err = mr_graph_from_json(mr_str(text), &sim_catalogue, &x->graph, &e);
     if (err) sim_fail(s, "the text makes no graph: %s", e.text);
     (void)snprintf(request, sizeof request, "r%" PRIu32, s->specs_count);
-    x->graph->job.request_id = mr_pool_copy(&x->graph->text, mr_str(request));
+    x->graph->job.request_id = mr_text_arena_copy(&x->graph->text, mr_str(request));
     x->waits = UINT32_MAX;
     sim_push(s, 0, (struct sim_ev){.kind = EV_SUBMIT, .a = s->specs_count});
     return s->specs_count++;

@@ -163,7 +163,7 @@ void sim_template_instance(struct sim *s, struct sim_spec *x, uint32_t number)
     is_same(s, x->graph, x->same);
     char request[16];
     (void)snprintf(request, sizeof request, "r%" PRIu32, (uint32_t)(x - s->specs));
-    x->graph->job.request_id = mr_pool_copy(&x->graph->text, mr_str(request));
+    x->graph->job.request_id = mr_text_arena_copy(&x->graph->text, mr_str(request));
     x->template = (x->template ^ number) | 1;
     x->number_1 = number + 1;
     s->count.instances++;

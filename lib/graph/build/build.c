@@ -1,12 +1,15 @@
-/* From a filled builder to a graph: resolve, check, order, and gather the columns. */
+/* Resolves undefined keys, checks, orders, and copies the columns into a graph. */
+#include "graph/build/build.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/build/builder_state.h"
-#include "graph/graph_impl.h"
+#include "graph/build/check.h"
+#include "graph/build/unroll.h"
 #include "graph/order.h"
 #include "graph/parallel.h"
 
-/* ---- references that nobody defined ---------------------------------------------------------- */
+/* ---- undefined keys -------------------------------------------------------------------------- */
 
 static const char *nearest_key(
     const struct mr_builder *b, uint32_t node, char hint[MR_NEAREST_HINT_MAX])
@@ -127,7 +130,7 @@ static void gather_keys(const struct mr_builder *b, const struct mr_order *o, st
     }
 }
 
-/* Arguments in canonical order of their first use, without those of culled nodes. */
+/* Copies arguments in the order of their first use, without those of culled nodes. */
 static void gather_args(const struct mr_builder *b, const struct mr_order *o, struct mr_graph *g)
 {
     uint32_t *number = mr_alloc_array((size_t)b->args_count + 1, sizeof *number);
@@ -171,7 +174,7 @@ static void gather_inputs(const struct mr_builder *b, const struct mr_order *o, 
     }
 }
 
-/* Kinds, ops by first use, options by first use. */
+/* Copies kinds, and operators and options in the order of their first use. */
 static void gather_tasks(struct mr_builder *b, const struct mr_order *o, struct mr_graph *g)
 {
     uint32_t *op_number = mr_alloc_array((size_t)b->ops.count + 1, sizeof *op_number);
@@ -191,7 +194,7 @@ static void gather_tasks(struct mr_builder *b, const struct mr_order *o, struct 
         g->tasks_count++;
         uint32_t op = b->op[v];
         if (!op_number[op]) {
-            g->ops[g->ops_count] = mr_pool_copy(&b->text, mr_intern_text(&b->ops, op));
+            g->ops[g->ops_count] = mr_text_arena_copy(&b->text, mr_intern_text(&b->ops, op));
             op_number[op] = ++g->ops_count;
         }
         g->op[i] = (uint16_t)(op_number[op] - 1);
@@ -217,7 +220,7 @@ struct gathering {
     struct mr_graph *g;
 };
 
-/* One of four parts of the columns; they have nothing in common. */
+/* Copies one of four independent parts of the columns. */
 static void gather_part(void *ctx, uint32_t part, uint32_t worker)
 {
     const struct gathering *x = ctx;
@@ -250,9 +253,9 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
     return g;
 }
 
-/* ---- columns that stand as they should already ----------------------------------------------- */
+/* ---- columns that are in canonical order already --------------------------------------------- */
 
-/* Tasks that need nothing, each a target: the order is the one in which they came. */
+/* Independent tasks that are all targets: their order is the canonical one. */
 static bool is_in_order(const struct mr_builder *b)
 {
     uint32_t n = b->keys.count, args = 0;
@@ -264,11 +267,11 @@ static bool is_in_order(const struct mr_builder *b)
     return args == b->args_count;
 }
 
-/* What was grown, as large as it is. */
+/* Moves a growing array and shrinks it to its size. */
 #define TAKE(p, count)                                                                             \
     mr_grow(MR_STEAL(p), (size_t)(count) * sizeof *(p), (size_t)(count) * sizeof *(p))
 
-/* The builder's own columns become the graph's. */
+/* Makes the builder's columns the graph's. */
 static struct mr_graph *take(struct mr_builder *b)
 {
     struct mr_graph *g = mr_alloc(sizeof *g);
@@ -298,7 +301,7 @@ static struct mr_graph *take(struct mr_builder *b)
         if (!is_task) continue;
         g->tasks_count++;
         if (!op_number[op]) {
-            g->ops[g->ops_count] = mr_pool_copy(&b->text, mr_intern_text(&b->ops, op));
+            g->ops[g->ops_count] = mr_text_arena_copy(&b->text, mr_intern_text(&b->ops, op));
             op_number[op] = ++g->ops_count;
         }
         g->op[v] = (uint16_t)(op_number[op] - 1);
@@ -307,7 +310,7 @@ static struct mr_graph *take(struct mr_builder *b)
     return g;
 }
 
-/* Culled and in canonical order; NULL: there is a cycle. */
+/* Culls and orders. NULL: there is a cycle. */
 static struct mr_graph *put_in_order(struct mr_builder *b, struct mr_error *e)
 {
     if (is_in_order(b)) return take(b);
@@ -342,7 +345,7 @@ static int build(struct mr_builder *b, const struct mr_graph_catalogue *catalogu
     if (!g) return MR_EINVAL; /* a cycle */
     g->job = b->job;
     g->text = b->text;
-    b->text = (struct mr_pool){0};
+    b->text = (struct mr_text_arena){0};
     mr_graph_link(g);
     if (mr_graph_wants_hashes(g)) mr_graph_rehash(g);
     *out = g;

@@ -5,7 +5,6 @@
 #include "base/pack.h"
 #include "base/utf8.h"
 #include "graph/build/builder_state.h"
-#include "graph/graph_impl.h"
 
 #include <stdio.h>
 
@@ -16,7 +15,8 @@
 
 #define GROW(p, room, more)                                                                        \
     ((p) = mr_grow((p), (size_t)(room) * sizeof *(p), (size_t)(more) * sizeof *(p)))
-/* The same for what is written before it is read: pages that are not touched cost nothing. */
+/* The same without zeroing, for memory that is written before it is read: untouched pages are not
+ * committed. */
 #define GROW_RAW(p, more)                                                                          \
     ((p) = mr_grow((p), (size_t)(more) * sizeof *(p), (size_t)(more) * sizeof *(p)))
 
@@ -42,7 +42,7 @@ void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max
     mr_buf_init(&b->args, bytes_max);
 }
 
-void mr_builder_lend_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel)
+void mr_builder_set_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel)
 {
     b->parallel = parallel;
 }
@@ -56,7 +56,7 @@ void mr_builder_free(struct mr_builder **bp)
     mr_intern_fini(&b->shared);
     mr_buf_fini(&b->args);
     mr_buf_fini(&b->options_scratch);
-    mr_pool_fini(&b->text);
+    mr_text_arena_fini(&b->text);
     void *columns[] = {b->kind, b->op, b->args_of, b->input_at, b->input_count, b->option_of,
         b->inputs, b->args_at, b->options, b->options_pack, b->targets, b->shared_node, b->loops};
     for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
@@ -121,7 +121,7 @@ uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more)
     return b->targets + b->targets_count;
 }
 
-/* `hash` belongs to `key`, which is not in yet and may be a key. */
+/* Adds a key, which is valid and new. `hash` is its hash. */
 static int node_add(
     struct mr_builder *b, struct mr_str key, uint32_t hash, uint32_t *node, struct mr_error *e)
 {
@@ -138,7 +138,7 @@ static int check_key(struct mr_str key, const char *what, struct mr_error *e)
 {
     if (mr_utf8_is_key(key, MR_KEY_BYTES_MAX)) return MR_OK;
     if (!key.n) return mr_fail(e, MR_EINVAL, "a %s is empty", what);
-    char shown[400]; /* escaped here: a NUL would end it */
+    char shown[400]; /* escaped, since the key may have a NUL */
     mr_utf8_printable(key.p, MR_MIN(key.n, (size_t)120), shown, sizeof shown);
     if (key.n > MR_KEY_BYTES_MAX)
         return mr_fail(e, MR_EINVAL, "%s \"%s…\" has %zu bytes, the limit is %d", what, shown,
@@ -174,7 +174,7 @@ struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node)
     return mr_intern_text(&b->keys, node);
 }
 
-/* A node whose key is `stem` and then '#' and the first free number from `from` on. */
+/* A node with the key `stem`, '#', and the first free number from `from` on. */
 static int node_numbered(struct mr_builder *b, struct mr_str stem, uint32_t from, uint32_t *node,
     uint32_t *number, struct mr_error *e)
 {
@@ -297,15 +297,15 @@ int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, str
 
 int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
 {
-    char text[MR_KEY_BYTES_MAX]; /* the key moves when the builder grows */
+    char text[MR_KEY_BYTES_MAX]; /* a copy, as the key moves when the builder grows */
     struct mr_str key = mr_builder_key(b, node);
     mr_assert(key.n <= sizeof text);
     memcpy(text, key.p, key.n);
     return define_text(b, node, MR_NODE_ALIAS, mr_str_of(text, key.n), e);
 }
 
-/* The shared node of a stored object: its key is `stem`, or "stem#0" … where a user's key is in
- * the way. `args` is the pack that defines it. */
+/* The shared node of a stored object or name. Its key is `stem`, or "stem#0" … if the user has this
+ * key. `args` is the definition. */
 static int node_shared(struct mr_builder *b, struct mr_str stem, enum mr_node_kind kind,
     struct mr_str args, uint32_t *node, struct mr_error *e)
 {
@@ -352,7 +352,7 @@ int mr_builder_name_node(
     mr_pack_text(&b->options_scratch, name);
     struct mr_str key = mr_str_of(stem, MR_MIN((size_t)n, (size_t)MR_KEY_BYTES_MAX));
     while (key.n && !mr_utf8_is_valid(key))
-        key.n--; /* a name of full length leaves no room for the prefix: cut at a character */
+        key.n--; /* prefix and name may be too long for a key: cut at a character */
     return node_shared(b, key, MR_NODE_NAME, mr_buf_str(&b->options_scratch), node, e);
 }
 
@@ -363,7 +363,7 @@ bool mr_op_name_is_valid(struct mr_str op)
 
 int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e)
 {
-    uint32_t last = b->last_op; /* most tasks have the op of the one before */
+    uint32_t last = b->last_op; /* consecutive tasks often have the same operator */
     if (last < b->ops.count && mr_str_eq(mr_intern_text(&b->ops, last), op)) {
         *number = (uint16_t)last;
         return MR_OK;
@@ -420,7 +420,7 @@ int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e)
     if (err) return err;
     err = open_push(b, node, true, e);
     if (err) return err;
-    mr_pack_list(mr_builder_args(b), 1); /* what identity takes */
+    mr_pack_list(mr_builder_args(b), 1); /* the arguments of `identity` */
     return MR_OK;
 }
 

@@ -1,7 +1,7 @@
-/* Collects the nodes of a graph in any order, then checks, culls, orders and hashes them. Used by
- * the JSON parser, the protobuf translation, the reader of column streams and tests. Knows nothing
- * of any notation. Node numbers here are the builder's own (order of first mention); the finished
- * graph has its own.
+/* Collects the nodes of a graph in any order; mr_graph_build then makes the graph. Used by the JSON
+ * parser, the protobuf translation, the reader of column streams and tests, so it knows no
+ * notation. The builder numbers nodes in the order of first mention; the finished graph has other
+ * numbers.
  *
  *   uint32_t x, y;
  *   mr_builder_node(b, MR_STR("x"), &x, e);
@@ -20,76 +20,52 @@
 #include "graph/graph.h"
 #include "graph/parallel.h"
 
-struct mr_graph_param {
-    struct mr_str name;
-    bool required;
-};
-
-/* What the check knows of an op. Parameters can be given by position or by name. */
-struct mr_graph_op_info {
-    const struct mr_graph_param *params; /* a loan until the build returns */
-    uint32_t params_count;
-    bool any_positional; /* more positional arguments than params */
-    bool any_named;      /* named ones that are not in params */
-};
-
-/* Which ops exist. Called from the building thread only. */
-struct mr_graph_catalogue {
-    bool (*find)(const void *ctx, struct mr_str op, struct mr_graph_op_info *out);
-    /* The i-th name, for "did you mean"; an empty one ends. May be NULL. */
-    struct mr_str (*name_at)(const void *ctx, uint32_t i);
-    const void *ctx;
-};
-
 struct mr_builder;
 
 struct mr_builder *mr_builder_new(void);
 void mr_builder_free(struct mr_builder **b);
-/* Until the build returns. */
-void mr_builder_lend_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel);
+/* Lends threads until the build returns. */
+void mr_builder_set_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel);
 
-/* The node of a key, made undefined if it is new. MR_EINVAL for what cannot be a key. */
+/* The node of a key; a new one is undefined. MR_EINVAL: the text is not a valid key. */
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
 uint32_t mr_builder_find(const struct mr_builder *b, struct mr_str key); /* or MR_NODE_NONE */
 bool mr_builder_is_defined(const struct mr_builder *b, uint32_t node);
 struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node); /* until the next node */
-/* A new node named after `parent`: "parent#0", "parent#1" …, the first that is free. */
+/* A new node with the first free key of "parent#0", "parent#1" … */
 int mr_builder_node_under(
     struct mr_builder *b, uint32_t parent, uint32_t *node, struct mr_error *e);
 
-/* Definitions: each node takes one. Packs are copied and must be valid (mr_pack_check). */
+/* Definitions: each node takes one. MessagePack is copied and must be valid (mr_pack_check). */
 int mr_builder_literal(struct mr_builder *b, uint32_t node, struct mr_str pack, struct mr_error *e);
 int mr_builder_object(struct mr_builder *b, uint32_t node, mr_object_id id, struct mr_error *e);
 int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, struct mr_error *e);
-int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e); /* of its own key */
-/* The node, shared by all who ask, of a stored object or name without a key of its own. */
+int mr_builder_alias(struct mr_builder *b, uint32_t node,
+    struct mr_error *e); /* to another job's node of the same key */
+/* The node of a stored object or name that has no key in the job; all references share it. */
 int mr_builder_object_node(
     struct mr_builder *b, mr_object_id id, uint32_t *node, struct mr_error *e);
 int mr_builder_name_node(
     struct mr_builder *b, struct mr_str name, uint32_t *node, struct mr_error *e);
 
-/* A task: its arguments are written between the two calls into mr_builder_args as graph/args.h
- * lays them out. Tasks nest up to MR_DEPTH_MAX: the innermost open one takes what is written. */
+bool mr_op_name_is_valid(struct mr_str op);
+/* A task. Between these two calls its arguments are written into mr_builder_args in the form of
+ * graph/args.h. Tasks nest up to MR_DEPTH_MAX; arguments belong to the innermost open task. */
 int mr_builder_task(struct mr_builder *b, uint32_t node, struct mr_str op, struct mr_error *e);
 struct mr_buf *mr_builder_args(struct mr_builder *b);
 int mr_builder_input(struct mr_builder *b, uint32_t node, struct mr_error *e);
-/* The slot of `node` among the open task's inputs, for who writes whole packs. */
+/* The number of `node` among the open task's inputs, for callers that write arguments as a whole.
+ */
 int mr_builder_slot(struct mr_builder *b, uint32_t node, uint32_t *slot, struct mr_error *e);
 int mr_builder_task_end(struct mr_builder *b, struct mr_error *e);
 
-/* A value with references in it, written likewise but as one item: it becomes a literal when it
- * turns out to have none, and the task `identity` of it otherwise. */
+/* A value that may have references, written in the same way as one item. Without references it
+ * becomes a literal, otherwise the task `identity` with the value as argument. */
 int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e);
 int mr_builder_value_end(struct mr_builder *b, struct mr_error *e);
 
-/* Options and the job's options are copied; limits are checked here. */
-int mr_builder_options(
-    struct mr_builder *b, uint32_t node, const struct mr_task_options *o, struct mr_error *e);
-int mr_builder_job(struct mr_builder *b, const struct mr_job_options *job, struct mr_error *e);
-/* None at all: every node that no other needs is a target. */
+/* Without any target, every node that is no other node's input is a target. */
 int mr_builder_target(struct mr_builder *b, uint32_t node, struct mr_error *e);
 
-/* Checks, culls, orders, hashes. Takes the builder. An undefined node is an alias to another job's
- * key if the job has a namespace, and an error otherwise. */
-int mr_graph_build(struct mr_builder **b, const struct mr_graph_catalogue *catalogue,
-    struct mr_graph **out, struct mr_error *e);
+#include "graph/build/build.h"   /* mr_graph_build */
+#include "graph/build/options.h" /* mr_builder_options, mr_builder_job */

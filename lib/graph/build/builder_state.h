@@ -1,5 +1,5 @@
-/* The inside of a builder, for the files of this folder that fill it, check it and turn it into a
- * graph. Nobody else includes this. */
+/* The members of a builder. Private to the parts of lib/graph that fill a builder, check it and
+ * turn it into a graph. */
 #pragma once
 
 #include "base/limits.h"
@@ -12,31 +12,32 @@
 #define MR_BUILDER_INPUTS_MAX ((uint32_t)1 << 26) /* references of all tasks of a job */
 #define MR_NODE_UNDEFINED 0                       /* in kind[]; otherwise 1 + enum mr_node_kind */
 
-/* A task whose arguments are being written. The first inputs are looked up by walking them, more
- * by a small table. */
+/* A task whose arguments are being written. A few inputs are searched linearly, more of them in a
+ * hash table. */
 struct mr_open_task {
     uint32_t node;
-    bool is_value; /* becomes a literal when it turns out to have no inputs */
+    bool is_value; /* becomes a literal if it has no inputs in the end */
     struct mr_buf args;
     uint32_t *inputs;
     uint32_t count;
     uint32_t room;
-    uint64_t *seen; /* node + 1 in the upper half, slot in the lower */
+    uint64_t
+        *seen; /* the hash table: node + 1 in the upper half, the input's number in the lower */
     uint32_t seen_slots;
-    uint32_t under_next; /* number of the next task nested in this one */
+    uint32_t under_next; /* for the key of the next task nested in this one */
 };
 
-/* A loop as it stands in the builder: round r > 0 of slot k is node clones + (r - 1) * slots + k.
- */
+/* A loop in the builder. Slots number the tasks of the body. In round r > 0, slot k is the node
+ * clones + (r - 1) * slots + k. */
 struct mr_builder_loop {
     struct mr_str name;
     uint32_t rounds;
     uint32_t slots;
     uint32_t *body; /* the tasks of round 0 */
     uint32_t clones;
-    uint32_t *inside; /* all nodes of round 0, values too */
+    uint32_t *inside; /* all nodes of round 0, with values */
     uint32_t inside_count;
-    uint32_t until; /* slot, or MR_NODE_NONE: there is no condition */
+    uint32_t until; /* a slot; MR_NODE_NONE: no condition */
     uint32_t *exits;
     uint32_t exits_count;
 };
@@ -55,7 +56,7 @@ struct mr_builder {
     uint32_t last_op;
     uint32_t nodes_max;
     uint32_t nodes_room;
-    uint32_t nodes_clear; /* so many have kind and input_count, if only zeroes */
+    uint32_t nodes_clear; /* kind and input_count are initialized up to this node */
     unsigned char *kind;
     uint16_t *op;
     uint32_t *args_of;
@@ -66,25 +67,24 @@ struct mr_builder {
     uint32_t *inputs;
     uint32_t inputs_count;
     uint32_t inputs_room;
-    uint32_t input_most; /* the highest number among those that came in bulk */
+    uint32_t input_most; /* the highest input of the nodes that came as columns */
 
     struct mr_buf args;
-    size_t
-        written; /* arguments and options of all nodes, also where they are shared: it takes time */
+    size_t written; /* bytes of arguments and options of all nodes, before equal ones are shared */
     uint32_t *args_at;
     uint32_t args_count;
     uint32_t args_room;
     struct {
         uint64_t hash;
-        uint32_t index_1; /* 0: free */
+        uint32_t index_1; /* index + 1; 0: free */
     } args_cache[MR_BUILDER_CACHE], options_cache[MR_BUILDER_CACHE];
 
     struct mr_task_options *options;
-    struct mr_str *options_pack; /* the same, packed: equal sets have equal bytes */
+    struct mr_str *options_pack; /* the same in MessagePack: equal sets have equal bytes */
     uint32_t options_count;
     uint32_t options_room;
     struct mr_buf options_scratch;
-    struct mr_pool text;
+    struct mr_text_arena text;
 
     uint32_t *targets;
     uint32_t targets_count;
@@ -93,12 +93,12 @@ struct mr_builder {
 
     struct mr_open_task open[MR_DEPTH_MAX];
     uint32_t open_count;
-    struct mr_intern shared; /* packs of the nodes that stored objects and names share … */
-    uint32_t *shared_node;   /* … and those nodes */
+    struct mr_intern shared; /* definitions of the shared nodes of stored objects and names … */
+    uint32_t *shared_node;   /* … and their nodes */
     uint32_t shared_room;
     struct mr_builder_loop *loops;
     uint32_t loops_count;
-    const struct mr_repeat *scope;            /* the loop whose body is being written, or NULL */
+    const struct mr_repeat *scope;            /* the loop whose body is being written; NULL: none */
     const struct mr_graph_parallel *parallel; /* for large graphs; NULL: none */
 };
 
@@ -112,32 +112,24 @@ static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uin
     return mr_str_of(b->args.p + b->args_at[args], b->args_at[args + 1] - b->args_at[args]);
 }
 
-/* Narrower bounds, set before the first node: on nodes, and on the bytes of all arguments, of all
- * keys, and of all options; twice that much may be written before equal ones are shared. A few
- * lines with "for" in them can ask for any amount of each. */
+/* Sets bounds before the first node: on nodes, and on the bytes of all arguments, of all keys, and
+ * of all options. Before equal ones are shared, twice as many bytes may be written. Without bounds
+ * a short document with "for" could ask for any amount. */
 void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max);
 
+/* Counts bytes of arguments or options against the bound. */
 int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct mr_error *e);
 
-/* Room for this many nodes, before the first of them. */
+/* Reserves memory for this many nodes, before the first one. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
 
-/* For who adds many at once: room for so many nodes in all; for more inputs, or more targets, at
- * the returned place, not counted yet. */
+/* For callers that add many at once: memory for `nodes` nodes in total; for `more` inputs or
+ * targets at the returned place, which the caller then counts. */
 void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes);
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more);
 uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more);
-/* The number of an op; arguments of a node, equal ones that come soon after each other once. */
+/* The number of an operator's name; a new name gets one. */
 int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e);
+/* Sets the arguments of a node. Equal arguments of nodes that follow soon are shared. */
 int mr_builder_args_add(
     struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e);
-
-/* unroll.c, for build.c: nobody looks into a loop from outside; which nodes are no targets unless
- * asked for; the finished graph's loops. */
-int mr_builder_check_loops(const struct mr_builder *b, struct mr_error *e);
-void mr_builder_mark_bodies(const struct mr_builder *b, unsigned char *marks);
-void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct mr_graph *g);
-
-/* check.c: ops exist, arguments fit them. */
-int mr_builder_check(
-    const struct mr_builder *b, const struct mr_graph_catalogue *c, struct mr_error *e);

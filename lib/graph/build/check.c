@@ -1,5 +1,6 @@
-/* What only the whole graph and the catalogue can tell: that every op exists, that arguments fit
- * its parameters, that options stand on tasks. Everything is reported with the key at fault. */
+/* Also checks that only tasks have options. Errors name the key at fault. */
+#include "graph/build/check.h"
+
 #include "base/alloc.h"
 #include "graph/args.h"
 #include "graph/build/builder_state.h"
@@ -9,10 +10,11 @@
 struct check {
     const struct mr_builder *b;
     const struct mr_graph_catalogue *c;
-    struct mr_graph_op_info *infos; /* of each op number */
+    struct mr_graph_op_info *infos; /* by operator */
     bool *known;
-    unsigned char *good; /* by op: positional arguments and 1 that were right; 0: none yet */
-    uint32_t last_op;    /* that were looked at, and were good if we go on */
+    unsigned char
+        *good;        /* by operator: a number of positional arguments that fits, plus 1; 0: none */
+    uint32_t last_op; /* the last task that was checked, without an error */
     uint32_t last_args;
     struct mr_error *e;
 };
@@ -64,7 +66,7 @@ static int unknown_param(const struct check *k, uint32_t node, struct mr_str nam
         MR_SHOWN(name), mr_nearest_hint(&near, hint));
 }
 
-/* The named arguments against the parameters; `a` is read to its end. */
+/* Checks the named arguments against the parameters. Reads `a` to its end. */
 static int check_named(const struct check *k, uint32_t node, struct mr_args *a)
 {
     const struct mr_graph_op_info *info = &k->infos[k->b->op[node]];
@@ -98,7 +100,8 @@ static int check_task(struct check *k, uint32_t node)
 {
     const struct mr_builder *b = k->b;
     uint16_t op = b->op[node];
-    if (op == k->last_op && b->args_of[node] == k->last_args) return MR_OK; /* the same again */
+    if (op == k->last_op && b->args_of[node] == k->last_args)
+        return MR_OK; /* the same as the previous task */
     struct mr_str pack = mr_builder_args_text(b, b->args_of[node]);
     if (pack.n && (pack.p[0] & 0xf0) == 0x90 && k->good[op] == (pack.p[0] & 0x0f) + 1) return MR_OK;
     struct mr_args a;

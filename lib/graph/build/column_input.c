@@ -10,7 +10,7 @@
 
 #define FEW_INPUTS 16
 
-/* Are all bytes printable ASCII? Eight at a time: the lowest bad one shows in its highest bit. */
+/* Are all bytes printable ASCII? Tests eight bytes at once: a bad byte sets its highest bit. */
 static bool is_plain_ascii(struct mr_str s)
 {
     uint64_t bad = 0;
@@ -69,7 +69,7 @@ static bool has_twins(const uint32_t *inputs, uint32_t n)
     return found;
 }
 
-static bool add_inputs(struct mr_builder *b, const struct mr_bulk *c, uint32_t first)
+static bool add_inputs(struct mr_builder *b, const struct mr_node_columns *c, uint32_t first)
 {
     if (c->inputs_all > MR_BUILDER_INPUTS_MAX - b->inputs_count) return false;
     uint32_t *to = mr_builder_inputs_room(b, (uint32_t)c->inputs_all);
@@ -96,7 +96,7 @@ static bool add_inputs(struct mr_builder *b, const struct mr_bulk *c, uint32_t f
     return !left;
 }
 
-static bool add_ops(struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops,
+static bool add_ops(struct mr_builder *b, const struct mr_node_columns *c, struct mr_node_op *ops,
     uint32_t ops_count, uint32_t first)
 {
     for (uint32_t i = 0; i < c->count; i++) {
@@ -104,7 +104,7 @@ static bool add_ops(struct mr_builder *b, const struct mr_bulk *c, struct mr_bul
         b->kind[first + i] = op ? MR_NODE_TASK + 1 : MR_NODE_LITERAL + 1;
         if (!op) continue;
         if (op > ops_count) return false;
-        struct mr_bulk_op *o = &ops[op - 1];
+        struct mr_node_op *o = &ops[op - 1];
         uint16_t number = 0;
         if (!o->number_1) {
             if (!o->name.n || mr_builder_op(b, o->name, &number, NULL)) return false;
@@ -115,7 +115,7 @@ static bool add_ops(struct mr_builder *b, const struct mr_bulk *c, struct mr_bul
     return true;
 }
 
-static bool add_args(struct mr_builder *b, const struct mr_bulk *c, uint32_t first)
+static bool add_args(struct mr_builder *b, const struct mr_node_columns *c, uint32_t first)
 {
     struct mr_str rest = c->args;
     for (uint32_t i = 0; i < c->count; i++) {
@@ -129,8 +129,8 @@ static bool add_args(struct mr_builder *b, const struct mr_bulk *c, uint32_t fir
     return !rest.n;
 }
 
-bool mr_builder_add_bulk(
-    struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops, uint32_t ops_count)
+bool mr_builder_add_columns(struct mr_builder *b, const struct mr_node_columns *c,
+    struct mr_node_op *ops, uint32_t ops_count)
 {
     uint32_t first = b->keys.count;
     mr_assert(!b->open_count);
@@ -138,7 +138,7 @@ bool mr_builder_add_bulk(
     return add_inputs(b, c, first) && add_ops(b, c, ops, ops_count, first) && add_args(b, c, first);
 }
 
-bool mr_builder_bulk_is_whole(const struct mr_builder *b)
+bool mr_builder_columns_are_complete(const struct mr_builder *b)
 {
     return !b->inputs_count || b->input_most < b->keys.count;
 }
@@ -154,8 +154,8 @@ bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count)
     return true;
 }
 
-int mr_builder_define_bulk(
-    struct mr_builder *b, const struct mr_bulk *c, uint32_t first, struct mr_error *e)
+int mr_builder_define_columns(
+    struct mr_builder *b, const struct mr_node_columns *c, uint32_t first, struct mr_error *e)
 {
     struct mr_str rest = c->args;
     mr_assert(first + c->count <= b->keys.count);

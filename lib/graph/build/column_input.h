@@ -1,43 +1,43 @@
-/* Nodes as columns into a builder, all at once: what is plain and right takes a walk over each
- * column instead of calls for each node. Knows no words: what is not right makes it say no, and
- * whoever asked then takes the node by node way, which finds the sentence. */
+/* Adds nodes to a builder as columns, with one pass over each column instead of calls for each
+ * node. It makes no error texts: on an error the caller adds the nodes one by one instead, which
+ * finds the text. */
 #pragma once
 
 #include "graph/build/builder.h"
 
 #include <stdbool.h>
 
-/* Numbers in `inputs` count all nodes of the builder, also those that are still to come. */
-struct mr_bulk {
+/* `inputs` has node numbers of the builder, which may be those of nodes that are added later. */
+struct mr_node_columns {
     uint32_t count;
-    struct mr_str keys; /* end to end, as the arguments */
+    struct mr_str keys; /* end to end, as are the arguments */
     struct mr_str args;
     const uint32_t *key_bytes;
-    const uint32_t *op; /* index in ops and 1; 0: a literal */
+    const uint32_t *op; /* index in `ops`, plus 1; 0: a literal */
     const uint32_t *args_bytes;
     const uint32_t *inputs_count;
     const uint32_t *inputs;
     size_t inputs_all;
 };
 
-struct mr_bulk_op {
+struct mr_node_op {
     struct mr_str name;
-    uint32_t number_1; /* the builder's number and 1, once it was used */
+    uint32_t number_1; /* the builder's number plus 1; 0: not used yet */
 };
 
-/* Appends nodes, defined and numbered as they stand. False: something is not right, and the builder
- * is fit for nothing but to be freed. */
-bool mr_builder_add_bulk(
-    struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops, uint32_t ops_count);
-/* Nodes without a definition, numbered as their keys stand. MR_EFORMAT without words: a key is
- * none, or is there already, and the builder is fit for nothing; MR_ELIMIT. */
+/* Appends defined nodes in this order. False: there is an error, and the builder can only be freed.
+ */
+bool mr_builder_add_columns(struct mr_builder *b, const struct mr_node_columns *c,
+    struct mr_node_op *ops, uint32_t ops_count);
+/* Appends undefined nodes in the order of their keys. MR_EFORMAT, without an error text: a key is
+ * invalid or exists already, and the builder can only be freed. MR_ELIMIT. */
 int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t *key_bytes,
     uint32_t count, struct mr_error *e);
-/* Defines nodes that are there, from `first` on, out of columns that are known to be right: op is
- * the builder's number of it and 1. Only limits can be met. */
-int mr_builder_define_bulk(
-    struct mr_builder *b, const struct mr_bulk *c, uint32_t first, struct mr_error *e);
-/* After the last: does every input exist? */
-bool mr_builder_bulk_is_whole(const struct mr_builder *b);
-/* Nodes first … first + count - 1 are targets. */
+/* Defines existing nodes from `first` on. The columns have been checked, and `op` is the builder's
+ * number plus 1. An error is always a limit. */
+int mr_builder_define_columns(
+    struct mr_builder *b, const struct mr_node_columns *c, uint32_t first, struct mr_error *e);
+/* After the last columns: does every input exist? */
+bool mr_builder_columns_are_complete(const struct mr_builder *b);
+/* Makes nodes first … first + count - 1 targets. */
 bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count);

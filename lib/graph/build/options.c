@@ -1,9 +1,12 @@
-/* The part of the builder that keeps options: equal sets once. */
+/* Equal sets of options are kept once. */
+#include "graph/build/options.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"
 #include "graph/build/builder_state.h"
 #include "graph/options.h"
+#include "graph/options_pack.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -25,7 +28,7 @@ static uint32_t options_add(struct mr_builder *b, const struct mr_task_options *
     }
     uint32_t at = b->options_count++;
     mr_task_options_copy(&b->text, o, &b->options[at]);
-    b->options_pack[at] = mr_pool_copy(&b->text, pack);
+    b->options_pack[at] = mr_text_arena_copy(&b->text, pack);
     b->options_cache[slot].hash = hash;
     b->options_cache[slot].index_1 = b->options_count;
     return at;

@@ -11,10 +11,10 @@ enum from { FROM_OUTSIDE, FROM_BODY, FROM_CARRY };
 
 struct input { /* of a task of the body */
     enum from from;
-    uint32_t of; /* node, slot, or number of the carried name */
+    uint32_t of; /* a node, a slot, or the number of a carried name */
 };
 
-/* The body while it is copied. */
+/* The state of the copying. */
 struct body {
     struct mr_builder *b;
     const struct mr_repeat *r;
@@ -88,7 +88,7 @@ int mr_repeat_declare(struct mr_builder *b, const struct mr_repeat *r, struct mr
     return err ? within(r, err, e) : MR_OK;
 }
 
-/* ---- what keys mean in a body ---------------------------------------------------------------- */
+/* ---- keys in a body -------------------------------------------------------------------------- */
 
 uint32_t mr_builder_nodes(const struct mr_builder *b)
 {
@@ -104,7 +104,8 @@ void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r)
 static bool local_key(const struct mr_repeat *r, struct mr_str key, char text[MR_KEY_BYTES_MAX + 8],
     struct mr_str *out)
 {
-    if (!key.n || r->name.n + key.n + 8 > MR_KEY_BYTES_MAX) return false; /* later rounds' digits */
+    if (!key.n || r->name.n + key.n + 8 > MR_KEY_BYTES_MAX)
+        return false; /* room for the digits of later rounds */
     int n = snprintf(text, MR_KEY_BYTES_MAX + 8, "%.*s[0].", MR_STR_ARG(r->name));
     memcpy(text + n, key.p, key.n);
     *out = mr_str_of(text, (size_t)n + key.n);
@@ -151,7 +152,8 @@ static bool is_body_task(const struct mr_builder *b, const struct mr_repeat *r, 
     return is_inside(b, r, node) && b->kind[node] == MR_NODE_TASK + 1;
 }
 
-/* What is not made by a task of the body, or is carried under two names, gets a task `identity`. */
+/* Makes a task `identity` for a value that no task of the body makes, or that is carried under two
+ * names. */
 static int make_task(struct mr_builder *b, const struct mr_repeat *r, uint32_t under,
     uint32_t *node, struct mr_error *e)
 {
@@ -199,8 +201,8 @@ static int find_slots(struct body *w)
     struct mr_builder_loop *l = w->l;
     uint32_t from = w->r->from, n = b->keys.count - from;
     w->slot_of = mr_alloc_array((size_t)n + 1, sizeof *w->slot_of);
-    l->body = mr_pool_take(&b->text, ((size_t)n + 1) * sizeof *l->body);
-    l->inside = mr_pool_take(&b->text, ((size_t)n + 1) * sizeof *l->inside);
+    l->body = mr_text_arena_take(&b->text, ((size_t)n + 1) * sizeof *l->body);
+    l->inside = mr_text_arena_take(&b->text, ((size_t)n + 1) * sizeof *l->inside);
     for (uint32_t v = from; v < from + n; v++) {
         w->slot_of[v - from] = MR_NODE_NONE;
         if (!is_inside(b, w->r, v)) continue;
@@ -225,8 +227,9 @@ static struct input input_of(const struct body *w, uint32_t node)
     return (struct input){FROM_OUTSIDE, node};
 }
 
-/* A task that no other of its round comes before waits for the condition of the round before; so
- * does one that must not run for nothing. */
+/* Lists the inputs of the body's tasks. A task is gated if it waits for the condition of the
+ * previous round: a task without inputs from its own round, and an impure task, which must not run
+ * in vain. */
 static void find_inputs(struct body *w)
 {
     const struct mr_builder *b = w->b;
@@ -255,7 +258,7 @@ static void find_inputs(struct body *w)
     w->input_at[w->l->slots] = at;
 }
 
-/* ---- its copies ------------------------------------------------------------------------------ */
+/* ---- the copies ------------------------------------------------------------------------------ */
 
 static int copy_key(struct body *w, uint32_t slot, uint32_t round, uint32_t *node)
 {
@@ -319,7 +322,7 @@ static int copy_rounds(struct body *w)
     return err;
 }
 
-/* ---- what comes out -------------------------------------------------------------------------- */
+/* ---- the exits ------------------------------------------------------------------------------- */
 
 static int make_exit(
     struct body *w, struct mr_str what, uint32_t slot, uint32_t first, uint32_t rounds)
@@ -359,7 +362,8 @@ static int make_exits(struct body *w)
 {
     uint32_t rounds = w->l->rounds;
     uint32_t first = w->l->until == MR_NODE_NONE ? rounds - 1 : 0;
-    w->l->exits = mr_pool_take(&w->b->text, ((size_t)w->r->carry_count + 1) * sizeof *w->l->exits);
+    w->l->exits =
+        mr_text_arena_take(&w->b->text, ((size_t)w->r->carry_count + 1) * sizeof *w->l->exits);
     int err = MR_OK;
     for (uint32_t i = 0; i < w->r->carry_count && !err; i++)
         err = make_exit(w, w->r->carry[i].name, w->next[i], first, rounds);
@@ -388,7 +392,7 @@ int mr_builder_repeat(struct mr_builder *b, const struct mr_repeat *r, struct mr
         return mr_fail(e, MR_ELIMIT, "\"repeat\" has more than %d loops", MR_LOOPS_MAX);
     if (!b->loops) b->loops = mr_alloc_array(MR_LOOPS_MAX, sizeof *b->loops);
     struct mr_builder_loop *l = &b->loops[b->loops_count++];
-    l->name = mr_pool_copy(&b->text, r->name);
+    l->name = mr_text_arena_copy(&b->text, r->name);
     l->rounds = r->rounds;
     struct body w = {.b = b, .r = r, .l = l, .e = e};
     int err = repeat(&w);
@@ -399,7 +403,7 @@ int mr_builder_repeat(struct mr_builder *b, const struct mr_repeat *r, struct mr
     return err && e && strncmp(e->text, "key \"", 5) != 0 ? within(r, err, e) : err;
 }
 
-/* ---- for the build --------------------------------------------------------------------------- */
+/* ---- for build.c ----------------------------------------------------------------------------- */
 
 static void each_inside(
     const struct mr_builder_loop *l, void (*fn)(void *ctx, uint32_t node), void *ctx)
@@ -497,7 +501,7 @@ void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct 
     g->slot_of = mr_alloc_array(g->nodes_count, sizeof *g->slot_of);
     g->round_of = mr_alloc_array(g->nodes_count, sizeof *g->round_of);
     memset(g->slot_of, 0xff, g->nodes_count * sizeof *g->slot_of);
-    g->loops = mr_pool_take(&b->text, b->loops_count * sizeof *g->loops);
+    g->loops = mr_text_arena_take(&b->text, b->loops_count * sizeof *g->loops);
     for (uint32_t i = 0; i < b->loops_count; i++) {
         const struct mr_builder_loop *from = &b->loops[i];
         gather_slots(from, rank, g->slots_count, g);
@@ -506,8 +510,8 @@ void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct 
         if (rank[mr_builder_loop_node(from, from->until, 0)] == MR_NODE_NONE) continue;
         struct mr_graph_loop *l = &g->loops[g->loops_count++];
         *l = (struct mr_graph_loop){.name = from->name, .rounds = from->rounds};
-        uint32_t *until = mr_pool_take(&b->text, (l->rounds - 1) * sizeof *until);
-        uint32_t *exits = mr_pool_take(&b->text, from->exits_count * sizeof *exits);
+        uint32_t *until = mr_text_arena_take(&b->text, (l->rounds - 1) * sizeof *until);
+        uint32_t *exits = mr_text_arena_take(&b->text, from->exits_count * sizeof *exits);
         for (uint32_t r = 0; r + 1 < l->rounds; r++)
             until[r] = rank[mr_builder_loop_node(from, from->until, r)];
         for (uint32_t k = 0; k < from->exits_count; k++)

@@ -1,4 +1,3 @@
-/* Graphs to columns and back, exactly. */
 #include "graph/bytes/bytes.h"
 
 #include "base/alloc.h"
@@ -6,11 +5,11 @@
 #include "base/pack.h"
 #include "graph/args.h"
 #include "graph/columns.h"
-#include "graph/graph_impl.h"
 #include "graph/intern.h"
 #include "graph/loop.h"
 #include "graph/int_column.h"
 #include "graph/options.h"
+#include "graph/options_pack.h"
 
 #include <inttypes.h>
 
@@ -21,14 +20,14 @@
 
 struct writer {
     const struct mr_graph *g;
-    struct mr_buf packs[MR_COLUMNS_ALL]; /* of the columns that are packed first */
+    struct mr_buf packs[MR_COLUMNS_ALL]; /* sections that are made before writing begins */
     uint64_t total;
     const struct mr_graph_pieces *pieces;
-    unsigned char *at; /* in the piece */
-    size_t left;       /* of it */
-    uint64_t to_come;  /* after it */
+    unsigned char *at; /* in the current piece */
+    size_t left;       /* bytes left in the piece */
+    uint64_t to_come;  /* bytes after the piece */
     XXH3_state_t sum;
-    struct mr_narrow numbers[MR_COLUMNS_ALL]; /* of columns of them */
+    struct mr_int_column numbers[MR_COLUMNS_ALL]; /* sections of numbers */
 };
 
 static void put(struct writer *w, const void *bytes, size_t n)
@@ -59,52 +58,54 @@ static void head(struct writer *w, enum mr_column column, uint32_t form, uint64_
 
 static void section(struct writer *w, enum mr_column column, const void *p, size_t n)
 {
-    head(w, column, MR_NARROW_FULL, n);
+    head(w, column, MR_INT_COLUMN_FULL, n);
     put(w, p, n);
 }
 
-/* What the columns of numbers are, and how wide they have to be. */
+/* Finds the columns of numbers and chooses their forms. */
 static void choose_numbers(struct writer *w)
 {
     const struct mr_graph *g = w->g;
     uint32_t n = g->nodes_count;
-    struct mr_narrow *to = w->numbers;
-    to[MR_COLUMN_KIND] = (struct mr_narrow){.p = g->kind, .count = n, .bytes = 1};
-    to[MR_COLUMN_OP] = (struct mr_narrow){.p = g->op, .count = n, .bytes = 2};
-    to[MR_COLUMN_KEY_N] = (struct mr_narrow){.p = g->key_at,
+    struct mr_int_column *to = w->numbers;
+    to[MR_COLUMN_KIND] = (struct mr_int_column){.p = g->kind, .count = n, .bytes = 1};
+    to[MR_COLUMN_OP] = (struct mr_int_column){.p = g->op, .count = n, .bytes = 2};
+    to[MR_COLUMN_KEY_N] = (struct mr_int_column){.p = g->key_at,
         .count = n,
         .more = g->culled_key_at,
         .more_count = g->culled_count,
         .bytes = 2,
         .is_offsets = true};
-    to[MR_COLUMN_ARGS_OF] = (struct mr_narrow){.p = g->args_of, .count = n, .bytes = 4};
-    to[MR_COLUMN_ARGS_N] =
-        (struct mr_narrow){.p = g->args_at, .count = g->args_count, .bytes = 4, .is_offsets = true};
+    to[MR_COLUMN_ARGS_OF] = (struct mr_int_column){.p = g->args_of, .count = n, .bytes = 4};
+    to[MR_COLUMN_ARGS_N] = (struct mr_int_column){
+        .p = g->args_at, .count = g->args_count, .bytes = 4, .is_offsets = true};
     to[MR_COLUMN_INPUT_N] =
-        (struct mr_narrow){.p = g->input_at, .count = n, .bytes = 4, .is_offsets = true};
-    to[MR_COLUMN_INPUTS] = (struct mr_narrow){.p = g->inputs, .count = g->input_at[n], .bytes = 4};
+        (struct mr_int_column){.p = g->input_at, .count = n, .bytes = 4, .is_offsets = true};
+    to[MR_COLUMN_INPUTS] =
+        (struct mr_int_column){.p = g->inputs, .count = g->input_at[n], .bytes = 4};
     to[MR_COLUMN_OPTION_OF] =
-        (struct mr_narrow){.p = g->option_of, .count = g->option_of ? n : 0, .bytes = 4};
+        (struct mr_int_column){.p = g->option_of, .count = g->option_of ? n : 0, .bytes = 4};
     to[MR_COLUMN_TARGETS] =
-        (struct mr_narrow){.p = g->targets, .count = g->targets_count, .bytes = 4};
+        (struct mr_int_column){.p = g->targets, .count = g->targets_count, .bytes = 4};
     for (unsigned i = 0; i < MR_COLUMNS_ALL; i++)
-        if (to[i].bytes) mr_narrow_choose(&to[i]);
-    struct mr_narrow *in = &to[MR_COLUMN_INPUTS]; /* how many there are stands nowhere else */
-    if (in->form == MR_NARROW_SAME) in->form = MR_NARROW_FULL;
+        if (to[i].bytes) mr_int_column_choose(&to[i]);
+    /* Never SAME: only the section's size tells the number of inputs. */
+    struct mr_int_column *in = &to[MR_COLUMN_INPUTS];
+    if (in->form == MR_INT_COLUMN_SAME) in->form = MR_INT_COLUMN_FULL;
 }
 
 static void write_numbers(struct writer *w, enum mr_column column)
 {
-    const struct mr_narrow *c = &w->numbers[column];
-    unsigned char some[MR_NARROW_SOME * 4 + 4];
-    head(w, column, c->form, mr_narrow_bytes(c));
+    const struct mr_int_column *c = &w->numbers[column];
+    unsigned char some[MR_INT_COLUMN_SOME * 4 + 4];
+    head(w, column, c->form, mr_int_column_bytes(c));
     if (!c->form && !c->is_offsets) {
-        put(w, c->p, mr_narrow_bytes(c));
+        put(w, c->p, mr_int_column_bytes(c));
         return;
     }
     for (uint32_t from = 0; from < c->count + c->more_count;) {
         size_t n = 0;
-        from += mr_narrow_write(c, from, some, &n);
+        from += mr_int_column_write(c, from, some, &n);
         put(w, some, n);
     }
 }
@@ -114,7 +115,7 @@ static void write_keys(struct writer *w)
     const struct mr_graph *g = w->g;
     uint32_t kept = g->key_at[g->nodes_count], culled = g->culled_key_at[g->culled_count];
     write_numbers(w, MR_COLUMN_KEY_N);
-    head(w, MR_COLUMN_KEYS, MR_NARROW_FULL, (uint64_t)kept + culled);
+    head(w, MR_COLUMN_KEYS, MR_INT_COLUMN_FULL, (uint64_t)kept + culled);
     put(w, g->keys, kept);
     put(w, g->culled_keys, culled);
 }
@@ -124,7 +125,7 @@ static void write_pack(struct writer *w, enum mr_column column)
     section(w, column, w->packs[column].p, w->packs[column].n);
 }
 
-/* What is not a column in memory already. */
+/* Makes the sections that are not columns in memory. */
 static int make_packs(struct writer *w, size_t bytes_max)
 {
     const struct mr_graph *g = w->g;
@@ -160,7 +161,7 @@ static void measure(struct writer *w)
     w->total += (uint64_t)g->key_at[n] + g->culled_key_at[g->culled_count];
     w->total += g->args_at[g->args_count];
     for (unsigned i = 0; i < MR_COLUMNS_ALL; i++)
-        if (w->numbers[i].bytes) w->total += mr_narrow_bytes(&w->numbers[i]);
+        if (w->numbers[i].bytes) w->total += mr_int_column_bytes(&w->numbers[i]);
     for (unsigned i = 0; i < MR_ARRAY_LEN(w->packs); i++)
         w->total += w->packs[i].n;
     w->to_come = w->total;
@@ -169,7 +170,7 @@ static void measure(struct writer *w)
 static void write_all(struct writer *w)
 {
     const struct mr_graph *g = w->g;
-    uint32_t numbers[] = {MR_COLUMNS_VERSION_NARROW, sections_of(g)};
+    uint32_t numbers[] = {MR_COLUMNS_VERSION_COMPACT, sections_of(g)};
     uint32_t counts[] = {g->nodes_count, g->culled_count, g->args_count, g->options_count,
         g->ops_count, g->targets_count};
     (void)XXH3_64bits_reset(&w->sum);
@@ -269,7 +270,7 @@ static int read_ops(const struct mr_columns *c, struct mr_graph *g, struct mr_er
         if (mr_pack_next(&r, &item) || item.type != MR_PACK_TEXT ||
             !mr_op_name_is_valid(item.bytes))
             return bad(e, "an op's name is not one");
-        g->ops[i] = mr_pool_copy(&g->text, item.bytes);
+        g->ops[i] = mr_text_arena_copy(&g->text, item.bytes);
     }
     return mr_pack_at_end(&r) ? MR_OK : bad(e, "more bytes than ops");
 }

@@ -1,5 +1,5 @@
-/* Columns from a client into a builder: the same bytes as the journal's, but nodes stand in any
- * order, and nothing is taken for granted that the builder checks. */
+/* Reads the journal's format, but passes each node to the builder, which checks it. Nodes may have
+ * any order. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"
@@ -7,15 +7,16 @@
 #include "graph/bytes/bytes.h"
 #include "graph/columns.h"
 #include "graph/options.h"
+#include "graph/options_pack.h"
 
 struct adder {
     struct mr_builder *b;
     struct mr_columns c;
-    uint32_t *node;      /* of the builder, by the number in the columns */
-    struct mr_str *args; /* by number */
+    uint32_t *node;      /* the builder's nodes, by number in the columns */
+    struct mr_str *args; /* by number in the columns */
     struct mr_str *ops;
     struct mr_task_options *options;
-    struct mr_pool text;
+    struct mr_text_arena text;
     struct mr_error *e;
 };
 
@@ -58,7 +59,7 @@ static int find_texts(struct adder *a)
     return MR_OK;
 }
 
-/* Slots are numbered by the column; the builder must number them the same way. */
+/* Adds the inputs in the columns' order, so that the builder numbers them as the arguments do. */
 static int add_task(struct adder *a, uint32_t v, uint32_t inputs_at)
 {
     struct mr_str op = a->ops[mr_column_u16(a->c.at[MR_COLUMN_OP], v)];
@@ -83,7 +84,7 @@ static int add_leaf(struct adder *a, uint32_t v, enum mr_node_kind kind)
     struct mr_pack_item item;
     mr_object_id id;
     if (kind == MR_NODE_LITERAL) return mr_builder_literal(a->b, a->node[v], pack, a->e);
-    if (kind == MR_NODE_ALIAS) return MR_OK; /* left undefined: the build makes it one */
+    if (kind == MR_NODE_ALIAS) return MR_OK; /* left undefined: the build makes it an alias */
     int err = mr_pack_next(&r, &item);
     mr_assert(!err);
     if (kind == MR_NODE_NAME) return mr_builder_name(a->b, a->node[v], item.bytes, a->e);
@@ -137,7 +138,7 @@ int mr_builder_add_bytes(struct mr_builder *b, struct mr_str bytes, struct mr_er
     mr_release(a.args);
     mr_release(a.ops);
     mr_release(a.options);
-    mr_pool_fini(&a.text);
+    mr_text_arena_fini(&a.text);
     mr_columns_fini(&a.c);
     return err;
 }

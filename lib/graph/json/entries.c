@@ -1,5 +1,5 @@
-/* The entries of a job, in two passes: first every key, then what they mean, for a text may or may
- * not be a reference to a key that comes later. Either from one parsed document or slice by slice.
+/* The entries of a job in two passes, from one parsed document or slice by slice. The first pass
+ * adds every key, the second reads the entries, because a text may be a reference to a later key.
  */
 #include "graph/json/entries.h"
 
@@ -13,19 +13,19 @@
 
 #define LOOK_AHEAD 8
 
-/* More text than one entry can need: its packed arguments are bounded by MR_LITERAL_BYTES_MAX, its
+/* No entry needs more text: its arguments in MessagePack are bounded by MR_LITERAL_BYTES_MAX, its
  * references by MR_TASK_INPUTS_MAX. */
 #define ENTRY_BYTES_MAX ((uint32_t)128 << 20)
 
-/* `key "y": …`, unless the sentence names a key already. */
+/* Puts `key "y": ` before the sentence, unless the sentence begins with a key. */
 static int within_key(struct mr_json *j, int err, struct mr_str key)
 {
     if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
     return mr_fail_within(j->e, err, "key", key);
 }
 
-/* Both passes go over the same entries in the same order, so that the n-th new node of the builder
- * is the n-th entry. In the first pass each takes its key. */
+/* One entry in one of the passes. Both passes go over the entries in the same order, so the n-th
+ * new node of the builder is the n-th entry. The first pass adds its key. */
 static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
 {
     int err = MR_OK;
@@ -63,13 +63,14 @@ static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32
     return err;
 }
 
-/* Tables of a million keys miss the cache at every look; asking a few entries ahead hides that. */
-static void look_ahead(struct mr_json *j, yyjson_val *key, bool first_pass)
+/* Prefetches a few entries ahead, since each look-up in a table of a million keys misses the cache.
+ */
+static void prefetch(struct mr_json *j, yyjson_val *key, bool first_pass)
 {
     if (first_pass)
         mr_intern_prefetch(&j->b->keys, mr_intern_hash(&j->b->keys, mr_json_text(key)));
     else
-        mr_json_look_ahead(j, yyjson_obj_iter_get_val(key));
+        mr_json_prefetch(j, yyjson_obj_iter_get_val(key));
 }
 
 static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, uint32_t *at)
@@ -77,12 +78,12 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
     yyjson_obj_iter it = yyjson_obj_iter_with(tasks), ahead = it;
     for (int i = 0; i < LOOK_AHEAD; i++) {
         yyjson_val *k = yyjson_obj_iter_next(&ahead);
-        if (k) look_ahead(j, k, first_pass);
+        if (k) prefetch(j, k, first_pass);
     }
     int err = MR_OK;
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it)) {
         yyjson_val *next = yyjson_obj_iter_next(&ahead);
-        if (next) look_ahead(j, next, first_pass);
+        if (next) prefetch(j, next, first_pass);
         err = one_entry(j, k, first_pass, at);
     }
     return err;
@@ -90,7 +91,7 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 {
-    uint32_t first = j->b->keys.count; /* after what comes out of loops, or inside of one */
+    uint32_t first = j->b->keys.count; /* not 0: loops have exits, or this is the body of a loop */
     if (!first)
         mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
     uint32_t at = first;
@@ -122,10 +123,10 @@ yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *
     yyjson_alc alc;
     if (!yyjson_alc_pool_init(&alc, *pool, *pool_room)) return NULL;
     yyjson_doc *doc = yyjson_read_opts(*copy, n, flags, &alc, NULL);
-    return yyjson_doc_get_root(doc); /* the document needs no free: it lies in the pool */
+    return yyjson_doc_get_root(doc); /* the pool has the document, so it is not freed */
 }
 
-static int plain_keys(struct mr_json *j, struct mr_str text, const struct mr_json_split *split,
+static int plain_keys(struct mr_json *j, struct mr_str text, const struct mr_json_slices *split,
     const struct mr_json_slice *slice, uint32_t *at)
 {
     const struct mr_json_span *key = split->keys + slice->keys_at;
@@ -143,8 +144,8 @@ static int plain_keys(struct mr_json *j, struct mr_str text, const struct mr_jso
     return err;
 }
 
-int mr_json_bulk_keys(struct mr_json_slicer *s, struct mr_str text,
-    const struct mr_json_split *split, const struct mr_json_slice *slice)
+int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
+    const struct mr_json_slices *split, const struct mr_json_slice *slice)
 {
     const struct mr_json_span *key = split->keys + slice->keys_at;
     size_t bytes = 0;
@@ -159,7 +160,7 @@ int mr_json_bulk_keys(struct mr_json_slicer *s, struct mr_str text,
         to += key[i].n;
         lengths[i] = key[i].n;
     }
-    /* what is wrong is said better by who reads the whole, but for limits */
+    /* An error but MR_ELIMIT has no text here: reading the whole text finds it. */
     return mr_builder_add_keys(
         s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
 }
@@ -173,16 +174,16 @@ void mr_json_slicer_fini(struct mr_json_slicer *s)
 
 static int malformed_slice(struct mr_json *j)
 {
-    return mr_fail(j->e, MR_EFORMAT, "malformed"); /* said better by who parses the whole */
+    return mr_fail(j->e, MR_EFORMAT, "malformed"); /* parsing the whole text finds the error text */
 }
 
-/* Does every text mean what stands there? */
-static bool may_be_bulk(const struct mr_json *j)
+/* Are there no `${…}` and no names of loops to replace? */
+static bool takes_texts_as_they_are(const struct mr_json *j)
 {
     return !j->has_params && !j->bindings_count && !j->b->scope;
 }
 
-/* All entries of a slice, in one of the passes. */
+/* Reads all entries of a slice, in one of the passes. */
 static int read_slice(
     struct mr_json_slicer *s, const struct mr_json_piece *piece, uint32_t *at, bool first_pass)
 {
@@ -192,20 +193,20 @@ static int read_slice(
             MR_SHOWN(piece->last_key), ENTRY_BYTES_MAX);
     yyjson_val *object =
         mr_json_parse_slice(piece->text, slice, &s->copy, &s->copy_room, &s->pool, &s->pool_room);
-    /* the entries found by who cut and by who parsed must be the same */
+    /* slice.c and the parser must have found the same entries */
     if (!object || yyjson_obj_size(object) != slice->keys_count) return malformed_slice(s->j);
     return all_entries(s->j, object, first_pass, at);
 }
 
 struct mr_json_piece mr_json_piece_of(
-    struct mr_str text, const struct mr_json_split *split, uint32_t slice, uint32_t first)
+    struct mr_str text, const struct mr_json_slices *split, uint32_t slice, uint32_t first)
 {
     const struct mr_json_slice *of = &split->slices[slice];
     const struct mr_json_span *last = &split->keys[of->keys_at + of->keys_count - 1];
     return (struct mr_json_piece){text, *of, mr_str_of(text.p + last->at, last->n), first};
 }
 
-static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_json_split *split,
+static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_json_slices *split,
     uint32_t at, bool first_pass)
 {
     int err = MR_OK;
@@ -214,42 +215,43 @@ static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_
         const struct mr_json_piece piece = mr_json_piece_of(text, split, i, at);
         if (!first_pass || !slice->is_plain) {
             err = read_slice(s, &piece, &at, first_pass);
-        } else if (!s->j->b->parallel || !may_be_bulk(s->j)) {
+        } else if (!s->j->b->parallel || !takes_texts_as_they_are(s->j)) {
             err = plain_keys(s->j, text, split, slice, &at);
-        } else { /* keys as they stand, with nothing put in: all of a slice at once */
-            err = mr_json_bulk_keys(s, text, split, slice);
+        } else { /* no replacements: all keys of the slice at once */
+            err = mr_json_slice_keys(s, text, split, slice);
             at += slice->keys_count;
         }
     }
     return err;
 }
 
-int mr_json_by_many(struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count)
+int mr_json_read_parallel(
+    struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count)
 {
-    struct mr_json_plain *plain = mr_json_plain_new(s->j);
+    struct mr_json_fast_path *plain = mr_json_fast_path_new(s->j);
     int err = MR_OK;
     uint32_t at = 0;
     for (uint32_t i = 0; i < count && !err;) {
-        uint32_t n = MR_MIN(count - i, mr_json_plain_room(plain));
+        uint32_t n = MR_MIN(count - i, mr_json_fast_path_room(plain));
         uint32_t keys = s->j->b->keys.count;
-        mr_json_plain_read(plain, pieces + i, n, true);
+        mr_json_fast_path_read(plain, pieces + i, n, true);
         for (uint32_t k = 0; k < n && !err; k++, i++) {
             bool taken = false;
-            /* a text that was none may be the key of a nested task by now */
+            /* In dsk, a text may by now be a key: that of a nested task. */
             bool is_stale = s->j->dsk && s->j->b->keys.count != keys;
-            if (!is_stale) err = mr_json_plain_add(plain, k, &taken);
+            if (!is_stale) err = mr_json_fast_path_add(plain, k, &taken);
             at = pieces[i].first;
             if (!taken && !err) err = read_slice(s, &pieces[i], &at, false);
         }
     }
-    mr_json_plain_free(&plain);
+    mr_json_fast_path_free(&plain);
     return err;
 }
 
-/* The second pass on several workers: they read the plain slices. This thread reads the rest, and
- * adds all of it in its order. Each entry is one node, since none of them has a "for". */
+/* The second pass on several threads, which read the simple slices. This thread reads the others
+ * and adds all slices in order. Each entry is one node, since none has a "for". */
 static int slices_by_many(
-    struct mr_json_slicer *s, struct mr_str text, const struct mr_json_split *split, uint32_t at)
+    struct mr_json_slicer *s, struct mr_str text, const struct mr_json_slices *split, uint32_t at)
 {
     struct mr_json_piece *pieces = mr_alloc_array((size_t)split->slices_count + 1, sizeof *pieces);
     uint32_t first = at;
@@ -257,23 +259,24 @@ static int slices_by_many(
         pieces[i] = mr_json_piece_of(text, split, i, at);
         at += split->slices[i].keys_count;
     }
-    /* brings the ops */
+    /* makes the operators known to the other slices */
     int err = split->slices_count ? read_slice(s, &pieces[0], &first, false) : MR_OK;
-    if (!err && split->slices_count) err = mr_json_by_many(s, pieces + 1, split->slices_count - 1);
+    if (!err && split->slices_count)
+        err = mr_json_read_parallel(s, pieces + 1, split->slices_count - 1);
     mr_release(pieces);
     return err;
 }
 
-static bool are_plain(const struct mr_json *j, const struct mr_json_split *split)
+static bool are_plain(const struct mr_json *j, const struct mr_json_slices *split)
 {
-    bool plain = j->b->parallel && may_be_bulk(j);
+    bool plain = j->b->parallel && takes_texts_as_they_are(j);
     for (uint32_t i = 0; i < split->slices_count && plain; i++)
         plain = split->slices[i].is_plain;
     return plain;
 }
 
 int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struct mr_str text,
-    const struct mr_json_split *split)
+    const struct mr_json_slices *split)
 {
     struct mr_json_slicer s = {.j = j};
     int err = MR_OK;
@@ -288,7 +291,8 @@ int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struc
     return err;
 }
 
-int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)
+int mr_json_sliced_entries(
+    struct mr_json *j, struct mr_str text, const struct mr_json_slices *split)
 {
     struct mr_json_slicer s = {.j = j};
     uint32_t first = j->b->keys.count;

@@ -1,28 +1,28 @@
-/* What "for", "each" and "${…}" make of a few lines, counted before anything is made: tasks, bytes
- * of keys, bytes of arguments. One walk over the parsed text; each loop multiplies what stands in
- * it. Counts at most what the reader would write, so that nothing is refused that would fit: a
- * number and a reference count as one byte, an item of a list as the mean of its items. Knows no
- * ops: in "dsk", a list that begins with a text counts as a task's arguments. */
+/* Counts tasks, bytes of keys and bytes of arguments before anything is made. One walk over the
+ * parsed text; each loop multiplies the counts of its content. The counts are lower bounds of what
+ * the reader writes, so no job is refused that would fit: a number or a reference counts as one
+ * byte, an item of a list as the mean of the list. Operators are not known here: in "dsk" a list
+ * that begins with a text counts as arguments of a task. */
 #include "graph/json/estimate.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/unconst.h"
 
-#define FRAMES_MAX (2 * MR_DEPTH_MAX) /* what is deeper is refused by the reader */
+#define FRAMES_MAX (2 * MR_DEPTH_MAX) /* the reader refuses deeper values */
 
 enum frame_kind { FRAME_LIST, FRAME_MAP, FRAME_TASK, FRAME_ONE };
 
-/* How what stands in a value counts. */
+/* How the content of a value counts. */
 struct mode {
     uint64_t times;
-    bool refs, substitute; /* as the reader's modes */
+    bool refs, substitute; /* as in mr_json_mode */
 };
 
-struct frame { /* a value whose values are being counted */
+struct frame { /* a container whose values are being counted */
     enum frame_kind kind;
     struct mode mode;
-    uint32_t bindings; /* outside of it */
+    uint32_t bindings; /* to be restored at its end */
     union {
         yyjson_arr_iter list;
         yyjson_obj_iter map;
@@ -33,8 +33,8 @@ struct frame { /* a value whose values are being counted */
 struct mr_json_estimate {
     struct mr_json *j;
     struct mr_error limit;               /* of a loop that is too long by itself */
-    uint64_t size[MR_JSON_BINDINGS_MAX]; /* of what each binding stands for */
-    const yyjson_val *measured;          /* the last list that was measured, and its size */
+    uint64_t size[MR_JSON_BINDINGS_MAX]; /* of each binding's value */
+    const yyjson_val *measured;          /* the last list whose size was computed */
     uint64_t measured_size;
     uint64_t nodes, key_bytes, bytes;
     struct frame frames[FRAMES_MAX];
@@ -56,11 +56,12 @@ static bool is_text(const yyjson_val *v)
     return yyjson_is_str(mr_unconst(v));
 }
 
-/* Of a value in which nothing is put in. */
+/* The size of a value without `${…}`. */
 static uint64_t plain_size(const yyjson_val *v)
 {
     uint64_t bytes = 0;
-    const yyjson_val *end = unsafe_yyjson_get_next(mr_unconst(v)); /* all in a row */
+    const yyjson_val *end =
+        unsafe_yyjson_get_next(mr_unconst(v)); /* yyjson stores the values consecutively */
     for (; v < end; v++)
         bytes += is_text(v) ? 1 + mr_json_text(v).n : 1;
     return bytes;
@@ -73,7 +74,7 @@ static uint64_t size_named(const struct mr_json_estimate *x, struct mr_str name)
     return 0;
 }
 
-/* Of a text with what is put into it. */
+/* The size of a text with its `${…}` replaced. */
 static uint64_t text_size(const struct mr_json_estimate *x, struct mr_str s)
 {
     uint64_t bytes = 0;
@@ -109,8 +110,8 @@ static uint64_t list_size(struct mr_json_estimate *x, const yyjson_val *list)
     return x->measured_size;
 }
 
-/* A variable that counts stands for the mean of its numbers, one that takes items for the first of
- * them, should an inner loop count to it. */
+/* Sets the size of a loop variable. Its value, which an inner loop may count to, is the mean of the
+ * numbers, or the first item of the list. */
 static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loop, uint32_t var)
 {
     struct mr_json_binding *b = &x->j->bindings[loop->bindings_at + var];
@@ -118,7 +119,8 @@ static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loo
     if (loop->vars[var].list) {
         size = list_size(x, loop->vars[var].list) / n;
         b->value = yyjson_arr_get_first(loop->vars[var].list);
-        if (is_text(b->value)) size -= MR_MIN(size, (uint64_t)1); /* within a text */
+        if (is_text(b->value))
+            size -= MR_MIN(size, (uint64_t)1); /* the head of a text is not inserted */
     } else {
         b->own.tag = YYJSON_TYPE_NUM | YYJSON_SUBTYPE_UINT;
         b->own.uni.u64 = (n - 1) / 2;
@@ -127,8 +129,8 @@ static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loo
     x->size[loop->bindings_at + var] = size;
 }
 
-/* Its rounds, and its variables are bound; or nothing is, and it has no rounds: there are none, or
- * the reader will say what is wrong. */
+/* Binds the variables of a loop and returns the number of its rounds. 0: nothing is bound, because
+ * the loop has no rounds or has an error, which the reader reports. */
 static uint64_t open_loop(struct mr_json_estimate *x, yyjson_val *spec)
 {
     struct mr_json *j = x->j;
@@ -165,7 +167,7 @@ static void count(struct mr_json_estimate *x, uint64_t bytes, struct mode mode)
     x->bytes = add(x->bytes, times(bytes, mode.times));
 }
 
-/* A list in "dsk" may be a task, and its first item the op. */
+/* In "dsk" a list may be a task, and its first item the operator. */
 static void list(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     count(x, 1, mode);
@@ -188,7 +190,7 @@ static bool is_reference(struct mr_str key)
            mr_str_eq(key, MR_STR("name"));
 }
 
-/* Where references mean something: a loop, a plain value, a reference, a task, or a dict. */
+/* An object outside literals: an `each`, a value, a reference, a task, or a dict. */
 static void object(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     struct mode plain = {mode.times, false, true};
@@ -228,7 +230,7 @@ static void value(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
         count(x, 1, mode);
 }
 
-/* The next value of the innermost frame, or its end. */
+/* Counts the next value of the innermost frame, or ends the frame. */
 static void step(struct mr_json_estimate *x)
 {
     struct frame *f = &x->frames[x->frames_count - 1];
@@ -312,7 +314,7 @@ static int entry(struct mr_json_estimate *x, yyjson_val *key, uint64_t rounds)
     yyjson_val *spec = mr_json_entry_loop(x->j, v);
     uint32_t bindings = x->j->bindings_count;
     if (spec) mode.times = open_loop(x, spec);
-    uint64_t all = times(rounds, mode.times); /* rounds of a loop share their arguments */
+    uint64_t all = times(rounds, mode.times); /* the rounds of a loop share their arguments */
     x->nodes = add(x->nodes, all);
     x->key_bytes = add(x->key_bytes, times(text_size(x, mr_json_text(key)), all));
     if (yyjson_is_obj(v)) {
@@ -347,7 +349,7 @@ void mr_json_estimate_free(struct mr_json_estimate **x)
 int mr_json_estimate_entries(struct mr_json_estimate *x, yyjson_val *entries, uint64_t rounds)
 {
     int err = MR_OK;
-    x->measured = NULL; /* another's memory may have been used again */
+    x->measured = NULL; /* the memory may have been reused by another list */
     yyjson_obj_iter it = yyjson_obj_iter_with(entries);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it))
         err = entry(x, k, rounds);

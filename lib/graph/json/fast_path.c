@@ -9,24 +9,24 @@
 
 #define LOOK_AHEAD 8
 #define SLICES_A_WORKER 8
-#define SLICE_BYTES_MAX (1u << 20) /* an entry may be as long as it likes */
+#define SLICE_BYTES_MAX (1u << 20) /* a slice with a longer entry is not simple */
 
-struct part { /* a slice as columns */
+struct part { /* the columns of a slice */
     struct mr_json_piece of;
     struct mr_json_columns c;
     bool is_plain;
 };
 
-struct worker { /* what it reads in */
+struct worker { /* the memory of a thread */
     char *copy;
     size_t copy_room;
     void *pool;
     size_t pool_room;
 };
 
-struct mr_json_plain {
+struct mr_json_fast_path {
     const struct mr_json *j;
-    bool has_all; /* keys */
+    bool has_all; /* all keys have nodes */
     void (*other)(void *ctx);
     void *other_ctx;
     uint32_t workers_count, parts_room;
@@ -34,9 +34,9 @@ struct mr_json_plain {
     struct worker *workers;
 };
 
-struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
+struct mr_json_fast_path *mr_json_fast_path_new(const struct mr_json *j)
 {
-    struct mr_json_plain *p = mr_alloc(sizeof *p);
+    struct mr_json_fast_path *p = mr_alloc(sizeof *p);
     p->j = j;
     p->workers_count = j->b->parallel->workers;
     p->parts_room = p->workers_count * SLICES_A_WORKER;
@@ -47,9 +47,9 @@ struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
     return p;
 }
 
-void mr_json_plain_free(struct mr_json_plain **pp)
+void mr_json_fast_path_free(struct mr_json_fast_path **pp)
 {
-    struct mr_json_plain *p = MR_STEAL(*pp);
+    struct mr_json_fast_path *p = MR_STEAL(*pp);
     if (!p) return;
     for (uint32_t i = 0; i < p->parts_room; i++) {
         struct mr_json_columns *c = &p->parts[i].c;
@@ -69,12 +69,12 @@ void mr_json_plain_free(struct mr_json_plain **pp)
     mr_release(p);
 }
 
-uint32_t mr_json_plain_room(const struct mr_json_plain *p)
+uint32_t mr_json_fast_path_room(const struct mr_json_fast_path *p)
 {
     return p->parts_room;
 }
 
-/* ---- reading: the builder is only looked into ------------------------------------------------ */
+/* ---- reading: the builder is only read ------------------------------------------------------- */
 
 static uint32_t key_node(const struct mr_json *j, struct mr_str key)
 {
@@ -111,16 +111,16 @@ static bool put_number(struct mr_json_columns *c, yyjson_val *v)
     }
 }
 
-/* A number, a text, {"ref": key}; not a list. `from`: where the task's inputs begin. */
+/* Writes a number, a text or {"ref": key}. `from`: where the task's inputs begin. */
 static bool put_one(
-    const struct mr_json_plain *all, struct mr_json_columns *c, uint32_t from, yyjson_val *v)
+    const struct mr_json_fast_path *all, struct mr_json_columns *c, uint32_t from, yyjson_val *v)
 {
     const struct mr_json *j = all->j;
     if (yyjson_is_str(v)) {
         struct mr_str text = mr_json_text(v);
         uint32_t node = j->dsk ? key_node(j, text) : MR_NODE_NONE;
         if (node != MR_NODE_NONE) return put_input(c, from, node);
-        if (j->dsk && !all->has_all) return false; /* it may be a key that is still to come */
+        if (j->dsk && !all->has_all) return false; /* it may be a key that comes later */
         mr_pack_text(&c->args, text);
         return true;
     }
@@ -130,11 +130,11 @@ static bool put_one(
     return yyjson_is_str(ref) && put_input(c, from, key_node(j, mr_json_text(ref)));
 }
 
-/* The positional arguments; in dsk a list in them may be a task. */
-static bool put_args(
-    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *args, bool skip_first)
+/* Writes the positional arguments. In dsk a list in them may be a task. */
+static bool put_args(const struct mr_json_fast_path *all, struct mr_json_columns *c,
+    yyjson_val *args, bool skip_first)
 {
-    yyjson_arr_iter lists[MR_JSON_PLAIN_LISTS_MAX];
+    yyjson_arr_iter lists[MR_JSON_FAST_LISTS_MAX];
     uint32_t depth = 1, from = c->inputs_all;
     mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(args) - skip_first);
     lists[0] = yyjson_arr_iter_with(args);
@@ -146,7 +146,7 @@ static bool put_args(
         } else if (!yyjson_is_arr(v)) {
             if (!put_one(all, c, from, v)) return false;
         } else {
-            if (all->j->dsk || depth == MR_JSON_PLAIN_LISTS_MAX) return false;
+            if (all->j->dsk || depth == MR_JSON_FAST_LISTS_MAX) return false;
             mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(v));
             lists[depth++] = yyjson_arr_iter_with(v);
         }
@@ -155,7 +155,7 @@ static bool put_args(
 }
 
 static bool read_object(
-    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
+    const struct mr_json_fast_path *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
 {
     yyjson_val *name = NULL, *args = NULL, *value = NULL;
     yyjson_obj_iter it = yyjson_obj_iter_with(entry);
@@ -175,7 +175,7 @@ static bool read_object(
 }
 
 static bool read_entry(
-    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
+    const struct mr_json_fast_path *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
 {
     *op = 0;
     if (!all->j->dsk) return yyjson_is_obj(entry) && read_object(all, c, entry, op);
@@ -184,21 +184,22 @@ static bool read_entry(
 }
 
 static bool read_entries(
-    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *object)
+    const struct mr_json_fast_path *all, struct mr_json_columns *c, yyjson_val *object)
 {
     const struct mr_json *j = all->j;
     yyjson_obj_iter it = yyjson_obj_iter_with(object), ahead = it;
     for (int i = 0; i < LOOK_AHEAD; i++) {
         yyjson_val *k = yyjson_obj_iter_next(&ahead);
-        if (k) mr_json_look_ahead(j, yyjson_obj_iter_get_val(k));
+        if (k) mr_json_prefetch(j, yyjson_obj_iter_get_val(k));
     }
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
         yyjson_val *next = yyjson_obj_iter_next(&ahead);
-        if (next) mr_json_look_ahead(j, yyjson_obj_iter_get_val(next));
+        if (next) mr_json_prefetch(j, yyjson_obj_iter_get_val(next));
         size_t args = c->args.n;
         uint32_t inputs = c->inputs_all, i = c->count++;
         if (!read_entry(all, c, yyjson_obj_iter_get_val(k), &c->op[i])) return false;
-        if (c->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
+        if (c->args.n - args > MR_LITERAL_BYTES_MAX)
+            return false; /* the reader reports the error */
         c->args_bytes[i] = (uint32_t)(c->args.n - args);
         c->inputs_count[i] = c->inputs_all - inputs;
     }
@@ -224,7 +225,7 @@ static void clear(struct mr_json_columns *c)
 
 static void read_one(void *arg, uint32_t item, uint32_t worker)
 {
-    struct mr_json_plain *all = arg;
+    struct mr_json_fast_path *all = arg;
     struct part *p = &all->parts[item];
     struct worker *w = &all->workers[worker];
     const struct mr_json_slice *slice = &p->of.slice;
@@ -232,8 +233,8 @@ static void read_one(void *arg, uint32_t item, uint32_t worker)
     clear(&p->c);
     if (!slice->is_plain || slice->n > SLICE_BYTES_MAX) return;
     make_room(&p->c, slice->keys_count);
-    enum mr_json_direct direct = mr_json_read_direct(all->j, &p->of, all->has_all, &p->c);
-    p->is_plain = direct == MR_JSON_DIRECT;
+    enum mr_json_scan_result direct = mr_json_scan(all->j, &p->of, all->has_all, &p->c);
+    p->is_plain = direct == MR_JSON_SCANNED;
     if (direct != MR_JSON_UNUSUAL) return;
     clear(&p->c);
     yyjson_val *object =
@@ -244,7 +245,7 @@ static void read_one(void *arg, uint32_t item, uint32_t worker)
 
 static void read_or_other(void *arg, uint32_t item, uint32_t worker)
 {
-    struct mr_json_plain *p = arg;
+    struct mr_json_fast_path *p = arg;
     if (item)
         read_one(arg, item - 1, worker);
     else
@@ -252,7 +253,7 @@ static void read_or_other(void *arg, uint32_t item, uint32_t worker)
 }
 
 static void take_pieces(
-    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
+    struct mr_json_fast_path *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
 {
     mr_assert(count <= p->parts_room);
     p->has_all = has_all;
@@ -260,15 +261,15 @@ static void take_pieces(
         p->parts[i].of = pieces[i];
 }
 
-void mr_json_plain_read(
-    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
+void mr_json_fast_path_read(
+    struct mr_json_fast_path *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
 {
     const struct mr_graph_parallel *parallel = p->j->b->parallel;
     take_pieces(p, pieces, count, has_all);
     parallel->run(parallel->ctx, read_one, p, count);
 }
 
-void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
+void mr_json_fast_path_read_beside(struct mr_json_fast_path *p, const struct mr_json_piece *pieces,
     uint32_t count, void (*other)(void *ctx), void *ctx)
 {
     const struct mr_graph_parallel *parallel = p->j->b->parallel;
@@ -278,7 +279,7 @@ void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_pie
     parallel->run(parallel->ctx, read_or_other, p, count + 1);
 }
 
-bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)
+bool mr_json_fast_path_misses(const struct mr_json_fast_path *p, uint32_t slice, struct mr_str *op)
 {
     const struct mr_json_columns *c = &p->parts[slice].c;
     *op = mr_str_of(c->op_text, c->op_bytes);
@@ -287,17 +288,17 @@ bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct 
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-int mr_json_plain_add(struct mr_json_plain *all, uint32_t slice, bool *taken)
+int mr_json_fast_path_add(struct mr_json_fast_path *all, uint32_t slice, bool *taken)
 {
     const struct part *p = &all->parts[slice];
     *taken = p->is_plain;
     if (!p->is_plain) return MR_OK;
-    const struct mr_bulk c = {.count = p->c.count,
+    const struct mr_node_columns c = {.count = p->c.count,
         .args = mr_buf_str(&p->c.args),
         .op = p->c.op,
         .args_bytes = p->c.args_bytes,
         .inputs_count = p->c.inputs_count,
         .inputs = p->c.inputs,
         .inputs_all = p->c.inputs_all};
-    return mr_builder_define_bulk(all->j->b, &c, p->of.first, all->j->e);
+    return mr_builder_define_columns(all->j->b, &c, p->of.first, all->j->e);
 }

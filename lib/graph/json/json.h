@@ -1,25 +1,25 @@
-/* Graphs in JSON: the canonical form and the dsk dialect; json.c has the notation. What comes out
- * is the same graph for both. */
+/* Graphs from JSON, in the canonical notation or in Dask's (dsk); document.c has both. Equal jobs
+ * become equal graphs in either notation. */
 #pragma once
 
 #include "graph/build/builder.h"
 
-/* Parses, expands, checks and builds. The error names the key or field at fault; for malformed
- * JSON also line and column. The text is outside bytes and is only read. */
+/* Parses, expands, checks and builds. The error names the key or field at fault, or line and column
+ * of malformed JSON. */
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
 
-/* The same; the text is given up as soon as it is not needed any more (its memory counts when a
- * million tasks come at once). The buffer is empty afterwards, also after an error. `parallel` (or
- * NULL) is lent until then. */
+/* The same, but frees the text as early as possible, which saves memory for a job of a million
+ * tasks. The buffer is empty afterwards, also after an error. `parallel` (or NULL) is lent for the
+ * call. */
 int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
     const struct mr_graph_parallel *parallel, struct mr_graph **out, struct mr_error *e);
 
 struct mr_json_limits {
     uint32_t nodes_max;    /* at most MR_TASKS_MAX */
-    size_t args_bytes_max; /* of all arguments and values, packed */
-    uint32_t slice_bytes;  /* texts of four times that are parsed in such slices */
-    const struct mr_graph_parallel *parallel; /* whose workers read slices, too; or NULL */
+    size_t args_bytes_max; /* of all arguments and values in MessagePack */
+    uint32_t slice_bytes;  /* a text of four times this size or more is parsed in such slices */
+    const struct mr_graph_parallel *parallel; /* threads that read slices, too; NULL: none */
 };
 
 int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,

@@ -1,5 +1,5 @@
-/* Parameters and loops: what `${name}` becomes. In a job without "params", and outside any "for",
- * a text is never looked into. `$${` is a plain `${`. */
+/* Parameters and loops: the replacement of `${name}`. A job without "params" has no replacements
+ * outside "for". `$${` stands for the text `${`. */
 #include "base/pack.h"
 #include "base/unconst.h"
 #include "graph/json/internal.h"
@@ -26,7 +26,7 @@ static int unknown_name(struct mr_json *j, struct mr_str name)
         MR_SHOWN(name), mr_nearest_hint(&near, hint));
 }
 
-/* Shortest decimal that reads back as the same number. */
+/* Appends the shortest decimal that reads back as the same number. */
 static void add_real(struct mr_buf *out, double d)
 {
     char text[40];
@@ -72,7 +72,7 @@ static int add_value(struct mr_json *j, struct mr_str name, yyjson_val *v)
     }
 }
 
-/* The name between "${" at `at` and the next "}"; `*end` is behind that. */
+/* The name between "${" at `at` and the next "}". *end: after the brace. */
 static int name_at(struct mr_json *j, struct mr_str s, size_t at, struct mr_str *name, size_t *end)
 {
     const char *close = memchr(s.p + at, '}', s.n - at);
@@ -120,7 +120,7 @@ static yyjson_val *fill_text(struct mr_json *j, struct mr_str s, int *err)
     return &j->text_val;
 }
 
-/* May there be a `${` in it that means something? */
+/* May the value have a `${` that has to be replaced? */
 static bool is_open(const struct mr_json *j, const yyjson_val *v)
 {
     if (!j->has_params && j->bindings_count == j->params_count) return false;
@@ -142,7 +142,7 @@ static yyjson_val *substitute(struct mr_json *j, struct mr_str s, bool *from_par
         size_t end = 0;
         *err = name_at(j, s, 0, &name, &end);
         if (*err) return NULL;
-        if (end == s.n) { /* nothing else: the value with its type */
+        if (end == s.n) { /* the text is one `${name}`: the value keeps its type */
             struct mr_json_binding *found = find(j, name);
             if (!found) *err = unknown_name(j, name);
             if (from_param) *from_param = true;
@@ -185,7 +185,7 @@ static bool is_kind_of(yyjson_val *value, yyjson_val *model)
     return yyjson_is_null(model) || yyjson_get_type(value) == yyjson_get_type(model);
 }
 
-/* Values in the place of defaults, each of the same kind. */
+/* Replaces defaults by given values of the same types. */
 static int take_given(struct mr_json *j)
 {
     yyjson_obj_iter it = yyjson_obj_iter_with(j->given);
@@ -240,7 +240,7 @@ int mr_json_pack_params(struct mr_json *j, struct mr_buf *out)
     return err;
 }
 
-/* One variable: a count, or a list whose items it takes. */
+/* Opens one variable: it counts, or takes the items of a list. */
 static int loop_var(struct mr_json *j, struct mr_json_loop *loop, yyjson_val *key)
 {
     int err = MR_OK;
@@ -296,7 +296,7 @@ int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *
             MR_JSON_LOOP_VARS_MAX);
     yyjson_obj_iter it = yyjson_obj_iter_with(spec);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
-        int err = loop_var(j, loop, k); /* before any is bound: none sees another */
+        int err = loop_var(j, loop, k); /* before any is bound, so no variable sees another */
         if (err) return err;
     }
     it = yyjson_obj_iter_with(spec);

@@ -1,5 +1,5 @@
-/* "repeat": loops. A body's entries are read like those of the job, under keys of their own: `key`
- * of loop `fit` is `fit[0].key`. The other rounds are the builder's work (build/unroll.h).
+/* "repeat": loops with a condition. The entries of a body are read like those of the job, but `key`
+ * of the loop `fit` becomes `fit[0].key`. The builder makes the other rounds (build/unroll.h).
  *
  *   {"fit": {"max": 50, "carry": {"state": {"ref": "start"}},
  *            "tasks": {"next": {"op": "step", "args": [{"ref": "state"}]},
@@ -80,7 +80,7 @@ static int read_head(struct mr_json *j, yyjson_val *key, struct loop *l)
     return MR_OK;
 }
 
-/* An argument as a node of its own; a task with the options of one. */
+/* Defines a node by an argument. A task may have options here. */
 static int write_node(struct mr_json *j, uint32_t node, yyjson_val *v)
 {
     if (yyjson_is_obj(v) && yyjson_obj_get(v, "op")) {
@@ -99,7 +99,7 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     yyjson_obj_iter it = yyjson_obj_iter_with(l->at[F_CARRY]);
     for (uint32_t i = 0; i < l->r.carry_count; i++) {
         yyjson_val *v = yyjson_obj_iter_get_val(yyjson_obj_iter_next(&it));
-        mr_builder_scope(j->b, &l->r); /* for its name */
+        mr_builder_scope(j->b, &l->r); /* for the name of the loop */
         int err = mr_builder_own(j->b, l->carry[i].name, &l->carry[i].first, j->e);
         mr_builder_scope(j->b, NULL);
         if (!err) err = write_node(j, l->carry[i].first, v);
@@ -108,7 +108,7 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     return MR_OK;
 }
 
-/* {"ref": key} is that key's node; anything else is a node that is called `what`. */
+/* The node of {"ref": key} is that of the key. Any other argument becomes a node named `what`. */
 static int read_node(struct mr_json *j, struct mr_str what, yyjson_val *v, uint32_t *node)
 {
     yyjson_val *ref = yyjson_obj_size(v) == 1 ? yyjson_obj_get(v, "ref") : NULL;

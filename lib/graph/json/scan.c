@@ -1,13 +1,13 @@
-/* Two passes over a slice. The first writes the arguments, with a gap for each reference, and
- * gathers what the references say; the second finds these all together, so that what the table of
- * keys has to fetch from memory is fetched side by side. */
+/* Two passes over a slice. The first writes the arguments with a gap for each reference, and
+ * collects the references. The second looks them up together, so that the cache misses in the table
+ * of keys overlap. */
 #include "graph/json/scan.h"
 
 #include "base/alloc.h"
 #include "base/pack.h"
 
-#define DIGITS_MAX 18 /* of an integer that fits into 64 bits, whatever they are */
-#define LIST_MAX 15   /* items of a list whose head is one byte */
+#define DIGITS_MAX 18 /* any integer of so many digits fits into 64 bits */
+#define LIST_MAX 15   /* items of a list whose head in MessagePack is one byte */
 
 struct reader {
     const char *p, *end, *text;
@@ -37,7 +37,7 @@ bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t no
         at++;
     *slot = at - from;
     if (at < c->inputs_all) return true;
-    if (*slot == MR_JSON_PLAIN_INPUTS_MAX) return false;
+    if (*slot == MR_JSON_FAST_INPUTS_MAX) return false;
     if (at == c->inputs_room) {
         c->inputs_room = c->inputs_room * 2 + 1024;
         size_t bytes = c->inputs_room * sizeof *c->inputs;
@@ -47,7 +47,7 @@ bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t no
     return true;
 }
 
-/* ---- the first pass: every function is behind what it read, or false ------------------------- */
+/* ---- the first pass: each function advances past what it has read, or returns false ---------- */
 
 static void skip_space(struct reader *r)
 {
@@ -63,7 +63,7 @@ static bool take(struct reader *r, char want)
     return true;
 }
 
-/* A text of printable ASCII without escapes. */
+/* Reads a text of printable ASCII without escapes. */
 static bool take_text(struct reader *r, struct mr_str *out)
 {
     if (!take(r, '"')) return false;
@@ -83,7 +83,7 @@ static bool take_word(struct reader *r, const char *word, size_t n)
     return true;
 }
 
-/* Behind a bare word or a number something has to end it. */
+/* Does a number or a word end here? */
 static bool is_ended(const struct reader *r)
 {
     return r->p == r->end || strchr(" \n\r\t,]}", *r->p);
@@ -95,7 +95,7 @@ static bool take_integer(struct reader *r)
     const char *from = r->p + is_negative;
     uint64_t v = 0;
     for (r->p = from; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
-        v = v * 10 + (uint64_t)(*r->p - '0'); /* of too many digits it is no use */
+        v = v * 10 + (uint64_t)(*r->p - '0'); /* too many digits are refused below */
     size_t digits = (size_t)(r->p - from);
     if (!digits || digits > DIGITS_MAX || (*from == '0' && (digits > 1 || is_negative)))
         return false;
@@ -135,7 +135,7 @@ static void add_ref(struct reader *r, struct mr_str key)
     mr_pack_input(&c->args, 0);
 }
 
-/* A number, a text, {"ref": key}; not a list. */
+/* Reads a number, a text or {"ref": key}. */
 static bool take_one(struct reader *r)
 {
     struct mr_str text;
@@ -157,18 +157,18 @@ static bool take_one(struct reader *r)
     return true;
 }
 
-/* The rest of a list, without its first item if that was something else. */
+/* Reads the rest of a list. `is_begun`: its first item, the operator, has been read. */
 static bool take_items(struct reader *r, bool is_begun)
 {
     struct {
         size_t head;
         uint32_t count;
-    } lists[MR_JSON_PLAIN_LISTS_MAX];
+    } lists[MR_JSON_FAST_LISTS_MAX];
     struct mr_buf *to = &r->c->args;
     uint32_t depth = 0;
     do {
-        if (!depth || *r->p == '[') { /* its head gets the number of its items in the end */
-            if (depth && (r->j->dsk || depth == MR_JSON_PLAIN_LISTS_MAX)) return false;
+        if (!depth || *r->p == '[') { /* the head gets the number of items when the list ends */
+            if (depth && (r->j->dsk || depth == MR_JSON_FAST_LISTS_MAX)) return false;
             r->p += depth > 0;
             lists[depth].head = to->n;
             lists[depth++].count = 0;
@@ -226,7 +226,8 @@ static bool take_entry(struct reader *r, uint32_t *op)
 {
     *op = 0;
     if (!take(r, '"')) return false;
-    r->p = memchr(r->p, '"', (size_t)(r->end - r->p)); /* keys without escapes, looked at before */
+    r->p = memchr(
+        r->p, '"', (size_t)(r->end - r->p)); /* slice.c has checked that the keys have no escapes */
     if (!r->p++ || !take(r, ':')) return false;
     skip_space(r);
     if (r->p == r->end) return false;
@@ -253,10 +254,10 @@ static bool take_entries(struct reader *r, uint32_t keys_count)
     return r->p == r->end && c->count == keys_count;
 }
 
-/* ---- the second ------------------------------------------------------------------------------ */
+/* ---- the second pass ------------------------------------------------------------------------- */
 
-/* The first slot that may be it, and what the search there will look at. */
-static void look_ahead(const struct mr_intern *t, const struct mr_json_ref *refs, uint32_t count)
+/* Prefetches the slots of the references, and then the keys that these slots point to. */
+static void prefetch(const struct mr_intern *t, const struct mr_json_ref *refs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t slot = t->slots[refs[i].hash & t->mask];
@@ -276,7 +277,7 @@ static bool find_all(const struct reader *r)
     const struct mr_intern *keys = &r->j->b->keys;
     for (uint32_t i = 0; i < c->refs_count; i++) {
         struct mr_json_ref *ref = &c->refs[i];
-        if (i % AT_ONCE == 0) look_ahead(keys, ref, MR_MIN(c->refs_count - i, (uint32_t)AT_ONCE));
+        if (i % AT_ONCE == 0) prefetch(keys, ref, MR_MIN(c->refs_count - i, (uint32_t)AT_ONCE));
         ref->node = mr_intern_find(keys, mr_str_of(r->text + ref->at, ref->n), ref->hash);
         if (ref->node == MR_INTERN_NONE) return false;
     }
@@ -292,14 +293,15 @@ static bool put_inputs(struct mr_json_columns *c)
             const struct mr_json_ref *ref = &c->refs[done];
             uint32_t slot = 0;
             if (!mr_json_columns_input(c, from, ref->node, &slot)) return false;
-            c->args.p[ref->pack_at + 5] = (unsigned char)slot; /* it is below 64 */
+            c->args.p[ref->pack_at + 5] =
+                (unsigned char)slot; /* below MR_JSON_FAST_INPUTS_MAX, so one byte */
         }
         c->inputs_count[i] = c->inputs_all - from;
     }
     return true;
 }
 
-enum mr_json_direct mr_json_read_direct(const struct mr_json *j, const struct mr_json_piece *piece,
+enum mr_json_scan_result mr_json_scan(const struct mr_json *j, const struct mr_json_piece *piece,
     bool has_all, struct mr_json_columns *c)
 {
     const char *from = piece->text.p + piece->slice.at;
@@ -308,5 +310,5 @@ enum mr_json_direct mr_json_read_direct(const struct mr_json *j, const struct mr
     if (!take_entries(&r, piece->slice.keys_count) || mr_buf_status(&c->args))
         return r.misses ? MR_JSON_MISSES : MR_JSON_UNUSUAL;
     if (!find_all(&r)) return j->dsk && has_all ? MR_JSON_UNUSUAL : MR_JSON_MISSES;
-    return put_inputs(c) ? MR_JSON_DIRECT : MR_JSON_UNUSUAL;
+    return put_inputs(c) ? MR_JSON_SCANNED : MR_JSON_UNUSUAL;
 }

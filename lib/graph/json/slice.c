@@ -8,7 +8,7 @@ enum { OTHER, QUOTE, OPEN, CLOSE, COMMA };
 static const unsigned char class_of[256] = {
     ['"'] = QUOTE, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, [','] = COMMA};
 
-/* A place in the text; `p` becomes NULL when it ends where it should not. */
+/* A position in the text; `p` becomes NULL if the text ends too early. */
 struct cursor {
     const char *p;
     const char *end;
@@ -28,14 +28,14 @@ static bool take(struct cursor *c, char want)
     return true;
 }
 
-/* Which bytes of the eight are `byte`: the lowest one found is exact. */
+/* Marks the bytes of the eight that equal `byte`. Only the lowest mark is exact. */
 static uint64_t bytes_like(uint64_t eight, unsigned char byte)
 {
     uint64_t x = eight ^ (0x0101010101010101u * byte);
     return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;
 }
 
-/* From behind the opening quote to behind the closing one. */
+/* Skips from after the opening quote to after the closing one. */
 static bool skip_text(struct cursor *c, bool *has_escape)
 {
     const char *p = c->p;
@@ -60,7 +60,7 @@ static bool skip_text(struct cursor *c, bool *has_escape)
     }
 }
 
-/* Over one value. `*is_plain` becomes false if it is an object with a "for" in it, or may be. */
+/* Skips one value. *is_plain becomes false if it is, or may be, an object with a "for". */
 static bool skip_value(struct cursor *c, bool *is_plain)
 {
     bool is_object = c->p < c->end && *c->p == '{', at_key = is_object;
@@ -71,7 +71,8 @@ static bool skip_value(struct cursor *c, bool *is_plain)
             c->p++;
             continue;
         }
-        if (!depth && (class == COMMA || class == CLOSE)) return true; /* a bare word ended */
+        if (!depth && (class == COMMA || class == CLOSE))
+            return true; /* the end of a number or word */
         const char *from = ++c->p;
         if (class == QUOTE) {
             bool has_escape = false;
@@ -92,7 +93,7 @@ static bool skip_value(struct cursor *c, bool *is_plain)
     return false;
 }
 
-static void add_key(struct mr_json_split *s, uint32_t at, uint32_t n)
+static void add_key(struct mr_json_slices *s, uint32_t at, uint32_t n)
 {
     if (s->keys_count == s->keys_room) {
         s->keys_room = s->keys_room ? s->keys_room * 2 : 1024;
@@ -101,7 +102,7 @@ static void add_key(struct mr_json_split *s, uint32_t at, uint32_t n)
     s->keys[s->keys_count++] = (struct mr_json_span){at, n};
 }
 
-static void add_slice(struct mr_json_split *s, struct mr_json_slice *slice, uint32_t end)
+static void add_slice(struct mr_json_slices *s, struct mr_json_slice *slice, uint32_t end)
 {
     if (s->slices_count == s->slices_room) {
         uint32_t room = s->slices_room ? s->slices_room * 2 : 64;
@@ -114,8 +115,8 @@ static void add_slice(struct mr_json_split *s, struct mr_json_slice *slice, uint
     *slice = (struct mr_json_slice){.at = end + 1, .keys_at = s->keys_count, .is_plain = true};
 }
 
-/* One entry, from before its key to what stands behind its value. */
-static bool cut_entry(const char *text, struct cursor *c, struct mr_json_split *s, bool *is_plain)
+/* Cuts one entry, from before its key to after its value. */
+static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices *s, bool *is_plain)
 {
     bool has_escape = false;
     if (!take(c, '"')) return false;
@@ -131,14 +132,14 @@ static bool cut_entry(const char *text, struct cursor *c, struct mr_json_split *
     return true;
 }
 
-/* From behind the opening brace of the entries to behind the closing one. */
+/* Cuts the entries, from after the opening brace to after the closing one. */
 static bool cut_entries(
-    const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_split *s)
+    const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_slices *s)
 {
     s->from = (uint32_t)(c->p - text);
     struct mr_json_slice slice = {.at = s->from, .is_plain = true};
     do {
-        if (s->keys_count > MR_TASKS_MAX) return true; /* whoever asked counts them */
+        if (s->keys_count > MR_TASKS_MAX) return true; /* the caller compares the number */
         if (!cut_entry(text, c, s, &slice.is_plain)) return false;
         uint32_t end = (uint32_t)(c->p - text);
         bool more = c->p < c->end && *c->p == ',';
@@ -148,8 +149,8 @@ static bool cut_entries(
     return take(c, '}');
 }
 
-bool mr_json_cut(struct mr_str text, uint32_t *at, uint32_t entries_max, uint32_t slice_bytes,
-    struct mr_json_split *s)
+bool mr_json_slices_add(struct mr_str text, uint32_t *at, uint32_t entries_max,
+    uint32_t slice_bytes, struct mr_json_slices *s)
 {
     struct cursor c = {text.p + *at, text.p + text.n};
     struct mr_json_slice slice = {.at = *at, .keys_at = s->keys_count, .is_plain = true};
@@ -176,7 +177,7 @@ static bool is_text(const char *key, size_t n, const char *want)
     return n == strlen(want) && memcmp(key, want, n) == 0;
 }
 
-/* To behind the opening brace of the entries. */
+/* Moves to after the opening brace of the entries. */
 static bool find_entries(struct cursor *c, bool *is_dsk)
 {
     if (!take(c, '{')) return false;
@@ -201,27 +202,27 @@ uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk)
     return find_entries(&c, is_dsk) ? (uint32_t)(c.p - text.p) : 0;
 }
 
-static bool split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *s)
+static bool split(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *s)
 {
     struct cursor c = {text.p, text.p + text.n};
     bool is_dsk = false;
     return find_entries(&c, &is_dsk) && cut_entries(text.p, &c, slice_bytes, s);
 }
 
-bool mr_json_split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *out)
+bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *out)
 {
-    struct mr_json_split s = {0};
+    struct mr_json_slices s = {0};
     if (text.n > UINT32_MAX / 2 || !split(text, slice_bytes, &s)) {
-        mr_json_split_fini(&s);
+        mr_json_slices_fini(&s);
         return false;
     }
     *out = s;
     return true;
 }
 
-void mr_json_split_fini(struct mr_json_split *s)
+void mr_json_slices_fini(struct mr_json_slices *s)
 {
     mr_release(s->slices);
     mr_release(s->keys);
-    *s = (struct mr_json_split){0};
+    *s = (struct mr_json_slices){0};
 }

@@ -1,12 +1,11 @@
-/* The text stays in the pieces in which it came. Each is cut into slices of whole entries; the
- * entry that a piece ends in is put together with its rest, as a small piece of its own:
+/* The text stays in the pieces in which it arrived. Each piece is cut into slices of complete
+ * entries. An entry that two pieces share is copied into a small piece of its own:
  *
  *   … , "a": {…}, "b": {"op":      "inc", "args": [1]}, "c": {…}, "d
  *   ─── piece ── ┴── a piece of one entry ──────────┴── piece ──┴──   and so on
  *
- * Slices wait at the end of their piece until a few are together, so that each worker has one. What
- * turns out not to be plain, mostly because it refers to what comes later, is put off to the end.
- */
+ * Slices are read when there is one for each thread. A slice that is not simple, mostly because it
+ * refers to a later key, is deferred to the end. */
 #include "graph/json/stream.h"
 
 #include "base/alloc.h"
@@ -16,53 +15,55 @@
 #include "graph/json/fast_path.h"
 #include "graph/parallel.h"
 
-#define HEAD_BYTES_MAX ((size_t)256 << 10) /* before the entries */
-#define REST_BYTES_MAX ((size_t)4 << 20)   /* of one entry; each piece looks at all of it again */
+#define HEAD_BYTES_MAX ((size_t)256 << 10) /* of the text before the entries */
+#define REST_BYTES_MAX                                                                             \
+    ((size_t)4 << 20) /* of an incomplete entry, which each piece scans again                      \
+                       */
 #define REST_STEP_BYTES ((size_t)4 << 10)
-#define NEW_OPS_MAX 8 /* times that some slices are read again because an op is new */
+#define NEW_OPS_MAX 8 /* times that slices are read again because an operator is new */
 
 enum phase {
-    HEAD,    /* all that came is in `head` */
+    HEAD,    /* before the entries: the text is in `head` */
     ENTRIES, /* `rest` has the beginning of an entry */
-    TAIL,    /* `rest` has what came after their brace */
-    OFF,     /* nothing is read ahead: all that came is in pieces */
+    TAIL,    /* `rest` has the text after the entries */
+    OFF,     /* the text is only collected, and read at the end */
 };
 
-struct stretch { /* of the text, in order: after `head` and before `rest` */
+struct stretch { /* a part of the text between `head` and `rest` */
     struct mr_buf bytes;
-    size_t from; /* what is before it stands in the stretch before */
+    size_t from; /* earlier bytes are in the previous stretch, too */
 };
 
-struct cut_text { /* entries that were found, and not read yet */
+struct cut_text { /* entries that are cut and not read yet */
     struct mr_str text;
-    struct mr_json_split split;
+    struct mr_json_slices split;
 };
 
-#define CUT_MAX 2 /* texts in a piece: the entry that began before it, and the rest */
+#define CUT_MAX 2 /* texts of a piece: the entry that began in an earlier piece, and the rest */
 
-struct mr_json_ahead {
+struct mr_json_stream {
     enum phase phase;
     struct mr_json_limits limits;
-    bool is_within; /* what was asked for */
+    bool is_within; /* the caller has set the limits */
     struct mr_json *j;
     struct mr_json_slicer slicer;
-    struct mr_json_plain *plain;
+    struct mr_json_fast_path *plain;
     struct mr_buf head, rest;
     struct cut_text found[CUT_MAX];
     uint32_t found_count;
-    struct mr_buf *piece; /* in hand, while slices of the one before are read */
-    bool is_hopeless;     /* not to be read ahead any further */
+    struct mr_buf *piece; /* is cut while slices of the previous piece are read */
+    bool is_hopeless;     /* the rest is only collected */
     struct stretch *stretches;
     uint32_t stretches_count, stretches_room;
     struct mr_json_piece *put_off;
     uint32_t put_off_count, put_off_room;
-    size_t bytes; /* of all */
+    size_t bytes; /* of the whole text */
     struct mr_error error;
 };
 
-struct mr_json_ahead *mr_json_ahead_new_within(const struct mr_json_limits *limits)
+struct mr_json_stream *mr_json_stream_new_within(const struct mr_json_limits *limits)
 {
-    struct mr_json_ahead *a = mr_alloc(sizeof *a);
+    struct mr_json_stream *a = mr_alloc(sizeof *a);
     mr_assert(limits->parallel);
     a->limits = *limits;
     a->is_within = true;
@@ -71,11 +72,11 @@ struct mr_json_ahead *mr_json_ahead_new_within(const struct mr_json_limits *limi
     return a;
 }
 
-struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_parallel *parallel)
+struct mr_json_stream *mr_json_stream_new(const struct mr_graph_parallel *parallel)
 {
     struct mr_json_limits limits = mr_json_widest(MR_JOB_BODY_BYTES_MAX);
     limits.parallel = parallel;
-    struct mr_json_ahead *a = mr_json_ahead_new_within(&limits);
+    struct mr_json_stream *a = mr_json_stream_new_within(&limits);
     a->is_within = false;
     return a;
 }
@@ -83,15 +84,15 @@ struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_parallel *parallel
 static void drop_found(struct cut_text *found, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        mr_json_split_fini(&found[i].split);
+        mr_json_slices_fini(&found[i].split);
 }
 
-static void drop_reader(struct mr_json_ahead *a)
+static void drop_reader(struct mr_json_stream *a)
 {
     drop_found(a->found, a->found_count);
     a->found_count = 0;
     mr_json_slicer_fini(&a->slicer);
-    mr_json_plain_free(&a->plain);
+    mr_json_fast_path_free(&a->plain);
     mr_release(a->put_off);
     a->put_off = NULL;
     a->put_off_count = a->put_off_room = 0;
@@ -99,7 +100,7 @@ static void drop_reader(struct mr_json_ahead *a)
     mr_json_free(&a->j);
 }
 
-static void drop_text(struct mr_json_ahead *a)
+static void drop_text(struct mr_json_stream *a)
 {
     for (uint32_t i = 0; i < a->stretches_count; i++)
         mr_buf_fini(&a->stretches[i].bytes);
@@ -108,9 +109,9 @@ static void drop_text(struct mr_json_ahead *a)
     a->stretches_count = a->stretches_room = 0;
 }
 
-void mr_json_ahead_free(struct mr_json_ahead **ap)
+void mr_json_stream_free(struct mr_json_stream **ap)
 {
-    struct mr_json_ahead *a = MR_STEAL(*ap);
+    struct mr_json_stream *a = MR_STEAL(*ap);
     if (!a) return;
     drop_reader(a);
     drop_text(a);
@@ -119,8 +120,8 @@ void mr_json_ahead_free(struct mr_json_ahead **ap)
     mr_release(a);
 }
 
-/* Takes the bytes; what is returned stays where it is. */
-static struct mr_str keep(struct mr_json_ahead *a, struct mr_buf *bytes, size_t from)
+/* Takes the bytes. The returned text does not move. */
+static struct mr_str keep(struct mr_json_stream *a, struct mr_buf *bytes, size_t from)
 {
     if (a->stretches_count == a->stretches_room) {
         uint32_t room = a->stretches_room ? a->stretches_room * 2 : 16;
@@ -134,7 +135,7 @@ static struct mr_str keep(struct mr_json_ahead *a, struct mr_buf *bytes, size_t 
     return text;
 }
 
-static void give_up(struct mr_json_ahead *a)
+static void give_up(struct mr_json_stream *a)
 {
     drop_reader(a);
     if (a->rest.n) (void)keep(a, &a->rest, 0);
@@ -143,7 +144,7 @@ static void give_up(struct mr_json_ahead *a)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-static void put_off(struct mr_json_ahead *a, const struct mr_json_piece *piece)
+static void put_off(struct mr_json_stream *a, const struct mr_json_piece *piece)
 {
     if (a->put_off_count == a->put_off_room) {
         uint32_t room = a->put_off_room ? a->put_off_room * 2 : 64;
@@ -153,9 +154,9 @@ static void put_off(struct mr_json_ahead *a, const struct mr_json_piece *piece)
     a->put_off[a->put_off_count++] = *piece;
 }
 
-/* Does one of them have an op that no task before had, and that there is? The builder has it now.
- */
-static bool brings_op(struct mr_json_ahead *a, uint32_t count)
+/* Has one of the slices an operator that exists and that no earlier task has? If so, adds it to the
+ * builder. */
+static bool brings_op(struct mr_json_stream *a, uint32_t count)
 {
     bool found = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -163,45 +164,45 @@ static bool brings_op(struct mr_json_ahead *a, uint32_t count)
         uint16_t number = 0;
         struct mr_graph_op_info info;
         const struct mr_graph_catalogue *c = a->j->catalogue;
-        if (!mr_json_plain_misses(a->plain, i, &op)) continue;
+        if (!mr_json_fast_path_misses(a->plain, i, &op)) continue;
         if (c->find(c->ctx, op, &info)) found |= !mr_builder_op(a->j->b, op, &number, NULL);
     }
     return found;
 }
 
-/* ---- cutting: while slices are read, by another hand ----------------------------------------- */
+/* ---- cutting: on another thread, while slices are read --------------------------------------- */
 
-static void find(struct mr_json_ahead *a, struct mr_str text, struct mr_json_split *split)
+static void find(struct mr_json_stream *a, struct mr_str text, struct mr_json_slices *split)
 {
     mr_assert(a->found_count < CUT_MAX);
     a->found[a->found_count++] = (struct cut_text){text, *split};
 }
 
-/* The entry that stands in `rest` ends in this piece, before the returned place; or all of the
- * piece belongs to it. */
-static size_t complete_rest(struct mr_json_ahead *a, const struct mr_buf *piece, bool *is_end)
+/* The entry in `rest` ends in this piece, before the returned position, or the whole piece belongs
+ * to it. */
+static size_t complete_rest(struct mr_json_stream *a, const struct mr_buf *piece, bool *is_end)
 {
     size_t taken = 0;
     while (taken < piece->n) {
         size_t had = a->rest.n, some = MR_MIN(piece->n - taken, MR_MAX(had, REST_STEP_BYTES));
         mr_buf_add(&a->rest, piece->p + taken, some);
-        struct mr_json_split split = {0};
+        struct mr_json_slices split = {0};
         uint32_t at = 0;
-        *is_end = mr_json_cut(mr_buf_str(&a->rest), &at, 1, a->limits.slice_bytes, &split);
+        *is_end = mr_json_slices_add(mr_buf_str(&a->rest), &at, 1, a->limits.slice_bytes, &split);
         if (at) {
             a->rest.n = at;
             find(a, keep(a, &a->rest, 0), &split);
             return taken + at - had;
         }
-        mr_json_split_fini(&split);
+        mr_json_slices_fini(&split);
         taken += some;
     }
     a->is_hopeless = a->rest.n > REST_BYTES_MAX;
     return taken;
 }
 
-/* Entries, from `from` on in this piece. */
-static void cut(struct mr_json_ahead *a, struct mr_buf *piece, size_t from)
+/* Cuts the entries of this piece from `from` on. */
+static void cut(struct mr_json_stream *a, struct mr_buf *piece, size_t from)
 {
     bool is_end = false;
     if (a->rest.n) from = complete_rest(a, piece, &is_end);
@@ -210,8 +211,9 @@ static void cut(struct mr_json_ahead *a, struct mr_buf *piece, size_t from)
     } else {
         uint32_t at = (uint32_t)from;
         struct mr_str text = keep(a, piece, from);
-        struct mr_json_split split = {0};
-        if (!is_end) is_end = mr_json_cut(text, &at, MR_TASKS_MAX, a->limits.slice_bytes, &split);
+        struct mr_json_slices split = {0};
+        if (!is_end)
+            is_end = mr_json_slices_add(text, &at, MR_TASKS_MAX, a->limits.slice_bytes, &split);
         find(a, text, &split);
         mr_buf_add(&a->rest, text.p + at, text.n - at);
         a->stretches[a->stretches_count - 1].bytes.n = at;
@@ -221,39 +223,39 @@ static void cut(struct mr_json_ahead *a, struct mr_buf *piece, size_t from)
 
 static void cut_piece(void *ctx)
 {
-    struct mr_json_ahead *a = ctx;
+    struct mr_json_stream *a = ctx;
     if (a->piece) cut(a, a->piece, 0);
     a->piece = NULL;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The nodes have their keys. The piece in hand is cut meanwhile. */
-static int read_some(struct mr_json_ahead *a, const struct mr_json_piece *pieces, uint32_t count)
+/* Reads slices whose keys have nodes, and cuts a->piece at the same time. */
+static int read_some(struct mr_json_stream *a, const struct mr_json_piece *pieces, uint32_t count)
 {
-    mr_json_plain_read_beside(a->plain, pieces, count, cut_piece, a);
+    mr_json_fast_path_read_beside(a->plain, pieces, count, cut_piece, a);
     for (int i = 0; i < NEW_OPS_MAX && brings_op(a, count); i++)
-        mr_json_plain_read(a->plain, pieces, count, false);
+        mr_json_fast_path_read(a->plain, pieces, count, false);
     int err = MR_OK;
     for (uint32_t i = 0; i < count && !err; i++) {
         bool taken = false;
-        err = mr_json_plain_add(a->plain, i, &taken);
+        err = mr_json_fast_path_add(a->plain, i, &taken);
         if (!taken && !err) put_off(a, &pieces[i]);
     }
     return err;
 }
 
-static int read_found(struct mr_json_ahead *a, const struct cut_text *found, uint32_t count)
+static int read_found(struct mr_json_stream *a, const struct cut_text *found, uint32_t count)
 {
-    uint32_t room = mr_json_plain_room(a->plain), n = 0;
+    uint32_t room = mr_json_fast_path_room(a->plain), n = 0;
     struct mr_json_piece *pieces = mr_alloc_array(room, sizeof *pieces);
     int err = MR_OK;
     for (uint32_t t = 0; t < count; t++)
         for (uint32_t i = 0; i < found[t].split.slices_count && !err; i++) {
-            const struct mr_json_split *split = &found[t].split;
+            const struct mr_json_slices *split = &found[t].split;
             pieces[n] = mr_json_piece_of(found[t].text, split, i, a->j->b->keys.count);
             err = split->slices[i].is_plain
-                      ? mr_json_bulk_keys(&a->slicer, found[t].text, split, &split->slices[i])
+                      ? mr_json_slice_keys(&a->slicer, found[t].text, split, &split->slices[i])
                       : MR_EFORMAT;
             if (++n < room || err) continue;
             err = read_some(a, pieces, n);
@@ -264,8 +266,8 @@ static int read_found(struct mr_json_ahead *a, const struct cut_text *found, uin
     return err;
 }
 
-/* What was found in the last piece is read, while this one (or NULL) is cut. */
-static void entries(struct mr_json_ahead *a, struct mr_buf *piece)
+/* Reads the entries of the previous piece, and cuts this one (or NULL) at the same time. */
+static void entries(struct mr_json_stream *a, struct mr_buf *piece)
 {
     struct cut_text found[CUT_MAX];
     uint32_t count = a->found_count;
@@ -278,12 +280,12 @@ static void entries(struct mr_json_ahead *a, struct mr_buf *piece)
     if (err || a->is_hopeless) give_up(a);
 }
 
-static void begin(struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue, bool is_dsk)
+static void begin(struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, bool is_dsk)
 {
     a->j = mr_json_new(&a->limits, catalogue, &a->error);
     a->j->dsk = is_dsk;
     a->slicer.j = a->j;
-    a->plain = mr_json_plain_new(a->j);
+    a->plain = mr_json_fast_path_new(a->j);
     a->phase = ENTRIES;
 }
 
@@ -292,9 +294,9 @@ static bool has(const struct mr_buf *text, struct mr_str word)
     return text->n && memmem(text->p, text->n, word.p, word.n);
 }
 
-/* With parameters or loops, nothing is what it looks like. */
+/* Reads the text before the entries. A text with parameters or loops cannot be read early. */
 static void head(
-    struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
+    struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
 {
     bool is_dsk = false;
     size_t had = a->head.n;
@@ -305,7 +307,7 @@ static void head(
         if (a->head.n > HEAD_BYTES_MAX) give_up(a);
         return;
     }
-    mr_assert(at > had); /* or it had been found before */
+    mr_assert(at > had); /* otherwise the previous call would have found it */
     a->head.n = at;
     if (at <= HEAD_BYTES_MAX && !has(&a->head, MR_STR("\"params\"")) &&
         !has(&a->head, MR_STR("\"repeat\""))) {
@@ -317,8 +319,8 @@ static void head(
     }
 }
 
-void mr_json_ahead_feed(
-    struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
+void mr_json_stream_feed(
+    struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
 {
     a->bytes += piece->n;
     if (a->j) a->j->catalogue = catalogue;
@@ -336,11 +338,11 @@ void mr_json_ahead_feed(
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* All of the text in one, as it came. */
-static void join(struct mr_json_ahead *a, struct mr_buf *text)
+/* Joins the whole text. */
+static void join(struct mr_json_stream *a, struct mr_buf *text)
 {
     mr_buf_init(text, MR_JOB_BODY_BYTES_MAX);
-    mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1)); /* nothing is a text, too */
+    mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1)); /* the text may be empty */
     mr_buf_add(text, a->head.p, a->head.n);
     for (uint32_t i = 0; i < a->stretches_count; i++) {
         struct stretch *s = &a->stretches[i];
@@ -351,13 +353,13 @@ static void join(struct mr_json_ahead *a, struct mr_buf *text)
     mr_assert(text->n == a->bytes);
 }
 
-int mr_json_ahead_finish(struct mr_json_ahead *a)
+int mr_json_stream_finish(struct mr_json_stream *a)
 {
-    return mr_json_by_many(&a->slicer, a->put_off, a->put_off_count);
+    return mr_json_read_parallel(&a->slicer, a->put_off, a->put_off_count);
 }
 
-/* The fields around the entries, and what was put off. */
-static int fill(struct mr_json_ahead *a)
+/* Reads the fields around the entries and the deferred slices. */
+static int fill(struct mr_json_stream *a)
 {
     struct mr_builder *b = a->j->b;
     if (b->args.n > a->limits.args_bytes_max) return MR_ELIMIT;
@@ -367,13 +369,13 @@ static int fill(struct mr_json_ahead *a)
     yyjson_doc *doc = mr_json_parse(mr_buf_str(&a->head), &a->error);
     a->head.n -= a->rest.n + 1;
     if (!doc) return MR_EFORMAT;
-    const struct mr_json_source from = {.root = yyjson_doc_get_root(doc), .ahead = a};
-    int err = mr_json_document(a->j, &from);
+    const struct mr_json_entries_source entries_source = {.stream = a};
+    int err = mr_json_document(a->j, yyjson_doc_get_root(doc), &entries_source);
     yyjson_doc_free(doc);
     return err;
 }
 
-int mr_json_ahead_end(struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue,
+int mr_json_stream_end(struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
     if (!a->is_within) {

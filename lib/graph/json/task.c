@@ -1,4 +1,4 @@
-/* One entry of "tasks" or "dsk": what it is, its options. */
+/* One entry of "tasks" or "dsk": its form and its options. */
 #include "graph/json/internal.h"
 #include "graph/build/unroll.h"
 #include "graph/options.h"
@@ -19,7 +19,7 @@ enum field {
     F_REF,
     F_OBJECT,
     F_NAME,
-    F_RETRIES, /* from here on as the MR_OPTION_ bits count */
+    F_RETRIES, /* from here on in the order of the MR_OPTION_ bits */
     F_PRIORITY,
     F_TIMEOUT_S,
     F_WORKERS,
@@ -43,7 +43,7 @@ struct entry {
 
 static enum field field_of(struct mr_str name)
 {
-    if (name.n == 2 && memcmp(name.p, "op", 2) == 0) return F_OP; /* nearly always these two */
+    if (name.n == 2 && memcmp(name.p, "op", 2) == 0) return F_OP; /* the two most frequent names */
     if (name.n == 4 && memcmp(name.p, "args", 4) == 0) return F_ARGS;
     for (unsigned i = 0; i < F_COUNT; i++)
         if (mr_str_eq(name, mr_str(fields[i]))) return (enum field)i;
@@ -94,11 +94,11 @@ static int read_integer(
     return MR_OK;
 }
 
-/* A text that stays: what was put together for `${…}` is gone with the next one. */
+/* Copies a text with `${…}`, since the next one reuses its memory. */
 static struct mr_str keep(struct mr_json *j, yyjson_val *v)
 {
     struct mr_str s = mr_json_text(v);
-    return v == &j->text_val ? mr_pool_copy(&j->kept, s) : s;
+    return v == &j->text_val ? mr_text_arena_copy(&j->kept, s) : s;
 }
 
 static int read_workers(struct mr_json *j, yyjson_val *v, struct mr_task_options *o)
@@ -107,7 +107,7 @@ static int read_workers(struct mr_json *j, yyjson_val *v, struct mr_task_options
     if (n > MR_OPTION_WORKERS_MAX)
         return mr_fail(j->e, MR_EINVAL, "option \"workers\" lists %zu, the limit is %d", n,
             MR_OPTION_WORKERS_MAX);
-    struct mr_str *workers = mr_pool_take(&j->kept, n * sizeof *workers);
+    struct mr_str *workers = mr_text_arena_take(&j->kept, n * sizeof *workers);
     yyjson_arr_iter it = {0};
     if (yyjson_is_arr(v)) it = yyjson_arr_iter_with(v);
     for (size_t i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ static int read_resources(struct mr_json *j, yyjson_val *v, struct mr_task_optio
     if (yyjson_obj_size(v) > MR_RESOURCES_MAX)
         return mr_fail(j->e, MR_EINVAL, "option \"resources\" has %zu kinds, the limit is %d",
             yyjson_obj_size(v), MR_RESOURCES_MAX);
-    struct mr_graph_resource *r = mr_pool_take(&j->kept, yyjson_obj_size(v) * sizeof *r);
+    struct mr_graph_resource *r = mr_text_arena_take(&j->kept, yyjson_obj_size(v) * sizeof *r);
     o->resources = r;
     yyjson_obj_iter it = yyjson_obj_iter_with(v);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
@@ -196,11 +196,11 @@ static int read_options(struct mr_json *j, uint32_t node, const struct entry *en
     for (unsigned f = F_RETRIES; f < F_COUNT && !err; f++)
         if (entry->given & 1u << f) err = read_option(j, (enum field)f, entry->at[f], &o);
     if (!err) err = mr_builder_options(j->b, node, &o, j->e);
-    mr_pool_fini(&j->kept);
+    mr_text_arena_fini(&j->kept);
     return err;
 }
 
-/* ---- what an entry is ------------------------------------------------------------------------ */
+/* ---- forms of entries ------------------------------------------------------------------------ */
 
 static int check_form(struct mr_json *j, const struct entry *entry)
 {
@@ -219,7 +219,7 @@ static int check_form(struct mr_json *j, const struct entry *entry)
     return MR_OK;
 }
 
-/* The text of a form that names something, resolved. */
+/* The text of {"ref"}, {"object"} or {"name"}, with its `${…}` replaced. */
 static int form_text(struct mr_json *j, enum field f, yyjson_val *v, struct mr_str *out)
 {
     int err = MR_OK;
@@ -285,8 +285,8 @@ static int write_object_entry(struct mr_json *j, uint32_t node, yyjson_val *obje
     return err;
 }
 
-/* In dsk, an object is a plain dict unless it says what else it is. */
-static bool says_what_it_is(yyjson_val *object)
+/* In dsk an object is a dict, unless a member makes it one of the forms. */
+static bool has_form(yyjson_val *object)
 {
     if (yyjson_obj_get(object, "op")) return true;
     size_t n = yyjson_obj_size(object) - (yyjson_obj_get(object, "for") ? 1 : 0);
@@ -296,7 +296,7 @@ static bool says_what_it_is(yyjson_val *object)
     return false;
 }
 
-/* A list whose first item is a text that is nothing known looks like a task with a mistyped op. */
+/* A list that begins with an unknown text looks like a task with a mistyped operator. */
 static int check_dsk_list(struct mr_json *j, yyjson_val *list)
 {
     yyjson_val *first = yyjson_arr_get_first(list);
@@ -318,7 +318,7 @@ static int check_dsk_list(struct mr_json *j, yyjson_val *list)
 
 static int write_dsk_entry(struct mr_json *j, uint32_t node, yyjson_val *v)
 {
-    if (yyjson_is_obj(v) && says_what_it_is(v)) return write_object_entry(j, node, v);
+    if (yyjson_is_obj(v) && has_form(v)) return write_object_entry(j, node, v);
     if (yyjson_is_arr(v) && yyjson_arr_size(v)) {
         yyjson_val *first = yyjson_arr_get_first(v);
         if (yyjson_is_str(first) && mr_json_is_op(j, mr_json_text(first)))
@@ -341,11 +341,11 @@ int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry)
 yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry)
 {
     if (!yyjson_is_obj(entry) || yyjson_obj_size(entry) < 2) return NULL;
-    if (j->dsk && !says_what_it_is(entry)) return NULL;
+    if (j->dsk && !has_form(entry)) return NULL;
     return yyjson_obj_get(entry, "for");
 }
 
-void mr_json_look_ahead(const struct mr_json *j, yyjson_val *entry)
+void mr_json_prefetch(const struct mr_json *j, yyjson_val *entry)
 {
     yyjson_val *args = unsafe_yyjson_is_obj(entry) ? yyjson_obj_get(entry, "args") : entry;
     if (!yyjson_is_arr(args) || yyjson_arr_size(args) > 8) return;

@@ -1,5 +1,5 @@
-/* Values of the notation into packs: literals, references, lists and dicts of them, nested tasks,
- * `each`. An explicit stack of frames, one for each container that is being written. */
+/* Writes values as MessagePack: literals, references, lists and dicts of them, nested tasks,
+ * `each`. A stack with a frame for each open container replaces recursion. */
 #include "graph/json/internal.h"
 #include "graph/build/unroll.h"
 
@@ -37,18 +37,6 @@ struct mr_json_frame {
 };
 
 #define FRAMES_MAX (3 * MR_DEPTH_MAX)
-
-const char *mr_json_kind(const yyjson_val *value)
-{
-    yyjson_val *v = mr_unconst(value);
-    if (yyjson_is_null(v)) return "null";
-    if (yyjson_is_bool(v)) return "true or false";
-    if (yyjson_is_real(v)) return "a number with a fraction";
-    if (yyjson_is_num(v)) return "an integer";
-    if (yyjson_is_str(v)) return "a text";
-    if (yyjson_is_arr(v)) return "a list";
-    return "an object";
-}
 
 int mr_json_unknown(struct mr_json *j, const char *what, struct mr_str name,
     const char *const *known, size_t known_count)
@@ -207,8 +195,7 @@ static int sort_named(struct mr_json *j, yyjson_val *kwargs, struct mr_json_fram
     return mr_fail(j->e, MR_EINVAL, "\"kwargs\" has an empty name");
 }
 
-/* Opens the task and leaves two frames: the task's own, and above it that of its positional
- * arguments. */
+/* Opens a task and pushes two frames: one for the task, and one for its positional arguments. */
 static int begin_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args,
     yyjson_val *kwargs, bool skip_first, unsigned depth)
 {
@@ -253,7 +240,7 @@ static int put_nested(struct mr_json *j, struct mr_str op, yyjson_val *args, yyj
     return begin_task(j, node, op, args, kwargs, skip_first, depth + 1);
 }
 
-/* {"op": …, "args": […], "kwargs": {…}} as an argument; options belong to tasks with a key. */
+/* A task as an argument: {"op": …, "args": […], "kwargs": {…}}. Options need a task with a key. */
 static int put_nested_object(struct mr_json *j, yyjson_val *v, unsigned depth)
 {
     static const char *const known[] = {"op", "args", "kwargs"};
@@ -315,10 +302,10 @@ static int put_name(struct mr_json *j, struct mr_str name)
     return mr_builder_input(j->b, node, j->e);
 }
 
-/* Calls back once at most: inside a literal nothing is special. */
+/* Recursion has one level: inside a literal no object has a special meaning. */
 static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
 
-/* The objects with one member that mean something. `*taken` if this is one. */
+/* Writes an object with one member that has a meaning, e.g. {"ref": key}. *taken: it was one. */
 static int put_special(struct mr_json *j, yyjson_val *v, unsigned depth, bool *taken)
 {
     yyjson_obj_iter it = yyjson_obj_iter_with(v);
@@ -389,7 +376,7 @@ static int too_big(struct mr_json *j, yyjson_val *v)
         (int)MR_MIN(digits.n, (size_t)60), digits.p);
 }
 
-/* Writes one value, or its head and a frame for what is in it. */
+/* Writes one value, or the head of a container and a frame for its content. */
 static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth)
 {
     int err = MR_OK;
@@ -414,7 +401,8 @@ static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsig
     case YYJSON_TYPE_STR: return put_text(j, v, mode);
     case YYJSON_TYPE_ARR:
     case YYJSON_TYPE_OBJ:
-        if (from_param) mode = (struct mr_json_mode){false, false}; /* what it holds is data */
+        if (from_param)
+            mode = (struct mr_json_mode){false, false}; /* the value of a parameter is data */
         return yyjson_is_arr(v) ? put_array(j, v, mode, depth) : put_dict(j, v, mode, depth);
     default: return mr_fail(j->e, MR_EINTERNAL, "a JSON value of no known type");
     }
@@ -422,7 +410,7 @@ static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsig
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* One step of the innermost frame: the next value in it, or its end. */
+/* Writes the next value of the innermost frame, or ends the frame. */
 static int step(struct mr_json *j)
 {
     struct mr_json_frame *f = &j->frames[j->frames_count - 1];
@@ -464,7 +452,7 @@ static int run(struct mr_json *j, int err)
 {
     while (!err && j->frames_count)
         err = step(j);
-    while (j->frames_count) { /* only after an error */
+    while (j->frames_count) { /* after an error */
         struct mr_json_frame *f = &j->frames[--j->frames_count];
         mr_release(f->loop);
         mr_release(f->named);
@@ -478,7 +466,7 @@ int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, un
     return run(j, put(j, v, mode, depth));
 }
 
-/* The common case, without a frame where none is needed. */
+/* The common case: without frames for scalar arguments. */
 static int plain_task(
     struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args, bool skip_first)
 {

@@ -1,38 +1,39 @@
 #include "graph/template/instance_cache.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "base/pack.h"
-#include "base/unconst.h"
 #include "graph/copy.h"
 #include "graph/loop.h"
 #include "graph/options.h"
+#include "graph/options_pack.h"
 
 #include <stdio.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define FORMS_MAX 4         /* graphs kept of a template: one for each set of other parameters */
-#define VALUE_BYTES_MAX 256 /* larger ones are read each time */
+#define FORMS_MAX 4         /* graphs of a template: one for each set of the other parameters */
+#define VALUE_BYTES_MAX 256 /* an instance with a larger value is not cached */
 #define ARGS_BYTES_MAX ((uint64_t)256 << 20)
-#define TRIES_MAX 16               /* parameters tried one by one … */
-#define TRIES_NODES_MAX (1u << 20) /* … while this many nodes are made for it */
+#define TRIES_MAX 16               /* parameters that are tried one by one … */
+#define TRIES_NODES_MAX (1u << 20) /* … if the trials make no more nodes than this */
 #define MARKER_BYTES 12
 
 struct form {
     struct mr_graph *graph; /* with markers; NULL: free */
-    struct mr_graph_spot *spots;
-    uint32_t spots_count;
-    uint64_t key, shape, used; /* key: of the parameters that are no markers */
+    struct mr_graph_placeholder *placeholders;
+    uint32_t placeholders_count;
+    uint64_t key, shape, used; /* key: a hash of the parameters without markers */
     size_t bytes;
 };
 
-struct mr_json_kept {
+struct mr_instance_cache {
     yyjson_val *root, *params;
     uint32_t count;
     bool is_hopeless;
-    bool is_tried; /* then these may be markers: */
-    bool is_free[MR_JSON_KEPT_PARAMS_MAX];
+    bool is_tried; /* is_free is known: the parameters that may be markers */
+    bool is_free[MR_INSTANCE_PARAMS_MAX];
     uint64_t last_key;
     uint64_t clock;
     struct form forms[FORMS_MAX];
@@ -40,16 +41,17 @@ struct mr_json_kept {
 
 /* The parameters of one instance, in the order of the template. */
 struct values {
-    yyjson_val *at[MR_JSON_KEPT_PARAMS_MAX];
+    yyjson_val *at[MR_INSTANCE_PARAMS_MAX];
 };
 
-struct mr_json_kept *mr_json_kept_new(yyjson_val *root)
+struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root)
 {
     yyjson_val *params = yyjson_obj_get(root, "params");
     size_t n = yyjson_is_obj(params) ? yyjson_obj_size(params) : 0;
-    if (yyjson_obj_get(root, "dsk")) return NULL; /* a text may be a reference there */
-    if ((params && !yyjson_is_obj(params)) || n > MR_JSON_KEPT_PARAMS_MAX) return NULL;
-    struct mr_json_kept *k = mr_alloc(sizeof *k);
+    if (yyjson_obj_get(root, "dsk"))
+        return NULL; /* in dsk a value that is a text may be a reference */
+    if ((params && !yyjson_is_obj(params)) || n > MR_INSTANCE_PARAMS_MAX) return NULL;
+    struct mr_instance_cache *k = mr_alloc(sizeof *k);
     k->root = root;
     k->params = params;
     k->count = (uint32_t)n;
@@ -59,26 +61,26 @@ struct mr_json_kept *mr_json_kept_new(yyjson_val *root)
 static void form_fini(struct form *f)
 {
     mr_graph_free(&f->graph);
-    mr_release(f->spots);
+    mr_release(f->placeholders);
     *f = (struct form){0};
 }
 
-void mr_json_kept_drop(struct mr_json_kept *k)
+void mr_instance_cache_drop(struct mr_instance_cache *k)
 {
     for (uint32_t i = 0; k && i < FORMS_MAX; i++)
         form_fini(&k->forms[i]);
 }
 
-void mr_json_kept_free(struct mr_json_kept **kp)
+void mr_instance_cache_free(struct mr_instance_cache **kp)
 {
-    struct mr_json_kept *k = *kp;
+    struct mr_instance_cache *k = *kp;
     *kp = NULL;
     if (!k) return;
-    mr_json_kept_drop(k);
+    mr_instance_cache_drop(k);
     mr_release(k);
 }
 
-size_t mr_json_kept_bytes(const struct mr_json_kept *k)
+size_t mr_instance_cache_bytes(const struct mr_instance_cache *k)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; k && i < FORMS_MAX; i++)
@@ -110,11 +112,11 @@ static void pack_scalar(yyjson_val *v, struct mr_buf *out)
         mr_pack_float(out, yyjson_get_real(v));
 }
 
-/* As json/params.c takes them; false: they are not right, which the reader says in words, or they
- * are more than scalars. */
-static bool take_values(const struct mr_json_kept *k, yyjson_val *given, struct values *out)
+/* Takes the values as json/params.c does. False: they have an error, which the reader reports, or
+ * one is not a scalar. */
+static bool take_values(const struct mr_instance_cache *k, yyjson_val *given, struct values *out)
 {
-    yyjson_val *names[MR_JSON_KEPT_PARAMS_MAX];
+    yyjson_val *names[MR_INSTANCE_PARAMS_MAX];
     uint32_t n = 0;
     yyjson_obj_iter it = yyjson_obj_iter_with(k->params);
     for (yyjson_val *key = k->params ? yyjson_obj_iter_next(&it) : NULL; key;
@@ -141,10 +143,10 @@ static bool take_values(const struct mr_json_kept *k, yyjson_val *given, struct 
     return true;
 }
 
-/* What a value would be in an argument; and of those that are no markers, a hash. */
+/* The values as arguments in MessagePack, and a hash of those without markers. */
 struct packed {
     struct mr_buf bytes, params;
-    struct mr_str at[MR_JSON_KEPT_PARAMS_MAX];
+    struct mr_str at[MR_INSTANCE_PARAMS_MAX];
     uint64_t key;
 };
 
@@ -154,9 +156,10 @@ static void packed_fini(struct packed *p)
     mr_buf_fini(&p->params);
 }
 
-static bool pack_values(const struct mr_json_kept *k, const struct values *v, struct packed *out)
+static bool pack_values(
+    const struct mr_instance_cache *k, const struct values *v, struct packed *out)
 {
-    size_t ends[MR_JSON_KEPT_PARAMS_MAX + 1] = {0};
+    size_t ends[MR_INSTANCE_PARAMS_MAX + 1] = {0};
     bool is_small = true;
     *out = (struct packed){.key = 1};
     mr_buf_init(&out->bytes, MR_LITERAL_BYTES_MAX);
@@ -179,11 +182,11 @@ static bool pack_values(const struct mr_json_kept *k, const struct values *v, st
 
 /* ---- an instance ----------------------------------------------------------------------------- */
 
-/* NULL: too large with these values; the reader says so in words. */
+/* NULL: the graph is too large with these values; the reader reports the error. */
 static struct mr_graph *fill(struct form *f, const struct packed *p)
 {
-    const struct mr_graph_fill fill = {.spots = f->spots,
-        .spots_count = f->spots_count,
+    const struct mr_graph_fill fill = {.placeholders = f->placeholders,
+        .placeholders_count = f->placeholders_count,
         .values = p->at,
         .params = mr_buf_str(&p->params)};
     uint64_t largest = 0, bytes = mr_graph_fill_bytes(f->graph, &fill, &largest);
@@ -191,7 +194,8 @@ static struct mr_graph *fill(struct form *f, const struct packed *p)
     return is_too_large ? NULL : mr_graph_copy(f->graph, &fill);
 }
 
-struct mr_graph *mr_json_kept_graph(struct mr_json_kept *k, yyjson_val *given, uint64_t *shape)
+struct mr_graph *mr_instance_cache_get(
+    struct mr_instance_cache *k, yyjson_val *given, uint64_t *shape)
 {
     struct values v;
     struct packed p;
@@ -209,7 +213,7 @@ struct mr_graph *mr_json_kept_graph(struct mr_json_kept *k, yyjson_val *given, u
     return g;
 }
 
-/* ---- finding out ----------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static void marker_write(uint32_t param, char out[MARKER_BYTES + 1])
 {
@@ -222,13 +226,13 @@ static bool marker_read(const struct mr_pack_item *item, uint32_t *param)
     if (item->type != MR_PACK_TEXT || item->bytes.n != MARKER_BYTES) return false;
     const char *p = item->bytes.p + MARKER_BYTES - 3;
     *param = (uint32_t)((p[0] - '0') * 100 + (p[1] - '0') * 10 + p[2] - '0');
-    if (*param >= MR_JSON_KEPT_PARAMS_MAX) return false;
+    if (*param >= MR_INSTANCE_PARAMS_MAX) return false;
     marker_write(*param, text);
     return !memcmp(item->bytes.p, text, MARKER_BYTES);
 }
 
-/* The graph with markers for some parameters, and the others as they are. */
-static struct mr_graph *mark(const struct mr_json_kept *k, const struct values *v,
+/* Builds the graph with markers for some parameters and values for the others. */
+static struct mr_graph *mark(const struct mr_instance_cache *k, const struct values *v,
     const bool *is_free, size_t text_bytes, const struct mr_graph_catalogue *catalogue)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -265,13 +269,14 @@ static bool find_spots(const struct mr_graph *g, struct form *f)
             uint32_t from = (uint32_t)r.at, param = 0;
             if (mr_pack_next(&r, &item)) return false;
             if (!marker_read(&item, &param)) continue;
-            if (f->spots_count == room) {
+            if (f->placeholders_count == room) {
                 uint32_t more = room ? 2 * room : 64;
-                f->spots = mr_grow(f->spots, room * sizeof *f->spots, more * sizeof *f->spots);
+                f->placeholders = mr_grow(f->placeholders, room * sizeof *f->placeholders,
+                    more * sizeof *f->placeholders);
                 room = more;
             }
-            f->spots[f->spots_count++] =
-                (struct mr_graph_spot){g->args_at[a] + from, (uint32_t)r.at - from, param};
+            f->placeholders[f->placeholders_count++] =
+                (struct mr_graph_placeholder){g->args_at[a] + from, (uint32_t)r.at - from, param};
         }
     }
     return true;
@@ -306,7 +311,7 @@ static bool has_equal_texts(const struct mr_graph *a, const struct mr_graph *b)
     return is_same;
 }
 
-/* All but arguments and parameters. */
+/* Are the graphs equal, apart from arguments and parameters? */
 static bool has_equal_shape(const struct mr_graph *a, const struct mr_graph *b)
 {
     size_t n = a->nodes_count;
@@ -327,13 +332,13 @@ static bool has_equal_shape(const struct mr_graph *a, const struct mr_graph *b)
            has_equal_texts(a, b);
 }
 
-/* A name, an object's id, another's key are more than values. */
+/* Is no marker part of a name, an object's id or another job's key? */
 static bool are_values_only(const struct mr_graph *g, const struct form *f)
 {
     unsigned char *has_spot = mr_alloc((size_t)g->args_count + 1);
     bool are = true;
-    for (uint32_t i = 0, a = 0; i < f->spots_count; i++) {
-        while (g->args_at[a + 1] <= f->spots[i].at)
+    for (uint32_t i = 0, a = 0; i < f->placeholders_count; i++) {
+        while (g->args_at[a + 1] <= f->placeholders[i].at)
             a++;
         has_spot[a] = 1;
     }
@@ -351,8 +356,8 @@ static bool has_equal_args(const struct mr_graph *a, const struct mr_graph *b)
     return true;
 }
 
-/* Tries markers for these parameters: is the graph with values `g`, in all that it is? */
-static bool try_form(const struct mr_json_kept *k, const struct values *v, const bool *is_free,
+/* Tries markers for these parameters: with the values filled in, is the graph equal to `g`? */
+static bool try_form(const struct mr_instance_cache *k, const struct values *v, const bool *is_free,
     const struct packed *p, const struct mr_graph *g, size_t text_bytes,
     const struct mr_graph_catalogue *catalogue, struct form *out)
 {
@@ -367,12 +372,12 @@ static bool try_form(const struct mr_json_kept *k, const struct values *v, const
         return false;
     }
     f.shape = mr_graph_shape(g);
-    f.bytes = mr_graph_bytes_held(f.graph) + f.spots_count * sizeof *f.spots;
+    f.bytes = mr_graph_bytes_held(f.graph) + f.placeholders_count * sizeof *f.placeholders;
     *out = f;
     return true;
 }
 
-struct trial { /* what try_form is told each time */
+struct trial { /* the arguments that all calls of try_form share */
     const struct values *v;
     const struct mr_graph *g;
     size_t text_bytes;
@@ -380,7 +385,7 @@ struct trial { /* what try_form is told each time */
 };
 
 static bool try_free(
-    struct mr_json_kept *k, const struct trial *t, const bool *is_free, struct form *out)
+    struct mr_instance_cache *k, const struct trial *t, const bool *is_free, struct form *out)
 {
     struct packed p;
     bool is_good = pack_values(k, t->v, &p) &&
@@ -389,12 +394,12 @@ static bool try_free(
     return is_good;
 }
 
-/* Which parameters can be markers: all - then `out` is what comes of it - or those that can be one
- * by one. */
-static bool try_all(struct mr_json_kept *k, const struct trial *t, struct form *out)
+/* Finds which parameters can be markers. If all can, `*out` is the form and the result is true.
+ * Otherwise each is tried on its own. */
+static bool try_all(struct mr_instance_cache *k, const struct trial *t, struct form *out)
 {
     struct form f = {0};
-    bool all[MR_JSON_KEPT_PARAMS_MAX];
+    bool all[MR_INSTANCE_PARAMS_MAX];
     memset(all, 1, sizeof all);
     k->is_tried = true;
     if (try_free(k, t, all, out)) {
@@ -404,7 +409,7 @@ static bool try_all(struct mr_json_kept *k, const struct trial *t, struct form *
     if (k->count > TRIES_MAX || (uint64_t)k->count * t->g->nodes_count > TRIES_NODES_MAX)
         return false;
     for (uint32_t i = 0; i < k->count; i++) {
-        bool one[MR_JSON_KEPT_PARAMS_MAX] = {0};
+        bool one[MR_INSTANCE_PARAMS_MAX] = {0};
         one[i] = true;
         k->is_free[i] = try_free(k, t, one, &f);
         form_fini(&f);
@@ -412,7 +417,7 @@ static bool try_all(struct mr_json_kept *k, const struct trial *t, struct form *
     return false;
 }
 
-static struct form *free_form(struct mr_json_kept *k)
+static struct form *free_form(struct mr_instance_cache *k)
 {
     struct form *f = &k->forms[0];
     for (uint32_t i = 1; i < FORMS_MAX; i++)
@@ -421,8 +426,8 @@ static struct form *free_form(struct mr_json_kept *k)
     return f;
 }
 
-void mr_json_kept_learn(struct mr_json_kept *k, yyjson_val *given, const struct mr_graph *g,
-    size_t text_bytes, const struct mr_graph_catalogue *catalogue)
+void mr_instance_cache_learn(struct mr_instance_cache *k, yyjson_val *given,
+    const struct mr_graph *g, size_t text_bytes, const struct mr_graph_catalogue *catalogue)
 {
     struct values v;
     struct packed p;

@@ -1,24 +1,28 @@
-/* What a template keeps of its last graphs, so that the next one need not be read from its text. A
- * parameter that only stands as a whole argument, or in one, changes no key, no edge and no count:
- * a graph with markers in its places is kept, and an instance is a copy of its columns with values
- * in place of the markers. Which parameters those are is found by trying: what a graph with markers
- * is, but for the markers, must be what the graph with values was. */
+/* A cache of a template's graphs, so that not every instance is built from the document. A
+ * parameter that is only used as an argument, or inside one, changes no key, no edge and no count.
+ * The cache keeps a graph with markers as the values of such parameters. An instance is then a copy
+ * of the graph with values in place of the markers. The cache finds these parameters by trial:
+ * apart from the markers, the graph with markers must equal the graph with values. */
 #pragma once
 
-#include "graph/json/internal.h"
+#include "graph/json/build.h"
 
-#define MR_JSON_KEPT_PARAMS_MAX 64
+#define MR_INSTANCE_PARAMS_MAX 64
 
-struct mr_json_kept;
+struct mr_instance_cache;
 
-/* `root`: of the template, as long as this lives. NULL: nothing of it can be kept. */
-struct mr_json_kept *mr_json_kept_new(yyjson_val *root);
-void mr_json_kept_free(struct mr_json_kept **k);
-size_t mr_json_kept_bytes(const struct mr_json_kept *k);
-void mr_json_kept_drop(struct mr_json_kept *k); /* what it keeps; it will keep anew */
+/* `root` is the template's document, lent until free. NULL: such a template cannot be cached. */
+struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root);
+void mr_instance_cache_free(struct mr_instance_cache **k);
+size_t mr_instance_cache_bytes(const struct mr_instance_cache *k);
+void mr_instance_cache_drop(struct mr_instance_cache *k); /* empties it */
 
-/* The instance with these parameters (an object, or NULL), or NULL: it is to be read. */
-struct mr_graph *mr_json_kept_graph(struct mr_json_kept *k, yyjson_val *given, uint64_t *shape);
-/* That one was read: from the second on of a kind, it is kept. */
-void mr_json_kept_learn(struct mr_json_kept *k, yyjson_val *given, const struct mr_graph *g,
-    size_t text_bytes, const struct mr_graph_catalogue *catalogue);
+/* The instance with these parameters (an object, or NULL). NULL: it has to be built from the
+ * document.
+ */
+struct mr_graph *mr_instance_cache_get(
+    struct mr_instance_cache *k, yyjson_val *given, uint64_t *shape);
+/* The caller has built `g` from the document. The cache keeps it from the second one of a kind on.
+ */
+void mr_instance_cache_learn(struct mr_instance_cache *k, yyjson_val *given,
+    const struct mr_graph *g, size_t text_bytes, const struct mr_graph_catalogue *catalogue);

@@ -7,7 +7,7 @@
 struct mr_json_template {
     yyjson_doc *doc;
     size_t bytes;
-    struct mr_json_kept *kept;
+    struct mr_instance_cache *kept;
 };
 
 int mr_json_template_new(struct mr_str text, struct mr_json_template **out, struct mr_error *e)
@@ -15,7 +15,7 @@ int mr_json_template_new(struct mr_str text, struct mr_json_template **out, stru
     yyjson_doc *doc = mr_json_parse(text, e);
     if (!doc) return MR_EINVAL;
     struct mr_json_template *t = mr_alloc(sizeof *t);
-    *t = (struct mr_json_template){doc, text.n, mr_json_kept_new(yyjson_doc_get_root(doc))};
+    *t = (struct mr_json_template){doc, text.n, mr_instance_cache_new(yyjson_doc_get_root(doc))};
     *out = t;
     return MR_OK;
 }
@@ -25,12 +25,12 @@ void mr_json_template_free(struct mr_json_template **tp)
     struct mr_json_template *t = *tp;
     *tp = NULL;
     if (!t) return;
-    mr_json_kept_free(&t->kept);
+    mr_instance_cache_free(&t->kept);
     yyjson_doc_free(t->doc);
     mr_release(t);
 }
 
-/* The parameters in {"params": {…}}. */
+/* Finds the parameters in {"params": {…}}. */
 static int find_params(yyjson_val *root, yyjson_val **out, struct mr_error *e)
 {
     if (!yyjson_is_obj(root))
@@ -44,21 +44,21 @@ static int find_params(yyjson_val *root, yyjson_val **out, struct mr_error *e)
     return MR_OK;
 }
 
-size_t mr_json_template_kept_bytes(const struct mr_json_template *t)
+size_t mr_json_template_cached_bytes(const struct mr_json_template *t)
 {
-    return mr_json_kept_bytes(t->kept);
+    return mr_instance_cache_bytes(t->kept);
 }
 
 void mr_json_template_drop(struct mr_json_template *t)
 {
-    mr_json_kept_drop(t->kept);
+    mr_instance_cache_drop(t->kept);
 }
 
 static int make(struct mr_json_template *t, yyjson_val *params, size_t given_bytes,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
     struct mr_error *e)
 {
-    struct mr_graph *g = mr_json_kept_graph(t->kept, params, shape);
+    struct mr_graph *g = mr_instance_cache_get(t->kept, params, shape);
     if (g) {
         *out = g;
         return MR_OK;
@@ -68,7 +68,7 @@ static int make(struct mr_json_template *t, yyjson_val *params, size_t given_byt
     int err = mr_json_build(&from, catalogue, out, e);
     if (err) return err;
     *shape = mr_graph_shape(*out);
-    mr_json_kept_learn(t->kept, params, *out, from.text_bytes, catalogue);
+    mr_instance_cache_learn(t->kept, params, *out, from.text_bytes, catalogue);
     return MR_OK;
 }
 

@@ -59,7 +59,7 @@ static int parse(struct mr_parser_ops *o, struct mr_parser_request *r,
         return err;
     }
     struct mr_graph_parallel parallel;
-    if (mr_parser_parallel_open(body.n, &parallel)) mr_builder_lend_parallel(b, &parallel);
+    if (mr_parser_parallel_open(body.n, &parallel)) mr_builder_set_parallel(b, &parallel);
     err = mr_graph_build(&b, &catalogue, out, e);
     mr_parser_parallel_close(&parallel);
     return err;
@@ -79,7 +79,7 @@ static int check_missed_op(const struct mr_parser_ops *o, const struct mr_parser
 static void keep_request_id(struct mr_parser_result *d, const struct mr_parser_request *r)
 {
     if (r->request_id)
-        d->graph->job.request_id = mr_pool_copy(&d->graph->text, mr_str(r->request_id));
+        d->graph->job.request_id = mr_text_arena_copy(&d->graph->text, mr_str(r->request_id));
 }
 
 static char *copy_text(struct mr_str s)

@@ -31,7 +31,7 @@ struct mr_pb_stream {
     struct mr_pb_arena arena; /* of the unpacked parts */
     struct part *parts;
     size_t parts_count, parts_room;
-    struct mr_bulk_op *ops;
+    struct mr_node_op *ops;
     size_t ops_count, ops_room;
     struct numbers columns[F_END];
     struct mr_buf rest;
@@ -99,7 +99,7 @@ static bool read_numbers(struct mr_str s, struct numbers *out)
 }
 
 /* Columns go to `c` and s->columns, all other fields to s->rest. */
-static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_bulk *c)
+static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_node_columns *c)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
     struct mr_protowire_field f;
@@ -148,7 +148,7 @@ static void add_ops(struct mr_pb_stream *s, const Millrace__V1__SubmitColumns *m
         s->ops_room = room;
     }
     for (size_t i = 0; i < m->n_ops; i++)
-        s->ops[s->ops_count++] = (struct mr_bulk_op){.name = mr_str(m->ops[i])};
+        s->ops[s->ops_count++] = (struct mr_node_op){.name = mr_str(m->ops[i])};
 }
 
 static void add_part(struct mr_pb_stream *s, const struct part *part)
@@ -163,7 +163,7 @@ static void add_part(struct mr_pb_stream *s, const struct part *part)
 
 static bool add(struct mr_pb_stream *s, struct mr_str message)
 {
-    struct mr_bulk c = {0};
+    struct mr_node_columns c = {0};
     if (!take_apart(s, message, &c)) return false;
     if (!c.count && ++s->empty_count > MR_PB_EMPTY_MESSAGES_MAX) return false;
     struct part part = {.first = s->nodes, .count = c.count};
@@ -174,7 +174,7 @@ static bool add(struct mr_pb_stream *s, struct mr_str message)
         return false;
     add_ops(s, part.m);
     add_part(s, &part);
-    if (!mr_builder_add_bulk(s->b, &c, s->ops, (uint32_t)s->ops_count)) return false;
+    if (!mr_builder_add_columns(s->b, &c, s->ops, (uint32_t)s->ops_count)) return false;
     s->nodes += c.count;
     return true;
 }
@@ -199,7 +199,7 @@ static bool end_part(struct mr_pb_stream *s, const struct part *part)
 
 struct mr_builder *mr_pb_stream_end(struct mr_pb_stream *s)
 {
-    if (s->is_odd || !mr_builder_bulk_is_whole(s->b)) return NULL;
+    if (s->is_odd || !mr_builder_columns_are_complete(s->b)) return NULL;
     for (size_t i = 0; i < s->parts_count; i++)
         if (!end_part(s, &s->parts[i])) return NULL;
     return MR_STEAL(s->b);

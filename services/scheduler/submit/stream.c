@@ -15,7 +15,7 @@
 struct mr_parser_stream {
     bool is_json;
     struct mr_pb_stream *columns;
-    struct mr_json_ahead *json; /* NULL before the first piece; parsed by: */
+    struct mr_json_stream *json; /* NULL before the first piece; parsed by: */
     struct mr_graph_parallel parallel;
     struct mr_buf *pieces;
     size_t pieces_count, pieces_room;
@@ -74,7 +74,7 @@ void mr_parser_stream_free(struct mr_parser_stream **sp)
     *sp = NULL;
     if (!s) return;
     mr_pb_stream_free(&s->columns);
-    mr_json_ahead_free(&s->json);
+    mr_json_stream_free(&s->json);
     mr_parser_parallel_close(&s->parallel);
     drop_pieces(s);
     mr_release(s->pieces);
@@ -101,7 +101,7 @@ static void json_open(struct mr_parser_stream *s)
 {
     if (s->json) return;
     parallel_open(mr_thread_pool_workers_here(PARALLEL_WORKERS_MAX), &s->parallel);
-    s->json = mr_json_ahead_new(&s->parallel);
+    s->json = mr_json_stream_new(&s->parallel);
 }
 
 void mr_parser_stream_feed(
@@ -113,7 +113,7 @@ void mr_parser_stream_feed(
         return;
     }
     json_open(s);
-    mr_json_ahead_feed(s->json, catalogue, bytes);
+    mr_json_stream_feed(s->json, catalogue, bytes);
 }
 
 static size_t bytes_of(const struct mr_parser_stream *s)
@@ -129,7 +129,7 @@ int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catal
 {
     if (s->is_json) {
         json_open(s);
-        return mr_json_ahead_end(s->json, catalogue, out, e);
+        return mr_json_stream_end(s->json, catalogue, out, e);
     }
     struct mr_builder *b = mr_pb_stream_end(s->columns);
     size_t bytes = bytes_of(s);
@@ -144,7 +144,7 @@ int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catal
         mr_builder_free(&b);
         return err;
     }
-    if (mr_parser_parallel_open(bytes, &s->parallel)) mr_builder_lend_parallel(b, &s->parallel);
+    if (mr_parser_parallel_open(bytes, &s->parallel)) mr_builder_set_parallel(b, &s->parallel);
     return mr_graph_build(&b, catalogue, out, e);
 }
 

@@ -299,7 +299,7 @@ static void bound(struct mr_templates *t, const struct kept *now)
         struct kept *oldest = NULL;
         for (uint32_t i = 0; i < KEPT_MAX; i++) {
             struct kept *k = &t->kept[i];
-            size_t own = k->name ? mr_json_template_kept_bytes(k->parsed) : 0;
+            size_t own = k->name ? mr_json_template_cached_bytes(k->parsed) : 0;
             bytes += own;
             if (own && k != now && (!oldest || k->used < oldest->used)) oldest = k;
         }

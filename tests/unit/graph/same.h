@@ -1,4 +1,4 @@
-/* Are two graphs the same, whichever equal arguments of theirs stand there once? */
+/* Are two graphs equal, apart from which equal arguments their tasks share? */
 #pragma once
 
 #include "graph/graph.h"

@@ -21,14 +21,14 @@ struct world {
     struct mr_buf keys, args;
 };
 
-static struct mr_bulk_op ops[4]; /* fresh for each use */
+static struct mr_node_op ops[4]; /* fresh for each use */
 
 static void fresh_ops(void)
 {
-    ops[0] = (struct mr_bulk_op){.name = MR_STR("any")};
-    ops[1] = (struct mr_bulk_op){.name = MR_STR("sum")};
-    ops[2] = (struct mr_bulk_op){.name = MR_STR("inc")};
-    ops[3] = (struct mr_bulk_op){.name = {0}};
+    ops[0] = (struct mr_node_op){.name = MR_STR("any")};
+    ops[1] = (struct mr_node_op){.name = MR_STR("sum")};
+    ops[2] = (struct mr_node_op){.name = MR_STR("inc")};
+    ops[3] = (struct mr_node_op){.name = {0}};
 }
 
 static void world_init(struct world *w)
@@ -106,7 +106,7 @@ static struct mr_builder *in_bulk(const struct world *w, uint32_t step)
     bool good = true;
     fresh_ops();
     for (uint32_t v = 0; v < w->n && good; v += step) {
-        struct mr_bulk c = {.count = MR_MIN(step, w->n - v),
+        struct mr_node_columns c = {.count = MR_MIN(step, w->n - v),
             .key_bytes = w->key_bytes + v,
             .op = w->op + v,
             .args_bytes = w->args_bytes + v,
@@ -122,9 +122,9 @@ static struct mr_builder *in_bulk(const struct world *w, uint32_t step)
         key_at += c.keys.n;
         args_at += c.args.n;
         inputs_at += c.inputs_all;
-        good = mr_builder_add_bulk(b, &c, ops, 4);
+        good = mr_builder_add_columns(b, &c, ops, 4);
     }
-    if (!good || !mr_builder_bulk_is_whole(b)) mr_builder_free(&b);
+    if (!good || !mr_builder_columns_are_complete(b)) mr_builder_free(&b);
     return b;
 }
 

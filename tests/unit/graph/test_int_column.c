@@ -9,17 +9,17 @@
 
 #include <cmocka.h>
 
-static void write_all(struct mr_narrow *c, struct mr_buf *out)
+static void write_all(struct mr_int_column *c, struct mr_buf *out)
 {
-    static unsigned char some[MR_NARROW_SOME * 4 + 4];
-    mr_narrow_choose(c);
+    static unsigned char some[MR_INT_COLUMN_SOME * 4 + 4];
+    mr_int_column_choose(c);
     mr_buf_init(out, 1 << 20);
     for (uint32_t from = 0; from < c->count + c->more_count;) {
         size_t n = 0;
-        from += mr_narrow_write(c, from, some, &n);
+        from += mr_int_column_write(c, from, some, &n);
         mr_buf_add(out, some, n);
     }
-    assert_int_equal(out->n, mr_narrow_bytes(c));
+    assert_int_equal(out->n, mr_int_column_bytes(c));
 }
 
 static void numbers_come_back_in_as_few_bytes_as_the_largest_needs(void **state)
@@ -37,12 +37,12 @@ static void numbers_come_back_in_as_few_bytes_as_the_largest_needs(void **state)
             for (uint32_t i = 1; i < n; i++)
                 in[i] = (uint32_t)mr_rng_below(&r, most[k]);
             in[n - 1] = most[k];
-            struct mr_narrow c = {.p = in, .count = n, .bytes = 4};
+            struct mr_int_column c = {.p = in, .count = n, .bytes = 4};
             write_all(&c, &bytes);
             assert_int_equal(bytes.n, (size_t)n * width[k]);
-            assert_true(mr_narrow_read(mr_buf_str(&bytes), c.form, n, 4, (unsigned char *)out));
+            assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, n, 4, (unsigned char *)out));
             assert_memory_equal(in, out, n * sizeof *in);
-            assert_false(mr_narrow_read(
+            assert_false(mr_int_column_read(
                 mr_str_of(bytes.p, bytes.n - 1), c.form, n, 4, (unsigned char *)out));
             mr_buf_fini(&bytes);
             mr_release(in);
@@ -58,20 +58,20 @@ static void numbers_that_are_all_the_same_are_one(void **state)
         at[i] = 12 * i;
     for (uint32_t i = 0; i <= 10; i++)
         more[i] = 7 + 12 * i;
-    struct mr_narrow c = {
+    struct mr_int_column c = {
         .p = at, .count = 3000, .more = more, .more_count = 10, .bytes = 2, .is_offsets = true};
     struct mr_buf bytes;
     uint16_t out[3010];
     write_all(&c, &bytes);
     assert_int_equal(bytes.n, 2);
-    assert_true(mr_narrow_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
+    assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
     for (uint32_t i = 0; i < 3010; i++)
         assert_int_equal(out[i], 12);
     mr_buf_fini(&bytes);
     more[10]++; /* the last one is not */
     write_all(&c, &bytes);
     assert_int_equal(bytes.n, 3010);
-    assert_true(mr_narrow_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
+    assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
     assert_int_equal(out[3008], 12);
     assert_int_equal(out[3009], 13);
     mr_buf_fini(&bytes);
@@ -82,12 +82,12 @@ static void forms_that_nobody_writes_are_refused(void **state)
     (void)state;
     unsigned char out[16];
     const struct mr_str four = mr_str_of("abcd", 4);
-    assert_false(mr_narrow_read(four, 5, 4, 4, out));
-    assert_false(mr_narrow_read(four, 4, 1, 4, out)); /* one number stands as it is */
-    assert_false(mr_narrow_read(four, 1, 4, 1, out)); /* so does what is narrow already */
-    assert_false(mr_narrow_read(four, 3, 2, 2, out));
-    assert_false(mr_narrow_read(mr_str_of("", 0), 4, 4, 4, out));
-    assert_true(mr_narrow_read(four, 1, 4, 2, out));
+    assert_false(mr_int_column_read(four, 5, 4, 4, out));
+    assert_false(mr_int_column_read(four, 4, 1, 4, out)); /* one number stands as it is */
+    assert_false(mr_int_column_read(four, 1, 4, 1, out)); /* so does what is narrow already */
+    assert_false(mr_int_column_read(four, 3, 2, 2, out));
+    assert_false(mr_int_column_read(mr_str_of("", 0), 4, 4, 4, out));
+    assert_true(mr_int_column_read(four, 1, 4, 2, out));
 }
 
 int main(void)

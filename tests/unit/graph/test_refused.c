@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "graph/json/internal.h"
 #include "graph/options.h"
+#include "graph/options_pack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,7 +186,7 @@ static void priorities_have_one_range(void **state)
 static void a_journal_from_before_the_range_is_read(void **state)
 {
     (void)state;
-    struct mr_pool p = {0};
+    struct mr_text_arena p = {0};
     struct mr_buf b;
     mr_buf_init(&b, 1000);
     const struct mr_task_options task = {.given = MR_OPTION_PRIORITY, .priority = 1000000};
@@ -194,7 +195,7 @@ static void a_journal_from_before_the_range_is_read(void **state)
     assert_int_equal(mr_task_options_unpack(mr_buf_str(&b), &p, &read, NULL), 0);
     assert_int_equal(read.priority, 100);
     mr_buf_fini(&b);
-    mr_pool_fini(&p);
+    mr_text_arena_fini(&p);
 }
 
 static void nesting_has_a_limit(void **state)

@@ -105,14 +105,14 @@ static void values_of_arguments_are_put_into_what_is_kept(void **state)
         "\"targets\":[\"v\",{\"each\":\"z-${i}\",\"for\":{\"i\":3}}]";
     struct mr_json_template *t = template_of("\"a\":1,\"t\":\"text\"", rest);
     makes(t, "\"a\":1,\"t\":\"text\"", rest);
-    assert_int_equal(mr_json_template_kept_bytes(t), 0); /* it may be the only one */
+    assert_int_equal(mr_json_template_cached_bytes(t), 0); /* it may be the only one */
     makes(t, "\"a\":300,\"t\":\"\"", rest);
-    assert_true(mr_json_template_kept_bytes(t) > 0);
+    assert_true(mr_json_template_cached_bytes(t) > 0);
     makes(t, "\"a\":-7,\"t\":\"a longer text than that of the marker that stands there\"", rest);
     makes(t, "\"a\":2.5,\"t\":\"\\u007fmillrace001\"", rest);
     makes(t, "\"a\":18446744073709551615,\"t\":\"\\u00e9\"", rest);
     mr_json_template_drop(t);
-    assert_int_equal(mr_json_template_kept_bytes(t), 0);
+    assert_int_equal(mr_json_template_cached_bytes(t), 0);
     makes(t, "\"a\":4,\"t\":\"x\"", rest);
     mr_json_template_free(&t);
 }
@@ -130,7 +130,7 @@ static void parameters_of_keys_and_counts_keep_a_graph_each(void **state)
             2 + a / 3 % 3, a % 8 < 5 ? "s" : "t");
         makes(t, given, rest);
     }
-    assert_true(mr_json_template_kept_bytes(t) > 0);
+    assert_true(mr_json_template_cached_bytes(t) > 0);
     mr_json_template_free(&t);
 }
 
@@ -180,7 +180,7 @@ static void loops_are_kept_with_their_rounds(void **state)
         makes(t, "\"a\":2,\"m\":5", rest);
         makes(t, "\"a\":3,\"m\":9", rest);
     }
-    assert_true(mr_json_template_kept_bytes(t) > 0);
+    assert_true(mr_json_template_cached_bytes(t) > 0);
     mr_json_template_free(&t);
 }
 
@@ -224,7 +224,7 @@ static void values_that_are_too_much_for_a_task_are_refused_as_before(void **sta
         g = instance(t, "\"a\":\"short\"", &shape);
         mr_graph_free(&g);
     }
-    assert_true(mr_json_template_kept_bytes(t) > 0);
+    assert_true(mr_json_template_cached_bytes(t) > 0);
     (void)snprintf(given, sizeof given, PARAMS("\"a\":\"%0250d\"") "}", 0);
     assert_int_equal(
         mr_json_template_graph(t, mr_str(given), &fixture_catalogue, &g, NULL, &e), MR_ELIMIT);

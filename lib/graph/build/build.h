@@ -1,0 +1,33 @@
+/* A builder's nodes become a graph: checked, culled to the targets, ordered. */
+#pragma once
+
+#include "base/err.h"
+#include "graph/graph.h"
+
+struct mr_graph_param {
+    struct mr_str name;
+    bool required;
+};
+
+/* What the check has to know of an operator. Each parameter can be given by position or by name. */
+struct mr_graph_op_info {
+    const struct mr_graph_param *params; /* lent until the build returns */
+    uint32_t params_count;
+    bool any_positional; /* more positional arguments than `params` are allowed */
+    bool any_named;      /* named arguments that are not in `params` are allowed */
+};
+
+/* The operators that exist. Called on the thread that builds. */
+struct mr_graph_catalogue {
+    bool (*find)(const void *ctx, struct mr_str op, struct mr_graph_op_info *out);
+    /* The i-th name, for "did you mean"; an empty text ends the list. May be NULL. */
+    struct mr_str (*name_at)(const void *ctx, uint32_t i);
+    const void *ctx;
+};
+
+struct mr_builder;
+
+/* Takes the builder. A node without a definition is an alias of another job's key if the job has a
+ * namespace, and an error otherwise. The error names the key at fault. */
+int mr_graph_build(struct mr_builder **b, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e);

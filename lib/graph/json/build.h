@@ -1,0 +1,16 @@
+/* Builds graphs from a parsed JSON document: many from one document, each with its own values for
+ * the job's parameters. For templates; other callers have json.h. */
+#pragma once
+
+#include "graph/build/build.h"
+#include "graph/json/parsed.h"
+
+struct mr_json_source {
+    yyjson_val *root;  /* of the job's document */
+    yyjson_val *given; /* an object: values of parameters instead of their defaults; NULL: none */
+    bool is_any_kind;  /* a given value may have another type than the default */
+    size_t text_bytes; /* of the document and the values: a bound for the graph depends on it */
+};
+
+int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e);
