@@ -9,11 +9,6 @@ mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call)
     return call->id;
 }
 
-struct mr_rpc_loop *mr_rpc_call_loop(const struct mr_rpc_call *call)
-{
-    return call->loop;
-}
-
 struct mr_rpc_server *mr_rpc_call_server(const struct mr_rpc_call *call)
 {
     return call->server;

@@ -58,7 +58,6 @@ struct mr_rpc_handler {
 
 mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call);
 struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id); /* NULL: over */
-struct mr_rpc_loop *mr_rpc_call_loop(const struct mr_rpc_call *call);
 
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
 void *mr_rpc_call_context(const struct mr_rpc_call *call);
