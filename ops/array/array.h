@@ -23,10 +23,11 @@ struct mr_operand {
 /* Converts a tensor, a number or a nested list of numbers to an operand. */
 int mr_array_operand(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_operand *out);
-/* The same as a tensor with a type of its own: a number becomes bool, i64, u64 or f64. */
+/* Converts a tensor, a number or a nested list of numbers to a tensor. A number becomes bool, i64,
+ * u64 or f64. */
 int mr_array_tensor(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
-/* The same for an array that is then cast. A list of integers from 0 to 2^64 - 1 becomes u64, not
+/* As mr_array_tensor, for an array that the caller casts. A list of integers from 0 to 2^64 - 1 becomes u64, not
  * f64, so no digit is lost. */
 int mr_array_tensor_exact(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);

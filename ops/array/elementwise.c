@@ -35,13 +35,14 @@ static bool is_logical(enum mr_binary op)
     return op == MR_AND || op == MR_OR || op == MR_XOR;
 }
 
-/* The type in which `op` is computed if `t` is the common type of its operands. */
+/* The type in which `op` is computed if `t` is the common type of its operands. The result has this
+ * type, too, except that comparisons give bool. */
 static enum mr_dtype computed_in(enum mr_binary op, enum mr_dtype t)
 {
     if (is_logical(op)) return MR_DTYPE_BOOL;
     if (op == MR_DIV && !mr_dtype_is_float(t)) return MR_DTYPE_F64;
-    bool small = op == MR_POW || op == MR_FLOOR_DIV || op == MR_MOD;
-    return small && t == MR_DTYPE_BOOL ? MR_DTYPE_I8 : t;
+    bool is_numeric = op == MR_POW || op == MR_FLOOR_DIV || op == MR_MOD; /* bools give i8 */
+    return is_numeric && t == MR_DTYPE_BOOL ? MR_DTYPE_I8 : t;
 }
 
 /* f16 is a storage type: computation is in f32. */
@@ -93,7 +94,7 @@ static int common_type(
 
 /* Compares a tensor of integers with a number outside the range of its type: 1 if the number is
  * larger than every element, -1 if it is smaller. 0: the number is in range, or the operands are
- * others. */
+ * not a tensor of integers and a plain integer. */
 static int side_of(const struct mr_operand *tensor, const struct mr_operand *number)
 {
     if (tensor->weak != MR_WEAK_NO || number->weak != MR_WEAK_INT) return 0;
@@ -103,7 +104,8 @@ static int side_of(const struct mr_operand *tensor, const struct mr_operand *num
     return is_negative ? -1 : 1;
 }
 
-/* The result of a comparison with such a number, as in NumPy: the same for every element. */
+/* The result of a comparison with a number outside the tensor's type, as in NumPy: the same for
+ * every element. */
 static int run_outside(
     struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, bool is_less)
 {

@@ -140,7 +140,7 @@ static int run_stack(struct mr_op_call *call, const struct product *p, const str
 }
 
 /* The type in which a product of type `t` is computed. */
-static enum mr_dtype computed_in(enum mr_dtype t)
+static enum mr_dtype product_type(enum mr_dtype t)
 {
     if (t == MR_DTYPE_F16) return MR_DTYPE_F32;
     return mr_dtype_is_float(t) ? t : MR_DTYPE_I64;
@@ -157,7 +157,7 @@ static int run_matmul(struct mr_op_call *call)
     enum mr_dtype t = mr_dtype_promote(a.dtype, b.dtype);
     struct mr_tensor given_a = a;
     struct mr_tensor given_b = b;
-    struct product p = {.t = computed_in(t)};
+    struct product p = {.t = product_type(t)};
     err = ready(call, &a, p.t);
     if (!err) err = ready(call, &b, p.t);
     if (err) return err;

@@ -110,6 +110,7 @@ mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t)
         [MR_DTYPE_F32] = ROW(f32),
         [MR_DTYPE_F64] = ROW(f64),
     };
+    /* Only floats are divided, and ROW is shared with the integers. */
     if (op == MR_DIV) return t == MR_DTYPE_F32 ? f32_div : t == MR_DTYPE_F64 ? f64_div : NULL;
     return kernels[t][op];
 }

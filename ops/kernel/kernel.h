@@ -1,5 +1,5 @@
 /* The element-wise kernels: casts, operations of one and of two operands, and where. A kernel is a
- * loop over elements of one dtype. ops/kernel/strided_loop.h runs kernels over tensors. */
+ * loop over elements of fixed dtypes. ops/kernel/strided_loop.h runs kernels over tensors. */
 #pragma once
 
 #include "base/err.h"
@@ -24,7 +24,7 @@ enum mr_binary {
     MR_POW,
     MR_MIN,
     MR_MAX,
-    MR_EQ,
+    MR_EQ, /* from here to MR_GE: the comparisons */
     MR_NE,
     MR_LT,
     MR_LE,
