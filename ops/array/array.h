@@ -27,8 +27,8 @@ int mr_array_operand(
  * u64 or f64. */
 int mr_array_tensor(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
-/* As mr_array_tensor, for an array that the caller casts. A list of integers from 0 to 2^64 - 1 becomes u64, not
- * f64, so no digit is lost. */
+/* As mr_array_tensor, for an array that the caller casts. A list of integers from 0 to 2^64 - 1
+ * becomes u64, not f64, so no digit is lost. */
 int mr_array_tensor_exact(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
 int mr_array_shape(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
