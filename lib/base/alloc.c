@@ -16,14 +16,15 @@ void *mr_alloc_aligned(size_t bytes, size_t align)
     return p;
 }
 
-/* From MIN to MAX, jemalloc's calloc gives used pages back to the kernel and faults them anew: a
- * system call and a fault a page, where clearing them takes a microsecond. */
+/* For a size from CLEARED_MIN to CLEARED_MAX, jemalloc's calloc returns the pages of a freed block
+ * to the kernel and takes new ones: a system call, and one page fault a page. Clearing the same
+ * pages with memset takes about a microsecond. */
 #define CLEARED_MIN ((size_t)8 << 10)
 #define CLEARED_MAX ((size_t)128 << 10)
 
 void *mr_alloc(size_t bytes)
 {
-    /* Not malloc: GCC makes calloc of it and the memset. */
+    /* GCC would turn malloc followed by memset into calloc. */
     if (bytes >= CLEARED_MIN && bytes <= CLEARED_MAX)
         return mr_alloc_aligned(bytes, _Alignof(max_align_t));
     void *p = calloc(1, bytes ? bytes : 1);

@@ -1,5 +1,6 @@
-/* Address space reserved once, committed by touch, given out by a bump pointer: what a core takes
- * in `new` for the largest state it may reach. */
+/* A bump allocator over address space that is reserved once; the kernel commits a page when it is
+ * first touched. The core of a service takes one arena when it is made, large enough for its
+ * largest legal state. */
 #pragma once
 
 #include "base/defs.h"
@@ -10,11 +11,13 @@ struct mr_arena {
     size_t bytes;
 };
 
-void mr_arena_init(struct mr_arena *a, size_t bytes_max); /* rounded up to pages */
+/* `bytes_max` is rounded up to whole pages. */
+void mr_arena_init(struct mr_arena *a, size_t bytes_max);
 void mr_arena_fini(struct mr_arena *a);
 
-/* Zeroed memory; asking past the reservation is an assertion. An arena of {.bytes_max = SIZE_MAX}
- * has no memory: it gives out NULL and only counts. */
+/* Returns zeroed memory. Asking for more than the reservation is an assertion. An arena that is
+ * initialised with {.bytes_max = SIZE_MAX} has no memory: it returns NULL and only counts the
+ * bytes. */
 void *mr_arena_take(struct mr_arena *a, size_t bytes, size_t align);
 
 #define MR_ARENA_ARRAY(a, type, count)                                                             \

@@ -1,5 +1,6 @@
-/* Assertions that stay on in release, and the way to die loudly. For our own mistakes only: what a
- * peer sends is an error, never an assertion. */
+/* Assertions that stay on in release builds, and MR_PANIC, which logs a sentence and aborts.
+ * Assertions are for mistakes of this program; what a peer sends is an error, never an
+ * assertion. */
 #pragma once
 
 #include "base/defs.h"

@@ -46,10 +46,10 @@ void *mr_buf_extend_more(struct mr_buf *b, size_t n)
         b->failed = true;
         return NULL;
     }
-    if (n > b->room - b->n || !b->p) { /* a zero-byte extend gets a real pointer too */
+    if (n > b->room - b->n || !b->p) { /* without memory yet, zero bytes get a valid pointer too */
         size_t room = MR_MAX(b->room + b->room / 2, b->n + n);
         room = MR_MIN(MR_MAX(room, (size_t)64), b->bytes_max);
-        b->p = mr_grow(b->p, room, room); /* zeroing what is about to be written is not needed */
+        b->p = mr_grow(b->p, room, room); /* the new part is not zeroed: the caller writes it */
         b->room = room;
     }
     void *at = b->p + b->n;
@@ -91,7 +91,7 @@ void mr_buf_printf(struct mr_buf *b, const char *fmt, ...)
     char *at = mr_buf_extend(b, (size_t)n + 1);
     if (at) {
         (void)vsnprintf(at, (size_t)n + 1, fmt, again);
-        b->n--; /* not the NUL */
+        b->n--; /* the terminating NUL is not part of the contents */
     }
     va_end(again);
 }

@@ -1,5 +1,5 @@
-/* Growing bytes with a ceiling. Appends past the ceiling set `failed` and are dropped; the writer
- * asks once, at the end, with mr_buf_status. */
+/* A growing byte buffer with a ceiling. An append past the ceiling sets `failed` and is dropped.
+ * The writer checks mr_buf_status once, after the last append. */
 #pragma once
 
 #include "base/str.h"
@@ -14,15 +14,18 @@ struct mr_buf {
 
 void mr_buf_init(struct mr_buf *b, size_t bytes_max);
 void mr_buf_fini(struct mr_buf *b);
-void mr_buf_clear(struct mr_buf *b);                        /* keeps the memory */
-void mr_buf_clear_above(struct mr_buf *b, size_t room_max); /* gives back more than that */
+/* Empties the buffer, keeps its memory. */
+void mr_buf_clear(struct mr_buf *b);
+/* Empties it; frees its memory if that is more than `room_max`. */
+void mr_buf_clear_above(struct mr_buf *b, size_t room_max);
 
-/* So many more bytes will come, or fewer: they need no other memory. */
+/* Allocates room for `n` more bytes at once. More bytes, or fewer, may follow. */
 void mr_buf_reserve(struct mr_buf *b, size_t n);
 
-/* Room for `n` more bytes at the returned pointer, already counted in b->n and not yet written;
- * NULL past the ceiling. Valid until the next call on `b`. */
-void *mr_buf_extend_more(struct mr_buf *b, size_t n); /* the same, where it may have to grow */
+/* Appends `n` bytes without writing them: returns the address where the caller writes them. NULL
+ * past the ceiling. The address is valid until the next call on `b`. */
+/* mr_buf_extend's slow path: may reallocate. */
+void *mr_buf_extend_more(struct mr_buf *b, size_t n);
 static inline void *mr_buf_extend(struct mr_buf *b, size_t n)
 {
     if (b->failed || !b->p || n > b->room - b->n) return mr_buf_extend_more(b, n);

@@ -1,4 +1,5 @@
-/* The few extensions of C that the project allows itself, and nothing else. */
+/* The extensions of C17 that this project uses: cleanup, typeof and statement expressions, as
+ * macros. */
 #pragma once
 
 #include <stddef.h>
@@ -14,11 +15,12 @@
 #define MR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MR_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Scope cleanup: `MR_AUTO(mr_map_close) struct mr_map *m = …;` calls mr_map_close(&m) at the end.
- */
+/* Scope cleanup: at the end of its scope, `MR_AUTO(mr_map_close) struct mr_map *m = …;` calls
+ * mr_map_close(&m). */
 #define MR_AUTO(fn) __attribute__((cleanup(fn)))
 
-/* Hands a pointer on and leaves NULL behind, so that its MR_AUTO does nothing. */
+/* Returns the pointer and sets the variable to NULL, so that its MR_AUTO cleanup does nothing:
+ * ownership moves to the caller or to the receiver. */
 #define MR_STEAL(p)                                                                                \
     __extension__({                                                                                \
         __typeof__(p) mr_stolen_ = (p);                                                            \
@@ -30,5 +32,5 @@
 
 static inline uint64_t mr_align_up(uint64_t n, uint64_t to)
 {
-    return (n + to - 1) & ~(to - 1); /* to is a power of two */
+    return (n + to - 1) & ~(to - 1); /* `to` is a power of two */
 }

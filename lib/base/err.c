@@ -93,7 +93,9 @@ int mr_err_from_grpc(int grpc_status)
     if (grpc_status == 0) return MR_OK;
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
         if (rows[i].grpc == grpc_status)
-            return rows[i].code; /* the first row of a status is its own */
+            /* For a gRPC status with several of our codes, the first row of the table is the
+             * general one. */
+            return rows[i].code;
     return MR_EUNKNOWN;
 }
 

@@ -1,5 +1,6 @@
-/* Every error code of the project, and what each becomes in gRPC and HTTP. Codes are negative, so
- * that `if (err) return err;` reads the same everywhere. Only names: plug-ins include this. */
+/* The table of error codes: each code with its gRPC status, its HTTP status and its words. Codes
+ * are negative, so `if (err) return err;` works for every function. This header has names only,
+ * because plug-ins include it. */
 #pragma once
 
 /*        name         value  gRPC  HTTP  words */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TAG_DIGITS 7 /* of 5 bits */
+#define TAG_DIGITS 7 /* 7 digits of 5 bits each hold the 32 bits of a tag */
 
 static const char tag_digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* Crockford's base 32 */
 
@@ -20,7 +20,7 @@ void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX])
     (void)snprintf(out, MR_JOB_ID_TEXT_MAX, "j%s-%" PRIu32, text, (uint32_t)id.v);
 }
 
-/* Reads a decimal u32 without leading zeros; advances `*at`. */
+/* Reads a decimal uint32_t without leading zeros and moves `*at` past it. */
 static bool read_u32(struct mr_str s, size_t *at, uint32_t *out)
 {
     size_t start = *at;
@@ -34,7 +34,7 @@ static bool read_u32(struct mr_str s, size_t *at, uint32_t *out)
     return true;
 }
 
-/* Only what mr_job_id_format writes: an id has one text. */
+/* Accepts only the text that mr_job_id_format writes, so that each id has exactly one text. */
 static bool read_tag(struct mr_str s, uint32_t *out)
 {
     size_t at = 0;

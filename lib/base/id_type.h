@@ -1,23 +1,29 @@
-/* Ids. One struct each, so that the compiler refuses a worker's where a task's belongs. Zero is
- * "none" in every one of them. Only types: plug-ins include this. */
+/* Types of ids. Each kind of id is a struct of its own, so that the compiler refuses a worker id
+ * where a task id belongs. The value 0 means "none" for every kind. This header has types only,
+ * because plug-ins include it. */
 #pragma once
 
 #include <stdint.h>
 
+/* Job id: tag << 32 | number, where id.h explains the tag. As text "j<tag>-<number>", for example
+ * "j1kq07ab-17". */
 typedef struct {
     uint64_t v;
-} mr_job_id; /* tag << 32 | number; text form "j<tag>-<number>", e.g. "j1kq07ab-17" */
+} mr_job_id;
 
+/* Worker id: one start of one worker process. The scheduler gives it out: tag << 32 | number. */
 typedef struct {
     uint64_t v;
-} mr_worker_id; /* one incarnation of one worker process: tag << 32 | number, by the scheduler */
+} mr_worker_id;
 
+/* Node id: one start of one object store, which draws the number at random. */
 typedef struct {
     uint64_t v;
-} mr_node_id; /* one incarnation of one object store: random, by the store */
+} mr_node_id;
 
-/* Names one byte string for ever. `maker` is drawn at random by the process that makes objects,
- * `number` counts from 1. Text form: 32 lower-case hexadecimal digits, maker first. */
+/* The id of an object, which is an immutable byte string. An object id is never used twice. The
+ * process that makes the object draws `maker` at random once, and counts `number` from 1. As text:
+ * 32 lower-case hexadecimal digits, `maker` first. */
 typedef struct {
     uint64_t maker;
     uint64_t number;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The home slot comes from the upper half of the hash, the half that the slot keeps, so that a
- * backward shift finds it without asking the caller. */
+/* The slot where the item belongs. It comes from the upper half of the hash, which the slot stores,
+ * so that the backward shift can compute it without a call of the owner's functions. */
 static uint32_t home_of(const struct mr_index *x, uint32_t hash)
 {
     return (hash * 0x9e3779b1u) & x->mask;
@@ -15,7 +15,7 @@ static uint32_t home_of(const struct mr_index *x, uint32_t hash)
 static void slots_make(struct mr_index *x, uint32_t slots)
 {
     x->slots = mr_alloc_array(slots, sizeof *x->slots);
-    memset(x->slots, 0xff, slots * sizeof *x->slots); /* MR_INDEX_NONE everywhere */
+    memset(x->slots, 0xff, slots * sizeof *x->slots); /* sets each item to MR_INDEX_NONE */
     x->mask = slots - 1;
     x->count_max = slots - slots / 4;
 }
@@ -60,7 +60,7 @@ void mr_index_add(
 {
     mr_assert(item != MR_INDEX_NONE);
     if (x->count >= x->count_max) {
-        mr_assert(rehash); /* a fixed index was sized by its owner */
+        mr_assert(rehash); /* an index of fixed size must not overflow */
         struct mr_index_slot *old = x->slots;
         uint32_t slots = x->mask + 1;
         slots_make(x, slots * 2);
@@ -80,7 +80,8 @@ bool mr_index_remove(struct mr_index *x, uint64_t hash, uint32_t item)
         if (x->slots[i].item == MR_INDEX_NONE) return false;
         i = (i + 1) & x->mask;
     }
-    for (uint32_t j = i;;) { /* shift back what was pushed past the hole */
+    /* Deletion by backward shift: moves items back that were displaced by the removed one. */
+    for (uint32_t j = i;;) {
         j = (j + 1) & x->mask;
         if (x->slots[j].item == MR_INDEX_NONE) break;
         uint32_t home = home_of(x, x->slots[j].hash);

@@ -1,7 +1,7 @@
-/* An open-addressing hash index: finds items, which live elsewhere and are known by a u32, by a
- * 64-bit hash and the caller's idea of equality. Linear probing, deletion by backward shift, at
- * most 3/4 full, 8 bytes a slot (u32 of the hash, u32 of the item). Nothing here depends on the
- * order of slots. */
+/* An open-addressing hash index. Items live elsewhere and have a uint32_t number; the index finds
+ * the number of an item by a 64-bit hash and a comparison function of the caller. Linear probing,
+ * deletion by backward shift (Knuth, TAOCP vol. 3, 6.4), at most 3/4 full, 8 bytes a slot (upper 32
+ * bits of the hash, item number). No result depends on the order of the slots. */
 #pragma once
 
 #include "base/defs.h"
@@ -11,32 +11,33 @@
 #define MR_INDEX_NONE UINT32_MAX
 
 struct mr_index_slot {
-    uint32_t hash; /* upper half of the item's hash */
-    uint32_t item; /* MR_INDEX_NONE: free */
+    uint32_t hash; /* upper 32 bits of the item's hash */
+    uint32_t item; /* MR_INDEX_NONE: the slot is free */
 };
 
 struct mr_index {
     struct mr_index_slot *slots;
-    uint32_t mask;  /* slots - 1, slots a power of two */
-    uint32_t count; /* items */
+    uint32_t mask;  /* the number of slots, a power of two, minus 1 */
+    uint32_t count; /* items in the index */
     uint32_t count_max;
 };
 
 typedef bool (*mr_index_eq)(const void *ctx, uint32_t item, const void *key);
 typedef uint64_t (*mr_index_hash)(const void *ctx, uint32_t item);
 
-/* A fixed index never grows: adding past count_max is an assertion. */
+/* Makes an index for at most `count_max` items that never grows: adding one more is an
+ * assertion. */
 void mr_index_init(struct mr_index *x, uint32_t count_max);
 void mr_index_fini(struct mr_index *x);
 
-/* The item that equals `key`, or MR_INDEX_NONE. */
+/* The number of the item that equals `key`, or MR_INDEX_NONE. */
 uint32_t mr_index_find(
     const struct mr_index *x, uint64_t hash, mr_index_eq eq, const void *ctx, const void *key);
 
-/* Adds an item that is not in yet. When the index is full it doubles, by rehashing every item with
- * `rehash`; with rehash == NULL it is fixed. */
+/* Adds an item that is not yet in the index. A full index doubles: it calls `rehash` for the hash
+ * of every item. An index of fixed size takes rehash == NULL. */
 void mr_index_add(
     struct mr_index *x, uint64_t hash, uint32_t item, mr_index_hash rehash, const void *ctx);
 
-/* Removes `item` (by its number); false if it is not in. */
+/* Removes the item with this number. False: it is not in the index. */
 bool mr_index_remove(struct mr_index *x, uint64_t hash, uint32_t item);

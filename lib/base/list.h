@@ -1,4 +1,4 @@
-/* A circular doubly linked list, intrusive: the node lives in the item. */
+/* An intrusive circular doubly linked list: the list node is a member of the item. */
 #pragma once
 
 #include "base/defs.h"
@@ -10,7 +10,8 @@ struct mr_list {
     struct mr_list *prev;
 };
 
-static inline void mr_list_init(struct mr_list *l) /* an empty head, or a node on no list */
+/* Makes an empty list of a head, or a node that is on no list. */
+static inline void mr_list_init(struct mr_list *l)
 {
     l->next = l->prev = l;
 }
@@ -41,14 +42,15 @@ static inline void mr_list_add_head(struct mr_list *head, struct mr_list *node)
     head->next = node;
 }
 
-static inline void mr_list_remove(struct mr_list *node) /* harmless on a node on no list */
+/* Does nothing to a node that is on no list. */
+static inline void mr_list_remove(struct mr_list *node)
 {
     node->prev->next = node->next;
     node->next->prev = node->prev;
     mr_list_init(node);
 }
 
-static inline struct mr_list *mr_list_pop_head(struct mr_list *head) /* NULL when empty */
+static inline struct mr_list *mr_list_pop_head(struct mr_list *head) /* NULL: the list is empty */
 {
     if (mr_list_is_empty(head)) return NULL;
     struct mr_list *node = head->next;
@@ -58,7 +60,7 @@ static inline struct mr_list *mr_list_pop_head(struct mr_list *head) /* NULL whe
 
 #define MR_LIST_ITEM(node, type, member) MR_CONTAINER_OF(node, type, member)
 
-/* Walks a list; the current item may be removed, no other. */
+/* Walks a list. The body may remove the current item, and no other. */
 #define MR_LIST_EACH(node, head)                                                                   \
     for (struct mr_list *node = (head)->next, *node##_next_ = node->next; node != (head);          \
          node = node##_next_, node##_next_ = node->next)

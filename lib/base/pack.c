@@ -11,7 +11,7 @@ static uint64_t read_be(const unsigned char *p, size_t n)
     return v;
 }
 
-/* `n` big-endian bytes of the reader into `*v`. */
+/* Reads an integer of `n` big-endian bytes into `*v`. */
 static bool take_be(struct mr_pack_reader *r, size_t n, uint64_t *v)
 {
     if (r->n - r->at < n) return false;
@@ -68,7 +68,9 @@ static bool next_counted(
     out->type = type;
     if (type == MR_PACK_LIST || type == MR_PACK_MAP) {
         out->count = (uint32_t)n;
-        return n <= r->n - r->at; /* an item takes a byte at least: no false promise is believed */
+        /* Each item takes at least one byte, so a count that the remaining bytes cannot hold is
+         * refused. */
+        return n <= r->n - r->at;
     }
     if (type == MR_PACK_EXT) {
         uint64_t ext = 0;
@@ -160,7 +162,7 @@ static bool next(struct mr_pack_reader *r, struct mr_pack_item *out)
     case 0xdd: return next_counted(r, 4, MR_PACK_LIST, out);
     case 0xde: return next_counted(r, 2, MR_PACK_MAP, out);
     case 0xdf: return next_counted(r, 4, MR_PACK_MAP, out);
-    default: return false; /* 0xc1 is never used */
+    default: return false; /* MessagePack never uses the tag 0xc1 */
     }
 }
 
@@ -196,7 +198,7 @@ static int check_ext(const struct mr_pack_item *item, uint32_t inputs_max, struc
                 e, MR_EFORMAT, "input slot %u, but there are %u inputs", slot, inputs_max);
         return MR_OK;
     }
-    case MR_PACK_EXT_VALUE: return MR_OK; /* its reader checks it */
+    case MR_PACK_EXT_VALUE: return MR_OK; /* the reader of the value checks its bytes */
     case MR_PACK_EXT_OBJECT:
         if (item->bytes.n != 16)
             return mr_fail(e, MR_EFORMAT, "object id of %zu bytes, not 16", item->bytes.n);
@@ -205,7 +207,7 @@ static int check_ext(const struct mr_pack_item *item, uint32_t inputs_max, struc
     }
 }
 
-/* One item that is not a container's content; containers are pushed by the caller. */
+/* Checks one item without the content of a container. The caller walks into containers. */
 static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, struct mr_error *e)
 {
     if (item->type == MR_PACK_TEXT && !mr_utf8_is_valid(item->bytes))
@@ -214,8 +216,8 @@ static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, stru
     return MR_OK;
 }
 
-/* Bytes of an item that is neither a text nor a container nor an extension, by its tag; 0: it is.
- */
+/* By the first byte of an item: the bytes of a number, boolean or nil. 0: the item is a text, a
+ * container or an extension. */
 static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xc2] = 1,
     [0xc3] = 1,
@@ -230,7 +232,8 @@ static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xd2] = 5,
     [0xd3] = 9};
 
-/* One number, or a short list of numbers and inputs: what most values and arguments are. */
+/* Is it one number, or a short list of numbers and input slots? Most values and arguments are, and
+ * this check is faster than the general one. */
 static bool is_simple(const unsigned char *p, size_t n, uint32_t inputs)
 {
     if (!n) return false;
@@ -259,7 +262,8 @@ int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e)
 {
     if (is_simple((const unsigned char *)bytes.p, bytes.n, inputs_max)) return MR_OK;
     struct mr_pack_reader r = mr_pack_read(bytes);
-    uint64_t left[MR_DEPTH_MAX + 1] = {1}; /* items still to come at each level */
+    /* Items that are still to come, at each level of nesting. */
+    uint64_t left[MR_DEPTH_MAX + 1] = {1};
     bool is_map[MR_DEPTH_MAX + 1] = {false};
     unsigned depth = 0;
     for (;;) {
@@ -344,7 +348,8 @@ void mr_pack_float(struct mr_buf *b, double v)
     put_be(b, 0xcb, bits, 8);
 }
 
-/* Tag and length in the shortest of up to three widths; tag8 0: there is no one-byte form. */
+/* Writes the tag and the length of a container, text or byte string in the shortest of its forms:
+ * with a length of 8, 16 or 32 bits. tag8 0: there is no form with 8 bits. */
 static void put_length(struct mr_buf *b, unsigned char tag8, unsigned char tag16, size_t n)
 {
     if (tag8 && n <= UINT8_MAX)
@@ -403,7 +408,8 @@ void mr_pack_input(struct mr_buf *b, uint32_t slot)
     const unsigned char ext[6] = {0xd6, MR_PACK_EXT_INPUT, (unsigned char)(slot >> 24),
         (unsigned char)(slot >> 16), (unsigned char)(slot >> 8), (unsigned char)slot};
     mr_buf_add(
-        b, ext, sizeof ext); /* as mr_pack_ext writes it, in one piece: graphs are full of it */
+        /* The same bytes as mr_pack_ext writes, in one append: a graph has many input slots. */
+        b, ext, sizeof ext);
 }
 
 void mr_pack_object(struct mr_buf *b, mr_object_id id)

@@ -1,11 +1,14 @@
-/* Packed values: MessagePack (github.com/msgpack/msgpack, spec of 2017), which every language
- * reads. Literals and arguments of tasks, small values inside messages, and the payload of a scalar
- * or JSON object are packs. Integers keep i64/u64 exactly, floats are f64 (or f32 when read from
- * others), map keys are strings. Three extension types are ours: 1  input slot: u32, big endian -
- * in arguments only: "the n-th input of this task" 2  value extent: a whole value in the layout of
- * store/object/value.h (a small tensor, bytes …) 3  object id: 16 bytes, big endian - a value that
- * stays in an object store What a writer writes here is always the shortest form, so equal values
- * are equal bytes (map entries keep the order they were written in). */
+/* Packed values: MessagePack (github.com/msgpack/msgpack, specification of 2017). Literals and
+ * arguments of tasks, small values inside messages, and the payloads of scalar and JSON objects are
+ * packed values. Integers keep int64_t and uint64_t exactly. Floats are written as 64 bits; 32 bits
+ * are read too. Keys of maps are texts. There are three extension types:
+ *
+ * - 1, an input slot: uint32_t, big endian. Only in arguments: "the n-th input of this task".
+ * - 2, a value: the bytes of a whole value in the layout of store/object/value.h.
+ * - 3, an object id: 16 bytes, big endian. The value stays in an object store.
+ *
+ * The writing functions choose the shortest form of each item, so equal values are equal bytes. The
+ * entries of a map keep the order in which they were written. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,13 +18,13 @@
 enum mr_pack_type {
     MR_PACK_NIL,
     MR_PACK_BOOL,
-    MR_PACK_INT,  /* fits int64_t */
+    MR_PACK_INT,  /* fits into int64_t */
     MR_PACK_UINT, /* above INT64_MAX */
     MR_PACK_FLOAT,
     MR_PACK_TEXT, /* UTF-8 */
     MR_PACK_BYTES,
-    MR_PACK_LIST, /* count items follow */
-    MR_PACK_MAP,  /* count pairs follow: a text, then an item */
+    MR_PACK_LIST, /* `count` items follow */
+    MR_PACK_MAP,  /* `count` pairs follow: a text and an item */
     MR_PACK_EXT,
 };
 
@@ -40,11 +43,11 @@ struct mr_pack_item {
         double f;
         uint32_t count;
     };
-    struct mr_str bytes; /* of TEXT, BYTES, EXT: borrowed from the reader's bytes */
+    struct mr_str bytes; /* of TEXT, BYTES and EXT; points into the reader's bytes */
     int8_t ext;
 };
 
-/* Reads one item after another; containers are not entered by themselves, their items follow. */
+/* Reads one item after another. After the head of a list or a map, its items follow one by one. */
 struct mr_pack_reader {
     const unsigned char *p;
     size_t n;
@@ -61,13 +64,14 @@ static inline bool mr_pack_at_end(const struct mr_pack_reader *r)
     return r->at >= r->n;
 }
 
-int mr_pack_next(struct mr_pack_reader *r, struct mr_pack_item *out); /* MR_EFORMAT */
-/* Skips one whole item with all it contains; its bytes in `*out` (may be NULL). */
+/* MR_EFORMAT: malformed bytes */
+int mr_pack_next(struct mr_pack_reader *r, struct mr_pack_item *out);
+/* Skips one item with all that it contains, and sets `*out` (may be NULL) to its bytes. */
 int mr_pack_skip(struct mr_pack_reader *r, struct mr_str *out);
 
-/* Is this exactly one well-formed item: UTF-8 texts, text map keys, depth at most MR_DEPTH_MAX,
- * extensions only of our types and lengths? `inputs_max`: input slots below it are allowed (0:
- * none). */
+/* Checks that the bytes are exactly one well-formed item: texts are UTF-8, keys of maps are texts,
+ * the nesting is at most MR_DEPTH_MAX, extensions have the three types above and their lengths.
+ * Input slots must be below `inputs_max`; 0: none is allowed. */
 int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e);
 
 void mr_pack_nil(struct mr_buf *b);
@@ -77,11 +81,14 @@ void mr_pack_uint(struct mr_buf *b, uint64_t v);
 void mr_pack_float(struct mr_buf *b, double v);
 void mr_pack_text(struct mr_buf *b, struct mr_str s);
 void mr_pack_bytes(struct mr_buf *b, struct mr_str s);
-void mr_pack_list(struct mr_buf *b, uint32_t count); /* then the items */
-void mr_pack_map(struct mr_buf *b, uint32_t count);  /* then the pairs */
+/* The head of a list; the caller then writes `count` items. */
+void mr_pack_list(struct mr_buf *b, uint32_t count);
+/* The head of a map; the caller then writes `count` pairs. */
+void mr_pack_map(struct mr_buf *b, uint32_t count);
 void mr_pack_ext(struct mr_buf *b, int8_t type, struct mr_str data);
 void mr_pack_input(struct mr_buf *b, uint32_t slot);
 void mr_pack_object(struct mr_buf *b, mr_object_id id);
 
-/* The slot of an item of type EXT_INPUT, MR_INDEX_NONE (UINT32_MAX) for any other. */
+/* The input slot of an item of type MR_PACK_EXT_INPUT; MR_INDEX_NONE (UINT32_MAX) for any other
+ * item. */
 uint32_t mr_pack_input_slot(const struct mr_pack_item *item);

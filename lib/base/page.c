@@ -1,4 +1,4 @@
-/* Tokens that name where the next page begins. */
+/* Page tokens of lists, and which rows a page has. */
 #include "base/page.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,8 @@ int mr_page_read(uint32_t page_size, const char *page_token, uint32_t rows_init,
 
 bool mr_page_has(const struct mr_page *p, const char *name)
 {
-    return !p->after.n || strcmp(name, p->after.p) > 0; /* what comes from mr_str ends with 0 */
+    /* Texts from mr_str_of a C string end with a NUL. */
+    return !p->after.n || strcmp(name, p->after.p) > 0;
 }
 
 char *mr_page_token(const char *last)

@@ -1,5 +1,6 @@
-/* Pages of lists that stand in the order of their names. A page token is "~" and the last name of
- * the page before, so it outlives every process, and what comes or goes meanwhile moves no row. */
+/* Pages of lists that are sorted by name. A page token is "~" followed by the last name of the page
+ * before. So a token needs no state in any process, and rows that are added or removed meanwhile do
+ * not shift the next page. */
 #pragma once
 
 #include "base/err.h"
@@ -11,13 +12,14 @@
 
 struct mr_page {
     uint32_t rows_max;   /* 1 to MR_PAGE_ROWS_MAX */
-    struct mr_str after; /* the page begins after this name, borrowed; "": with the first */
+    struct mr_str after; /* the page begins after this name, borrowed; "": the first page */
 };
 
-/* What a request asks for; a size of 0 is `rows_init`. MR_EINVAL names the field and its bounds. */
+/* Reads the page that a request asks for. A page_size of 0 means `rows_init` rows. The sentence of
+ * MR_EINVAL names the field and its bounds. */
 int mr_page_read(uint32_t page_size, const char *page_token, uint32_t rows_init,
     struct mr_page *out, struct mr_error *e);
 
-/* Does a row of this name stand on the page, or on one after it? */
+/* Is a row of this name on the page or on a later one? */
 bool mr_page_has(const struct mr_page *p, const char *name);
-char *mr_page_token(const char *last); /* mr_release */
+char *mr_page_token(const char *last); /* the token of the next page; free it with mr_release */

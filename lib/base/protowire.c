@@ -1,4 +1,5 @@
-/* Knows varints, tags and lengths of protobuf, and nothing of what the fields mean. */
+/* Encodes and decodes varints, tags and lengths of protobuf's wire format. The meaning of the
+ * fields is the caller's. */
 #include "base/protowire.h"
 
 #include <string.h>
@@ -110,7 +111,7 @@ size_t mr_protowire_begin(struct mr_buf *b, uint32_t number)
 
 void mr_protowire_end(struct mr_buf *b, size_t began)
 {
-    if (b->failed) return; /* the offset may lie behind the dropped bytes */
+    if (b->failed) return; /* after a dropped append, the offset may lie behind the end */
     size_t n = b->n - began;
     unsigned char length[MR_PROTOWIRE_VARINT_MAX];
     size_t length_n = mr_protowire_put_varint(length, n);

@@ -25,7 +25,7 @@ struct mr_protowire_field {
     uint32_t number;
     uint32_t type;       /* enum mr_protowire_type */
     uint64_t value;      /* of the numeric types */
-    struct mr_str bytes; /* of BYTES: borrowed from the reader's bytes */
+    struct mr_str bytes; /* of BYTES: points into the reader's bytes */
 };
 
 struct mr_protowire_reader {
@@ -44,11 +44,11 @@ int mr_protowire_next(struct mr_protowire_reader *r, struct mr_protowire_field *
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* A whole field. */
+/* Append a whole field. */
 void mr_protowire_add_varint(struct mr_buf *b, uint32_t number, uint64_t v);
 void mr_protowire_add_bytes(struct mr_buf *b, uint32_t number, struct mr_str s);
 
-/* The parts of a field: its tag, then its value. */
+/* Append a part of a field: its tag, or its value. */
 void mr_protowire_tag(struct mr_buf *b, uint32_t number, enum mr_protowire_type type);
 void mr_protowire_varint(struct mr_buf *b, uint64_t v);
 void mr_protowire_fixed32(struct mr_buf *b, uint32_t v);
@@ -59,6 +59,6 @@ void mr_protowire_fixed64(struct mr_buf *b, uint64_t v);
 size_t mr_protowire_begin(struct mr_buf *b, uint32_t number);
 void mr_protowire_end(struct mr_buf *b, size_t began);
 
-/* Writes a varint into `out`, which has room for MR_PROTOWIRE_VARINT_MAX bytes, and returns how
- * many bytes it wrote: for a message head that does not stand in a buffer. */
+/* Writes a varint into `out`, which has room for MR_PROTOWIRE_VARINT_MAX bytes, and returns the
+ * number of bytes written. For the head of a message that is not in a buffer. */
 size_t mr_protowire_put_varint(unsigned char *out, uint64_t v);

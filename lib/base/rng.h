@@ -1,5 +1,5 @@
-/* xoshiro256** 1.0 (Blackman and Vigna 2018), seeded by splitmix64: for simulators, jitter and
- * tests; the random ops name their own generators. */
+/* The generator xoshiro256** 1.0 (Blackman and Vigna 2018), seeded by splitmix64. For simulators,
+ * jitter and tests; random operators have their own generators. */
 #pragma once
 
 #include <stdint.h>
@@ -10,4 +10,5 @@ struct mr_rng {
 
 void mr_rng_init(struct mr_rng *r, uint64_t seed);
 uint64_t mr_rng_next(struct mr_rng *r);
-uint64_t mr_rng_below(struct mr_rng *r, uint64_t bound); /* uniform in 0..bound-1; bound >= 1 */
+/* Uniform in 0..bound-1; bound is at least 1. */
+uint64_t mr_rng_below(struct mr_rng *r, uint64_t bound);

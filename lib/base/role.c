@@ -1,4 +1,4 @@
-/* Knows the names of roles. */
+/* Names of roles as text. */
 #include "base/role.h"
 
 #include "base/defs.h"

@@ -1,4 +1,4 @@
-/* Knows the names of the kinds of services. */
+/* Names of the kinds of services as text. */
 #include "base/service.h"
 
 static const char *const services[] = {

@@ -1,5 +1,5 @@
-/* The kinds of services of a cluster: by which a method may be called (proto/methods.h), and which
- * have a secret of their own (rpc/secrets.h). */
+/* Kinds of services of a cluster. proto/methods.h lists the kinds that may call a method;
+ * rpc/secrets.h gives each kind a secret of its own. */
 #pragma once
 
 #include "base/str.h"
@@ -16,5 +16,6 @@ enum mr_service_kind {
 };
 #define MR_SERVICES_ALL ((1u << MR_SERVICE_COUNT) - 1)
 
-const char *mr_service_name(enum mr_service_kind service);         /* "scheduler" */
-bool mr_service_of(struct mr_str name, enum mr_service_kind *out); /* false: none of them */
+const char *mr_service_name(enum mr_service_kind service); /* "scheduler" */
+/* False: no kind has this name. */
+bool mr_service_of(struct mr_str name, enum mr_service_kind *out);

@@ -1,4 +1,4 @@
-/* A borrowed run of bytes: pointer and length, no NUL promised. */
+/* A borrowed byte string: pointer and length. It need not end with a NUL. */
 #pragma once
 
 #include "base/defs.h"
@@ -14,9 +14,9 @@ struct mr_str {
 #define MR_STR_INIT(literal)                                                                       \
     {                                                                                              \
         "" literal, sizeof(literal) - 1                                                            \
-    } /* in static initializers */
+    } /* an mr_str of a string literal, for static initializers */
 #define MR_STR(literal) ((struct mr_str)MR_STR_INIT(literal))
-/* For printf: `"%.*s", MR_STR_ARG(s)`. */
+/* The two arguments of a printf format "%.*s": `"%.*s", MR_STR_ARG(s)`. */
 #define MR_STR_ARG(s) (int)((s).n), ((s).p ? (s).p : "")
 
 static inline struct mr_str mr_str(const char *text)
@@ -34,7 +34,8 @@ static inline bool mr_str_eq(struct mr_str a, struct mr_str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-static inline int mr_str_cmp(struct mr_str a, struct mr_str b) /* by bytes, then by length */
+/* Compares by bytes, then by length. */
+static inline int mr_str_cmp(struct mr_str a, struct mr_str b)
 {
     size_t n = MR_MIN(a.n, b.n);
     int c = n ? memcmp(a.p, b.p, n) : 0;

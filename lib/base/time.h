@@ -1,9 +1,9 @@
-/* Time as cores see it: nanoseconds of a monotonic clock that some shell reads. */
+/* Time for cores: nanoseconds of a monotonic clock, which the shell of the service reads. */
 #pragma once
 
 #include <stdint.h>
 
-typedef uint64_t mr_time;     /* ns since an arbitrary start, never backwards */
+typedef uint64_t mr_time;     /* ns since an arbitrary start; never runs backwards */
 typedef uint64_t mr_duration; /* ns */
 
 #define MR_NEVER UINT64_MAX
@@ -11,7 +11,7 @@ typedef uint64_t mr_duration; /* ns */
 #define MR_MS ((mr_duration)1000000)
 #define MR_SECOND ((mr_duration)1000000000)
 
-static inline mr_time mr_time_after(mr_time t, mr_duration d) /* saturates at MR_NEVER */
+static inline mr_time mr_time_after(mr_time t, mr_duration d) /* t + d, at most MR_NEVER */
 {
     return t > MR_NEVER - d ? MR_NEVER : t + d;
 }

@@ -1,5 +1,5 @@
-/* The one place where const is dropped: for functions of others that know no const and do not
- * write, and for memory that is ours. */
+/* The only cast that drops const: for C libraries whose parameters lack const although they only
+ * read, and for memory that this program owns. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Numbers with units, for people. */
+/* Byte counts with units, for people. */
 #pragma once
 
 #include <stdint.h>

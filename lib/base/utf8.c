@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Bytes of the character at `p` (1-4), or 0 where it is malformed; its code point in `*cp`. */
+/* Bytes of the character at `p` (1 to 4), or 0 if it is malformed. `*cp` is its code point. */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *cp)
 {
     if (p[0] < 0x80) {
@@ -33,7 +33,7 @@ bool mr_utf8_is_valid(struct mr_str s)
     size_t i = 0;
     while (i < s.n) {
         uint64_t eight = 0;
-        if (s.n - i >= sizeof eight) { /* eight ASCII bytes at a time */
+        if (s.n - i >= sizeof eight) { /* fast path: eight ASCII bytes at a time */
             memcpy(&eight, p + i, sizeof eight);
             if (!(eight & 0x8080808080808080u)) {
                 i += sizeof eight;
@@ -52,7 +52,7 @@ bool mr_utf8_has_control(struct mr_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     for (size_t i = 0; i < s.n;) {
-        if (p[i] >= 0x20 && p[i] < 0x7f) { /* most of every key */
+        if (p[i] >= 0x20 && p[i] < 0x7f) { /* fast path: printable ASCII */
             i++;
             continue;
         }

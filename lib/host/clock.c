@@ -1,4 +1,4 @@
-/* Knows the kernel's clocks and nothing else. */
+/* Reads the kernel's clocks. */
 #include "host/clock.h"
 
 #include "base/assert.h"
@@ -36,7 +36,8 @@ mr_duration mr_clock_process_cpu(void)
 
 void mr_clock_sleep_until(mr_time t)
 {
-    const mr_time far = (mr_time)1 << 62; /* 146 years of uptime: time_t holds it everywhere */
+    /* 146 years of uptime: fits into time_t on every machine. */
+    const mr_time far = (mr_time)1 << 62;
     mr_time until = MR_MIN(t, far);
     struct timespec at = {(time_t)(until / MR_SECOND), (long)(until % MR_SECOND)};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)

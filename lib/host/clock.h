@@ -1,4 +1,4 @@
-/* The clocks. Shells read them; cores are told. */
+/* The clocks. Only shells read them; a core gets the time as an argument. */
 #pragma once
 
 #include "base/time.h"
@@ -7,5 +7,5 @@ mr_time mr_clock_now(void);             /* CLOCK_MONOTONIC */
 uint64_t mr_clock_wall(void);           /* ns since 1970; may jump */
 mr_duration mr_clock_thread_cpu(void);  /* CPU time of the calling thread */
 mr_duration mr_clock_process_cpu(void); /* CPU time of the process, all threads */
-void mr_clock_sleep(mr_duration d);     /* never on the core thread */
-void mr_clock_sleep_until(mr_time t);   /* MR_NEVER sleeps for ever */
+void mr_clock_sleep(mr_duration d);     /* sleeps; never on a core thread */
+void mr_clock_sleep_until(mr_time t);   /* MR_NEVER: sleeps for ever */

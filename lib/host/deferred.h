@@ -1,6 +1,7 @@
-/* Work that a loop's own thread defers to its next round when its inbox has no room: the thread
- * that makes room cannot wait for it. It grows with the calls under way; each call defers one item
- * at most. Owned by the loop's thread. */
+/* A list of work that the thread of an event loop puts off until the loop's next round. The thread
+ * does so when the inbox that the work needs is full: it cannot wait for room, because it makes the
+ * room itself. Each call defers at most one item, so the calls under way bound the list. Used by
+ * the loop's thread only. */
 #pragma once
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@ struct mr_deferred_item {
     void *p;
 };
 
-struct mr_deferred { /* zero: empty */
+struct mr_deferred { /* all zeros: empty */
     struct mr_deferred_item *items;
     size_t count, room;
 };
@@ -27,7 +28,8 @@ static inline void mr_deferred_add(struct mr_deferred *l, void (*run)(void *p), 
     l->items[l->count++] = (struct mr_deferred_item){run, p};
 }
 
-/* Runs what was left until now, in order; what that leaves stays for the next round. */
+/* Runs the items that are in the list now, in order. Items that these add stay for the next round.
+ * Returns how many items ran. */
 static inline size_t mr_deferred_run(struct mr_deferred *l)
 {
     if (!l->count) return 0;

@@ -1,5 +1,6 @@
-/* One byte that one thread sets and others read: a request to stop, a mark in shared memory. What
- * was written before the set is seen by who sees it set. */
+/* A boolean that one thread sets and others read, also in shared memory: for example, a request to
+ * stop. A thread that reads the flag as set also sees what the other thread wrote before it set the
+ * flag (release and acquire). */
 #pragma once
 
 #include <stdatomic.h>
@@ -7,7 +8,7 @@
 #include <stdint.h>
 
 struct mr_flag {
-    _Atomic uint8_t v; /* zero: clear */
+    _Atomic uint8_t v; /* 0: not set */
 };
 
 static inline void mr_flag_set(struct mr_flag *f, bool on)

@@ -26,14 +26,16 @@
 #define LINE 64
 #define ASLEEP 1u
 #define WAKER 2u
-#define LOOK (400 * MR_US)  /* of an eager wait; a wait is short below it */
-#define SHORT_WAITS 3       /* until it looks */
-#define SHORT_WAITS_MAX 8   /* counted */
-#define CROWD (200 * MR_US) /* a yield that took longer let somebody else run */
+/* How long an eager wait polls before it sleeps; a wait up to this length is a short wait. */
+#define LOOK (400 * MR_US)
+#define SHORT_WAITS 3       /* short waits in a row after which an eager wait polls */
+#define SHORT_WAITS_MAX 8   /* the count of short waits stops here */
+#define CROWD (200 * MR_US) /* a sched_yield that took longer let another thread run */
 #define CROWDED (20 * MR_MS)
 
 struct cell {
-    _Atomic uint32_t turn; /* == position: free for the sender; == position + 1: full */
+    /* == position: free for a sender; == position + 1: holds an item for the owner. */
+    _Atomic uint32_t turn;
 };
 
 struct mr_inbox {
@@ -43,18 +45,22 @@ struct mr_inbox {
     uint32_t mask;
     struct mr_waiter waiter;
     bool has_waiter;
-    alignas(LINE) _Atomic uint32_t tail;  /* senders */
-    alignas(LINE) uint32_t head;          /* owner */
-    uint32_t short_waits;                 /* owner: in a row */
-    mr_time crowded_until;                /* owner */
-    alignas(LINE) _Atomic uint32_t sleep; /* ASLEEP, and WAKER for each sender inside a wake */
-    _Atomic uint32_t woken;               /* a wake that no wait has seen yet */
-    _Atomic uint32_t room_wanted;         /* senders that wait for room */
-    _Atomic uint32_t room_turns;          /* moves whenever room was made for them */
+    alignas(LINE) _Atomic uint32_t tail; /* used by senders */
+    alignas(LINE) uint32_t head;         /* used by the owner */
+    uint32_t short_waits;                /* short waits in a row; used by the owner */
+    mr_time crowded_until;               /* no polling until then; used by the owner */
+    /* Bit ASLEEP, plus WAKER for each sender that is inside a wake. */
+    alignas(LINE) _Atomic uint32_t sleep;
+    /* 1: mr_inbox_wake was called, and no wait has returned since. */
+    _Atomic uint32_t woken;
+    _Atomic uint32_t room_wanted; /* number of senders that wait for room */
+    /* Grows when the owner has made room for waiting senders. */
+    _Atomic uint32_t room_turns;
     _Atomic bool closed;
 };
 
-/* `deadline` on CLOCK_MONOTONIC; returns on a wake, the deadline, or for no reason. */
+/* Sleeps while `*word` is `expected`, until a wake or `deadline` (CLOCK_MONOTONIC). May return
+ * early. */
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected, mr_time deadline)
 {
     struct timespec at = {(time_t)(deadline / MR_SECOND), (long)(deadline % MR_SECOND)};
@@ -115,7 +121,7 @@ void mr_inbox_notify(struct mr_inbox *in)
 {
     uint32_t word = atomic_load(&in->sleep);
     do {
-        if (!(word & ASLEEP)) return; /* awake, or another sender does it */
+        if (!(word & ASLEEP)) return; /* the owner is awake, or another sender is waking it */
     } while (!atomic_compare_exchange_weak(&in->sleep, &word, word - ASLEEP + WAKER));
     if (in->has_waiter)
         in->waiter.wake(in->waiter.ctx);
@@ -163,7 +169,8 @@ int mr_inbox_push_wait(struct mr_inbox *in, const void *item, mr_time deadline)
         uint32_t turns = atomic_load(&in->room_turns);
         err = mr_inbox_push(in, item);
         if (err != MR_ELIMIT) break;
-        mr_inbox_notify(in); /* it may sleep through quiet pushes */
+        /* The owner may be asleep although the ring is full: quiet pushes do not wake it. */
+        mr_inbox_notify(in);
         if (mr_clock_now() >= deadline) {
             err = MR_ETIMEOUT;
             break;
@@ -199,7 +206,7 @@ size_t mr_inbox_take(struct mr_inbox *in, void *items, size_t count_max)
     return n;
 }
 
-/* Is there a reason not to sleep? The bit has been set before. */
+/* Has the owner a reason not to sleep? Called after the bit ASLEEP has been set. */
 static bool has_news(struct mr_inbox *in)
 {
     return is_full_at_head(in) || atomic_load(&in->woken) || atomic_load(&in->closed);
@@ -228,7 +235,7 @@ size_t mr_inbox_wait(struct mr_inbox *in, mr_time deadline, void *items, size_t 
     }
 }
 
-/* Looks until something is there or its time is over. */
+/* Polls until an item comes, the inbox is woken or closed, or the time LOOK is over. */
 static size_t look(struct mr_inbox *in, mr_time begun, void *items, size_t count_max)
 {
     for (mr_time now = begun; now - begun < LOOK;) {
@@ -258,7 +265,8 @@ size_t mr_inbox_wait_eager(struct mr_inbox *in, void *items, size_t count_max)
     if (was_short)
         in->short_waits = MR_MIN(in->short_waits + 1, (uint32_t)SHORT_WAITS_MAX);
     else
-        in->short_waits -= in->short_waits > 0; /* one long wait among short ones changes little */
+        /* One long wait among short ones does not end the polling. */
+        in->short_waits -= in->short_waits > 0;
     return n;
 }
 

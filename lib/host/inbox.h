@@ -17,38 +17,45 @@
 
 struct mr_inbox;
 
-struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes); /* rounded up to 2^n */
-/* After every sender has stopped. Items still inside are dropped: take them first if they own. */
+/* count_max is rounded up to a power of two. */
+struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes);
+/* To be called when no sender is left. Items that are still in the inbox are dropped: if items own
+ * memory, take them before. */
 void mr_inbox_free(struct mr_inbox **inbox);
 
-/* Before the first push and the first wait. */
+/* Sets how the owner sleeps. Before the first push and the first wait. */
 void mr_inbox_set_waiter(struct mr_inbox *inbox, struct mr_waiter waiter);
-/* Owner, before it frees what the waiter stands on: afterwards no sender calls or is inside its
- * wake. The inbox sleeps by itself again. */
+/* For the owner, before it frees what the waiter uses: after the return, no sender is inside the
+ * waiter's `wake` or will call it. Afterwards the owner sleeps in a futex again. */
 void mr_inbox_clear_waiter(struct mr_inbox *inbox);
 
-/* Any thread, the owner included. MR_ELIMIT when full, MR_ESTATE when closed: then the item is
- * still the caller's. */
+/* On any thread, the owner's included. MR_ELIMIT: the inbox is full; MR_ESTATE: it is closed. After
+ * an error the item still belongs to the caller. */
 int mr_inbox_push(struct mr_inbox *inbox, const void *item);
 
-/* Push in two steps: push_quiet leaves the owner asleep, notify wakes it if it sleeps
- * (host/wake_counter.h says when). */
+/* mr_inbox_push in two steps. push_quiet adds the item and lets the owner sleep; notify wakes the
+ * owner if it sleeps. host/wake_counter.h tells a sender when to notify. */
 int mr_inbox_push_quiet(struct mr_inbox *inbox, const void *item);
 void mr_inbox_notify(struct mr_inbox *inbox);
 
-/* As push, but waits for room until `deadline` (MR_ETIMEOUT). Never from the owner. */
+/* Like mr_inbox_push, but waits for room until `deadline` (MR_ETIMEOUT). Never on the owner's
+ * thread. */
 int mr_inbox_push_wait(struct mr_inbox *inbox, const void *item, mr_time deadline);
 
-/* Owner: up to count_max items, in the order they came (per sender); 0 when the deadline passed,
- * the inbox was woken or closed. */
+/* On the owner's thread: waits, and returns up to count_max items. Items of one sender keep their
+ * order. Returns 0 when the deadline has passed or the inbox was woken or closed. */
 size_t mr_inbox_wait(struct mr_inbox *inbox, mr_time deadline, void *items, size_t count_max);
-size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max); /* never waits */
-/* Owner: as mr_inbox_wait without a deadline, but after short waits it looks again and again, up to
- * 0.4 ms, before it sleeps: a wake-up costs tens of microseconds on a virtual machine. It yields
- * between looks, and stops for 20 ms when somebody else wanted the processor. */
+/* mr_inbox_wait that never waits. */
+size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max);
+/* On the owner's thread: mr_inbox_wait without a deadline that, after several short waits, polls
+ * for up to 0.4 ms before it sleeps. A wake-up costs tens of microseconds on a virtual machine. The
+ * poll yields the processor between two looks, and stops for 20 ms when another thread wanted the
+ * processor. */
 size_t mr_inbox_wait_eager(struct mr_inbox *inbox, void *items, size_t count_max);
 
-void mr_inbox_wake(struct mr_inbox *inbox);  /* any thread: lets one wait return early */
-void mr_inbox_close(struct mr_inbox *inbox); /* any thread: refuses pushes; items stay takable */
+void mr_inbox_wake(struct mr_inbox *inbox); /* on any thread: lets one wait return early */
+/* On any thread: later pushes are refused; items in the inbox can still be taken. */
+void mr_inbox_close(struct mr_inbox *inbox);
 bool mr_inbox_is_closed(const struct mr_inbox *inbox);
-bool mr_inbox_is_empty(const struct mr_inbox *inbox); /* a guess for all but the owner */
+/* On another thread than the owner's the answer may be out of date. */
+bool mr_inbox_is_empty(const struct mr_inbox *inbox);

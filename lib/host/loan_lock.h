@@ -16,12 +16,13 @@ static inline void mr_loan_lock_init(struct mr_loan_lock *l)
     (void)pthread_mutex_init(&l->lock, NULL);
 }
 
-static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* no thread has it */
+static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* no thread holds the lock */
 {
     (void)pthread_mutex_destroy(&l->lock);
 }
 
-static inline void mr_loan_lock_lock(struct mr_loan_lock *l) /* waits for a delegate */
+/* Waits until no delegate holds the lock. */
+static inline void mr_loan_lock_lock(struct mr_loan_lock *l)
 {
     (void)pthread_mutex_lock(&l->lock);
 }

@@ -1,4 +1,4 @@
-/* Knows pthread's mutex and condition, on the monotonic clock; refuses to know what they guard. */
+/* A pthread mutex with a condition variable on the monotonic clock. */
 #include "host/monitor.h"
 
 #include "base/alloc.h"

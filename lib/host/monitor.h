@@ -1,5 +1,6 @@
-/* A lock with a condition: for the few structs that two threads share and that no message fits,
- * such as the latest of something. Nobody waits inside for anything but the condition. */
+/* A mutex with a condition variable, for the few structs that two threads share because a queue of
+ * messages does not fit, such as a latest value. A thread inside the monitor waits for nothing but
+ * the condition. */
 #pragma once
 
 #include "base/time.h"
@@ -13,7 +14,8 @@ void mr_monitor_free(struct mr_monitor **m);
 
 void mr_monitor_enter(struct mr_monitor *m);
 void mr_monitor_leave(struct mr_monitor *m);
-/* Inside: leaves until a notify or `deadline`, then is inside again. May return early for no
- * reason; false: the deadline has passed. */
+/* To be called inside the monitor: releases the lock, sleeps until a notify or `deadline`, and
+ * takes the lock again. May return early. False: the deadline has passed. */
 bool mr_monitor_wait(struct mr_monitor *m, mr_time deadline);
-void mr_monitor_notify(struct mr_monitor *m); /* inside or not; wakes all who wait */
+/* Wakes all waiting threads; inside the monitor or outside. */
+void mr_monitor_notify(struct mr_monitor *m);

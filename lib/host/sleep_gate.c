@@ -8,7 +8,8 @@ bool mr_sleep_gate_close(struct mr_sleep_gate *g)
 {
     int expected = OPEN;
     if (atomic_compare_exchange_strong(&g->state, &expected, CLOSED)) return true;
-    atomic_store(&g->state, OPEN); /* it was RUNG: only the waker makes it so */
+    /* The state was RUNG; only the waker sets RUNG, and only the sleeper clears it. */
+    atomic_store(&g->state, OPEN);
     return false;
 }
 

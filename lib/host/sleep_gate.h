@@ -1,19 +1,19 @@
-/* An eventcount for one sleeper and one waker that share a queue. The sleeper closes the gate when
- * the queue is empty. The waker queues something, opens the gate, and learns whether the sleeper
- * has to be woken. No wake-up is lost: close fails when the waker has opened since the last look.
- * How the sleeper sleeps and is woken is the callers' matter. */
+/* An eventcount for one sleeper and one waker that share a queue. When the queue is empty, the
+ * sleeper closes the gate. After each new item, the waker opens the gate and learns whether the
+ * sleeper has to be woken. No wake-up is lost: closing fails if the waker has opened the gate since
+ * the sleeper's last look. The callers choose how the sleeper sleeps and is woken. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
 struct mr_sleep_gate {
-    _Atomic int state; /* zero: open */
+    _Atomic int state; /* 0: open */
 };
 
-/* Sleeper. True: it must sleep; false: it must look into the queue again. */
+/* For the sleeper. True: it must sleep. False: it must look into the queue again. */
 bool mr_sleep_gate_close(struct mr_sleep_gate *g);
-/* Waker. True, exactly once for each sleep: the sleeper has to be woken. */
+/* For the waker. True, exactly once for each sleep: the waker has to wake the sleeper. */
 bool mr_sleep_gate_open(struct mr_sleep_gate *g);
-/* Waker: does the sleeper sleep? If so it sleeps until the waker opens the gate. */
+/* For the waker: does the sleeper sleep? If so, it sleeps until the waker opens the gate. */
 bool mr_sleep_gate_is_closed(const struct mr_sleep_gate *g);

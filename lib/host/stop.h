@@ -1,4 +1,4 @@
-/* A reason to give up a wait, asked for every few milliseconds of it. */
+/* A condition that ends a wait early. The waiting function asks for it every MR_STOP_LOOK. */
 #pragma once
 
 #include "base/time.h"
@@ -7,7 +7,7 @@
 
 #define MR_STOP_LOOK (5 * MR_MS)
 
-struct mr_stop { /* zero: there is none */
+struct mr_stop { /* all zeros: the wait is never ended early */
     bool (*is_set)(void *ctx);
     void *ctx;
 };

@@ -1,6 +1,7 @@
-/* The cursor of a strand: one thread takes items 0, 1, 2 … in order, another may at any time lower
- * the end. One word holds both, so each item is either taken or cut, never both. Orders memory:
- * what the cutter learns is taken was taken. */
+/* The cursor of a strand, which is a list of numbered items. The taker thread takes items 0, 1, 2 …
+ * in order; another thread, the cutter, may lower the end at any time. One atomic word holds the
+ * next item and the end, so each item is either taken or cut, never both. An item that the cutter
+ * sees as taken was taken before, with all that the taker wrote until then. */
 #pragma once
 
 #include <stdatomic.h>
@@ -8,7 +9,7 @@
 #include <stdint.h>
 
 struct mr_strand_cursor {
-    _Atomic uint64_t v; /* end << 32 | next */
+    _Atomic uint64_t v; /* end << 32 | next item */
     _Atomic uint32_t settled;
 };
 
@@ -18,7 +19,7 @@ static inline void mr_strand_cursor_init(struct mr_strand_cursor *c, uint32_t co
     atomic_store_explicit(&c->settled, 0, memory_order_relaxed);
 }
 
-/* Taker: the next item in *item; false: there is none, now or ever. */
+/* Taker: takes the next item. False: no item is left, and none will come. */
 static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *item)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
@@ -30,7 +31,7 @@ static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *i
     return true;
 }
 
-/* Taker: what it wrote of the first n items is final, and may be read by the cutter. */
+/* Taker: its results of the first n items are final, and the cutter may read them. */
 static inline void mr_strand_cursor_settle(struct mr_strand_cursor *c, uint32_t n)
 {
     atomic_store_explicit(&c->settled, n, memory_order_release);
@@ -41,15 +42,15 @@ static inline uint32_t mr_strand_cursor_settled(const struct mr_strand_cursor *c
     return atomic_load_explicit(&c->settled, memory_order_acquire);
 }
 
-/* Taker: would take find nothing? */
+/* Taker: is no item left? */
 static inline bool mr_strand_cursor_is_at_end(const struct mr_strand_cursor *c)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
     return (uint32_t)v >= (uint32_t)(v >> 32);
 }
 
-/* Cutter: items from `keep` on that have not been taken never will be. Returns the new end: the
- * items below it are or will be taken. */
+/* Cutter: no item from `keep` on will be taken any more, unless it has been taken already. Returns
+ * the new end: all items below it have been taken or will be. */
 static inline uint32_t mr_strand_cursor_cut(struct mr_strand_cursor *c, uint32_t keep)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed), next;

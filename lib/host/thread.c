@@ -15,11 +15,11 @@
 #define SHORT_SLICE_NS 300000
 #define RETURN_PAUSE (50 * MR_MS)
 #define RETURN_PAUSE_MAX (2 * MR_SECOND)
-#define CPU_IS_BUSY (MR_MS) /* if it took longer to get there */
+#define CPU_IS_BUSY (MR_MS) /* a processor that took longer to get is busy */
 
 struct mr_thread {
     pthread_t id;
-    char name[16]; /* what the kernel keeps, with the NUL */
+    char name[16]; /* the kernel keeps 16 bytes, including the NUL */
     void (*run)(void *ctx);
     void *ctx;
 };
@@ -58,10 +58,10 @@ uint64_t mr_thread_self(void)
 
 void mr_thread_set_background(void)
 {
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: of this thread alone */
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: changes this thread alone */
 }
 
-struct sched_attributes { /* struct sched_attr, whose header the C library does not have */
+struct sched_attributes { /* struct sched_attr, which the C library does not declare */
     uint32_t size, policy;
     uint64_t flags;
     int32_t nice;
@@ -75,21 +75,21 @@ void mr_thread_set_short_slice(bool on)
     if (syscall(SYS_sched_getattr, 0, &t, sizeof t, 0) || t.policy != SCHED_OTHER) return;
     t.size = sizeof t;
     t.flags = 0;
-    t.runtime = on ? SHORT_SLICE_NS : 0; /* 0: as long as others' */
+    t.runtime = on ? SHORT_SLICE_NS : 0; /* 0: the kernel's default */
     (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 
 static _Thread_local struct {
     bool is_set;
     int cpu;
-    mr_time again;     /* not before */
-    mr_duration pause; /* before that */
+    mr_time again;     /* no return to the processor before this time */
+    mr_duration pause; /* the pause between two returns */
 } preferred;
 
-/* The kernel moves a thread that is bound to a processor for a moment; that is enough. A thread
- * that stayed bound would wait there for other threads while other processors are idle, and would
- * delay the kernel's own bound threads. The thread must run on the processor once to be free again.
- * If it had to wait for that, the next return is later. */
+/* Binding to a processor makes the kernel move the thread there at once; the thread then undoes the
+ * binding. A thread that stayed bound would wait for its processor while others are idle, and would
+ * delay the kernel's own threads there. The thread can only undo the binding when it runs on that
+ * processor. If it had to wait for that, the next return is later. */
 static void go_to_cpu(const cpu_set_t *allowed)
 {
     mr_time begun = mr_clock_now();
@@ -127,7 +127,7 @@ void mr_thread_cpu_return(void)
     if (CPU_ISSET((size_t)preferred.cpu, &set))
         go_to_cpu(&set);
     else
-        preferred.is_set = false; /* we may not use it any more */
+        preferred.is_set = false; /* this process may no longer use the processor */
 }
 
 void mr_thread_cpu_clear(void)

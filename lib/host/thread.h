@@ -1,5 +1,5 @@
-/* Threads: named, with every signal blocked (host/os/signal.h takes those), joined by their owner.
- */
+/* Threads: each has a name, blocks all signals (host/os/signal.h receives them), and is joined by
+ * its owner. */
 #pragma once
 
 #include "base/defs.h"
@@ -10,21 +10,23 @@
 struct mr_thread;
 
 struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void *ctx);
-/* A number of the calling thread that no other living thread has. Never 0; cheap. */
+/* A number of the calling thread that no other living thread has. Never 0. */
 uint64_t mr_thread_self(void);
-/* The calling thread becomes a background thread: it gets less processor time than
- * others (nice 10). */
+/* Makes the calling thread a background thread: it gets less processor time than others (nice
+ * 10). */
 void mr_thread_set_background(void);
-/* The calling thread gets short time slices: it runs soon after it wakes, also while other threads
- * want its processor, and gets no more than its share. Off: as all threads. A hint: Linux 6.12 and
- * later use it. */
+/* Gives the calling thread short time slices: it runs soon after it wakes even if other threads
+ * want its processor, and gets no more than its share in all. Off: the default slice. Linux 6.12
+ * and later follow this hint; earlier kernels ignore it. */
 void mr_thread_set_short_slice(bool on);
-/* Soft affinity. The calling thread prefers the n-th of the processors that it may use, counted
- * round and round, and goes there. It is not bound to it: the kernel may move it when other threads
- * want the processor. Threads that wake together and return do not gather on one processor. */
+/* Soft affinity: the calling thread moves to the n-th of the processors that it may use, counted
+ * cyclically, and prefers it from now on. The kernel may still move the thread. Without a
+ * preference, threads that wake together gather on one processor. */
 void mr_thread_cpu_prefer(uint32_t n);
-/* It goes there again if the kernel has moved it: 20 times a second at most, less often where it
- * has to wait. Cheap; does nothing without a preference. */
+/* Moves the calling thread back to its preferred processor if the kernel has moved it away: at most
+ * 20 times a second, less often if the thread had to wait for the processor. Does nothing without a
+ * preference. */
 void mr_thread_cpu_return(void);
-void mr_thread_cpu_clear(void);                 /* ends the preference */
-void mr_thread_join(struct mr_thread **thread); /* waits for the end of `run`; NULL is fine */
+void mr_thread_cpu_clear(void); /* ends the preference */
+/* Waits until `run` has returned; `*thread` may be NULL. */
+void mr_thread_join(struct mr_thread **thread);

@@ -1,13 +1,13 @@
-/* How a thread that owns an inbox sleeps and is woken, when the inbox itself does not do it: the
- * gRPC loop gives one (rpc/loop.h), so that one thread waits for both. */
+/* How the owner of an inbox sleeps and is woken, if not by the inbox itself. The gRPC loop provides
+ * a waiter (rpc/loop.h), so that one thread waits for gRPC events and for messages. */
 #pragma once
 
 #include "base/time.h"
 
 struct mr_waiter {
-    /* Owner thread: wait until `deadline` (0: only look) or until woken; runs the callbacks of
-     * what happened. May return early. */
+    /* On the owner's thread: waits until `deadline` (0: does not wait) or a wake, and runs the
+     * callbacks of events that happen. May return early. */
     void (*wait)(void *ctx, mr_time deadline);
-    void (*wake)(void *ctx); /* any thread */
+    void (*wake)(void *ctx); /* on any thread: ends the wait */
     void *ctx;
 };

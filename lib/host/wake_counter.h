@@ -1,29 +1,30 @@
-/* An eventcount with a threshold: many senders, one receiver, which sleeps until so many messages
- * have come. A sender first queues a message (mr_inbox_push_quiet), then adds to the count. The
- * receiver first stores the count at which to wake, then reads the count, then sleeps. One of the
- * two sees the other. The counter also holds the number of spare items that an idle sender could
- * be given: such a sender wakes the receiver before the threshold. */
+/* An eventcount with a threshold, for many senders and one receiver. The receiver sleeps until a
+ * given number of messages have come. A sender first queues a message (mr_inbox_push_quiet), then
+ * adds to the count. The receiver first stores the count at which it wants to be woken, then reads
+ * the count, then sleeps. So either the sender sees the threshold or the receiver sees the new
+ * count, and no wake-up is lost. The counter also holds the number of spare work items. A sender
+ * that has no work left and sees a spare item wakes the receiver before the threshold. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mr_wake_counter { /* zero: no message yet, and each one wakes the receiver */
+struct mr_wake_counter { /* all zeros: no message yet, and each message wakes the receiver */
     _Atomic uint64_t told;
     _Atomic uint64_t wake_at;
     _Atomic uint32_t spare;
 };
 
-/* Sender: so many more messages are queued. Does the receiver have to be woken? */
+/* Sender: `n` more messages are queued. True: the sender has to wake the receiver. */
 static inline bool mr_wake_counter_add(struct mr_wake_counter *t, uint32_t n)
 {
     return atomic_fetch_add(&t->told, n) + n >= atomic_load(&t->wake_at);
 }
 
-/* Receiver: wake it at this count, which begins at the counter's start. False: the count is
- * reached. Then the messages can be taken, unless an earlier sender is still writing; it counts
- * later. */
+/* Receiver: sets the total count of messages at which it wants to be woken. False: that count is
+ * reached already. The messages can then be taken, except for one whose sender has a place in the
+ * queue but is still writing; that sender adds to the count later. */
 static inline bool mr_wake_counter_wait_for(struct mr_wake_counter *t, uint64_t count)
 {
     atomic_store(&t->wake_at, count);

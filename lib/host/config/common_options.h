@@ -1,14 +1,14 @@
-/* Rows that several programs have in their option tables (host/config/config.h). The name, the
- * environment variable, the type and the help of such a row stand here once. `offset` is the offset
- * of the member in the program's struct. `text` is the help of an option that programs use in
- * different ways. `...` is such a help, and what else the row of one program has. */
+/* Rows that the option tables (host/config/config.h) of several programs share. The name, the
+ * environment variable, the type and the help of such an option are defined once, here. `offset` is
+ * the offset of the member in the program's config struct. `text` is the help of an option whose
+ * use differs between programs. `...` is such a help followed by further members of the row. */
 #pragma once
 
 #include "host/config/config.h"
 
 // clang-format off
 
-/* Addresses. */
+/* Addresses to listen on or to connect to. */
 #define MR_OPTION_GRPC_LISTEN(variable, address, offset)                                           \
     {.name = "listen", .env = (variable), .type = MR_OPTION_TEXTS, .value = "ADDR",                \
         .init = (address), .help = "where to serve gRPC: unix:PATH or HOST:PORT", .at = (offset)}
@@ -25,7 +25,7 @@
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME",              \
         .init = "node", .help = (text), .at = (offset)}
 
-/* Redis: of a program that needs it, and of one that works without, too. */
+/* Redis: for a program that needs Redis, and for a program that also works without it. */
 #define MR_OPTION_REDIS(offset)                                                                    \
     MR_OPTION_REDIS_IF_ANY(offset, "Redis: unix:PATH or HOST:PORT", .init = "127.0.0.1:6379")
 
@@ -42,7 +42,7 @@
     {.name = "redis-timeout", .type = MR_OPTION_DURATION, .value = "TIME", .init = "30s",          \
         .help = "how long to wait for Redis at the start", .at = (offset)}
 
-/* Access. */
+/* Tokens, secrets and users. */
 #define MR_OPTION_TOKEN_FILE(offset, text)                                                         \
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",  \
         .help = (text), .at = (offset)}
@@ -54,13 +54,14 @@
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT,                 \
         .value = "FILE", .help = (text), .at = (offset)}
 
-/* Of a struct mr_texts for mr_peer_rules_parse (host/os/peer.h). */
+/* The offset is that of a struct mr_texts, which mr_peer_rules_parse (host/os/peer.h) reads. */
 #define MR_OPTION_ALLOW_UID(offset)                                                                \
     {.name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID",    \
         .help = "a user who may connect to the UNIX sockets, beside our own and root",             \
         .at = (offset)}
 
-/* TLS. Services have the three rows of MR_RPC_TLS_OPTIONS (rpc/tls.h). */
+/* TLS for programs with one server certificate. Services use the three rows of MR_RPC_TLS_OPTIONS
+ * (rpc/tls.h) instead. */
 #define MR_OPTION_TLS_CERT(offset, text)                                                           \
     {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",      \
         .help = (text), .at = (offset)}

@@ -1,5 +1,5 @@
-/* Knows how options are found and checked. How numbers are written stands in config_value.c, how
- * help looks in config_help.c. */
+/* Finds options in the command line and the environment, and checks them. value.c parses numbers;
+ * help.c formats the help. */
 #include "host/config/config.h"
 
 #include "base/alloc.h"
@@ -60,7 +60,7 @@ static int set_number(const struct mr_option *o, uint64_t v, void *config, const
     return MR_OK;
 }
 
-/* Sets one option from text. `where` names the flag or variable for errors. */
+/* Sets one option from a text. Error texts begin with `where`, the flag or the variable. */
 static int set(const struct mr_option *o, const char *text, void *config, const char *where,
     struct mr_error *e)
 {
@@ -84,10 +84,12 @@ static int set(const struct mr_option *o, const char *text, void *config, const 
     return set_number(o, v, config, where, text, e);
 }
 
-/* A list in a variable is split at commas; the pieces live as long as the program. */
+/* Splits the value of an environment variable at commas. The pieces are never freed: the fields of
+ * the config struct point into them. */
 static void set_list_from_variable(const struct mr_option *o, const char *text, void *config)
 {
-    static struct mr_texts kept; /* so that leak checkers see an owner; programs parse once */
+    /* For leak checkers, which otherwise report the pieces; a program parses its options once. */
+    static struct mr_texts kept;
     const char *at = text;
     while (*at) {
         size_t n = strcspn(at, ",");
@@ -117,7 +119,7 @@ static int set_from_outside(
     return set(o, o->init, config, where, e);
 }
 
-/* Letters that must change to make `a` of `b`: for "did you mean". */
+/* The Levenshtein distance of `a` and `b`, for the "did you mean" of an unknown flag. */
 static size_t distance(struct mr_str a, const char *b)
 {
     size_t row[64];
@@ -174,11 +176,13 @@ struct parse {
     int at;
     void *config;
     bool *
-        given; /* by option: set by the environment (lists: replaced by the first flag) or a flag */
+        /* By option: true if the environment or a flag has set it; the first flag replaces a
+         * list of the environment. */
+        given;
     bool *by_flag;
 };
 
-/* One argument that begins with '-'. */
+/* Parses one argument that begins with '-'. */
 static int parse_flag(struct parse *p, struct mr_error *e)
 {
     const char *arg = p->argv[p->at];
@@ -259,7 +263,8 @@ int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, vo
     *action = MR_CONFIG_RUN;
     MR_AUTO(mr_free_ptr) bool *given = mr_alloc_array(spec->options_count, sizeof *given);
     MR_AUTO(mr_free_ptr) bool *by_flag = mr_alloc_array(spec->options_count, sizeof *by_flag);
-    int outside = MR_OK; /* a bad variable matters only if no one asks for help */
+    /* The error of a bad variable is reported only if the command line does not ask for help. */
+    int outside = MR_OK;
     struct mr_error outside_e = {0};
     for (size_t i = 0; i < spec->options_count; i++) {
         int err = set_from_outside(&spec->options[i], config, &given[i], &outside_e);

@@ -17,12 +17,14 @@
 #include <stdbool.h>
 
 enum mr_option_type {
-    MR_OPTION_TEXT,     /* const char * */
-    MR_OPTION_U64,      /* uint64_t; 12, 1_000 */
-    MR_OPTION_BYTES,    /* uint64_t; 512, 64KiB, 4GiB, 1.5GB */
-    MR_OPTION_DURATION, /* mr_duration; 250us, 10ms, 1.5s, 5m, 24h; a bare number is seconds */
-    MR_OPTION_BOOL,     /* bool; --name, --no-name, --name=yes|no|true|false|1|0 */
-    MR_OPTION_TEXTS,    /* struct mr_texts; may be repeated; split at commas in the environment */
+    MR_OPTION_TEXT,  /* const char * */
+    MR_OPTION_U64,   /* uint64_t: "12", "1_000" */
+    MR_OPTION_BYTES, /* uint64_t: "512", "64KiB", "4GiB", "1.5GB" */
+    /* mr_duration: "250us", "10ms", "1.5s", "5m", "24h"; a number without a unit is seconds. */
+    MR_OPTION_DURATION,
+    MR_OPTION_BOOL, /* bool: --name, --no-name, --name=yes|no|true|false|1|0 */
+    /* A struct mr_texts: the flag may be repeated; a variable is split at commas. */
+    MR_OPTION_TEXTS,
 };
 
 struct mr_texts {
@@ -33,24 +35,26 @@ struct mr_texts {
 struct mr_option {
     const char *name; /* "data-root" for --data-root */
     char letter;      /* 'o' for -o; 0: none */
-    const char *env;  /* NULL: no variable */
+    const char *env;  /* environment variable; NULL: none */
     enum mr_option_type type;
-    const char *value; /* what --help calls it: "DIR" */
-    const char *init;  /* the default as it would be written; NULL: zero, NULL, false, none */
+    const char *value; /* the placeholder in the help: "DIR" */
+    /* The default, as a user would write it; NULL: zero, NULL, false or an empty list. */
+    const char *init;
     const char *help;  /* one sentence without the full stop */
-    size_t at;         /* offsetof in the program's struct */
-    uint64_t min, max; /* of numbers, when max is not 0 */
+    size_t at;         /* offsetof the member in the program's config struct */
+    uint64_t min, max; /* bounds of a number; max 0: no bounds */
     bool required;
 };
 
 struct mr_config_spec {
-    const char *program;  /* "mr-worker" or "millrace get" */
-    const char *summary;  /* one sentence */
-    const char *usage;    /* what follows the program: "[flags] FILE"; NULL: "[flags]" */
+    const char *program; /* "mr-worker" or "millrace get" */
+    const char *summary; /* one sentence */
+    /* What follows the program's name in the help: "[flags] FILE"; NULL: "[flags]". */
+    const char *usage;
     const char *examples; /* lines, indented by two; NULL: none */
     const struct mr_option *options;
     size_t options_count;
-    uint32_t rest_min; /* arguments that are no flags: how many */
+    uint32_t rest_min; /* bounds of the number of arguments that are not flags */
     uint32_t rest_max;
 };
 
@@ -60,20 +64,21 @@ enum mr_config_action {
     MR_CONFIG_VERSION, /* --version was given */
 };
 
-/* Fills `config` (the program's struct; texts are borrowed from argv, the environment and the
- * table). `argv[0]` is skipped. `rest` (may be NULL when rest_max is 0) receives the other
- * arguments. MR_EINVAL with a sentence naming the flag or variable. */
+/* Fills `config`, the program's struct. Its texts point into argv, the environment and the table.
+ * argv[0] is skipped. `rest` (NULL if rest_max is 0) receives the arguments that are not flags. The
+ * sentence of MR_EINVAL names the flag or the variable. */
 int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, void *config,
     struct mr_texts *rest, enum mr_config_action *action, struct mr_error *e);
 
-/* The same for `main`: prints help, version or the error, and then exits (0, 2, or 1
- * when stdout took nothing). */
+/* mr_config_parse for `main`: prints the help, the version or the error and exits. The exit status
+ * is 0 after help or version, 2 after an error, 1 if stdout cannot be written. */
 void mr_config_load(
     const struct mr_config_spec *spec, int argc, char **argv, void *config, struct mr_texts *rest);
 
-void mr_config_fini(const struct mr_config_spec *spec, void *config); /* frees the lists */
+/* Frees the lists in `config`. */
+void mr_config_fini(const struct mr_config_spec *spec, void *config);
 void mr_texts_fini(struct mr_texts *texts);
-char *mr_config_help(const struct mr_config_spec *spec); /* mr_release it */
+char *mr_config_help(const struct mr_config_spec *spec); /* free it with mr_release */
 
 int mr_config_parse_u64(struct mr_str text, uint64_t *out);
 int mr_config_parse_bytes(struct mr_str text, uint64_t *out);

@@ -1,11 +1,11 @@
-/* Knows how --help looks. */
+/* Formats the text of --help. */
 #include "host/config/config.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 
 #define HELP_BYTES_MAX ((size_t)1 << 20)
-#define COLUMN 30 /* where the sentences begin */
+#define COLUMN 30 /* column where the help of each flag begins */
 
 const char *mr_version(void)
 {

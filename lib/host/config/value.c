@@ -1,5 +1,5 @@
-/* Knows how numbers, sizes, durations and switches are written by people. Integer arithmetic only,
- * so that 0.1s is exactly 100 ms. */
+/* Parses numbers, sizes, durations and booleans of option values. Uses integer arithmetic only, so
+ * that "0.1s" is exactly 100 ms. */
 #include "host/config/config.h"
 
 #define FRACTION_DIGITS_MAX 12
@@ -9,7 +9,7 @@ struct unit {
     uint64_t worth;
 };
 
-/* A decimal number times the unit that follows it. */
+/* Parses a decimal number and multiplies it by the unit that follows. */
 static int parse_with_unit(
     struct mr_str text, const struct unit *units, size_t units_count, uint64_t *out)
 {
@@ -39,7 +39,7 @@ static int parse_with_unit(
         uint64_t v = 0;
         if (__builtin_mul_overflow(whole, units[u].worth, &v)) return MR_EINVAL;
         __extension__ unsigned __int128 part = (unsigned __int128)fraction * units[u].worth;
-        if (part % scale) return MR_EINVAL; /* half a byte, half a nanosecond */
+        if (part % scale) return MR_EINVAL; /* not a whole number of bytes or nanoseconds */
         if (__builtin_add_overflow(v, (uint64_t)(part / scale), &v)) return MR_EINVAL;
         *out = v;
         return MR_OK;

@@ -1,7 +1,7 @@
-/* Memory for what is being read from outside: a bound in all, and half of it for the requests of
- * one user together. Each request has a hold of its own, whose first bytes do not count, so that
- * small requests pass however much others send; and one request alone may take all there is. Any
- * thread. */
+/* A bound on the memory of request bodies that are being read. All requests together may use
+ * `bytes_max`, the requests of one user together half of it; but a request that is the only one of
+ * its user may use all. The first `free_bytes` of each request do not count, so small requests pass
+ * even when others have used up the allowance. Any thread. */
 #pragma once
 
 #include "base/err.h"
@@ -11,7 +11,7 @@
 
 struct mr_allowance;
 
-struct mr_allowance_hold { /* of one request; zeros at first */
+struct mr_allowance_hold { /* what one request has taken; initialise with zeros */
     uint64_t user;
     uint64_t bytes, counted;
 };
@@ -19,9 +19,11 @@ struct mr_allowance_hold { /* of one request; zeros at first */
 struct mr_allowance *mr_allowance_new(uint64_t bytes_max, uint64_t free_bytes);
 void mr_allowance_free(struct mr_allowance **q);
 
-/* So many more are to be read. MR_ELIMIT, with the sentence for who sent them: nothing is taken. */
+/* Takes `bytes` more for a request of `user`. MR_ELIMIT: the allowance is used up and nothing is
+ * taken; `e` has the sentence for the client. */
 int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, struct mr_str user,
     uint64_t bytes, struct mr_error *e);
 void mr_allowance_drop(
-    struct mr_allowance *q, struct mr_allowance_hold *hold); /* they were read, or are gone */
-uint64_t mr_allowance_bytes(struct mr_allowance *q);         /* that count now */
+    /* Returns what the request has taken. */
+    struct mr_allowance *q, struct mr_allowance_hold *hold);
+uint64_t mr_allowance_bytes(struct mr_allowance *q); /* bytes that count at present */

@@ -1,5 +1,6 @@
-/* How often each of many has failed lately: wrong tokens by the address of a client. A table of
- * fixed size; two whose hashes meet in it count for the one that failed last. Any thread. */
+/* Counts recent failures by key: attempts to log in with a wrong token, by the client's address.
+ * The table has a fixed size; when two keys fall on one entry, the entry belongs to the key that
+ * failed last. Any thread. */
 #pragma once
 
 #include "base/str.h"
@@ -10,10 +11,10 @@
 
 struct mr_attempts;
 
-/* At most `failures_max` failures in a `window`, which begins with the first one. */
+/* A key may fail `failures_max` times within `window`. The window begins with the first failure. */
 struct mr_attempts *mr_attempts_new(uint32_t failures_max, mr_duration window);
 void mr_attempts_free(struct mr_attempts **a);
 
-/* May it try? An empty key may always. */
+/* May the key try again? The empty key always may. */
 bool mr_attempts_may(struct mr_attempts *a, struct mr_str key, mr_time now);
 void mr_attempts_fail(struct mr_attempts *a, struct mr_str key, mr_time now);

@@ -1,4 +1,4 @@
-/* A table of chains under one lock: entries are few, and looked at once a connection. */
+/* A hash table of chains under one lock. Entries are few, and each connection looks once. */
 #include "host/limit/quota.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,8 @@ void mr_quota_free(struct mr_quota **qp)
     mr_release(q);
 }
 
-/* The link that points to the entry, or to where it would stand. FNV-1a (Fowler, Noll, Vo). */
+/* The link that points to the key's entry, or the link where a new entry belongs. The hash is
+ * FNV-1a (Fowler, Noll, Vo). */
 static struct entry **find(struct mr_quota *q, struct mr_str key)
 {
     mr_assert(key.n <= MR_QUOTA_KEY_BYTES_MAX);

@@ -1,4 +1,4 @@
-/* How much each of many has taken: connections by the address of their client. Any thread. */
+/* A limit on a count by key: open connections by the client's address. Any thread. */
 #pragma once
 
 #include "base/str.h"
@@ -10,9 +10,10 @@
 
 struct mr_quota;
 
-struct mr_quota *mr_quota_new(uint32_t each_max); /* 0: no limit */
+/* `each_max`: the limit of each key; 0: no limit. */
+struct mr_quota *mr_quota_new(uint32_t each_max);
 void mr_quota_free(struct mr_quota **q);
 
 bool mr_quota_has_room(struct mr_quota *q, struct mr_str key);
 void mr_quota_add(struct mr_quota *q, struct mr_str key);
-void mr_quota_remove(struct mr_quota *q, struct mr_str key); /* what was added */
+void mr_quota_remove(struct mr_quota *q, struct mr_str key); /* takes back one mr_quota_add */

@@ -1,5 +1,5 @@
-/* A table by descriptor, under one lock. The lock is held during shutdown(2): after forget has
- * returned, no shutdown of that descriptor is under way. */
+/* A table with one entry a descriptor, under one lock. The lock is held during shutdown(2), so
+ * after mr_fd_deadlines_forget has returned, no shutdown of that descriptor is under way. */
 #include "host/os/fd_deadlines.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 struct mr_fd_deadlines {
     pthread_mutex_t lock;
-    mr_time *deadlines; /* by descriptor; 0: not ours */
+    mr_time *deadlines; /* indexed by descriptor; 0: the descriptor has no deadline */
     size_t count;
 };
 
@@ -66,7 +66,7 @@ size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *nex
             *next = MR_MIN(*next, deadline);
             continue;
         }
-        d->deadlines[i] = MR_NEVER; /* once is enough */
+        d->deadlines[i] = MR_NEVER; /* a socket is shut down once */
         (void)shutdown((int)i, SHUT_RDWR);
         reaped++;
     }

@@ -1,5 +1,5 @@
-/* Deadlines of sockets. A socket that is past its deadline is shut down, and that wakes its owner.
- * Owners set deadlines on their own threads; one thread reaps. */
+/* Deadlines of sockets. One thread shuts down the sockets whose deadline has passed, which wakes
+ * the thread that waits on the socket. The owner of a socket sets its deadline on any thread. */
 #pragma once
 
 #include "base/time.h"
@@ -11,11 +11,12 @@ struct mr_fd_deadlines;
 struct mr_fd_deadlines *mr_fd_deadlines_new(void);
 void mr_fd_deadlines_free(struct mr_fd_deadlines **d);
 
-/* Owner, any thread. MR_NEVER: no deadline. Replaces the deadline that was set. */
+/* Sets or replaces the deadline of a socket; MR_NEVER: none. On any thread. */
 void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline);
-/* Before the owner closes `fd`: nothing touches it after the return. */
+/* The owner calls it before it closes `fd`. After the return this module does not touch the
+ * descriptor. */
 void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd);
 
-/* Shuts down the sockets that are past their deadlines; returns how many. `*next`: when to call it
- * again, or MR_NEVER. */
+/* Shuts down the sockets whose deadline has passed; returns how many. Sets `*next` to the time of
+ * the next call, or to MR_NEVER. */
 size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *next);

@@ -1,4 +1,4 @@
-/* Knows files as wholes. The words of its errors name the path and what the system said. */
+/* Reads and writes whole files. Error texts name the path and the system's reason. */
 #include "host/os/file.h"
 
 #include "base/alloc.h"

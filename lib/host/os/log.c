@@ -1,5 +1,5 @@
-/* Knows how a line looks and writes it with one write(2), so that lines of several threads do not
- * mix. Refuses to know who reads it. */
+/* Formats a log line and writes it with one write(2), so that lines of several threads do not
+ * mix. */
 #include "host/os/log.h"
 
 #include "base/err.h"
@@ -15,7 +15,7 @@
 static const char *const level_names[] = {
     [MR_ERROR] = "error", [MR_WARN] = "warn", [MR_INFO] = "info", [MR_DEBUG] = "debug"};
 
-static _Atomic int level_shown = -1; /* -1: not decided yet */
+static _Atomic int level_shown = -1; /* -1: the environment variable has not been read yet */
 static _Atomic(const char *) program;
 
 int mr_log_parse_level(struct mr_str text, enum mr_log_level *out)
@@ -50,7 +50,8 @@ bool mr_log_is_on(enum mr_log_level level)
     return (int)level <= shown;
 }
 
-/* Room for the newline is kept: at most `bytes - 1` of them count as written. */
+/* How many of the bytes that snprintf `written` are in the buffer: at most `bytes - 1`, so that a
+ * newline still fits. */
 static size_t added(int written, size_t bytes)
 {
     if (written < 0) return 0;

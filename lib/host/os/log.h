@@ -12,24 +12,27 @@
 #define MR_LOG_LINE_MAX 2048
 
 enum mr_log_level {
-    MR_ERROR, /* wants a person */
-    MR_WARN,  /* healed itself */
+    MR_ERROR, /* a person has to act */
+    MR_WARN,  /* the program recovered by itself */
     MR_INFO,  /* a life-cycle change */
-    MR_DEBUG, /* off */
+    MR_DEBUG, /* not shown by default */
 };
 
+/* Evaluates `level` once. */
 #define mr_log(level, ...)                                                                         \
     do {                                                                                           \
-        enum mr_log_level mr_log_level_ = (level); /* looked at twice, made once */                \
+        enum mr_log_level mr_log_level_ = (level);                                                 \
         if (mr_log_is_on(mr_log_level_)) mr_log_line(mr_log_level_, __VA_ARGS__);                  \
     } while (0)
 
 bool mr_log_is_on(enum mr_log_level level);
 void mr_log_line(enum mr_log_level level, const char *event, const char *fmt, ...) MR_PRINTF(3, 4);
 void mr_log_set_level(enum mr_log_level level);
-int mr_log_parse_level(struct mr_str text, enum mr_log_level *out); /* MR_EINVAL */
-void mr_log_set_program(const char *name); /* a static text; adds `program=` to every line */
+/* MR_EINVAL: not the name of a level. */
+int mr_log_parse_level(struct mr_str text, enum mr_log_level *out);
+/* Adds `program=NAME` to every line; `name` must be a static string. */
+void mr_log_set_program(const char *name);
 
-/* `text` as the value of a key: between double quotes, escaped, when it has spaces, quotes or what
- * is not printable; cut to fit. Returns `out`. */
+/* Formats `text` as the value of a key. A text with spaces, quotes or unprintable bytes is quoted
+ * and escaped. A text that does not fit is cut. Returns `out`. */
 const char *mr_log_quote(struct mr_str text, char *out, size_t out_bytes);

@@ -1,6 +1,6 @@
-/* Knows the files of control groups, v1 and v2; refuses to know what their numbers are for. In a
- * container that sees its own group as the root, the path in /proc/self/cgroup may not be there:
- * the walk ends at the root in any case, whose limits are the container's then. */
+/* Reads the files of control groups, v1 and v2. In a container that sees its own group as the root,
+ * the path in /proc/self/cgroup may not exist. The walk towards the root then still ends at the
+ * root, which has the limits of the container. */
 #include "host/os/machine.h"
 
 #include "base/alloc.h"
@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define MEMORY_MIN ((uint64_t)1 << 20) /* less is no limit that anybody meant */
+#define MEMORY_MIN ((uint64_t)1 << 20) /* a smaller limit is not meant seriously */
 
-/* What a group says; `memory` UINT64_MAX and `milli_cpus` UINT64_MAX: nothing. */
+/* The limits of a control group. UINT64_MAX: no limit. */
 struct limits {
     uint64_t memory, milli_cpus;
-    uint64_t group; /* that says `memory` */
+    uint64_t group; /* id of the group that sets `memory` */
 };
 
 static char *text_of(const char *path)
@@ -35,7 +35,8 @@ static char *text_of(const char *path)
     return mr_copy_text((const char *)b.p);
 }
 
-/* The first number of a file; UINT64_MAX when there is none ("max", "-1"). */
+/* The first number in a file; UINT64_MAX if the file has none ("max", "-1"). `second` (may be NULL)
+ * receives the number after it. */
 static uint64_t number_in(const char *folder, const char *file, uint64_t *second)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, file);
@@ -47,7 +48,8 @@ static uint64_t number_in(const char *folder, const char *file, uint64_t *second
     return n;
 }
 
-/* What a group is known by in every mount namespace: the folder itself. */
+/* An id of a control group that is the same in every mount namespace: the hash of the device and
+ * inode of its folder. */
 static uint64_t group_of(const char *folder)
 {
     struct stat st;
@@ -80,7 +82,7 @@ static void cpus_of(const char *folder, struct limits *l)
     l->milli_cpus = MR_MIN(l->milli_cpus, MR_MAX(quota * 1000 / period, (uint64_t)1));
 }
 
-/* The group and all above it, beneath `mount`. */
+/* Reads the limits of a group and of all groups above it, up to `mount`. */
 static void climb(const char *mount, const char *group, struct limits *l)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s%s", mount, group);
@@ -94,7 +96,8 @@ static void climb(const char *mount, const char *group, struct limits *l)
     }
 }
 
-/* A line of /proc/self/cgroup: "number:controllers:/group"; no controllers: v2. */
+/* Parses one line of /proc/self/cgroup: "number:controllers:/group". A line without controllers is
+ * of cgroup v2. */
 static void group_line(const char *root, char *line, struct limits *l)
 {
     char *controllers = strchr(line, ':');

@@ -1,4 +1,4 @@
-/* Knows SO_PEERCRED. Refuses to know what is spoken behind the door. */
+/* Checks the user of a UNIX socket's peer by SO_PEERCRED. */
 #include "host/os/peer.h"
 
 #include "host/os/log.h"

@@ -67,7 +67,7 @@ int mr_process_dir_open(
                 e, MR_EIO, "cannot make the directory \"%s\": %s", s->path, strerror(errno));
         s->lock_fd = claim(s->path);
         if (s->lock_fd >= 0) return MR_OK;
-        (void)rmdir(s->path); /* unless a sweep has done so */
+        (void)rmdir(s->path); /* a sweep may have removed it already */
     }
     return mr_fail(e, MR_EIO, "cannot lock a directory \"%s/%s-XXXXXX\"", base, kind);
 }

@@ -7,18 +7,21 @@
 
 #include <stddef.h>
 
-#define MR_PROCESS_DIR_PATH_MAX 64u /* the path of a socket beneath it still fits */
+/* So that the path of a socket in the directory fits into sun_path. */
+#define MR_PROCESS_DIR_PATH_MAX 64u
 
-struct mr_process_dir { /* zeros: none */
+struct mr_process_dir { /* all zeros: no directory */
     char path[MR_PROCESS_DIR_PATH_MAX];
     int lock_fd;
 };
 
-/* Makes BASE/KIND-XXXXXX, mode 0700. MR_EIO: the text names the directory and the reason. */
+/* Makes the directory BASE/KIND-XXXXXX with mode 0700. The sentence of MR_EIO names the directory
+ * and the reason. */
 int mr_process_dir_open(
     struct mr_process_dir *s, const char *base, const char *kind, struct mr_error *e);
-/* Removes it with its content and follows no links; does nothing for zeros. */
+/* Removes the directory with its content; does not follow links. Does nothing for a struct of
+ * zeros. */
 void mr_process_dir_close(struct mr_process_dir *s);
 
-/* Removes the directories BASE/KIND-* of this user whose process has ended; returns how many. */
+/* Removes the directories BASE/KIND-* of this user whose processes have ended; returns how many. */
 size_t mr_process_dir_sweep(const char *base, const char *kind);

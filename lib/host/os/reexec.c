@@ -6,7 +6,8 @@
 
 void mr_reexec_with(char **argv, const char *name, const char *value)
 {
-    /* By its path, not /proc/self/exe: the process keeps the name of its program. */
+    /* Executes the program by its path. With /proc/self/exe, the kernel would name the process
+     * "exe". */
     char path[PATH_MAX];
     if (getenv(name)) return;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);

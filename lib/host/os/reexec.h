@@ -1,7 +1,8 @@
-/* Runs the program again with an environment variable set, for libraries that read it before
- * `main`. OpenBLAS is one: otherwise its threads would exist by then, with every signal unblocked,
- * and take the SIGTERM that host/os/signal.h waits for. */
+/* Runs the program again with an environment variable set, for libraries that read the variable
+ * before `main`. OpenBLAS is one: without it, OpenBLAS starts threads before `main`. These threads
+ * do not block signals and would receive the SIGTERM that host/os/signal.h waits for. */
 #pragma once
 
-/* First thing in `main`. Returns if the variable is set already, or if it cannot be done. */
+/* The first call in `main`. Returns if the variable is set already or if the program cannot be
+ * executed again. */
 void mr_reexec_with(char **argv, const char *name, const char *value);

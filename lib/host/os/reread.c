@@ -1,5 +1,5 @@
-/* Knows how a changed file is recognised, and who of several threads looks. Refuses to know what is
- * in the files. */
+/* Notices that a file has changed, and chooses the thread that reads it again. The content of the
+ * files is the caller's. */
 #include "host/os/reread.h"
 
 #include "host/clock.h"
@@ -21,8 +21,8 @@ static bool is_same(const struct mr_file_stamp *a, const struct mr_file_stamp *b
            a->inode == b->inode && a->bytes == b->bytes;
 }
 
-/* Have the files changed since this was asked last? The stamps are taken before the files are read:
- * a change meanwhile is seen at the next look. */
+/* Have the files changed since the last call? Their stamps are taken before they are read, so a
+ * change during the reading is noticed at the next call. */
 static bool have_changed(struct mr_reread *r)
 {
     bool changed = false;

@@ -20,25 +20,27 @@
 
 #define MR_REREAD_FILES 2
 
-struct mr_file_stamp { /* of a file as it was when it was read */
+struct mr_file_stamp { /* a file's state when it was last read */
     struct timespec changed;
     ino_t inode;
     off_t bytes;
 };
 
 struct mr_reread {
-    const char *paths[MR_REREAD_FILES]; /* lent; NULL: none */
+    const char *paths[MR_REREAD_FILES]; /* borrowed; NULL: none */
     _Atomic mr_time looked_at;
-    _Atomic bool is_looking; /* what follows is of the thread that has set it */
+    _Atomic bool is_looking; /* the thread that has set it owns the members below */
     struct mr_file_stamp stamps[MR_REREAD_FILES];
-    struct mr_error why; /* of the last reading; code MR_OK: it went well */
+    struct mr_error why; /* the last reading's error; code MR_OK: it succeeded */
 };
 
 void mr_reread_init(struct mr_reread *r, const char *path, const char *other);
 
-/* Shall the caller read the files now? It then calls mr_reread_end. With `at_once` a change counts
- * whenever the last look was: for a caller that was shown what it does not know. */
+/* Should the caller read the files now? If so, the caller reads them and then calls mr_reread_end.
+ * With `at_once` the files are checked even if the last check was less than two seconds ago: for a
+ * caller that has received a token or secret that it does not know. */
 bool mr_reread_begin(struct mr_reread *r, bool at_once);
-/* A failed reading is tried again at the next look, though the files are the same: the cause may
- * have been a want of descriptors. True: the failure is another than the last one, say it. */
+/* Ends a reading with its error. A failed reading is repeated at the next check even if the files
+ * have not changed, because the cause may have been temporary, such as a lack of descriptors. True:
+ * this failure differs from the last one and should be logged. */
 bool mr_reread_end(struct mr_reread *r, int err, const struct mr_error *e);

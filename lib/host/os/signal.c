@@ -1,4 +1,5 @@
-/* Knows signalfd. A thread of its own reads it, so nothing of ours runs in a signal handler. */
+/* Reads signals from a signalfd on a thread of its own, so none of this program's code runs in a
+ * signal handler. */
 #include "host/os/signal.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@
 struct mr_signals {
     int signal_fd;
     int stop_fd;
-    pthread_mutex_t lock; /* of the two below */
+    pthread_mutex_t lock; /* protects the two members below */
     void (*on_signal)(void *ctx, int number);
     void *ctx;
     struct mr_thread *thread;
@@ -44,8 +45,8 @@ void mr_signal_block(void)
     mr_assert(!err);
 }
 
-/* While the program starts nobody has been promised anything, so ending here is no worse than a
- * crash, from which everything of ours recovers. */
+/* Without a callback the program is still starting and has accepted no work yet. Ending here is no
+ * worse than a crash, after which every service recovers. */
 static void tell(struct mr_signals *s, int number)
 {
     (void)pthread_mutex_lock(&s->lock);
@@ -81,7 +82,8 @@ struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void
     s->on_signal = on_signal;
     s->ctx = ctx;
     sigset_t set = ours();
-    /* Ctrl-C reaches a whole process group; a parent that stops its children in order says so. */
+    /* The parent sets MILLRACE_SUPERVISED if it stops its children in order. Ctrl-C sends SIGINT to
+     * the whole process group; the child ignores it and waits for the parent's SIGTERM. */
     if (getenv("MILLRACE_SUPERVISED")) (void)sigdelset(&set, SIGINT);
     s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     mr_assert(s->signal_fd >= 0);

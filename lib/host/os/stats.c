@@ -1,5 +1,5 @@
-/* Knows the series and Prometheus' text format 0.0.4. Samples of one name must stand together, so
- * families hold their series. */
+/* Keeps metric series and writes them in Prometheus' text format 0.0.4. The format wants all
+ * samples of one name together, so the series are grouped by name. */
 #include "host/os/stats.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ enum kind { COUNTER, COUNTER_ASK, GAUGE, GAUGE_ASK, HISTOGRAM };
 
 struct series {
     struct series *next;
-    char *labels; /* "" for none */
+    char *labels; /* "": no labels */
     double (*ask)(void *ctx);
     void *ctx;
     union {
@@ -37,7 +37,7 @@ struct family {
 };
 
 struct mr_stats {
-    pthread_mutex_t lock; /* of the lists; never of the numbers */
+    pthread_mutex_t lock; /* protects the lists of series; the numbers are atomic */
     struct family *families;
     uint32_t series_count;
     uint64_t started_wall;
@@ -163,7 +163,7 @@ static double resident_bytes(void *ctx)
     if (n <= 0) return 0;
     text[n] = 0;
     char *end = text;
-    (void)strtoull(text, &end, 10); /* total size */
+    (void)strtoull(text, &end, 10); /* skips the first number, the total size */
     return (double)strtoull(end, NULL, 10) * (double)sysconf(_SC_PAGESIZE);
 }
 

@@ -18,11 +18,13 @@
 #define POLL_MS 10
 #define ERR_BYTES_MAX ((size_t)262144)
 #define FILES_MAX 1024
-#define LINE_BYTES_MAX ((size_t)900) /* a longer one is told as several */
+#define LINE_BYTES_MAX ((size_t)900) /* a longer line is passed on in several pieces */
 #define READ_BYTES 65536
-#define REST_READS_MAX 32 /* after the end: more than a pipe holds, and all that is waited for */
+/* Reads from each pipe after the process has ended: more than a pipe can hold. */
+#define REST_READS_MAX 32
 
-static struct mr_user run_as; /* set once, before other threads; uid 0: nobody else */
+/* Set once, before other threads start; uid 0: the user of this process. */
+static struct mr_user run_as;
 
 void mr_process_run_as(const struct mr_user *user)
 {
@@ -65,12 +67,14 @@ static void limit(int what, uint64_t n)
     if (n) (void)setrlimit((__rlimit_resource_t)what, &r);
 }
 
-/* After fork: only what is safe there. Exit code 127 and a word on stderr when it cannot start. */
+/* The child process after fork: makes only async-signal-safe calls. If the program cannot be
+ * started, writes a sentence to stderr and exits with status 127. */
 static void child(const struct mr_process *p, const struct pipes *fds)
 {
     (void)setpgid(0, 0);
     bool is_user = !run_as.uid || mr_user_become(&run_as);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+    /* After the change of user, which clears the parent-death signal. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     bool ready = is_user && dup2(fds->in[0], 0) >= 0 && dup2(fds->out[1], 1) >= 0 &&
                  dup2(fds->err[1], 2) >= 0;
     (void)close_range(3, ~0u, 0);
@@ -86,7 +90,8 @@ static void child(const struct mr_process *p, const struct pipes *fds)
     _exit(127);
 }
 
-/* Keeps the later half when full: the end says most. */
+/* Appends to the kept output. When that is full, drops its older half: the end says most about a
+ * failure. */
 static void keep_end(struct mr_buf *b, const char *p, size_t n)
 {
     if (b->n + n > ERR_BYTES_MAX) {
@@ -97,7 +102,7 @@ static void keep_end(struct mr_buf *b, const char *p, size_t n)
     mr_buf_add(b, p, MR_MIN(n, ERR_BYTES_MAX / 2));
 }
 
-/* false: the other end is closed. */
+/* Reads once from the pipe into `b`. False: the other end is closed. */
 static bool drain(int *fd, struct mr_buf *b, bool is_err)
 {
     char bytes[READ_BYTES];
@@ -115,7 +120,7 @@ static bool drain(int *fd, struct mr_buf *b, bool is_err)
     return true;
 }
 
-/* Tells whole lines, and at the end what is left. */
+/* Passes the complete lines of stderr to on_err; at the end also a line without a newline. */
 static void tell_err(struct mr_process *p, bool is_end)
 {
     size_t at = 0;
@@ -149,7 +154,8 @@ static bool has_ended(pid_t pid)
     return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == pid;
 }
 
-/* Feeds and listens until it has ended; MR_OK, or why it is to be killed. */
+/* Writes the input and reads the output until the process has ended. Returns MR_OK, or the reason
+ * why the process has to be killed. */
 static int attend(struct mr_process *p, struct pipes *fds, pid_t pid, struct mr_error *e)
 {
     struct mr_str input = p->input;
@@ -181,7 +187,8 @@ static int start(struct mr_process *p, struct pipes *fds, pid_t *pid, struct mr_
         pipes_close(fds);
         return mr_fail(e, MR_EIO, "cannot fork: %s", strerror(errno));
     }
-    (void)setpgid(*pid, *pid); /* whoever comes first */
+    /* Both parent and child call setpgid, because either may run first. */
+    (void)setpgid(*pid, *pid);
     close_one(&fds->in[0]);
     close_one(&fds->out[1]);
     close_one(&fds->err[1]);
@@ -201,8 +208,8 @@ static int outcome(const struct mr_process *p, int status, struct mr_error *e)
     return MR_OK;
 }
 
-/* What the pipes still hold. A process that left the group may write for ever; nobody waits for
- * that. */
+/* Reads what the pipes still hold. A descendant that has left the process group may keep a pipe
+ * open and write for ever, so the number of reads is bounded. */
 static void drain_rest(struct mr_process *p, struct pipes *fds)
 {
     for (int i = 0; i < REST_READS_MAX && fds->out[0] >= 0 && !mr_buf_status(&p->out); i++)
@@ -222,7 +229,7 @@ int mr_process_run(struct mr_process *p, struct mr_error *e)
     int err = start(p, &fds, &pid, e);
     if (err) return err;
     err = attend(p, &fds, pid, e);
-    /* The group first, while the leader's number is still taken; then the leader. */
+    /* Kills the process group before waitpid: until then its number cannot be used again. */
     (void)kill(-pid, SIGKILL);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -1,6 +1,6 @@
-/* Knows Linux's ways to change users: of a process for good, and of one thread for file calls alone
- * (setfsuid). System calls instead of the C library's functions where those would change all
- * threads or are not safe after fork. */
+/* Changes the user: of a whole process for good, or of one thread for its file calls (setfsuid).
+ * Makes system calls directly where the C library's functions would change all threads or are not
+ * safe after fork. */
 #include "host/os/user.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 static _Thread_local int death_signal;
-static _Thread_local gid_t *groups; /* of the thread, while it acts for a user */
+/* Supplementary groups of the process, kept while the thread acts for a user. */
+static _Thread_local gid_t *groups;
 static _Thread_local int groups_count;
 
 bool mr_user_become(const struct mr_user *u)
@@ -28,7 +29,8 @@ bool mr_user_become(const struct mr_user *u)
            !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* Whether the kernel allows it: a container may have taken the capability away. */
+/* Does the kernel allow the change? A container may lack the capabilities. Tries it in a child
+ * process. */
 static bool may_become(const struct mr_user *u)
 {
     pid_t pid = fork();
@@ -59,8 +61,8 @@ int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct
     return MR_OK;
 }
 
-/* The kernel forgets the thread's parent-death signal and marks the process as not dumpable when
- * the ids of a thread change. */
+/* When the ids of a thread change, the kernel clears its parent-death signal and makes the process
+ * not dumpable. mr_user_leave restores both. */
 void mr_user_enter(const struct mr_user *u)
 {
     (void)prctl(PR_GET_PDEATHSIG, &death_signal);
@@ -69,11 +71,13 @@ void mr_user_enter(const struct mr_user *u)
     groups = mr_alloc_array((size_t)n + 1, sizeof *groups);
     groups_count = getgroups(n, groups);
     mr_assert(groups_count == n);
-    long cleared = syscall(SYS_setgroups, (size_t)0, NULL); /* what root's groups may read */
+    /* Without root's supplementary groups the thread cannot read what these groups may. */
+    long cleared = syscall(SYS_setgroups, (size_t)0, NULL);
     mr_assert(!cleared);
     (void)setfsgid(u->gid);
     (void)setfsuid(u->uid);
-    uid_t now = (uid_t)setfsuid((uid_t)-1); /* changes nothing, and tells what holds */
+    /* -1 is invalid: changes nothing and returns the present value. */
+    uid_t now = (uid_t)setfsuid((uid_t)-1);
     mr_assert(now == u->uid);
 }
 

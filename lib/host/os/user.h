@@ -1,5 +1,5 @@
-/* Another user of the system, for programs that are not trusted with what this process may do. Only
- * a process that was started as root can become one. */
+/* Runs code as another user of the system, for programs that are not trusted with the rights of
+ * this process. Works only in a process that was started as root. */
 #pragma once
 
 #include "base/err.h"
@@ -12,15 +12,17 @@ struct mr_user {
     gid_t gid;
 };
 
-/* MR_EINVAL with a sentence that names `flag`: no such user, root or of the group root. MR_EPERM:
- * this process is not root, or may not change users. */
+/* Finds a user by name and checks that this process may become it. MR_EINVAL: there is no such
+ * user, or it is root or in the group root. MR_EPERM: this process is not root, or the kernel does
+ * not allow the change. Error texts begin with `flag`. */
 int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct mr_error *e);
 
-/* After fork, for good: no other groups, and no program gains rights. Async-signal-safe. */
+/* Changes the process for good, after fork: no supplementary groups, and no program that it
+ * executes gains rights. Async-signal-safe. */
 bool mr_user_become(const struct mr_user *u);
 
-/* Between the two, what this thread does with files is done with the rights of that user, to whom
- * belongs what is made, and without this process's other groups. Other threads are not concerned.
- * Not to be nested. */
+/* Between enter and leave, the file calls of this thread have the rights of `u`, without the
+ * supplementary groups of this process. New files belong to `u`. Other threads are not affected.
+ * Calls must not be nested. */
 void mr_user_enter(const struct mr_user *u);
 void mr_user_leave(void);

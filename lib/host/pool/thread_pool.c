@@ -1,4 +1,4 @@
-/* Items are handed out under a lock: an item takes tens of microseconds, the lock some tens of
+/* A lock protects the next item. An item takes tens of microseconds, the lock tens of
  * nanoseconds. */
 #include "host/pool/thread_pool.h"
 
@@ -18,20 +18,20 @@ struct worker {
 
 struct mr_thread_pool {
     pthread_mutex_t lock;
-    pthread_cond_t more; /* items, or the end */
-    pthread_cond_t done; /* no item is left, and no worker has one */
+    pthread_cond_t more; /* signals that a run has begun, or that the pool ends */
+    pthread_cond_t done; /* signals that all items of a run are done */
     void (*work)(void *ctx, uint32_t item, uint32_t worker);
     void *ctx;
-    uint32_t next, count; /* items */
-    uint32_t busy;        /* workers with an item */
+    uint32_t next, count; /* next item and number of items of the run */
+    uint32_t busy;        /* workers that are running an item */
     bool is_over;
     bool is_placed;
     uint32_t first_cpu;
-    uint32_t workers_count;  /* with the caller */
+    uint32_t workers_count;  /* including the caller */
     struct worker workers[]; /* without the caller */
 };
 
-/* Takes items while there are any. The lock is held before and after. */
+/* Runs items until none is left. The lock is held at entry and at return. */
 static void take_items(struct mr_thread_pool *p, uint32_t worker)
 {
     while (p->next < p->count) {
@@ -58,7 +58,8 @@ static void run_worker(void *ctx)
         if (p->is_over) break;
         (void)pthread_cond_wait(&p->more, &p->lock);
         if (!p->is_placed) continue;
-        (void)pthread_mutex_unlock(&p->lock); /* it may take system calls */
+        /* The work may make system calls, so it runs without the lock. */
+        (void)pthread_mutex_unlock(&p->lock);
         mr_thread_cpu_return();
         (void)pthread_mutex_lock(&p->lock);
     }

@@ -21,22 +21,24 @@
 #include <unistd.h>
 
 #define LINE 64
-#define LOOK (200 * MR_US) /* for the last stealer, before the owner sleeps */
+#define LOOK (200 * MR_US) /* how long the owner polls for the last stealer before it sleeps */
 #define LEFT ((uint64_t)1 << 32)
-#define ASLEEP ((uint64_t)1 << 31) /* the owner, until nobody is inside */
-#define INSIDE (ASLEEP - 1)        /* stealers */
+#define ASLEEP ((uint64_t)1 << 31) /* the bit of `state`: the owner sleeps */
+#define INSIDE (ASLEEP - 1)        /* bits of `state`: the number of stealers inside */
 #define NO_ERROR UINT64_MAX
 
 struct slot {
     alignas(LINE) _Atomic uint64_t state; /* blocks left << 32 | ASLEEP | stealers inside */
-    _Atomic uint32_t lanes;               /* taken */
-    _Atomic uint32_t woken;               /* moves when the last stealer left a sleeping owner */
-    _Atomic uint64_t error;               /* block << 32 | -err, the least */
+    _Atomic uint32_t lanes;               /* bit set of lanes that are taken */
+    /* Futex word: grows when the last stealer leaves while the owner sleeps. */
+    _Atomic uint32_t woken;
+    /* Block << 32 | -err of the failed block with the lowest number. */
+    _Atomic uint64_t error;
     _Atomic bool stopped;
     _Atomic uint64_t stolen_cpu;
     struct mr_blocks work;
     alignas(LINE) _Atomic bool idle; /* the slot's thread waits for work */
-    struct mr_inbox *inbox;          /* under the lock */
+    struct mr_inbox *inbox;          /* protected by the lock */
 };
 
 struct mr_work_sharing {
@@ -85,7 +87,7 @@ static bool claim(struct slot *p, uint32_t *block)
     return true;
 }
 
-/* Nothing is begun any more. */
+/* No block that has not begun will begin. */
 static void give_up(struct slot *p)
 {
     atomic_fetch_and(&p->state, LEFT - 1);
@@ -100,8 +102,9 @@ static void failed(struct slot *p, uint32_t block, int err)
     give_up(p);
 }
 
-/* Blocks while there are any, until `is_wanted`. All before one that failed had been claimed, so
- * the first error is the first by number. */
+/* Runs blocks until none is left or `is_wanted` returns true. Blocks are claimed in order, so when
+ * a block fails, all blocks before it have been claimed. The failed block with the lowest number
+ * therefore does not depend on the threads. */
 static bool work(struct slot *p, uint32_t lane, bool (*is_wanted)(void *ctx), void *ctx)
 {
     const struct mr_blocks *w = &p->work;
@@ -150,7 +153,7 @@ static mr_duration wait_for_stealers(struct slot *p)
     return mr_clock_thread_cpu() - cpu;
 }
 
-/* No more than could find a block. */
+/* Wakes at most `wanted` idle threads: no more than can find a block. */
 static void wake_idle(struct mr_work_sharing *h, uint32_t wanted)
 {
     if (!atomic_load(&h->idle_count)) return;
@@ -180,11 +183,11 @@ static void prepare(struct slot *p, const struct mr_blocks *w)
     mr_assert(w->lanes >= 1);
     mr_assert(w->lanes <= MR_LANES_MAX);
     p->work = *w;
-    atomic_store(&p->lanes, 1); /* the owner's */
+    atomic_store(&p->lanes, 1); /* lane 0 is the owner's */
     atomic_store(&p->error, NO_ERROR);
     atomic_store(&p->stopped, false);
     atomic_store(&p->stolen_cpu, 0);
-    atomic_store(&p->state, (uint64_t)w->count * LEFT); /* from here on others may come in */
+    atomic_store(&p->state, (uint64_t)w->count * LEFT); /* from here on stealers may enter */
 }
 
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *w)
@@ -207,7 +210,7 @@ struct mr_blocks_end mr_work_sharing_run(
     wake_idle(h, MR_MIN(w->count, w->lanes) - 1);
     (void)work(p, 0, NULL, NULL);
     mr_duration waited = wait_for_stealers(p);
-    atomic_store(&p->state, 0); /* nobody can come in: nothing is left */
+    atomic_store(&p->state, 0); /* no stealer can enter, because no block is left */
     struct mr_blocks_end e = end_of(p);
     e.waited_cpu = waited;
     return e;
@@ -228,11 +231,11 @@ static void leave(struct slot *p)
 {
     uint64_t s = atomic_fetch_sub(&p->state, 1);
     if ((s & INSIDE) != 1 || !(s & ASLEEP)) return;
-    atomic_fetch_add(&p->woken, 1); /* slots outlive what is done in them */
+    atomic_fetch_add(&p->woken, 1); /* the slot still exists: slots live as long as the group */
     futex(&p->woken, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* A lane that nobody has; 0: there is none, as 0 is the owner's. */
+/* Takes a lane that no other thread has. 0: none is free, since lane 0 is the owner's. */
 static uint32_t lane_take(struct slot *p)
 {
     uint32_t all = (uint32_t)(((uint64_t)1 << p->work.lanes) - 1);

@@ -13,48 +13,53 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MR_LANES_MAX 32u /* threads in one piece of work */
+#define MR_LANES_MAX 32u /* threads in one piece of work, its owner included */
 
 struct mr_work_sharing;
 struct mr_inbox;
 
 struct mr_blocks { /* borrowed until mr_work_sharing_run returns */
     uint32_t count;
-    uint32_t lanes; /* threads at once, the owner's among them: 1 to MR_LANES_MAX */
-    /* On any thread. Blocks begin in their order and end in any. `lane` is below `lanes`, and no
-     * other thread has it meanwhile. After an error no further block begins. */
+    uint32_t lanes; /* threads that may run blocks at once, the owner included: 1 to MR_LANES_MAX */
+    /* Runs one block, on any thread. Blocks begin in ascending order and end in any order. `lane`
+     * is below `lanes`, and no two threads have the same lane at the same time. After an error no
+     * further block begins. */
     int (*run)(void *ctx, uint32_t block, uint32_t lane);
-    bool (*is_stopped)(void *ctx); /* asked before each block, on any thread */
+    /* Asked before each block, on any thread; true: no further block begins. */
+    bool (*is_stopped)(void *ctx);
     void *ctx;
 };
 
 struct mr_blocks_end {
-    int err;                /* of the block with the lowest number that failed; which block
-                               that is does not depend on the threads */
-    uint32_t failed;        /* that block */
-    bool stopped;           /* is_stopped said so; blocks may have been left out */
-    mr_duration waited_cpu; /* processor time of the owner in which it ran no block */
-    mr_duration stolen_cpu; /* processor time that other threads ran blocks */
+    /* Error of the failed block with the lowest number, which does not depend on the threads;
+     * MR_OK: none failed. */
+    int err;
+    uint32_t failed;        /* the number of that block */
+    bool stopped;           /* is_stopped returned true; some blocks may not have run */
+    mr_duration waited_cpu; /* processor time that the owner spent waiting for stealers */
+    mr_duration stolen_cpu; /* processor time that stealers spent in blocks */
 };
 
 struct mr_work_sharing *mr_work_sharing_new(uint32_t slots);
 void mr_work_sharing_free(struct mr_work_sharing **h);
 
-/* The inbox in which the slot's thread waits; an offer wakes an idle thread there. NULL: none any
- * more. Call it on any thread, before the slot's thread starts and after it has ended. */
+/* Sets the inbox in which the thread of this slot waits; an offer of work wakes an idle thread
+ * through it. NULL: no inbox. To be called before the thread of the slot starts, and after it has
+ * ended. */
 void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox);
 
-/* Owner: when it returns, each block is done or will never begin. */
+/* The owner offers the blocks and runs them with the stealers. At the return each block is done or
+ * will never begin. */
 struct mr_blocks_end mr_work_sharing_run(
     struct mr_work_sharing *h, uint32_t slot, const struct mr_blocks *work);
-/* As above, by the caller alone. */
+/* Runs all blocks on the calling thread. */
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *work);
 
-/* Stealer: runs blocks of other slots until `is_wanted`, which it asks after each block. True: it
- * ran at least one. */
+/* An idle thread runs blocks of other slots until none is left or `is_wanted`, which is asked after
+ * each block, returns true. True: it ran at least one block. */
 bool mr_work_sharing_steal(
     struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx);
-/* The number of offers so far, as in an eventcount. A thread reads the epoch, looks for work, says
- * that it idles, and waits only if the epoch has not changed. */
+/* The number of offers so far, an eventcount. An idle thread reads the epoch, looks for work, marks
+ * itself as idle, and sleeps only if the epoch has not changed. */
 uint32_t mr_work_sharing_epoch(const struct mr_work_sharing *h);
 void mr_work_sharing_idle(struct mr_work_sharing *h, uint32_t slot, bool on);

@@ -1,5 +1,4 @@
-/* Knows how libcrypto reads certificates and keys, and what is wrong with those that do not work.
- */
+/* Reads certificates and keys with libcrypto, and says what is wrong with unusable ones. */
 #include "host/tls/certificate.h"
 
 #include "host/tls/internal.h"
@@ -15,7 +14,7 @@ bool mr_certificate_is_given(const char *path)
     return path && path[0];
 }
 
-/* Without it libcrypto asks the terminal. */
+/* A passphrase callback that gives none: without a callback libcrypto asks on the terminal. */
 static int no_passphrase(char *buf, int size, int rwflag, void *ctx)
 {
     (void)buf, (void)size, (void)rwflag, (void)ctx;
@@ -105,7 +104,7 @@ static int check_time(const char *path, const X509 *cert, struct mr_error *e)
     return MR_OK;
 }
 
-/* The CAs in a file, all of them: while one replaces the other there are two. */
+/* Reads all CA certificates of a file: while one CA replaces another, the file has both. */
 static int read_store(const char *path, X509_STORE **out, struct mr_error *e)
 {
     MR_AUTO(free_bio) BIO *bio = NULL;
@@ -126,7 +125,7 @@ static int read_store(const char *path, X509_STORE **out, struct mr_error *e)
     return MR_OK;
 }
 
-/* The certificates behind the first one in a file: those between it and the CA. */
+/* Reads the intermediate certificates of a file: those after the first one. */
 static STACK_OF(X509) * read_chain(const char *path)
 {
     MR_AUTO(free_bio) BIO *bio = NULL;

@@ -1,5 +1,5 @@
-/* X.509 certificates and their keys in PEM files: are they good, and how to make some. The files
- * are those of the flags --tls-cert, --tls-key and --tls-ca; errors name the flag. */
+/* X.509 certificates and keys in PEM files: checks them and makes them. The files are those of the
+ * flags --tls-cert, --tls-key and --tls-ca; error texts name the flag. */
 #pragma once
 
 #include "base/err.h"
@@ -10,36 +10,37 @@
 #include <stdint.h>
 
 struct mr_certificate_files {
-    const char *cert; /* "" and NULL: none */
-    const char *key;  /* of mode 0600 */
-    const char *ca;   /* whose certificates are accepted */
-    const char *kind; /* of the flags that the errors name: "tls" for --tls-cert; NULL: tls */
+    const char *cert; /* path of the certificate; "" or NULL: none */
+    const char *key;  /* path of the key, a file of mode 0600 */
+    const char *ca;   /* path of the CA certificates that verify peers */
+    const char *kind; /* prefix of the flags in error texts: "tls" for --tls-cert; NULL: "tls" */
 };
 
 bool mr_certificate_is_given(const char *path); /* neither NULL nor "" */
 
-/* Can a server or client begin with these files? They are there, the key is nobody else's and
- * belongs to the certificate, both are unencrypted PEM, and the certificate is valid now. Where
- * there is a CA, it has signed the certificate, which clients and servers may use. MR_EINVAL,
- * MR_EPERM, MR_ENOENT. A certificate and its key go together; any of the rest may be missing. */
+/* Checks that a server or a client can use these files: they exist and are unencrypted PEM; only
+ * this user can read the key; the key belongs to the certificate; the certificate is valid now. If
+ * a CA is given, it must have signed the certificate, for clients and servers. A certificate and a
+ * key must be given together; otherwise any file may be missing. MR_EINVAL, MR_EPERM, MR_ENOENT. */
 int mr_certificate_check(const struct mr_certificate_files *files, struct mr_error *e);
 
 struct mr_certificate_spec {
     const char *common_name;
-    struct mr_texts names; /* host names and IP addresses that the certificate is good for */
-    int64_t begins_s;      /* from now; negative: earlier */
+    struct mr_texts names; /* host names and IP addresses for subjectAltName */
+    int64_t begins_s;      /* seconds from now; negative: in the past */
     int64_t lasts_s;
 };
 
-/* A CA: its certificate and its key (mode 0600), both new. */
+/* Makes a CA: a new certificate and a new key (mode 0600). */
 int mr_certificate_make_ca(const char *cert_path, const char *key_path,
     const struct mr_certificate_spec *spec, struct mr_error *e);
-/* A certificate for servers and clients, signed by the CA in `ca_path`. A key that is there already
- * is kept: then one rename replaces the certificate, and no reader sees half of a pair. */
+/* Makes a certificate for servers and clients, signed by the CA in `ca_path`. A key that exists is
+ * kept: then one rename replaces the certificate, and no process reads a certificate and a key that
+ * do not match. */
 int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char *cert_path,
     const char *key_path, const struct mr_certificate_spec *spec, struct mr_error *e);
 
-/* Is the certificate good by mr_certificate_check, for each of the names, and still after `left_s`
- * seconds? */
+/* Does the certificate pass mr_certificate_check, is it valid for each of the names, and will it
+ * still be valid in `left_s` seconds? */
 bool mr_certificate_lasts(
     const struct mr_certificate_files *files, const struct mr_texts *names, int64_t left_s);

@@ -1,5 +1,5 @@
-/* Knows how to make a CA and what it signs: keys on P-256, one name a subject, the rest in
- * subjectAltName. */
+/* Makes a CA and certificates that it signs: keys on the curve P-256, a subject with a common name
+ * only, all names in subjectAltName. */
 #include "host/tls/internal.h"
 
 #include "base/alloc.h"
@@ -49,8 +49,9 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
     return ok;
 }
 
-/* "DNS:localhost,IP:127.0.0.1": from our own flags and the host's name, but a comma would begin
- * another entry, so whatever is no host name is refused. */
+/* Adds subjectAltName, e.g. "DNS:localhost,IP:127.0.0.1". The names come from the command line and
+ * from the host's name. A comma in a name would begin another entry, so a name with a character
+ * that host names do not have is refused. */
 static int add_names(
     X509 *cert, X509 *issuer, const struct mr_certificate_spec *spec, struct mr_error *e)
 {
@@ -76,13 +77,13 @@ static int add_names(
     return ok ? err : mr_fail(e, MR_EINTERNAL, "libcrypto does not take the names");
 }
 
-/* Serial number, times, subject and key. */
+/* Sets the serial number, the period of validity, the subject and the public key. */
 static bool describe(X509 *cert, EVP_PKEY *key, const struct mr_certificate_spec *spec)
 {
     unsigned char serial[16];
     X509_NAME *name = X509_get_subject_name(cert);
     if (RAND_bytes(serial, sizeof serial) != 1) return false;
-    serial[0] = (unsigned char)((serial[0] & 0x3f) | 0x40); /* positive, and never short */
+    serial[0] = (unsigned char)((serial[0] & 0x3f) | 0x40); /* a positive number of full length */
     BIGNUM *number = BN_bin2bn(serial, sizeof serial, NULL);
     bool ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
     BN_free(number);

@@ -1,4 +1,4 @@
-/* A table of the process, as descriptors are: its pages are there when they are used. */
+/* A table with one entry a descriptor. Its pages are committed when they are used. */
 #include "host/tls/intercept.h"
 
 #include <errno.h>
@@ -25,12 +25,14 @@ static struct mr_interceptor *of(int fd)
 
 static ssize_t read_plain(const struct mr_source *s, void *to, size_t n)
 {
-    return recvfrom(s->fd, to, n, 0, NULL, NULL); /* which is recv, but for its name */
+    return recvfrom(s->fd, to, n, 0, NULL, NULL); /* the same as recv, which this file replaces */
 }
 
 static ssize_t read_tls(const struct mr_source *s, void *to, size_t n)
 {
-    unsigned char sequence[8]; /* of DTLS; the function is gnutls_record_recv otherwise */
+    /* DTLS sequence number, unused; without it this would be gnutls_record_recv, which this file
+     * replaces. */
+    unsigned char sequence[8];
     return gnutls_record_recv_seq(s->session, to, n, sequence);
 }
 

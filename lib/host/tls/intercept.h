@@ -1,6 +1,7 @@
-/* What others' code reads from a descriptor can be looked at first: for libmicrohttpd, which has no
- * hook for it. A program that links this has its own recv(2) and gnutls_record_recv(3), which the
- * dynamic linker gives to the library. Descriptors that were not added are read as ever. */
+/* Lets a program look at the bytes that a library reads from a descriptor. libmicrohttpd needs
+ * this, because it has no hook for it. A program that links this module defines its own recv(2) and
+ * gnutls_record_recv(3), and the dynamic linker gives these to the library. Descriptors without an
+ * interceptor are read as usual. */
 #pragma once
 
 #include "base/defs.h"
@@ -9,19 +10,23 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Where the bytes come from: recv without flags, or its like of TLS, with their results. */
+/* The origin of the bytes: recv without flags, or gnutls_record_recv. `read` returns what these
+ * return. */
 struct mr_source {
     ssize_t (*read)(const struct mr_source *s, void *to, size_t n);
     int fd;
-    void *session;           /* of TLS; NULL: none */
-    ssize_t nothing;         /* returned, with errno EAGAIN, where nothing is there for now */
-    bool is_drained_by_less; /* less than was asked for says that there is no more for now */
+    void *session; /* the TLS session; NULL: no TLS */
+    /* The result of `read`, with errno EAGAIN, when no bytes are there yet. */
+    ssize_t nothing;
+    bool is_drained_by_less; /* a short read means that no more bytes are there yet */
 };
 
-struct mr_interceptor { /* of one descriptor; the thread that reads it */
-    /* In the place of s->read, and with its results. */
+/* Belongs to one descriptor; used on the thread that reads the descriptor. */
+struct mr_interceptor {
+    /* Called instead of s->read; returns what s->read would return. */
     ssize_t (*take)(struct mr_interceptor *i, const struct mr_source *s, char *to, size_t n);
-    bool is_tls; /* what is encrypted is not looked at */
+    bool is_tls; /* the connection uses TLS: encrypted bytes are not passed to `take` */
 };
 
-bool mr_intercept(int fd, struct mr_interceptor *i); /* NULL ends it; false: it cannot be */
+/* NULL removes the interceptor; false: the descriptor cannot have one. */
+bool mr_intercept(int fd, struct mr_interceptor *i);

@@ -1,6 +1,7 @@
-/* Knows how GnuTLS is handed a certificate for each connection. A connection that finds the files
- * changed reads them again (host/os/reread.h); others meanwhile get what there is. A pair of files
- * that does not work is logged, tried again, and the last good one stays. */
+/* Gives GnuTLS a certificate for each new connection. The thread whose connection finds that the
+ * files have changed reads them again (host/os/reread.h); other threads meanwhile use the version
+ * in memory. If the new files do not work, that is logged, the last good version stays in use, and
+ * the files are tried again. */
 #include "host/tls/server_certificate.h"
 
 #include "base/alloc.h"
@@ -13,7 +14,8 @@
 #include <string.h>
 
 #define CHAIN_MAX 16
-#define KEPT 64 /* versions: connections may still begin with an older one */
+/* Versions kept in memory: handshakes that began with an older version still use it. */
+#define KEPT 64
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
 struct version {
@@ -25,7 +27,7 @@ struct version {
 static struct {
     struct mr_certificate_files files;
     _Atomic(struct version *) current;
-    struct mr_reread reread; /* what follows is of the thread that reads */
+    struct mr_reread reread; /* the thread that reads the files owns the members below */
     struct version *kept[KEPT];
     uint32_t next;
 } served;

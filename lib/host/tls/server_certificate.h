@@ -12,11 +12,12 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 
-/* Reads it; paths are lent until close. MR_EINVAL, MR_EPERM, MR_ENOENT name the flag. */
+/* Reads the files. The paths are borrowed until close. The sentences of MR_EINVAL, MR_EPERM and
+ * MR_ENOENT name the flag. */
 int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
-void mr_server_certificate_close(void); /* after the server */
+void mr_server_certificate_close(void); /* after the server has stopped */
 
-/* A gnutls_certificate_retrieve_function2; on any thread. */
+/* A callback of type gnutls_certificate_retrieve_function2. Called on any thread. */
 int mr_server_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
     int ca_names_count, const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
     gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key);

@@ -1,4 +1,4 @@
-/* Knows which library has SHA-256. */
+/* SHA-256 by libcrypto. */
 #include "host/tls/sha256.h"
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-/* SHA-256: of secrets, so that a file may name one without telling it. */
+/* SHA-256, for secrets: a file may then hold the hash instead of the secret. */
 #pragma once
 
 #include "base/str.h"
