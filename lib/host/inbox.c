@@ -1,12 +1,14 @@
-/* A bounded ring after Vyukov's queue: each cell carries a sequence number that says whose turn it
- * is. A sender claims a cell by moving `tail`, copies, and hands the cell to the owner by its
- * sequence; the owner reads and hands it to the sender one lap later.
+/* A bounded ring after Vyukov's queue ("Bounded MPMC queue", 1024cores.net). Each cell carries a
+ * sequence number, which says whether a sender or the owner may use the cell. A sender claims a
+ * cell by moving `tail`, copies its item, and passes the cell to the owner by raising the number.
+ * The owner reads the item and passes the cell back to the senders for the next lap.
  *
- * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks once more, sleeps. A sender that has
- * filled a cell and finds the bit takes it down, counts itself in the rest of the word, wakes the
- * owner, and counts itself out; so the owner can tell when nobody is inside a wake any more. Write
- * and read are sequentially consistent on both sides, so one of the two sees the other (no fences:
- * TSan does not know them). Senders that wait for room do the same with `room_wanted`. */
+ * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks once more, and sleeps. A sender that
+ * has filled a cell and sees the bit clears it, adds WAKER to the word, wakes the owner, and
+ * subtracts WAKER. So the owner can tell when no sender is inside a wake any more. The accesses of
+ * both sides are sequentially consistent: the owner sees the item or the sender sees the bit. There
+ * are no fences, because ThreadSanitizer does not understand them. Senders that wait for room use
+ * `room_wanted` in the same way. */
 #include "host/inbox.h"
 
 #include "base/alloc.h"

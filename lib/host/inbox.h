@@ -1,12 +1,13 @@
-/* A bounded queue of messages of one fixed size from any thread to one owner. A message is copied
- * in and out, so it is a small struct or a pointer that moves with it. Lock-free for the senders;
- * a sender makes a system call only when the owner sleeps.
+/* A bounded queue of messages of one fixed size, from any number of threads to one owner thread. A
+ * message is copied in and out, so it is a small struct, or a pointer that changes its owner with
+ * the message. Senders take no lock. A sender makes a system call only if the owner sleeps.
  *
  *     struct mr_inbox *in = mr_inbox_new(4096, sizeof(struct event));
  *     n = mr_inbox_wait(in, deadline, batch, MR_ARRAY_LEN(batch));
  *
- * Alone, the owner sleeps in a futex. With a waiter it sleeps there instead, and every
- * mr_inbox_wait lets the waiter look at least once, so neither source starves the other. */
+ * Without a waiter, the owner sleeps in a futex. With a waiter (host/waiter.h), the owner sleeps in
+ * the waiter's function. Every mr_inbox_wait calls that function at least once, so neither messages
+ * nor the waiter's events starve. */
 #pragma once
 
 #include "base/err.h"

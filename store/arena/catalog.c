@@ -1,12 +1,13 @@
-/* Lock-free lookup and pin, and the one writer's changes. Readers of a slot table that changes
- * under them may miss an entry; then they ask the store, so only a wrong hit would be a fault, and
- * the generation check after the fence excludes it. */
+/* The directory in shared memory: lock-free lookup and pin for readers, changes by one writer.
+ * While the writer changes the slot table, a reader may miss an entry; it then asks the store, so a
+ * miss is harmless. A wrong hit is impossible: mr_catalog_pin checks the generation of the entry
+ * after it has announced the pin. */
 #include "store/arena/catalog.h"
 
 #include "base/assert.h"
 #include "base/limits.h"
 
-#define PROBES_MAX 256u /* of a reader, then it asks the store */
+#define PROBES_MAX 256u /* slots that a reader looks at; after that it asks the store */
 
 static uint32_t slots_for(uint32_t entries_count)
 {
@@ -82,7 +83,8 @@ uint64_t mr_catalog_objects_left(const struct mr_catalog *d)
 
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count)
 {
-    if (mr_catalog_objects_left(d) == count) return; /* readers keep their cache line */
+    /* Without a write, the cache line stays valid in the readers' processors. */
+    if (mr_catalog_objects_left(d) == count) return;
     atomic_store_explicit(&d->head->objects_left, count + 1, memory_order_relaxed);
 }
 
@@ -93,11 +95,12 @@ uint64_t mr_catalog_away(const struct mr_catalog *d)
 
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count)
 {
-    if (mr_catalog_away(d) == count) return; /* readers keep their cache line */
+    /* Without a write, the cache line stays valid in the readers' processors. */
+    if (mr_catalog_away(d) == count) return;
     atomic_store_explicit(&d->head->away, count, memory_order_relaxed);
 }
 
-/* ---- reader -----------------------------------------------------------------------------------*/
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 static bool load_place(struct mr_dir_entry *x, mr_object_id id, struct mr_dir_place *out)
 {
@@ -118,7 +121,7 @@ static bool find_place(const struct mr_catalog *d, mr_object_id id, struct mr_di
     for (uint32_t probes = 0; probes < PROBES_MAX; probes++, at = (at + 1) & d->slots_mask) {
         uint32_t entry = atomic_load_explicit(&d->slots[at], memory_order_acquire);
         if (entry == 0) return false;
-        if (entry >= d->entries_count) continue; /* a grave, or nonsense */
+        if (entry >= d->entries_count) continue; /* a tombstone, or damaged */
         if (!load_place(&d->entries[entry], id, out)) continue;
         out->entry = entry;
         return true;
@@ -136,9 +139,10 @@ bool mr_catalog_pin(
     const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out)
 {
     if (!find_place(d, id, out)) return false;
-    /* Announce, then look again, both sequentially consistent, as the mark and the scan are: one of
-     * the two sides sees the other. The same generation, still sealed, means that nothing read
-     * above has changed since. */
+    /* The reader announces the pin and then reads the entry's word; an evictor marks the entry and
+     * then scans the pins. All four are sequentially consistent, so the reader sees the mark or the
+     * evictor sees the pin. If the entry is still sealed with the same generation, nothing that was
+     * read above has changed. */
     atomic_store(slot, mr_pin_word(out->entry, out->generation));
     uint64_t word = atomic_load(&d->entries[out->entry].word);
     if (word == mr_entry_word(out->generation, MR_ENTRY_SEALED)) return true;
@@ -146,7 +150,7 @@ bool mr_catalog_pin(
     return false;
 }
 
-/* ---- writer -----------------------------------------------------------------------------------*/
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 static mr_object_id entry_id(const struct mr_catalog *d, uint32_t entry)
 {
@@ -166,8 +170,8 @@ static void insert_slot(struct mr_catalog *d, uint32_t entry)
     }
 }
 
-/* Graves make every miss long; when a quarter of the table is graves it is written anew. A reader
- * in the middle of it misses, and asks. */
+/* Tombstones make unsuccessful lookups long. When a quarter of the slots are tombstones, the table
+ * is built anew. A reader that looks meanwhile may miss an entry and then asks the store. */
 static void clear_graves(struct mr_catalog *d)
 {
     for (uint32_t i = 0; i <= d->slots_mask; i++)
@@ -189,7 +193,7 @@ void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id)
     atomic_store_explicit(&x->word, mr_entry_word(mr_entry_generation(word) + 1, MR_ENTRY_AWAY),
         memory_order_release);
     if (d->graves > d->slots_mask / 4) {
-        clear_graves(d); /* takes the new entry in as well */
+        clear_graves(d); /* this inserts the new entry too */
         return;
     }
     insert_slot(d, entry);
@@ -216,7 +220,8 @@ void mr_catalog_publish(
 
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry)
 {
-    set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING); /* before any scan */
+    /* The mark comes before any scan of pins. */
+    set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING);
 }
 
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry)
@@ -250,7 +255,7 @@ uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry)
     return mr_entry_generation(atomic_load_explicit(&d->entries[entry].word, memory_order_relaxed));
 }
 
-/* ---- pin pages --------------------------------------------------------------------------------*/
+/* ---- pin pages ------------------------------------------------------------------------------- */
 
 void mr_pin_page_format(struct mr_pin_page *page)
 {

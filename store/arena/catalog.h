@@ -1,29 +1,31 @@
-/* The directory of a node's objects in shared memory, from both sides, and the pin pages. The store
- * owns the writer's side (one thread); readers are lock-free and in other processes. */
+/* The directory of a node's objects in shared memory, and the pages in which readers announce their
+ * pins. The object store writes the directory, on one thread. Readers are other processes and take
+ * no lock. */
 #pragma once
 
 #include "base/err.h"
 #include "store/arena/layout.h"
 
-/* ---- both sides: a directory mapped somewhere -------------------------------------------------*/
+/* ---- reader and writer: a mapped directory --------------------------------------------------- */
 
 struct mr_catalog {
     struct mr_dir_head *head;
     _Atomic uint32_t *slots;
     struct mr_dir_entry *entries;
-    uint32_t slots_mask; /* copies: the shared ones are not believed twice */
+    /* Private copies of the sizes in shared memory, which the other process could change. */
+    uint32_t slots_mask;
     uint32_t entries_count;
-    uint32_t graves; /* writer only */
+    uint32_t graves; /* tombstones among the slots; counted by the writer */
 };
 
 uint64_t mr_catalog_bytes(uint32_t entries_count);
 
-/* The writer formats zeroed memory of mr_catalog_bytes(entries_count). */
+/* For the writer: formats `p`, which is zeroed memory of mr_catalog_bytes(entries_count). */
 void mr_catalog_format(struct mr_catalog *d, void *p, uint32_t entries_count, mr_node_id node);
-/* A reader takes what it was given: MR_EFORMAT if the tables do not lie within `bytes`. */
+/* For a reader: checks a mapped directory. MR_EFORMAT: its tables do not lie within `bytes`. */
 int mr_catalog_attach(struct mr_catalog *d, void *p, uint64_t bytes, struct mr_error *e);
 
-/* ---- reader -----------------------------------------------------------------------------------*/
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 struct mr_dir_place {
     uint32_t entry;
@@ -33,43 +35,49 @@ struct mr_dir_place {
     uint64_t bytes;
 };
 
-/* Announces a pin of object `id` in `slot` and confirms it. True: the place is pinned until `slot`
- * is set to 0. False: `slot` is 0 again, the store must be asked. */
+/* Pins object `id`: announces the pin in `slot`, a word of the reader's pin page, and confirms it.
+ * True: the bytes at `*out` stay until `slot` is set to 0. False: `slot` is 0, and the reader has
+ * to ask the store. */
 bool mr_catalog_pin(
     const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out);
 
-/* How many more objects may be made, as the store said last; UINT64_MAX: it did not say. */
+/* How many more objects the store accepts, as of its last update; UINT64_MAX: it has not said. */
 uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
 
-bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id); /* in memory, just now */
-uint64_t mr_catalog_away(const struct mr_catalog *d); /* how many the store has on disk only */
+/* Is the object in memory? May be out of date at once. */
+bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id);
+uint64_t mr_catalog_away(const struct mr_catalog *d); /* number of objects that are on disk only */
 
-/* ---- writer -----------------------------------------------------------------------------------*/
+/* ---- writer ---------------------------------------------------------------------------------- */
 
-/* Entry numbers are given by the caller; `entry` is free. The object is AWAY until published. */
+/* Adds an object in the free entry `entry`, which the caller chooses. The object is AWAY (not in
+ * memory) until it is published. */
 void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id);
 void mr_catalog_publish(
     struct mr_catalog *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes);
-/* One eviction: mark, (one scan for many), then commit or back off. Committed, the
- * generation has grown and the entry is AWAY. */
+/* Eviction in three steps: the writer marks entries, scans all pins once for all marked entries,
+ * and then commits each entry or, if it is pinned, backs off. After a commit the entry is AWAY and
+ * its generation has grown. */
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
-void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* from AWAY; entry is free */
+void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* frees an entry that is AWAY */
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);
 uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 
-/* ---- pin pages --------------------------------------------------------------------------------*/
+/* ---- pin pages ------------------------------------------------------------------------------- */
 
 void mr_pin_page_format(struct mr_pin_page *page);
 bool mr_pin_page_is_valid(const struct mr_pin_page *page);
 
-/* After mr_catalog_mark: calls back for every pin that names
- * an entry of the directory with its present generation. A page may say anything. */
+/* Calls `seen` for each pin that names an entry of the directory with its present generation. To
+ * be called after mr_catalog_mark. Another process writes the page, so every number in it is
+ * checked. */
 typedef void (*mr_pin_seen)(void *ctx, uint32_t entry);
 void mr_pin_page_scan(
     const struct mr_catalog *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx);
-/* Entries used since `*from` (a count, kept by the caller), at most MR_PIN_RECENT of them. */
+/* Calls `seen` for each entry that the page's process has used since `*from`, at most MR_PIN_RECENT
+ * of them, and updates `*from`, a count that the caller keeps. */
 void mr_pin_page_recent(const struct mr_catalog *d, const struct mr_pin_page *page, uint32_t *from,
     mr_pin_seen seen, void *ctx);

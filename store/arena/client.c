@@ -1,5 +1,5 @@
-/* Opening and closing, making objects, and their lives. Reading them is client_get.c, the socket
- * and its thread client_link.c. */
+/* Opens and closes the connection to the object store; makes, holds and deletes objects.
+ * client_get.c reads objects; client_link.c has the socket and its thread. */
 #include "store/arena/client.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD) /* what is smaller shares a slab */
+/* Smaller rooms share a slab with others. */
+#define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD)
 #define HUGE_AGAIN MR_SECOND
 
 static int make_pins(struct mr_store *st, int *fd, struct mr_error *e)
@@ -197,7 +198,7 @@ void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *c
     pthread_mutex_unlock(&st->lock);
 }
 
-/* ---- making -----------------------------------------------------------------------------------*/
+/* ---- making objects -------------------------------------------------------------------------- */
 
 static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *room)
 {
@@ -207,8 +208,9 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
     return ok;
 }
 
-/* Asks for a segment, or waits for one that is asked for; returns after any change, and says no
- * only when the store did. `lock` is held. */
+/* Waits until there may be room: asks the store for a segment, or waits for a segment that another
+ * thread has asked for. Returns MR_OK after any change; an error only if the store refused. `lock`
+ * is held. */
 static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
     struct mr_stop stop, struct mr_error *e)
 {
@@ -232,8 +234,8 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     pthread_mutex_unlock(&st->lock);
     int err = mr_store_send_or_stop(st, MR_CTL_GRANT, number, &grant, NULL, 0, stop);
     pthread_mutex_lock(&st->lock);
-    /* The answer comes in any case: the store keeps the deadline. Room that others free ends the
-     * wait as well, and then the grant is not needed. */
+    /* The store answers in any case, because it enforces the deadline. Room that other objects free
+     * also ends the wait; the segment is then not needed. */
     while (!err && !r->done && st->space_changes == seen && !atomic_load(&st->is_dead))
         if (mr_store_wait_or_stop(st, stop)) break;
     bool answered = r->done;
@@ -244,7 +246,8 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     pthread_cond_broadcast(&st->changed);
     if (!answered && !err) {
         pthread_mutex_unlock(&st->lock);
-        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0); /* lost: no harm */
+        /* If this message is lost, nothing breaks. */
+        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0);
         pthread_mutex_lock(&st->lock);
         return MR_OK;
     }
@@ -257,7 +260,8 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
     mr_time deadline = mr_time_after(mr_store_now(), timeout);
     for (;;) {
         pthread_mutex_lock(&st->lock);
-        uint64_t seen = st->space_changes; /* before the look, so that no change is missed */
+        /* Read before the attempt, so that no change is missed. */
+        uint64_t seen = st->space_changes;
         pthread_mutex_unlock(&st->lock);
         if (take_room(st, room_bytes, room)) return MR_OK;
         if (atomic_load(&st->is_dead)) return mr_store_dead_error(e);
@@ -278,7 +282,8 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
 
 #define ENTRY_LOOK_NS (2 * MR_MS)
 
-/* The store says how many objects it still takes; what this process has begun counts as made. */
+/* Waits until the store accepts one more object. Drafts of this process that are not sealed yet
+ * count as objects. */
 static int wait_for_entry(
     struct mr_store *st, mr_duration timeout, struct mr_stop stop, struct mr_error *e)
 {
@@ -299,8 +304,8 @@ static int wait_for_entry(
     }
 }
 
-/* Room that nobody has written to yet is given its pages at once: one by one, as they are written,
- * they would cost more than the writing. */
+/* Populates the pages of a room that has never been written, all at once. Page faults one by one
+ * cost more than the writing itself. */
 static void warm_up(struct mr_store *st, struct mr_store_segment *g, unsigned char *base,
     const struct mr_room *room)
 {
@@ -430,7 +435,7 @@ void mr_store_abort(struct mr_store *st, struct mr_store_draft *d)
     pthread_mutex_unlock(&st->lock);
 }
 
-/* ---- lives ------------------------------------------------------------------------------------*/
+/* ---- holding and deleting objects ------------------------------------------------------------ */
 
 static void send_ids(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     const mr_object_id *ids, size_t n)
@@ -456,7 +461,8 @@ void mr_store_unhold(
     send_ids(st, MR_CTL_UNHOLD, &fixed, ids, n);
 }
 
-/* Asks and waits; the answer lies in the request's fields until it is dropped. */
+/* Sends a request and waits for the answer, which is in the request's fields until the request is
+ * dropped. */
 static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     const mr_object_id *ids, uint32_t n, struct mr_stop stop, struct mr_store_stats *stats,
     struct mr_error *e)
@@ -477,7 +483,8 @@ static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
         is_stopped = mr_store_wait_or_stop(st, stop);
     if (is_stopped && !r->done)
-        err = mr_store_stopped_error(e); /* an answer to a request that is gone changes nothing */
+        /* The thread that reads the socket ignores an answer to a dropped request. */
+        err = mr_store_stopped_error(e);
     else if (err || !r->done)
         err = mr_store_dead_error(e);
     else if (r->err)

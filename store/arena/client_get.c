@@ -1,5 +1,5 @@
-/* Getting: a lookup in the directory and a pin in our own page; only what is not there becomes a
- * question to the store. */
+/* Gets objects. An object in memory takes a lookup in the shared directory and a pin in this
+ * client's own pin page. Any other get is a request to the store. */
 #include "store/arena/client_link.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A slot of the pin page that is ours until given back; MR_PIN_SLOTS when all are taken. */
+/* Takes a free slot of this client's pin page. MR_PIN_SLOTS: all slots are taken. */
 static uint32_t slot_take(struct mr_store *st)
 {
     uint32_t words = MR_PIN_SLOTS / 64;
@@ -34,7 +34,8 @@ static void slot_give(struct mr_store *st, uint32_t slot)
     atomic_store_explicit(&st->pins_hint, slot / 64, memory_order_relaxed);
 }
 
-/* Before the pin is announced: the store scans only slots below slots_used. */
+/* Includes the slot in the range that the store scans. Must come before the pin is announced in the
+ * slot. */
 static void slot_show(struct mr_store *st, uint32_t slot)
 {
     uint32_t used = atomic_load_explicit(&st->pins->slots_used, memory_order_relaxed);
@@ -64,7 +65,9 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
     if (!base || at.offset > g->bytes || at.bytes > g->bytes - at.offset) {
         atomic_store_explicit(&st->pins->slots[slot], 0, memory_order_release);
         slot_give(st, slot);
-        return false; /* a segment not yet mapped here: the store's answer brings it */
+        /* This process has not mapped the segment; the store's answer to a get will carry its
+         * descriptor. */
+        return false;
     }
     note_recent(st, at.entry);
     *out = (struct mr_store_view){base + at.offset, at.bytes, id, (uint64_t)slot + 1, false};
@@ -137,7 +140,7 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     is_stopped = !is_sent;
     pthread_mutex_lock(&st->lock);
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
-        is_stopped = mr_store_wait_or_stop(st, stop); /* the store keeps the deadline */
+        is_stopped = mr_store_wait_or_stop(st, stop); /* the store enforces the deadline */
     is_stopped = is_stopped && !r->done;
     if (is_stopped)
         err = mr_store_stopped_error(e);
@@ -173,7 +176,7 @@ int mr_store_get_start(struct mr_store *st, mr_object_id id, const char *source,
     if (!r) return too_many(e);
     if (!mr_ctl_send(st->socket, MR_CTL_GET, number, &get, NULL, 0, -1)) return MR_EAGAIN;
     pthread_mutex_lock(&st->lock);
-    bool still = r->number == number; /* else its completion is queued already */
+    bool still = r->number == number; /* otherwise its completion is already in the queue */
     if (still) mr_store_request_drop(st, r);
     pthread_mutex_unlock(&st->lock);
     return still ? mr_store_dead_error(e) : MR_EAGAIN;

@@ -1,5 +1,5 @@
-/* Slabs and segments get smaller with what may be written, so that a client of many sizes does not
- * reserve all of it. */
+/* In a control group with little memory, slabs and segments are smaller. Otherwise a client whose
+ * objects have many sizes would reserve the whole limit for partly used slabs. */
 #include "store/arena/client_limit.h"
 
 #include "base/assert.h"

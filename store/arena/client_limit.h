@@ -1,6 +1,7 @@
-/* A client in a control group that limits its memory: pages of shared memory count for the group of
- * whoever writes them first. The store gives the clients of a group together no more segments than
- * the group has room for, and lets their objects leave for new ones. */
+/* A client in a control group with a memory limit. The kernel charges a page of shared memory to
+ * the group of the process that first writes it. So the store gives the clients of one group no
+ * more segments than the group has room for. When they need new segments, the store evicts objects
+ * from their old ones. */
 #pragma once
 
 #include "base/defs.h"
@@ -9,19 +10,20 @@
 struct mr_store;
 
 struct mr_store_limit {
-    uint64_t memory_bytes; /* the group's limit; 0: there is none */
-    uint64_t own_bytes;    /* of it, what this process uses besides */
-    uint64_t group;        /* mr_machine's number of it */
+    uint64_t memory_bytes; /* the group's limit; 0: none */
+    uint64_t own_bytes;    /* bytes of the limit that this process uses for other things */
+    uint64_t group;        /* the group's id from mr_machine_read */
 };
 
-/* What processes of a group may have in segments of their own: 80 % of its limit without what they
- * use besides, together `own_bytes`; a quarter of it at least. */
+/* How many bytes of segments the processes of a group may have: 80 % of its limit less the
+ * `own_bytes` of all its processes, but at least a quarter of the limit. */
 static inline uint64_t mr_store_written_max(uint64_t memory_bytes, uint64_t own_bytes)
 {
     uint64_t most = memory_bytes / 10 * 8;
     return MR_MAX(most - MR_MIN(most, own_bytes), memory_bytes / 4);
 }
 
-/* Once, after the open and before the first object. A store in the same group counts these pages
- * already, and ignores it. MR_EAWAY. */
+/* Tells the store the limit of this client's control group. Call once, after the open and before
+ * the first object. A store in the same group ignores the limit, because its own limit already
+ * covers these pages. MR_EAWAY: the store is gone. */
 int mr_store_limit(struct mr_store *st, const struct mr_store_limit *limit, struct mr_error *e);

@@ -1,5 +1,6 @@
-/* The client's thread: takes what the store sends and puts it where the callers wait. It never
- * waits for the store, so that both may be written to at once. */
+/* The client's thread: reads the store's messages and hands the answers to the threads that wait
+ * for them. It never waits for the store, so both sides may have full sockets without a
+ * deadlock. */
 #include "store/arena/client_link.h"
 
 #include "base/alloc.h"
@@ -30,14 +31,14 @@ int mr_store_stopped_error(struct mr_error *e)
     return mr_fail(e, MR_ECANCELED, "given up");
 }
 
-/* ---- segments ---------------------------------------------------------------------------------*/
+/* ---- segments -------------------------------------------------------------------------------- */
 
 struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make)
 {
     if (number >= MR_SEGMENTS_MAX) return NULL;
     _Atomic(struct mr_store_segment *) *block = &st->segments[number / MR_SEGMENT_BLOCK];
     struct mr_store_segment *p = atomic_load_explicit(block, memory_order_acquire);
-    if (!p && make) { /* only on the client's thread */
+    if (!p && make) { /* only the client's thread adds blocks */
         p = mr_alloc_array(MR_SEGMENT_BLOCK, sizeof *p);
         atomic_store_explicit(block, p, memory_order_release);
     }
@@ -75,7 +76,7 @@ static void unmap(struct mr_store *st, uint32_t number, bool ours)
     mr_segment_unmap(p, g->bytes);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------*/
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct mr_store_request *mr_store_request_take(struct mr_store *st)
 {
@@ -138,7 +139,8 @@ int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t n
     }
 }
 
-/* Ends a request, with `lock` held; true when somebody must be notified outside it. */
+/* Ends a request. `lock` is held. True: the caller has to call the notify function after it has
+ * released the lock. */
 static bool finish(struct mr_store *st, struct mr_store_request *r)
 {
     if (!r->async) {
@@ -165,7 +167,7 @@ static void notify(struct mr_store *st)
     if (fn) fn(ctx);
 }
 
-/* ---- messages ---------------------------------------------------------------------------------*/
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void space_changed(struct mr_store *st)
 {
@@ -182,7 +184,7 @@ static void on_granted(struct mr_store *st, const struct mr_ctl_message *m, int 
     memcpy(e.text, g->text, sizeof g->text);
     if (!e.code && fd < 0) e.code = MR_EFORMAT;
     if (!e.code) (void)mr_store_map(st, g->segment, fd, g->bytes, true, &e);
-    if (!e.code) { /* ours, also when the one who asked has given up */
+    if (!e.code) { /* the segment is this client's even if the request for it was cancelled */
         pthread_mutex_lock(&st->space_lock);
         mr_space_add(&st->space, g->segment, g->bytes);
         pthread_mutex_unlock(&st->space_lock);
@@ -263,7 +265,7 @@ static void on_freed(struct mr_store *st, const struct mr_ctl_message *m)
     pthread_mutex_lock(&st->space_lock);
     for (uint32_t i = 0; i < m->count; i++) {
         struct mr_room room = {items[i].segment, items[i].offset, items[i].room};
-        (void)mr_space_give(&st->space, &room); /* nonsense from outside changes nothing */
+        (void)mr_space_give(&st->space, &room); /* a wrong room in the message is ignored */
     }
     pthread_mutex_unlock(&st->space_lock);
     space_changed(st);
@@ -283,7 +285,8 @@ static void on_reclaim(struct mr_store *st, uint64_t bytes)
     pthread_mutex_unlock(&st->space_lock);
     for (uint32_t i = 0; i < n; i++)
         unmap(st, numbers[i], true);
-    (void)mr_ctl_send(st->socket, MR_CTL_RETURN, 0, NULL, numbers, n, -1); /* also "none" */
+    /* Sent even if there is none to give back. */
+    (void)mr_ctl_send(st->socket, MR_CTL_RETURN, 0, NULL, numbers, n, -1);
 }
 
 static void on_message(struct mr_store *st, const struct mr_ctl_message *m, int fd)
@@ -333,7 +336,7 @@ void *mr_store_thread(void *ctx)
         if (mr_ctl_receive(st->socket, buffer, &n, &fd)) break;
         if (mr_ctl_parse(buffer, n, false, &m, NULL)) {
             if (fd >= 0) close(fd);
-            break; /* a store that talks nonsense is no store */
+            break; /* a malformed message ends the connection */
         }
         on_message(st, &m, fd);
     }

@@ -1,5 +1,5 @@
-/* Inside the client: the socket, its thread, the questions under way, the mapped segments. Private
- * to store/arena/client*.c, and to the store's own process, which is a client of itself. */
+/* Private to store/arena/client*.c and to the object store's own process, which is a client of
+ * itself: the socket, its thread, the open requests and the mapped segments. */
 #pragma once
 
 #include "store/arena/client_stop.h"
@@ -9,19 +9,21 @@
 
 #include <pthread.h>
 
-#define MR_REQUESTS_MAX 4096u /* questions of one client under way */
+#define MR_REQUESTS_MAX 4096u /* requests of one client that have no answer yet */
 #define MR_SEGMENT_BLOCK 1024u
-#define MR_PIN_BY_STORE UINT64_MAX /* view.pin: the store counts it, not our page */
+/* Value of view.pin: the store counts this pin; it is not in the client's pin page. */
+#define MR_PIN_BY_STORE UINT64_MAX
 
 struct mr_store_segment {
     _Atomic(unsigned char *) base; /* NULL: not mapped */
     uint64_t bytes;
     bool ours;
-    _Atomic uint64_t warm; /* ours: pages before this were given before they were written */
+    /* In a segment of this client: pages before this offset have been populated. */
+    _Atomic uint64_t warm;
 };
 
 struct mr_store_request {
-    uint64_t number; /* 0: free */
+    uint64_t number; /* 0: the request is free */
     bool async;
     bool done;
     int err;
@@ -48,34 +50,36 @@ struct mr_store {
     _Atomic uint64_t pins_taken[MR_PIN_SLOTS / 64];
     _Atomic uint32_t pins_hint;
     _Atomic uint64_t number_next;
-    _Atomic uint64_t drafts; /* of new objects, not sealed yet */
+    _Atomic uint64_t drafts; /* new objects that are not sealed yet */
     _Atomic bool is_dead;
-    _Atomic mr_time huge_from; /* before this no huge pages are asked for */
+    /* Until this time no huge pages are asked for, because they were expensive. */
+    _Atomic mr_time huge_from;
     bool is_stopped;
     _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
 
-    pthread_mutex_t space_lock; /* guards the space */
+    pthread_mutex_t space_lock; /* protects `space` */
     struct mr_space space;
 
-    pthread_mutex_t pool_lock;   /* guards the pool; held while it copies */
-    struct mr_thread_pool *pool; /* for puts; NULL before the first large one */
+    pthread_mutex_t pool_lock;   /* protects the pool; held during a copy */
+    struct mr_thread_pool *pool; /* copies large objects; NULL before the first of them */
 
-    pthread_mutex_t lock; /* guards all below; taken alone */
+    pthread_mutex_t lock; /* protects the members below; never held together with another lock */
     pthread_cond_t changed;
-    struct mr_store_request *requests; /* MR_REQUESTS_MAX */
+    struct mr_store_request *requests; /* an array of MR_REQUESTS_MAX */
     uint32_t requests_hint;
     uint64_t requests_made;
-    uint64_t space_changes;  /* grants and frees seen */
-    _Atomic uint64_t orders; /* see below */
-    uint32_t grants_asked;   /* for ordinary segments, not answered */
+    uint64_t space_changes;  /* grows with each grant and each free */
+    _Atomic uint64_t orders; /* used by mr_store_order_before and mr_store_order_after */
+    uint32_t grants_asked;   /* requests for ordinary segments that have no answer yet */
     struct mr_list completions;
     void (*notify)(void *ctx);
     void *notify_ctx;
 };
 
-/* Who reads an object comes after who wrote it, and who writes into its room anew after who read it
- * last. It is the store that sees to it, in another process, where a checker of races cannot look:
- * it is told here. */
+/* For ThreadSanitizer alone. The store makes sure that an object is read only after it was
+ * written, and that its room is written again only after the last read. This order goes through
+ * another process, where ThreadSanitizer cannot see it, so these two functions repeat it in this
+ * process. */
 static inline void mr_store_order_before(struct mr_store *st)
 {
 #ifdef __SANITIZE_THREAD__
@@ -94,41 +98,45 @@ static inline void mr_store_order_after(struct mr_store *st)
 #endif
 }
 
-/* Over a connected socket, which it owns from now on, also on failure. `internal` clients may seal
- * under ids they did not make; the store believes it only of its own end of a socketpair. */
+/* Opens a client over a connected socket. The client owns the socket from now on, also after an
+ * error. An `internal` client may seal objects under ids that it did not make; the store allows
+ * this only on its own end of a socketpair. */
 int mr_store_open_socket(
     int socket, const char *name, bool internal, struct mr_store **out, struct mr_error *e);
 
-/* Called on the client's thread whenever a completion was queued: for loops that cannot wait on a
- * descriptor. Before the first get_start. */
+/* Sets a function that is called on the client's thread whenever a completion is queued, for event
+ * loops that cannot poll mr_store_fd. Before the first mr_store_get_start. */
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
 
-/* The first half of a close: ends the client's thread, so that it notifies nobody any more. Views
- * stay mapped and may be released. */
+/* The first half of mr_store_close: ends the client's thread, so that it calls no notify function
+ * any more. Views stay mapped and may still be released. */
 void mr_store_stop(struct mr_store *st);
 
-/* mr_store_create and mr_store_seal under an id that another made: a copy restored or pulled, which
- * has its place among the store's objects already. Internal clients only. */
+/* For internal clients: mr_store_create and mr_store_seal under the id of an existing object, for a
+ * copy that was restored from disk or pulled from another store. A copy does not count against the
+ * store's limit of objects. */
 int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);
 
-void *mr_store_thread(void *st); /* reads the socket until it closes */
+void *mr_store_thread(void *st); /* the client's thread: reads the socket until it is closed */
 
 struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make);
 int mr_store_map(
     struct mr_store *st, uint32_t number, int fd, uint64_t bytes, bool ours, struct mr_error *e);
 
-/* A question: take, send (outside the lock), wait. `take` returns NULL when too many are under
- * way. The caller holds `lock` in all three. */
+/* A request is taken, sent and waited for. The caller holds `lock` in all three steps, but not
+ * while it sends. mr_store_request_take returns NULL if too many requests are open. */
 struct mr_store_request *mr_store_request_take(struct mr_store *st);
 void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
-bool mr_store_wait_changed(struct mr_store *st, mr_time deadline); /* false: past it */
-/* Waits for a change, for a moment where there is something that may stop it; true: that did. */
+/* False: the deadline has passed. */
+bool mr_store_wait_changed(struct mr_store *st, mr_time deadline);
+/* Waits for a change of the client's state; if `stop` has a function, at most MR_STOP_LOOK. True:
+ * `stop` is set. */
 bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
 int mr_store_stopped_error(struct mr_error *e);
-/* Sends a question; a store that does not read is waited for until `stop`: MR_ECANCELED then,
- * without words, and the store has heard nothing. */
+/* Sends a request. If the socket is full, waits until `stop` is set: MR_ECANCELED, without an error
+ * text, and nothing was sent. */
 int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t number,
     const void *fixed, const mr_object_id *ids, uint32_t n, struct mr_stop stop);
 

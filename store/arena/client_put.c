@@ -1,5 +1,6 @@
-/* Puts bytes that are in memory already. One processor copies at a fraction of the memory's speed,
- * so a thread pool copies large objects. A thread that gets no processor delays one piece. */
+/* Copies bytes into a new object. A single processor copies at a fraction of the memory's
+ * bandwidth, so a thread pool copies large objects. The work is cut into small pieces: a thread
+ * that gets no processor delays one piece only. */
 #include "store/arena/client_link.h"
 
 #include "base/limits.h"
@@ -7,7 +8,8 @@
 
 #include <string.h>
 
-#define ALONE_BYTES ((uint64_t)4 << 20) /* waking a thread costs as much as copying a MiB */
+/* Up to this size one thread copies: waking another costs as much as copying a MiB. */
+#define ALONE_BYTES ((uint64_t)4 << 20)
 #define PIECE_BYTES ((uint64_t)1 << 20)
 
 struct copying {

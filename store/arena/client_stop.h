@@ -1,6 +1,6 @@
-/* The store for a thread that may be told to give up: what waits for room, for an object or for the
- * store's answer ends with MR_ECANCELED soon after `stop` is set. Of a delete that is given up
- * nobody knows whether it was done. */
+/* Calls to the store that can be cancelled. A wait for room, for an object or for an answer ends
+ * with MR_ECANCELED soon after `stop` is set. A delete that is cancelled may or may not have been
+ * done. */
 #pragma once
 
 #include "host/stop.h"

@@ -1,4 +1,4 @@
-/* Control messages: one table says what each type carries, and everything else follows from it. */
+/* Encodes and checks control messages. One table says what each type of message carries. */
 #include "store/arena/control.h"
 
 #include "base/assert.h"
@@ -148,7 +148,7 @@ int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const v
     return send_with(MSG_DONTWAIT, socket, type, request, fixed, items, count, -1);
 }
 
-/* Keeps the first descriptor of a packet and closes the rest. */
+/* Keeps the first descriptor of a packet and closes the others. */
 static int take_descriptor(struct msghdr *m)
 {
     int kept = -1;
@@ -186,6 +186,7 @@ int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd)
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? MR_EAGAIN : MR_EAWAY;
     *fd = take_descriptor(&m);
     if (got == 0) return MR_EAWAY;
-    *n = (m.msg_flags & MSG_TRUNC) ? 0 : (size_t)got; /* cut: refused by the parser */
+    /* A truncated packet: the parser refuses a length of 0. */
+    *n = (m.msg_flags & MSG_TRUNC) ? 0 : (size_t)got;
     return MR_OK;
 }

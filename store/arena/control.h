@@ -1,34 +1,41 @@
-/* Messages between a store and its local clients, over a SEQPACKET UNIX socket: structs of this
- * machine, one a packet, descriptors beside them. Both sides check length, count and texts here;
- * what the numbers mean is checked by their users. */
+/* Messages between an object store and the clients on its node, over a UNIX socket of type
+ * SOCK_SEQPACKET. A packet is one message: C structs in native byte order, and at most one
+ * descriptor. Both sides check lengths, counts and texts here. The meaning of the numbers is
+ * checked where they are used. */
 #pragma once
 
 #include "base/err.h"
 #include "store/arena/control_messages.h"
 
-/* A received message that passed the check; pointers into its bytes, which are aligned to 8. */
+/* A received message that has passed the check. The pointers go into the received bytes, which must
+ * be aligned to 8. */
 struct mr_ctl_message {
     enum mr_ctl_type type;
     uint64_t request;
-    const void *fixed; /* the struct of its type, or NULL */
-    const void *items; /* `count` of: mr_ctl_seal, mr_ctl_freed, mr_object_id, or u32 segments */
+    const void *fixed; /* the struct that belongs to its type, or NULL */
+    /* `count` items: struct mr_ctl_seal, struct mr_ctl_freed, mr_object_id, or uint32_t segment
+     * numbers. */
+    const void *items;
     uint32_t count;
 };
 
-/* MR_EFORMAT for what is not one whole message, or not of the direction: `to_store` says which. */
+/* Checks a received packet. MR_EFORMAT: not one whole message, or a type that this side does not
+ * receive; `to_store` is true in the store. */
 int mr_ctl_parse(
     const void *p, size_t n, bool to_store, struct mr_ctl_message *out, struct mr_error *e);
 
 size_t mr_ctl_fixed_bytes(enum mr_ctl_type type);
-size_t mr_ctl_item_bytes(enum mr_ctl_type type); /* 0: no items */
+size_t mr_ctl_item_bytes(enum mr_ctl_type type); /* 0: this type has no items */
 uint32_t mr_ctl_items_max(enum mr_ctl_type type);
-/* Sends one message: fixed part and items as the type wants them, and a descriptor (-1: none).
- * MR_EAGAIN on a full non-blocking socket, MR_EAWAY when the peer is gone. */
+/* Sends one message: the fixed part and the items that its type has, and a descriptor (-1: none).
+ * MR_EAGAIN: the socket is non-blocking and full. MR_EAWAY: the peer is gone. */
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count, int fd);
-/* The same without a descriptor, and never waiting: MR_EAGAIN on a full socket of either kind. */
+/* mr_ctl_send without a descriptor that never waits: MR_EAGAIN if the socket is full, also on a
+ * blocking socket. */
 int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count);
-/* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`; at most one descriptor,
- * owned by the caller, else -1. MR_EAWAY at the end, MR_EAGAIN when nothing is there. */
+/* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`. `*fd` receives its
+ * descriptor, which the caller owns, or -1. MR_EAWAY: the peer has closed. MR_EAGAIN: no packet is
+ * there. */
 int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd);

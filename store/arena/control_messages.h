@@ -1,52 +1,55 @@
-/* What a store and its local clients say to each other; how it travels is control.h. */
+/* The types of control messages between an object store and the clients on its node, and their
+ * structs. control.h sends and receives them. */
 #pragma once
 
 #include "base/id.h"
 #include "store/arena/client.h"
 
-#define MR_CTL_VERSION 4 /* of these messages; 2 added WANT, 3 is_pulled, 4 LIMIT */
+#define MR_CTL_VERSION 4 /* version of these messages: 2 added WANT, 3 is_pulled, 4 LIMIT */
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
 #define MR_CTL_NAME_MAX 64u
 enum mr_ctl_type {
-    /* client to store */
-    MR_CTL_HELLO = 1, /* + descriptor of the pin page */
+    /* From client to store. */
+    MR_CTL_HELLO = 1, /* with the descriptor of the pin page */
     MR_CTL_GRANT,     /* asks for a segment */
-    MR_CTL_RETURN,    /* gives empty segments of its own back */
+    MR_CTL_RETURN,    /* gives back empty segments of the client */
     MR_CTL_SEAL,
     MR_CTL_GET,
-    MR_CTL_CANCEL, /* a GRANT or GET of that number is no longer wanted */
-    MR_CTL_UNPIN,  /* of what the store pinned for it: GOT and SEAL with KEEP */
+    MR_CTL_CANCEL, /* the client no longer waits for the GRANT or GET of this number */
+    MR_CTL_UNPIN,  /* releases pins that the store counts: from GOT, and from SEAL with KEEP */
     MR_CTL_HOLD,
     MR_CTL_UNHOLD,
     MR_CTL_DELETE,
     MR_CTL_STATS,
-    /* store to client */
-    MR_CTL_WELCOME, /* + descriptor of the directory; request: MR_CTL_VERSION */
-    MR_CTL_GRANTED, /* + descriptor of the segment */
-    MR_CTL_GOT,     /* + descriptor of the segment, the first time */
-    MR_CTL_DONE,    /* answers DELETE; also a HELLO that is refused */
-    MR_CTL_FREED,   /* space of its own segments that holds nothing any more */
+    /* From store to client. */
+    MR_CTL_WELCOME, /* with the descriptor of the directory; `request` is MR_CTL_VERSION */
+    MR_CTL_GRANTED, /* with the descriptor of the segment */
+    MR_CTL_GOT,     /* with the descriptor of the segment the first time */
+    MR_CTL_DONE,    /* answers DELETE, and a HELLO that is refused */
+    MR_CTL_FREED,   /* rooms in the client's segments that are free again */
     MR_CTL_RECLAIM, /* asks for empty segments */
-    MR_CTL_UNMAP,   /* segments that are gone */
+    MR_CTL_UNMAP,   /* segments that do not exist any more */
     MR_CTL_STATS_DONE,
-    MR_CTL_WANT,  /* client to store: objects that it reads soon; request: 1 if at once */
-    MR_CTL_LIMIT, /* client to store, before its first GRANT: what its control group allows */
+    /* From client to store: objects that will be read soon; `request` is 1 if at once. */
+    MR_CTL_WANT,
+    /* From client to store, before its first GRANT: the memory limit of its control group. */
+    MR_CTL_LIMIT,
     MR_CTL_TYPES
 };
 
 struct mr_ctl_head {
     uint32_t type;
-    uint32_t count;   /* items after the fixed part */
-    uint64_t request; /* number of the question, repeated in its answer; else 0 */
+    uint32_t count;   /* number of items after the fixed part */
+    uint64_t request; /* number of the request, repeated in its answer; otherwise 0 */
 };
 
 struct mr_ctl_hello {
     uint32_t protocol;
     uint32_t layout;
-    uint32_t internal : 8; /* believed only from the store's own process */
-    uint32_t control : 24; /* MR_CTL_VERSION; 0: the first, which had none */
+    uint32_t internal : 8; /* the store accepts it from its own process only */
+    uint32_t control : 24; /* MR_CTL_VERSION; 0: version 1, which did not send it */
     uint32_t pid;
     char name[MR_CTL_NAME_MAX];
 };
@@ -54,17 +57,17 @@ struct mr_ctl_welcome {
     uint64_t node;
     uint64_t maker;
     uint64_t catalog_bytes;
-    uint64_t segment_bytes; /* of an ordinary segment */
+    uint64_t segment_bytes; /* size of an ordinary segment */
     uint64_t slab_bytes;
 };
 struct mr_ctl_limit {
     uint64_t memory_bytes; /* the group's limit */
-    uint64_t own_bytes;    /* of it, what this process uses besides */
-    uint64_t group;        /* which one; not 0 */
+    uint64_t own_bytes;    /* bytes of the limit that the client uses for other things */
+    uint64_t group;        /* id of the group; not 0 */
 };
 struct mr_ctl_grant {
-    uint64_t bytes;     /* wanted */
-    uint64_t bytes_min; /* enough, when the store is nearly full */
+    uint64_t bytes;     /* the size that the client wants */
+    uint64_t bytes_min; /* the size that is enough if the store is nearly full */
     uint64_t timeout_ns;
 };
 struct mr_ctl_granted {
@@ -75,8 +78,10 @@ struct mr_ctl_granted {
 };
 
 enum {
-    MR_SEAL_KEEP = 1,  /* pinned for the maker until it sends UNPIN */
-    MR_SEAL_ADOPT = 2, /* internal clients: a copy of an object that exists (restored, pulled) */
+    MR_SEAL_KEEP = 1, /* the object stays pinned for its maker until an UNPIN */
+    /* For internal clients: a copy of an existing object, restored from disk or pulled from
+     * another store. */
+    MR_SEAL_ADOPT = 2,
 };
 
 struct mr_ctl_seal {
@@ -85,7 +90,7 @@ struct mr_ctl_seal {
     uint32_t flags;
     uint64_t offset;
     uint64_t bytes;
-    uint64_t room; /* from the extent head on; what comes back in FREED */
+    uint64_t room; /* size of the room including the extent head, as FREED returns it */
     uint64_t job;
     uint32_t task;
     uint32_t attempt;
@@ -103,7 +108,8 @@ struct mr_ctl_got {
     uint64_t segment_bytes;
     uint64_t offset;
     uint64_t bytes;
-    uint64_t is_pulled; /* 1: from another store, just now; only this answer says so */
+    /* 1: the object was copied from another store for this request; one answer per copy says so. */
+    uint64_t is_pulled;
     char text[MR_CTL_TEXT_MAX];
 };
 
@@ -125,6 +131,6 @@ struct mr_ctl_done {
 struct mr_ctl_freed {
     uint32_t segment;
     uint32_t unused;
-    uint64_t offset; /* of the extent head */
+    uint64_t offset; /* offset of the extent head */
     uint64_t room;
 };

@@ -1,4 +1,4 @@
-/* The extent head. Knows its checksum; refuses to know where extents lie. */
+/* The head of an extent and its checksum. */
 #include "store/arena/layout.h"
 
 #include <xxhash.h>

@@ -1,11 +1,13 @@
-/* What processes of one node see of each other in shared memory: the directory (written by the
- * store), a pin page per client (written by that client), and the head of every extent (written by
- * the segment's one writer). Whoever reads a page treats it as bytes from outside.
+/* What the processes of one node share in memory: the directory (written by the object store), a
+ * pin page for each client (written by that client), and the head of each extent (written by the
+ * client that owns the segment). A reader of any of these treats it as untrusted bytes.
  *
- * The pin protocol, which keeps I14: a reader that has written (entry,
- * generation) into its page and afterwards still finds the entry sealed with that generation
- * may read the bytes until it clears the slot. An evictor marks the entry and then scans every
- * page (all four are sequentially consistent); only an entry that no page names may be reused. */
+ * The pin protocol keeps invariant I14 (docs/invariants.md). A reader writes the entry and its
+ * generation into a slot of its pin page, and then checks that the entry is still sealed with this
+ * generation. If so, it may read the bytes until it clears the slot. An evictor marks the entry and
+ * then scans the slots of every page. All four accesses are sequentially consistent. The room of an
+ * entry is reused only if no slot names the entry. This is the scheme of hazard pointers (Michael,
+ * IEEE TPDS 2004), with generations. */
 #pragma once
 
 #include "base/id.h"
@@ -17,29 +19,31 @@
 #define MR_PIN_MAGIC 0x314e49506d72726du
 #define MR_EXTENT_MAGIC 0x315458456d72726du
 
-#define MR_PIN_SLOTS 2048u  /* pins one client can hold without a round trip */
-#define MR_PIN_RECENT 1024u /* a ring of entries it used, for the store's LRU; a power of two */
-#define MR_EXTENT_HEAD 64u  /* bytes before every value */
-#define MR_SMALL_BYTES_MAX ((uint64_t)256 << 10) /* values up to this live in slabs */
+#define MR_PIN_SLOTS 2048u /* pins that a client can hold without a request to the store */
+/* A ring of the entries that the client has used, for the store's LRU order; a power of two. */
+#define MR_PIN_RECENT 1024u
+#define MR_EXTENT_HEAD 64u                       /* bytes of the head before every value */
+#define MR_SMALL_BYTES_MAX ((uint64_t)256 << 10) /* values up to this size are stored in slabs */
 #define MR_ARENA_PAGE 4096u
-#define MR_SEGMENTS_MAX 16777216u /* numbers of segments in the life of a store */
+/* Segment numbers that a store may give out in its lifetime; numbers are not reused. */
+#define MR_SEGMENTS_MAX 16777216u
 
-/* States of a directory entry as readers see them: only SEALED counts, anything else means "ask the
- * store". */
+/* States of a directory entry. For a reader only SEALED counts; in any other state it asks the
+ * store. */
 enum mr_entry_state {
     MR_ENTRY_FREE,
     MR_ENTRY_SEALED,
     MR_ENTRY_EVICTING,
-    MR_ENTRY_AWAY, /* known, but not in memory */
+    MR_ENTRY_AWAY, /* the store knows the object, but it is not in memory */
 };
 
-/* One object. `word` is generation << 32 | state; the rest is only written while `word` is not
- * SEALED, and the generation grows each time an entry leaves memory. */
+/* One object. `word` is generation << 32 | state. The other members change only while the state is
+ * not SEALED. The generation grows each time the object leaves memory. */
 struct mr_dir_entry {
     _Atomic uint64_t word;
     _Atomic uint64_t maker;
     _Atomic uint64_t number;
-    _Atomic uint64_t offset; /* of the value in the segment */
+    _Atomic uint64_t offset; /* offset of the value in the segment */
     _Atomic uint64_t bytes;
     _Atomic uint32_t segment;
     uint32_t unused;
@@ -47,8 +51,9 @@ struct mr_dir_entry {
 };
 static_assert(sizeof(struct mr_dir_entry) == 64, "an entry is a cache line");
 
-/* Followed by `slots_count` u32 slots (a power of two; 0 empty, MR_DIR_GONE a grave, else an entry
- * number from 1) and `entries_count` entries, each table at the next multiple of 64 bytes. */
+/* The head of the directory. `slots_count` slots of uint32_t follow (a power of two): 0 is empty,
+ * MR_DIR_GONE is a tombstone, any other number is an entry from 1 on. Then `entries_count` entries
+ * follow. Both tables begin at a multiple of 64 bytes. */
 struct mr_dir_head {
     uint64_t magic;
     uint32_t version;
@@ -56,8 +61,9 @@ struct mr_dir_head {
     uint32_t entries_count; /* entry 0 is never used */
     uint32_t unused;
     uint64_t node;
-    _Atomic uint64_t objects_left; /* 1 + how many more writers may make; 0: not told */
-    _Atomic uint64_t away;         /* objects that are on disk only */
+    /* 1 + the number of objects that may still be made; 0: unknown. */
+    _Atomic uint64_t objects_left;
+    _Atomic uint64_t away; /* objects that are on disk only */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
@@ -68,15 +74,15 @@ static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 struct mr_pin_page {
     uint64_t magic;
     uint32_t version;
-    _Atomic uint32_t slots_used; /* slots below this may be set; never shrinks */
+    _Atomic uint32_t slots_used; /* only slots below this may be in use; never shrinks */
     _Atomic uint32_t recent_count;
     uint32_t unused[11];
-    _Atomic uint64_t slots[MR_PIN_SLOTS]; /* entry << 32 | generation; 0 free */
+    _Atomic uint64_t slots[MR_PIN_SLOTS]; /* entry << 32 | generation; 0: free */
     _Atomic uint32_t recent[MR_PIN_RECENT];
 };
 static_assert(offsetof(struct mr_pin_page, slots) == 64, "slots start on a cache line");
 
-/* Before each value, so that a store can rebuild its directory from segments it is handed. */
+/* The head before each value. A store can rebuild its directory from the heads in its segments. */
 struct mr_extent_head {
     uint64_t magic;
     uint64_t maker;
@@ -86,7 +92,7 @@ struct mr_extent_head {
     uint32_t task;
     uint32_t attempt;
     uint64_t reserved;
-    uint64_t check; /* XXH3 of what stands before it */
+    uint64_t check; /* XXH3 of the members above */
 };
 static_assert(sizeof(struct mr_extent_head) == MR_EXTENT_HEAD, "the value stays 64-byte aligned");
 

@@ -1,5 +1,6 @@
-/* memfds. A descriptor opened read-only protects nothing, because /proc lets its holder open it
- * again for writing; the FUTURE_WRITE seal does. */
+/* Shared memory as memfds with seals. Opening the descriptor read-only would protect nothing,
+ * because its holder can open it for writing through /proc. The seal F_SEAL_FUTURE_WRITE
+ * protects. */
 #include "store/arena/segment.h"
 
 #include "base/assert.h"
@@ -15,9 +16,9 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 
-/* Huge pages in steps; dearer than this, the kernel has to move others' pages for them, or a
- * machine beneath ours has to find the memory, and ordinary ones cost less (0.4 ms a MiB, huge
- * 0.16). */
+/* Huge pages are made in steps of HUGE_STEP. If a step takes longer than HUGE_NS_PER_KIB, the
+ * kernel or the hypervisor has to find free memory first, and ordinary pages are cheaper: measured
+ * 0.16 ms a MiB for huge pages, 0.4 ms for ordinary ones. */
 #define HUGE_STEP ((uint64_t)8 << 20)
 #define HUGE_NS_PER_KIB 400
 
@@ -70,7 +71,7 @@ int mr_segment_check(int fd, uint64_t bytes_min, bool written, uint64_t *bytes, 
     return MR_OK;
 }
 
-/* Address space for a mapping that begins at a multiple of a huge page. */
+/* Reserves address space for a mapping that begins at a multiple of a huge page. */
 static void *aligned_space(uint64_t bytes)
 {
     if (bytes < MR_HUGE_BYTES) return NULL;
@@ -96,7 +97,7 @@ int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_
         if (at) (void)munmap(at, bytes);
         return err;
     }
-    (void)madvise(p, bytes, MADV_HUGEPAGE); /* as the system allows; no matter if not */
+    (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint: without huge pages everything works */
     *out = p;
     return MR_OK;
 }
@@ -106,7 +107,7 @@ void mr_segment_unmap(void *p, uint64_t bytes)
     if (p) (void)munmap(p, bytes);
 }
 
-/* ---- pages before they are written ---- */
+/* ---- pages before they are written ----------------------------------------------------------- */
 
 static uint64_t thread_cpu_ns(void)
 {
@@ -115,7 +116,8 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A huge page is made of one that has a page at least; the rest of it is zeroed at once. */
+/* Makes huge pages. MADV_COLLAPSE needs one ordinary page in each, so that one is populated first;
+ * the kernel zeroes the rest at once. */
 static bool warm_huge(unsigned char *p, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at += MR_HUGE_BYTES)

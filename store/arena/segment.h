@@ -1,31 +1,32 @@
-/* Shared memory as the kernel gives it: memfds, their seals, their mappings. Knows sizes and
- * rights; refuses to know what lies inside. */
+/* Shared memory segments: memfds, their seals and mappings. What lies inside is the caller's. */
 #pragma once
 
 #include "base/err.h"
 
 #include <stdbool.h>
 
-/* A memfd of `bytes`, mode 0400, not yet sealed, close-on-exec. MR_EIO in words. */
+/* Makes a memfd of `bytes` bytes with mode 0400, not yet sealed, close-on-exec. MR_EIO with a
+ * sentence. */
 int mr_segment_make(const char *name, uint64_t bytes, int *fd, struct mr_error *e);
 
-/* From here on nobody can map it for writing who has not already, nor change its size. */
+/* From now on no process can change its size or make a new writable mapping; existing mappings stay
+ * writable. */
 int mr_segment_seal(int fd, struct mr_error *e);
 
-/* What another process handed us: is it a memfd of at least `bytes_min` bytes that can neither
- * shrink (so that reading never faults) nor, with `written`, be mapped for writing again? Its size
- * in `*bytes`. MR_EPERM names the missing seal. */
+/* Checks a descriptor from another process: a memfd of at least `bytes_min` bytes that cannot
+ * shrink, so that reading never raises SIGBUS, and, with `written`, that cannot be mapped for
+ * writing again. `*bytes` receives its size. The sentence of MR_EPERM names the missing seal. */
 int mr_segment_check(int fd, uint64_t bytes_min, bool written, uint64_t *bytes, struct mr_error *e);
 
-#define MR_HUGE_BYTES ((uint64_t)2 << 20) /* a huge page, on machines that have them */
+#define MR_HUGE_BYTES ((uint64_t)2 << 20) /* a huge page on x86-64 and arm64 */
 
-/* What is as large as a huge page or larger begins at a multiple of one. */
+/* Maps the descriptor. A mapping of at least a huge page begins at a multiple of a huge page. */
 int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_error *e);
 void mr_segment_unmap(void *p, uint64_t bytes);
 
-/* Gives pages to [from, to) of our own mapping of `bytes` bytes before they are written for the
- * first time, many at once: with `*huge` huge ones, also a little around it, as long as they come
- * cheap (else it becomes false), and ordinary ones for the rest. What is there stays as it is.
- * Returns the end of what has pages now. When it cannot give any nothing is lost: who writes faults
- * each one in. */
+/* Populates the pages of [from, to) in this process's mapping of `bytes` bytes, before they are
+ * written for the first time. With `*huge` it makes huge pages, which may reach beyond the range;
+ * when these take too long, it sets `*huge` to false and makes ordinary pages for the rest.
+ * Existing pages keep their content. Returns the end of the populated range. A failure is harmless:
+ * the pages then fault one by one when they are written. */
 uint64_t mr_segment_warm(void *p, uint64_t bytes, uint64_t from, uint64_t to, bool *huge);

@@ -1,5 +1,6 @@
-/* First fit over sorted spans, slabs with a bitmap of free cells. A slab's cells are given out by a
- * moving hint (a pointer bump while the slab is young), and come back one by one. */
+/* First fit over sorted spans for large objects; slabs with a bitmap of free cells for small ones,
+ * after Bonwick's slab allocator (USENIX Summer 1994). A hint points to the first word of the
+ * bitmap that may have a free cell. */
 #include "store/arena/space.h"
 
 #include "base/alloc.h"
@@ -8,19 +9,19 @@
 #include <string.h>
 
 struct mr_space_slab {
-    struct mr_list node; /* in partial[class] while it has a free cell */
+    struct mr_list node; /* in partial[class] while the slab has a free cell */
     uint32_t segment;
     uint32_t class;
     uint64_t offset;
     uint64_t bytes;
     uint32_t cells_count;
     uint32_t cells_used;
-    uint32_t hint; /* no word of the bitmap below it has a free cell */
+    uint32_t hint; /* no word of the bitmap before this one has a free cell */
     uint64_t *free_cells;
 };
 
-/* Cells: four sizes to a doubling from 256 bytes, so that at most a fifth of one is waste; and the
- * extent's head, as values are mostly of round sizes. */
+/* Cell sizes: four steps for each doubling from 256 bytes, so that at most a fifth of a cell is
+ * wasted. The extent head is added, because most values have a round size. */
 static uint32_t class_bytes(uint32_t class)
 {
     uint32_t base = MR_SPACE_CELL_MIN << (class / 4);
@@ -39,7 +40,8 @@ static bool is_small(uint64_t bytes)
     return bytes <= MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD;
 }
 
-/* Small cells get smaller slabs, so that a client of many sizes does not reserve 4 MiB for each. */
+/* Slabs of small cells are smaller, so that a client whose objects have many sizes does not reserve
+ * 4 MiB for each size. */
 static uint64_t slab_bytes(const struct mr_space *s, uint32_t class)
 {
     uint64_t cell = s->cells[class];
@@ -80,7 +82,7 @@ void mr_space_fini(struct mr_space *s)
     *s = (struct mr_space){0};
 }
 
-/* ---- spans ------------------------------------------------------------------------------------*/
+/* ---- spans ----------------------------------------------------------------------------------- */
 
 static void span_insert(struct mr_space_segment *g, uint32_t at, struct mr_space_span span)
 {
@@ -100,7 +102,7 @@ static void span_erase(struct mr_space_segment *g, uint32_t at)
     memmove(&g->spans[at], &g->spans[at + 1], (g->count - at) * sizeof *g->spans);
 }
 
-/* The span that starts at or before `offset`. */
+/* The index of the span that begins at `offset`, or of the last span before it. */
 static uint32_t span_at(const struct mr_space_segment *g, uint64_t offset)
 {
     uint32_t low = 0;
@@ -177,7 +179,8 @@ static bool take_below(struct mr_space *s, uint64_t bytes, uint64_t segment_byte
     return false;
 }
 
-/* What is small goes to ordinary segments first, lest a slab splits the room of a huge object. */
+/* Small pieces go to ordinary segments first, so that a slab does not split the room of a huge
+ * object. */
 static bool take_span(
     struct mr_space *s, uint64_t bytes, struct mr_space_slab *slab, struct mr_room *out)
 {
@@ -204,7 +207,7 @@ static void give_span(struct mr_space *s, struct mr_space_segment *g, uint32_t a
     g->free_max = MR_MAX(g->free_max, g->spans[at].bytes);
 }
 
-/* ---- slabs ------------------------------------------------------------------------------------*/
+/* ---- slabs ----------------------------------------------------------------------------------- */
 
 static struct mr_space_slab *slab_new(struct mr_space *s, uint32_t class)
 {
@@ -268,7 +271,7 @@ static int give_cell(struct mr_space *s, struct mr_space_slab *slab, const struc
     if (within % cell_bytes || cell >= slab->cells_count || room->bytes != cell_bytes)
         return MR_EINVAL;
     uint64_t bit = (uint64_t)1 << cell % 64;
-    if (slab->free_cells[cell / 64] & bit) return MR_EINVAL; /* given back before */
+    if (slab->free_cells[cell / 64] & bit) return MR_EINVAL; /* the cell is free already */
     slab->free_cells[cell / 64] |= bit;
     slab->hint = MR_MIN(slab->hint, (uint32_t)(cell / 64));
     if (slab->cells_used == slab->cells_count)
@@ -282,7 +285,7 @@ static int give_cell(struct mr_space *s, struct mr_space_slab *slab, const struc
     return MR_OK;
 }
 
-/* ---- both -------------------------------------------------------------------------------------*/
+/* ---- rooms: cells or spans ------------------------------------------------------------------- */
 
 bool mr_space_take(struct mr_space *s, uint64_t bytes, struct mr_room *out)
 {

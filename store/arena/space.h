@@ -1,8 +1,8 @@
-/* Space inside the segments that one writer owns: slabs of equal cells for small objects, extents
- * for large ones. Pure bookkeeping over offsets: it never touches the memory itself, so that
- * freshly granted pages are not faulted by it, and first fit keeps reusing the pages that are.
+/* Allocates rooms in the segments that one client owns: cells of slabs for small objects, spans for
+ * large ones. It works on offsets and never touches the memory. So it causes no page faults, and
+ * first fit reuses pages that are populated already.
  *
- * Not thread-safe; its owner locks. */
+ * Not thread-safe: the caller holds a lock. */
 #pragma once
 
 #include "base/err.h"
@@ -17,15 +17,15 @@ struct mr_space_slab;
 struct mr_space_span {
     uint64_t offset;
     uint64_t bytes;
-    struct mr_space_slab *slab; /* the slab that lies here, or NULL */
+    struct mr_space_slab *slab; /* the slab in this span, or NULL */
     bool used;
 };
 
-/* Spans cover the segment without gap, in order; two free ones never touch. */
+/* The spans cover the segment in order and without gaps. Two free spans are never neighbours. */
 struct mr_space_segment {
     uint32_t number;
     uint64_t bytes;
-    uint64_t free_max; /* no free span is larger; may be too high */
+    uint64_t free_max; /* an upper bound of the largest free span */
     uint32_t spans_used;
     uint32_t count;
     uint32_t room;
@@ -33,15 +33,17 @@ struct mr_space_segment {
 };
 
 struct mr_space {
-    uint64_t slab_bytes; /* at most; small cells get smaller slabs */
+    uint64_t slab_bytes; /* the largest size of a slab; slabs of small cells are smaller */
     struct mr_space_segment **segments;
     uint32_t segments_count;
     uint32_t segments_room;
-    uint32_t cells[MR_SPACE_CLASSES];             /* bytes of a cell */
-    struct mr_list partial[MR_SPACE_CLASSES];     /* slabs with a free cell */
-    struct mr_space_slab *kept[MR_SPACE_CLASSES]; /* one empty slab a class, against churn */
-    uint64_t committed_bytes;                     /* of all segments */
-    uint64_t taken_bytes;                         /* given out, rounding included */
+    uint32_t cells[MR_SPACE_CLASSES];         /* bytes of a cell */
+    struct mr_list partial[MR_SPACE_CLASSES]; /* slabs with a free cell */
+    /* One empty slab of each class is kept, so that a single object does not make and free a
+     * slab again and again. */
+    struct mr_space_slab *kept[MR_SPACE_CLASSES];
+    uint64_t committed_bytes; /* size of all segments */
+    uint64_t taken_bytes;     /* size of all rooms that are given out */
 };
 
 struct mr_room {
@@ -55,14 +57,15 @@ void mr_space_fini(struct mr_space *s);
 
 void mr_space_add(struct mr_space *s, uint32_t segment, uint64_t bytes);
 
-/* False: no segment has it; the caller asks for another of at least mr_space_wants(bytes). */
+/* Takes a room. False: no segment has enough space; the caller adds a segment of at least
+ * mr_space_wants(bytes) bytes and tries again. */
 bool mr_space_take(struct mr_space *s, uint64_t bytes, struct mr_room *out);
 uint64_t mr_space_wants(const struct mr_space *s, uint64_t bytes);
 
-/* Takes a room back. MR_EINVAL for what was not given out like this. */
+/* Gives a room back. MR_EINVAL: this room was not given out. */
 int mr_space_give(struct mr_space *s, const struct mr_room *room);
 
-/* Forgets one empty segment, if there is one, and says its number. */
+/* Removes one empty segment, if there is one. `*segment` receives its number. */
 bool mr_space_drop_empty(struct mr_space *s, uint32_t *segment);
 
 void mr_space_check(const struct mr_space *s); /* asserts every invariant */

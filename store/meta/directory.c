@@ -1,5 +1,5 @@
-/* Knows the keys of names and places and the packs in them; refuses to know who asks or why.
- * A name is written by one script, so that two writers cannot both win. */
+/* Reads and writes names and places in Redis as packed records. One Lua script writes a name, so
+ * that of two concurrent writers only one succeeds. */
 #include "store/meta/directory.h"
 
 #include "base/alloc.h"
@@ -14,13 +14,13 @@
 
 #define RECORD_BYTES_MAX 8192
 #define NAMES_MAX 1000
-#define NAMES_AT_ONCE 256 /* looked up */
+#define NAMES_AT_ONCE 256 /* names in one lookup */
 #define PLACES_A_PAGE "500"
 
 struct mr_directory {
     struct mr_redis *redis;
     char *names_key;
-    char *order_key; /* a sorted set of the names, all of score 0: Redis keeps it by bytes */
+    char *order_key; /* a sorted set of all names with equal scores, which Redis sorts by bytes */
     char *places_key;
 };
 
@@ -37,7 +37,7 @@ struct ask {
     mr_object_id object;
     uint32_t count_max;
     size_t name_bytes;
-    char name[]; /* of WANT_NAME: the answer does not repeat it */
+    char name[]; /* of WANT_NAME: the answer of Redis does not contain the name */
 };
 
 struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix)
@@ -94,7 +94,7 @@ static void place_pack(const struct mr_place_record *r, struct mr_buf *b)
     mr_pack_bool(b, r->durable);
 }
 
-/* Reads the items of a record that is a list of `count` items of the given types. */
+/* Reads a record: a list of `count` items of the given types. */
 static bool unpack(
     struct mr_str bytes, const enum mr_pack_type *types, uint32_t count, struct mr_pack_item *items)
 {
@@ -184,7 +184,7 @@ static void answer_place(const struct ask *a, int err, const struct mr_reply *re
     a->place_fn(a->ctx, err, err ? NULL : &record);
 }
 
-/* A record that cannot be read is no record: whoever has the object tells of it again. */
+/* An unreadable record counts as missing: the store that has the object will write it again. */
 static void answer_places(const struct ask *a, int err, const struct mr_reply *reply)
 {
     if (!err && mr_reply_count(reply) != 2) err = MR_EFORMAT;
@@ -208,7 +208,7 @@ static void on_reply(void *ctx, int err, const struct mr_reply *reply)
 {
     struct ask *a = ctx;
     if (!err && mr_reply_type(reply) == MR_REPLY_ERROR)
-        err = MR_EFORMAT; /* a key of another type */
+        err = MR_EFORMAT; /* the key has another type */
     switch (a->wanted) {
     case WANT_NAME:
     case WANT_NAMED: answer_name(a, err, reply); break;
@@ -238,7 +238,8 @@ void mr_directory_name(struct mr_directory *d, const struct mr_name_record *reco
     record_pack(record, &b);
     struct ask *a = ask_make(WANT_NAMED, record->name, ctx);
     a->name_fn = fn;
-    mr_assert(mr_buf_status(&b) == MR_OK); /* names and addresses have bounds */
+    /* Names and addresses have limits, so the buffer has room. */
+    mr_assert(mr_buf_status(&b) == MR_OK);
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_directory_name(), MR_STR("2"),
         mr_str(d->names_key), mr_str(d->order_key), record->name, mr_buf_str(&b), mr_str_of(id, 16),
         replace ? MR_STR("1") : MR_STR("0")};
@@ -280,7 +281,7 @@ void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_
     mr_buf_add_str(&min, from_after ? after : prefix);
     mr_buf_add_text(&max, prefix.n ? "(" : "+");
     mr_buf_add_str(&max, prefix);
-    if (prefix.n) mr_buf_add_byte(&max, 0xff); /* above every UTF-8 continuation */
+    if (prefix.n) mr_buf_add_byte(&max, 0xff); /* greater than every byte in UTF-8 */
     uint32_t wanted = MR_MIN(count_max, (uint32_t)NAMES_MAX);
     int n = snprintf(count, sizeof count, "%u", wanted + 1);
     struct ask *a = ask_make(WANT_NAMES, MR_STR(""), ctx);

@@ -1,6 +1,6 @@
-/* What the whole cluster knows of objects, in Redis: names, and the places of objects that others
- * than their maker may ask for. Any process may read and write it; what it returns is outside
- * bytes and is checked. Answers come on the connection's thread, each callback exactly once. */
+/* The cluster's directory of objects in Redis: names of objects, and the stores that have a copy of
+ * an object (places). Any process may read and write it. Everything read from Redis is untrusted
+ * and checked. Each callback is called exactly once, on the thread of the connection to Redis. */
 #pragma once
 
 #include "base/err.h"
@@ -13,12 +13,12 @@ struct mr_name_record {
     struct mr_str name;
     mr_object_id object;
     bool has_definition;
-    unsigned char definition[16]; /* hash of what computed it */
+    unsigned char definition[16]; /* hash of the task that computed the object */
     uint64_t nbytes;
     struct mr_str summary;
-    struct mr_str node;    /* that has it */
-    struct mr_str address; /* gRPC address of that node's store */
-    uint64_t created_ns;   /* wall clock */
+    struct mr_str node;    /* the node that has the object */
+    struct mr_str address; /* gRPC address of this node's store */
+    uint64_t created_ns;   /* ns since 1970 */
     bool durable;
 };
 
@@ -30,45 +30,48 @@ struct mr_place_record {
     bool durable;
 };
 
-/* The connection is borrowed; `prefix` NULL: MR_META_PREFIX. */
+/* Makes a directory. `redis` is borrowed. `prefix` NULL: MR_META_PREFIX. */
 struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix);
 void mr_directory_free(struct mr_directory **d);
 
-/* err: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY, MR_EFORMAT. Records are on loan for the call. */
+/* Answers a request: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY or MR_EFORMAT. `record` is borrowed for
+ * the call. */
 typedef void (*mr_name_fn)(void *ctx, int err, const struct mr_name_record *record);
 typedef void (*mr_names_fn)(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more);
 typedef void (*mr_place_fn)(void *ctx, int err, const struct mr_place_record *record);
 typedef void (*mr_done_fn)(void *ctx, int err);
-/* A page of places; `next` is the cursor of the page after it, "0" when there is none. */
+/* Answers with a page of places. `next` is the cursor of the next page; "0": this is the last
+ * page. */
 typedef void (*mr_places_fn)(
     void *ctx, int err, const struct mr_place_record *records, size_t count, struct mr_str next);
 
-/* MR_EEXIST, with the record that is there, when the name is another object's and `replace` is not
- * set; MR_OK with what is there now. */
+/* Gives an object a name. MR_EEXIST: the name belongs to another object and `replace` is false; the
+ * callback gets that object's record. MR_OK: the callback gets the new record. */
 void mr_directory_name(struct mr_directory *d, const struct mr_name_record *record, bool replace,
     mr_name_fn fn, void *ctx);
 void mr_directory_resolve(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx);
-/* MR_OK with the record that was there. `only` (none: any): the name goes if it is that object's,
- * else MR_ENOENT. */
+/* Removes a name and answers with its record. If `only` is an id, the name is removed only if it
+ * belongs to this object; otherwise MR_ENOENT. */
 void mr_directory_unname(
     struct mr_directory *d, struct mr_str name, mr_object_id only, mr_name_fn fn, void *ctx);
-/* Names after `after` (empty: from the first) that begin with `prefix`, in the order of their
- * bytes. */
+/* Lists names after `after` ("": from the first) that begin with `prefix`, sorted by bytes. */
 void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_str after,
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
 void mr_directory_place(
     struct mr_directory *d, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
-/* Takes the entry away if it says `node`: another node may have told of a copy since. */
+/* Removes the place of an object if it names `node`. Meanwhile another node may have written its
+ * own copy as the place. */
 void mr_directory_unplace(
     struct mr_directory *d, mr_object_id object, struct mr_str node, mr_done_fn fn, void *ctx);
-/* All places, a page a call; the first cursor is "0". What comes or goes meanwhile may be told,
- * once or more, or not. */
+/* Lists all places, one page a call; the first cursor is "0". A place that is added or removed
+ * during the listing may appear not at all, once or twice. */
 void mr_directory_places(struct mr_directory *d, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn fn, void *ctx);
 
-/* Several at once, waiting: `fn` is called for each name, in their order, on this thread; with
- * MR_ENOENT or MR_EFORMAT where there is no record. An error is the connection's. */
+/* Looks up several names and waits. Calls `fn` on this thread for each name in order, with
+ * MR_ENOENT or MR_EFORMAT for a name without a usable record. An error that is returned is one of
+ * the connection. */
 int mr_directory_resolve_sync(struct mr_directory *d, const struct mr_str *names, size_t count,
     mr_name_fn fn, void *ctx, struct mr_error *e);

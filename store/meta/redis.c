@@ -1,10 +1,10 @@
-/* Knows hiredis, sockets and one thread; refuses to know what is stored. A command becomes bytes in
- * `out` and a row in `pending`; answers come in the order of the rows. Who sends a small command
- * writes it to the socket at once when nothing stands before it, because a hand-off to the thread
- * costs as much as Redis itself; what the socket does not take, and large commands, are the
- * thread's. It sleeps in epoll, reads answers, calls back, and notices when Redis goes away.
- * Another thread may read in its place (mr_redis_attend): the socket is masked meanwhile, which
- * wakes nobody, and who reads, or makes and drops the link, holds `reading`. */
+/* A connection to Redis with one thread. A command becomes bytes in `out` and an item in `pending`;
+ * answers come in the order of `pending`. A thread that sends a small command writes it to the
+ * socket itself if nothing is queued before it, because waking the connection's thread costs as
+ * much as Redis takes. The connection's thread writes large commands and what the socket did not
+ * take. It sleeps in epoll, reads answers, runs callbacks and reconnects. Another thread may read
+ * the answers instead (mr_redis_attend); meanwhile the socket is not polled. A thread that reads
+ * answers, opens the connection or closes it holds the mutex `reading`. */
 #include "store/meta/redis.h"
 
 #include "base/alloc.h"
@@ -28,14 +28,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DIRECT_BYTES_MAX                                                                           \
-    ((size_t)16 << 10)                   /* commands up to this are written by who sends them      \
-                                          */
-#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
+/* The thread that sends a command up to this size writes it to the socket itself. */
+#define DIRECT_BYTES_MAX ((size_t)16 << 10)
+/* An empty buffer that is larger gives its memory back. */
+#define KEPT_BYTES_MAX ((size_t)1 << 20)
 #define READ_BYTES 16384
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
-#define REFUSED_MAX_MS 2000 /* after refusals: what was refused is sent again, all of it */
+/* Longest pause after a refusal: all commands are sent again each time. */
+#define REFUSED_MAX_MS 2000
 
 struct command {
     struct mr_list node;
@@ -49,34 +50,36 @@ struct mr_redis {
     char *password;
     pthread_t thread;
     int wake_fd;
-    int sleep_fd;          /* epoll: wake_fd, and the link while there is one */
-    redisContext *link;    /* of the thread; senders use its socket under the lock, while `here` */
-    struct mr_buf writing; /* of the thread: what it took from `out` */
+    int sleep_fd; /* epoll descriptor: wake_fd, and the socket while connected */
+    /* Used by the connection's thread; senders write to its socket under the lock while `here`. */
+    redisContext *link;
+    struct mr_buf writing; /* used by the connection's thread: bytes that it took from `out` */
     size_t writing_at;
     int backoff_ms;
 
-    pthread_mutex_t reading; /* of these; taken before `lock` */
-    bool is_served;          /* the link is up and its answers may be read */
-    bool is_broken;          /* who read in the thread's place found it lost, or of no use */
-    bool is_refusing;        /* an answer said that Redis cannot serve now: */
+    pthread_mutex_t reading; /* protects the members up to `refusal`; taken before `lock` */
+    bool is_served;          /* connected; answers may be read */
+    bool is_broken;          /* an attending thread found the connection broken or refusing */
+    bool is_refusing;        /* an answer said that Redis cannot serve now; `refusal` is its text */
     char refusal[160];
 
     atomic_bool here;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
-    struct mr_list pending; /* commands, in the order of their answers */
-    struct mr_buf out;      /* not written yet */
-    mr_time heard;          /* the last answer, or when the first of `pending` came */
-    bool is_writing;        /* the thread has bytes that go before `out` */
+    struct mr_list pending; /* commands without an answer, in the order of sending */
+    struct mr_buf out;      /* bytes that are not written yet */
+    /* When the last answer came, or when the first command of `pending` was sent. */
+    mr_time heard;
+    bool is_writing; /* the connection's thread has bytes that go before `out` */
     bool is_woken;
-    bool is_watched;  /* the link is in sleep_fd */
-    bool is_attended; /* by another thread: ours does not wait for answers */
-    bool wants_room;  /* ours waits until the link takes more */
-    int greeting_fd;  /* the socket that waits for the first answers; -1: none does */
+    bool is_watched;  /* the socket is in sleep_fd */
+    bool is_attended; /* another thread reads the answers */
+    bool wants_room;  /* the connection's thread waits until the socket takes more bytes */
+    int greeting_fd;  /* the socket while it waits for its first answers; -1: none */
     bool closing;
 };
 
-/* The reply whose callback runs on this thread; NULL: it was taken. */
+/* The reply whose callback runs on this thread. NULL: the callback has taken it. */
 static _Thread_local redisReply *in_hand;
 
 struct mr_reply *mr_reply_take(const struct mr_reply *r)
@@ -85,7 +88,8 @@ struct mr_reply *mr_reply_take(const struct mr_reply *r)
     return (struct mr_reply *)(void *)MR_STEAL(in_hand);
 }
 
-/* A PING tells whether it serves: it may be loading its data, or want a password. */
+/* Authenticates, and sends PING to see if Redis serves: it may be loading its data or want a
+ * password. */
 static bool greet(const struct mr_redis *r, redisContext *link, char *why, size_t why_bytes)
 {
     if (r->password) {
@@ -114,8 +118,8 @@ static void set_here(struct mr_redis *r, bool here, const char *why)
     if (was != here && r->config.on_state) r->config.on_state(r->config.ctx, here, why);
 }
 
-/* Whoever closes shuts the socket down while it is greeted, so that nobody waits for a silent
- * Redis. False: it is closing already. */
+/* Publishes the socket that waits for its first answers: mr_redis_close shuts it down, so that a
+ * Redis that does not answer delays no close. False: the close has begun. */
 static bool set_greeting(struct mr_redis *r, int fd)
 {
     (void)pthread_mutex_lock(&r->lock);
@@ -160,7 +164,8 @@ static void buf_clear(struct mr_buf *b)
     mr_buf_init(b, MR_REDIS_QUEUE_BYTES_MAX);
 }
 
-/* The link is gone, or its owner goes: no command is sent from here on, none is answered. */
+/* Ends all pending commands with `err`, because the connection is broken or closed. From here on no
+ * command is sent. */
 static void fail_pending(struct mr_redis *r, int err)
 {
     struct mr_list all;
@@ -177,7 +182,7 @@ static void fail_pending(struct mr_redis *r, int err)
         finish(MR_LIST_ITEM(node, struct command, node), err, NULL);
 }
 
-/* Sleeps until it is woken, the link has something to say, or the time is over. True: the link. */
+/* Sleeps until a wake, an event on the socket, or the timeout. True: the socket has an event. */
 static bool sleep_until(struct mr_redis *r, int timeout_ms)
 {
     struct epoll_event got[2];
@@ -192,13 +197,14 @@ static bool sleep_until(struct mr_redis *r, int timeout_ms)
         ssize_t size = read(r->wake_fd, &count, sizeof count);
         (void)size;
         (void)pthread_mutex_lock(&r->lock);
-        r->is_woken = false; /* and not before: what is sent until here is taken next */
+        /* Cleared only now: the caller then takes all commands that were queued before. */
+        r->is_woken = false;
         (void)pthread_mutex_unlock(&r->lock);
     }
     return of_link;
 }
 
-/* What the thread waits for on the link; the lock is held. */
+/* Sets the events of the socket that the thread waits for. The lock is held. */
 static void watch(struct mr_redis *r, int op)
 {
     struct epoll_event ev = {.data.fd = r->link->fd};
@@ -211,14 +217,14 @@ static void watch(struct mr_redis *r, int op)
 
 static void set_wants_room(struct mr_redis *r, bool on)
 {
-    if (r->wants_room == on) return; /* the thread alone writes it */
+    if (r->wants_room == on) return; /* only this thread writes wants_room */
     (void)pthread_mutex_lock(&r->lock);
     r->wants_room = on;
     watch(r, EPOLL_CTL_MOD);
     (void)pthread_mutex_unlock(&r->lock);
 }
 
-/* Takes what senders left; true: there is something to write. */
+/* Takes the bytes that senders have queued. True: there are bytes to write. */
 static bool take_out(struct mr_redis *r)
 {
     if (r->writing_at < r->writing.n) return true;
@@ -233,7 +239,8 @@ static bool take_out(struct mr_redis *r)
     return taken.n > 0;
 }
 
-/* How many bytes the socket took; 0: none now. What is wrong with it, reading tells. */
+/* Returns how many bytes the socket took; 0: none now. An error of the socket shows when it is
+ * read. */
 static size_t push_bytes(int fd, const void *p, size_t n)
 {
     ssize_t put = send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -242,7 +249,7 @@ static size_t push_bytes(int fd, const void *p, size_t n)
 
 void mr_redis_pause(struct mr_redis *r, const char *why)
 {
-    if (r->is_refusing) return; /* the first reason counts */
+    if (r->is_refusing) return; /* keeps the first reason */
     r->is_refusing = true;
     (void)snprintf(r->refusal, sizeof r->refusal, "%s", why);
 }
@@ -261,7 +268,7 @@ static void answer(struct mr_redis *r, redisReply *reply)
     in_hand = NULL;
 }
 
-/* Reads what is there; false when the link is lost, or of no use for now. */
+/* Reads the available answers. False: the connection is broken, or Redis refuses to serve. */
 static bool read_answers(struct mr_redis *r)
 {
     char bytes[READ_BYTES];
@@ -324,10 +331,10 @@ static void set_served(struct mr_redis *r, bool on)
     (void)pthread_mutex_unlock(&r->reading);
 }
 
-/* Serves the link until it is lost or the owner closes. */
+/* Runs one connection until it breaks or mr_redis_close is called. */
 static void serve(struct mr_redis *r)
 {
-    /* A quarter: senders arm the wait for an answer without waking this thread. */
+    /* A quarter of the timeout: senders do not wake this thread to start the time of an answer. */
     int slice_ms = (int)MR_MAX(r->config.reply_timeout_ns / MR_MS / 4, 1u);
     set_served(r, true);
     while (!is_closing(r)) {
@@ -338,7 +345,7 @@ static void serve(struct mr_redis *r)
         if (more && r->writing_at == r->writing.n) continue;
         set_wants_room(r, more);
         bool has_some = sleep_until(r, slice_ms);
-        /* in any case: who attends may be busy for longer than an answer may take */
+        /* Also without an event: an attending thread may be busy for longer than the timeout. */
         if (!read_or_look(r)) break;
         if (!has_some && is_late(r)) break;
     }
@@ -414,7 +421,7 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     (void)pthread_mutex_init(&r->reading, NULL);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
-    *out = r; /* before the thread: its first callback may use it */
+    *out = r; /* set before the thread starts: its first callback may use it */
     failed = pthread_create(&r->thread, NULL, run, r);
     mr_assert(!failed);
     return MR_OK;
@@ -461,10 +468,11 @@ bool mr_redis_is_here(const struct mr_redis *r)
     return atomic_load(&r->here);
 }
 
-/* Under the lock: writes what is in `out`. True: the thread must, and is to be woken for it. */
+/* Writes bytes of `out` to the socket. The lock is held. True: the connection's thread has to be
+ * woken to write the rest. */
 static bool push_out(struct mr_redis *r)
 {
-    if (r->is_writing) return false; /* it comes by when it is through */
+    if (r->is_writing) return false; /* the connection's thread writes them later */
     if (r->out.n > DIRECT_BYTES_MAX) return true;
     size_t put = push_bytes(r->link->fd, r->out.p, r->out.n);
     memmove(r->out.p, r->out.p + put, r->out.n - put);
@@ -510,7 +518,8 @@ void mr_redis_look(struct mr_redis *r)
     (void)pthread_mutex_lock(&r->lock);
     bool waits = !mr_list_is_empty(&r->pending);
     (void)pthread_mutex_unlock(&r->lock);
-    if (!waits || pthread_mutex_trylock(&r->reading)) return; /* the thread reads just now */
+    /* The connection's thread is reading now. */
+    if (!waits || pthread_mutex_trylock(&r->reading)) return;
     bool lost = r->is_served && !r->is_broken && !read_answers(r);
     if (lost) r->is_broken = true;
     (void)pthread_mutex_unlock(&r->reading);

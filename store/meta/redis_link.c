@@ -1,4 +1,4 @@
-/* Knows how a link to Redis is made, and the bytes of a command. Refuses to know threads. */
+/* Opens connections to Redis, and encodes commands in its protocol (RESP). */
 #include "store/meta/redis_link.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#define SEND_BYTES (4 << 20) /* what a socket may hold: a call leaves in one go, not in ten */
+/* Send buffer of the socket: a large call is then one write, not ten. */
+#define SEND_BYTES (4 << 20)
 
 struct timeval mr_redis_timeval(mr_duration ns)
 {
@@ -24,7 +25,7 @@ redisContext *mr_redis_dial(const char *address, mr_duration timeout_ns)
     struct timeval timeout = mr_redis_timeval(timeout_ns);
     if (strncmp(address, "unix:", 5) == 0) {
         redisContext *link = redisConnectUnixWithTimeout(address + 5, timeout);
-        int bytes = SEND_BYTES; /* or as much as the system allows */
+        int bytes = SEND_BYTES; /* the kernel may give less */
         if (link && !link->err)
             (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
         return link;
@@ -35,8 +36,8 @@ redisContext *mr_redis_dial(const char *address, mr_duration timeout_ns)
     return redisConnectWithTimeout(host, (int)strtol(colon + 1, NULL, 10), timeout);
 }
 
-/* A mark, a number and an end of line. By hand: a dozen of them make a command, and snprintf took
- * as long as all the rest of it. */
+/* Appends a type mark, a number and CR LF. Written by hand for speed: a command has a dozen of
+ * these, and snprintf took as long as all other work. */
 static void add_count(struct mr_buf *b, char mark, size_t count)
 {
     char text[24];

@@ -1,4 +1,4 @@
-/* Private to redis.c: links to Redis, and commands as bytes. */
+/* Private to redis.c: opens connections to Redis and encodes commands. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,13 +13,13 @@
 
 struct timeval mr_redis_timeval(mr_duration ns);
 
-/* "unix:PATH" or "HOST:PORT". NULL, or `err` set: it failed. */
+/* Opens a connection to "unix:PATH" or "HOST:PORT". NULL or a set `err`: it failed. */
 redisContext *mr_redis_dial(const char *address, mr_duration timeout_ns);
 
-/* The command in Redis's protocol; its bytes if the buffer has room for them. */
+/* Appends the command in Redis's protocol. False: the buffer has no room. */
 bool mr_redis_add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv);
 
-/* One command and its answer, on a link that nobody else has yet; NULL: the link is lost. What
- * redisCommand does, but without the SIGPIPE that it raises when Redis has just gone: the programs
- * that link this do not all ignore it. */
+/* Sends one command and waits for the answer, on a connection that no other thread uses. NULL: the
+ * connection broke. Unlike redisCommand, it raises no SIGPIPE when Redis has closed the connection;
+ * not all programs that link this ignore SIGPIPE. */
 redisReply *mr_redis_ask(redisContext *link, size_t argc, const struct mr_str *argv);

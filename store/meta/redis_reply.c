@@ -1,5 +1,4 @@
-/* Knows replies of Redis, and how to wait for one; what hiredis calls them nobody else need know.
- */
+/* Reads replies of Redis, and waits for a reply. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/meta/redis.h"
@@ -74,8 +73,8 @@ struct waiting {
     redisReply *reply;
 };
 
-/* A reply is on loan in a callback, so the waiter gets a copy. mr_alloc is calloc, and
- * freeReplyObject frees. */
+/* The reply in a callback is borrowed, so the waiting thread gets a copy. The copy has the
+ * allocator of freeReplyObject: mr_alloc is calloc. */
 static redisReply *reply_copy(const redisReply *from)
 {
     redisReply *to = mr_alloc(sizeof *to);
@@ -86,7 +85,8 @@ static redisReply *reply_copy(const redisReply *from)
     }
     to->element = from->elements ? mr_alloc_array(from->elements, sizeof(redisReply *)) : NULL;
     for (size_t i = 0; i < from->elements; i++)
-        to->element[i] = reply_copy(from->element[i]); /* hiredis refuses to nest deeper than 8 */
+        /* Recursion is bounded: hiredis refuses to nest deeper than 8. */
+        to->element[i] = reply_copy(from->element[i]);
     return to;
 }
 
@@ -105,7 +105,8 @@ int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, st
     struct mr_error *e)
 {
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    mr_redis_attend(r, false); /* who attends may be who waits here */
+    /* The waiting thread may be the one that attends, and it is about to sleep. */
+    mr_redis_attend(r, false);
     int err = mr_redis_send(r, argc, argv, wake_waiter, &w);
     if (err) return mr_fail(e, err, "Redis at %s is away", mr_redis_address(r));
     (void)pthread_mutex_lock(&w.lock);

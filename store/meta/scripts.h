@@ -1,5 +1,5 @@
-/* Lua scripts that Redis runs, from scripts/<name>.lua: each file says what it does, its keys, its
- * arguments and its answers. Comment lines are not sent. */
+/* Lua scripts that Redis runs. scripts/<name>.lua becomes the function mr_script_<name>; each file
+ * documents its keys, arguments and answers. Comment lines are not sent to Redis. */
 #pragma once
 
 #include "base/str.h"

@@ -1,4 +1,5 @@
-/* Tables: the layout of columns in an extent, checked on every access, and its builder. */
+/* Reads and builds tables, which are columns in an extent. Every access is checked against the
+ * extent. */
 #include "store/object/table.h"
 
 #include "base/assert.h"
@@ -12,8 +13,8 @@ static_assert(sizeof(struct mr_column_layout) == 64, "column layouts are part of
 
 struct type_row {
     const char *name;
-    unsigned char bits;    /* of one element */
-    unsigned char offsets; /* bytes of one offset */
+    unsigned char bits;    /* bits of one element */
+    unsigned char offsets; /* bytes of one offset; 0: the type has no offsets */
     bool is_text;
 };
 
@@ -75,7 +76,7 @@ static uint64_t bitmap_bytes(uint64_t rows)
     return rows / 8 + (rows % 8 != 0);
 }
 
-/* Rows are bounded by MR_OBJECT_BYTES_MAX, so none of these overflows. */
+/* The rows fit into MR_OBJECT_BYTES_MAX, so the result does not overflow. */
 static uint64_t fixed_bytes(enum mr_column_type t, uint64_t rows)
 {
     unsigned bits = row_of(t)->bits;
@@ -173,7 +174,7 @@ int mr_table_column(const struct mr_table *t, uint32_t i, struct mr_column *out,
     return MR_OK;
 }
 
-#define NAMES_BYTES_MAX 600 /* of the column names in an error */
+#define NAMES_BYTES_MAX 600 /* bytes of the column names in an error */
 
 int mr_table_find(const struct mr_table *t, struct mr_str name, uint32_t *out, struct mr_error *e)
 {
@@ -204,7 +205,7 @@ static uint64_t offset_at(const struct mr_column *c, uint64_t i)
     }
     int32_t v = 0;
     memcpy(&v, (const unsigned char *)c->offsets + i * sizeof v, sizeof v);
-    return (uint64_t)(int64_t)v; /* a negative one becomes larger than any data */
+    return (uint64_t)(int64_t)v; /* a negative offset becomes greater than any data */
 }
 
 struct mr_str mr_column_text(const struct mr_column *c, uint64_t row)
@@ -301,9 +302,9 @@ int mr_column_check_deep(const struct mr_column *c, struct mr_error *e)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Where everything goes; the same walk for the size and for the build. */
+/* The positions of all parts of a table. The same walk computes the size and builds the table. */
 struct plan {
-    struct mr_column_layout *layouts; /* NULL: only the size */
+    struct mr_column_layout *layouts; /* NULL: only the size is computed */
     uint64_t at;
     uint64_t meta_offset;
     uint64_t names_bytes;
@@ -328,7 +329,7 @@ static bool plan_column(
     *l = (struct mr_column_layout){.type = (uint16_t)spec->type,
         .flags = spec->nullable ? MR_COLUMN_NULLABLE : 0,
         .name_bytes = (uint32_t)spec->name.n,
-        .name_offset = p->names_bytes, /* in the names; made absolute at the end */
+        .name_offset = p->names_bytes, /* relative to the names; made absolute at the end */
         .data_bytes = type->offsets ? spec->data_bytes : fixed_bytes(spec->type, rows)};
     p->names_bytes += spec->name.n;
     if (spec->nullable && !take(p, bitmap_bytes(rows), &l->validity_offset)) return false;
@@ -358,7 +359,7 @@ uint64_t mr_table_bytes(const struct mr_column_spec *specs, uint32_t count, uint
     return p.at;
 }
 
-/* Zeroes from the end of a buffer to the next, so that equal tables are equal bytes. */
+/* Zeroes the padding after a buffer, so that equal tables are equal bytes. */
 static void zero_tail(unsigned char *extent, uint64_t offset, uint64_t bytes)
 {
     memset(extent + offset + bytes, 0, mr_align_up(bytes, MR_VALUE_ALIGN) - bytes);
@@ -389,7 +390,7 @@ static struct mr_column_out start_column(
 void mr_table_build(void *extent, const struct mr_column_spec *specs, uint32_t count, uint64_t rows,
     struct mr_column_out *outs)
 {
-    /* The first walk finds where the layouts go, the second writes them there. */
+    /* The first walk finds the place of the layouts, the second one writes them there. */
     struct plan p = {0};
     bool fits = plan_table(&p, specs, count, rows);
     mr_assert(fits);

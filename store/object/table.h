@@ -1,12 +1,12 @@
-/* Tables: columns of equal length in one value extent, each laid out as Arrow lays it out: a
- * validity bitmap (bit set: a value is there; none when nothing is missing), offsets for texts and
- * bytes, and the data. Every buffer starts at a multiple of 64, so another library can take it as
- * it lies. Knows nothing of where tables come from. */
+/* Tables: columns of equal length in one extent. Each column has the memory layout of Apache Arrow:
+ * a validity bitmap (bit set: the row has a value; no bitmap: no row is missing), offsets for texts
+ * and bytes, and the data. Every buffer begins at a multiple of 64, so Arrow libraries can use it
+ * without a copy. */
 #pragma once
 
 #include "store/object/value.h"
 
-/* The numbers are part of the layout: never change one. */
+/* The numbers are part of the format of tables and must never change. */
 enum mr_column_type {
     MR_COLUMN_NONE = 0,
     MR_COLUMN_BOOL = 1, /* a bitmap, lowest bit first */
@@ -21,12 +21,12 @@ enum mr_column_type {
     MR_COLUMN_F16 = 10,
     MR_COLUMN_F32 = 11,
     MR_COLUMN_F64 = 12,
-    MR_COLUMN_UTF8 = 13,       /* i32 offsets: at most 2 GiB of text */
+    MR_COLUMN_UTF8 = 13,       /* with offsets of int32_t: at most 2 GiB of text */
     MR_COLUMN_BINARY = 14,     /* the same for bytes */
-    MR_COLUMN_LARGE_UTF8 = 15, /* i64 offsets */
+    MR_COLUMN_LARGE_UTF8 = 15, /* with offsets of int64_t */
     MR_COLUMN_LARGE_BINARY = 16,
-    MR_COLUMN_DATE32 = 17,      /* i32: days since 1970-01-01 */
-    MR_COLUMN_TIMESTAMP_S = 18, /* i64 since 1970-01-01T00:00, no zone */
+    MR_COLUMN_DATE32 = 17,      /* int32_t: days since 1970-01-01 */
+    MR_COLUMN_TIMESTAMP_S = 18, /* int64_t: seconds since 1970-01-01T00:00, without a time zone */
     MR_COLUMN_TIMESTAMP_MS = 19,
     MR_COLUMN_TIMESTAMP_US = 20,
     MR_COLUMN_TIMESTAMP_NS = 21,
@@ -35,24 +35,27 @@ enum mr_column_type {
 #define MR_TABLE_COLUMNS_MAX 16384
 #define MR_COLUMN_NAME_BYTES_MAX 4096
 
-struct mr_column_layout { /* one in meta for each column; offsets count from the extent's start */
+/* One in meta for each column; offsets count from the start of the extent. */
+struct mr_column_layout {
     uint16_t type;
-    uint16_t flags; /* MR_COLUMN_NULLABLE */
+    uint16_t flags; /* MR_COLUMN_NULLABLE or 0 */
     uint32_t name_bytes;
     uint64_t name_offset;
     uint64_t null_count;
-    uint64_t validity_offset; /* 0: nothing is missing */
-    uint64_t offsets_offset;  /* 0: the type has none */
+    uint64_t validity_offset; /* 0: no row is missing */
+    uint64_t offsets_offset;  /* 0: the type has no offsets */
     uint64_t data_offset;
     uint64_t data_bytes;
-    uint64_t reserved; /* 0 */
+    uint64_t reserved; /* must be 0 */
 };
 #define MR_COLUMN_NULLABLE 1u
 
 const char *mr_column_type_name(enum mr_column_type t); /* "i64", "utf8", "timestamp[us]" */
-bool mr_column_type_is_varied(enum mr_column_type t);   /* has offsets */
-bool mr_column_type_is_text(enum mr_column_type t);     /* utf8 of either width */
-unsigned mr_column_type_bits(enum mr_column_type t);    /* of one element; 0 for varied types */
+/* Do its elements have different lengths? Such a type has offsets. */
+bool mr_column_type_is_varied(enum mr_column_type t);
+bool mr_column_type_is_text(enum mr_column_type t); /* utf8 with 32-bit or 64-bit offsets */
+/* Bits of one element; 0 for types with offsets. */
+unsigned mr_column_type_bits(enum mr_column_type t);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 struct mr_table {
@@ -67,17 +70,18 @@ struct mr_column {
     bool nullable;
     uint64_t rows;
     uint64_t null_count;
-    const uint8_t *validity; /* NULL: all rows are there */
-    const void *offsets;     /* rows + 1 of int32_t or int64_t; NULL for fixed widths */
+    const uint8_t *validity; /* NULL: no row is missing */
+    /* Rows + 1 offsets of int32_t or int64_t; NULL for types of fixed width. */
+    const void *offsets;
     const void *data;
     uint64_t data_bytes;
 };
 
 int mr_table_open(const struct mr_value *v, struct mr_table *out, struct mr_error *e);
-/* Column `i`, its layout checked (MR_EFORMAT), its rows not. */
+/* Opens column `i` and checks its layout (MR_EFORMAT), but not its rows. */
 int mr_table_column(
     const struct mr_table *t, uint32_t i, struct mr_column *out, struct mr_error *e);
-/* MR_ENOENT names the columns there are. */
+/* Finds a column by name. The sentence of MR_ENOENT lists the columns. */
 int mr_table_find(const struct mr_table *t, struct mr_str name, uint32_t *out, struct mr_error *e);
 
 static inline bool mr_bit_get(const uint8_t *bits, uint64_t i)
@@ -85,38 +89,39 @@ static inline bool mr_bit_get(const uint8_t *bits, uint64_t i)
     return bits[i >> 3] >> (i & 7) & 1;
 }
 
-static inline bool mr_column_has(const struct mr_column *c, uint64_t row) /* is it not missing? */
+static inline bool mr_column_has(const struct mr_column *c, uint64_t row) /* has the row a value? */
 {
     return !c->validity || mr_bit_get(c->validity, row);
 }
 
-/* The text or bytes of a row, never outside the column whatever its offsets say. */
+/* The text or bytes of a row. They lie within the column even if its offsets are wrong. */
 struct mr_str mr_column_text(const struct mr_column *c, uint64_t row);
-/* The row of any integer, date or timestamp type; u64 above INT64_MAX wraps. */
+/* The row of a column of an integer, date or timestamp type. A u64 above INT64_MAX wraps. */
 int64_t mr_column_i64(const struct mr_column *c, uint64_t row);
-double mr_column_f64(const struct mr_column *c, uint64_t row); /* of any number type */
+double mr_column_f64(const struct mr_column *c, uint64_t row); /* the column has any number type */
 
-/* Offsets ascend, texts are UTF-8, null_count is right: a pass over the column. */
+/* Checks all rows of a column: offsets ascend, texts are UTF-8, null_count is right. */
 int mr_column_check_deep(const struct mr_column *c, struct mr_error *e);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 struct mr_column_spec {
     struct mr_str name;
     enum mr_column_type type;
-    bool nullable;       /* gets a validity bitmap */
-    uint64_t data_bytes; /* of varied types; ignored for the others */
+    bool nullable;       /* the column gets a validity bitmap */
+    uint64_t data_bytes; /* bytes of all texts; ignored for types of fixed width */
 };
 
-struct mr_column_out { /* where the rows go, all in the extent */
-    uint8_t *validity; /* all set; NULL when not nullable */
-    void *offsets;     /* the first is 0; NULL for fixed widths */
+struct mr_column_out { /* where the caller writes the rows of a column, inside the extent */
+    uint8_t *validity; /* all bits are set; NULL if not nullable */
+    void *offsets;     /* the first offset is 0 already; NULL for types of fixed width */
     void *data;        /* bitmaps are zeroed */
 };
 
-/* 0: the specs make no table an object can hold. */
+/* Bytes of the table's extent. 0: a table like this is not allowed. */
 uint64_t mr_table_bytes(const struct mr_column_spec *specs, uint32_t count, uint64_t rows);
-/* Writes header, layouts and names, and says where the rows go. */
+/* Writes the header, the layouts and the names. The outputs say where the caller has to write the
+ * rows. */
 void mr_table_build(void *extent, const struct mr_column_spec *specs, uint32_t count, uint64_t rows,
     struct mr_column_out *outs);
-/* Counts what is missing in every nullable column. After the rows are written. */
+/* After the rows are written: counts the missing rows of each nullable column. */
 void mr_table_finish(void *extent);

@@ -1,4 +1,4 @@
-/* Tensors: what element types are, and views over them. */
+/* Properties of element types, and operations on views of tensors. */
 #include "store/object/tensor.h"
 
 #include "base/assert.h"
@@ -10,7 +10,7 @@
 
 struct dtype_row {
     const char *name;
-    const char *alias; /* NumPy's name */
+    const char *alias; /* the name in NumPy */
     unsigned char bytes;
     bool is_float;
     bool is_integer;
@@ -142,7 +142,8 @@ bool mr_tensor_is_contiguous(const struct mr_tensor *t)
     if (mr_tensor_elements(t) == 0) return true;
     int64_t stride = (int64_t)mr_dtype_bytes(t->dtype);
     for (unsigned axis = t->ndim; axis-- > 0;) {
-        if (t->shape[axis] == 1) continue; /* its stride is never taken */
+        /* With one item, the stride along this axis is never used. */
+        if (t->shape[axis] == 1) continue;
         if (t->strides[axis] != stride) return false;
         stride *= (int64_t)t->shape[axis];
     }
@@ -175,7 +176,7 @@ const void *mr_tensor_at(const struct mr_tensor *t, const uint64_t *index)
     return (const unsigned char *)t->data + offset;
 }
 
-/* Elements of one line: `n` of `width` bytes, `stride` apart. */
+/* Copies a line of `n` elements of `width` bytes each, which are `stride` bytes apart. */
 #define COPY_LINE(type)                                                                            \
     static void copy_line_##type(                                                                  \
         unsigned char *out, const unsigned char *in, uint64_t n, int64_t stride)                   \
@@ -206,10 +207,10 @@ static void copy_line(
         copy_line_uint64_t(out, in, n, stride);
 }
 
-#define TILE_MAX 64 /* elements of a line of a tile: at least a cache line */
+#define TILE_MAX 64 /* side of a tile in elements; a line of a tile fills at least a cache line */
 
-/* Two axes of a copy: the last one, contiguous in the output, and the one whose elements lie
- * closest in the input. */
+/* Two axes of a copy: the last axis, along which the output is contiguous, and the axis along which
+ * the input's elements are closest. */
 struct plane {
     uint64_t rows;
     uint64_t columns;
@@ -219,8 +220,8 @@ struct plane {
     size_t width;
 };
 
-/* A tile of a transposed matrix, through a buffer: input and output are touched a whole line at a
- * time, and rows that lie a power of two apart do not push each other out of the cache. */
+/* Copies a tile of a transposed matrix through a buffer. Input and output are accessed in whole
+ * cache lines. Rows that are a power of two apart do not evict each other from the cache. */
 static void copy_tile(const struct plane *p, const unsigned char *in, unsigned char *out,
     uint64_t rows, uint64_t columns)
 {
@@ -255,7 +256,7 @@ static void copy_plane(const struct plane *p, const unsigned char *in, unsigned 
             p->in_column, p->width);
 }
 
-/* The axis, not the last, along which the input's elements lie closest. */
+/* Of all axes but the last: the one along which the input's elements are closest. */
 static unsigned closest_axis(const struct mr_tensor *t)
 {
     unsigned best = t->ndim - 2;
@@ -266,7 +267,8 @@ static unsigned closest_axis(const struct mr_tensor *t)
     return best;
 }
 
-/* Planes of the last axis and `row_axis`, an odometer over the others. */
+/* Copies the tensor as planes of the last axis and `row_axis`; the indices of the other axes count
+ * like an odometer. */
 static void copy_planes(const struct mr_tensor *t, unsigned row_axis, unsigned char *out)
 {
     int64_t out_strides[MR_TENSOR_DIMS_MAX];
@@ -361,7 +363,7 @@ float mr_f16_to_f32(uint16_t h)
         bits |= 0x7f800000u | fraction << 13;
     } else if (exponent) {
         bits |= (exponent + 112) << 23 | fraction << 13;
-    } else if (fraction) { /* subnormal: its value is fraction × 2^-24, exact in binary32 */
+    } else if (fraction) { /* a subnormal number, fraction × 2^-24, which is exact in binary32 */
         float f = (float)fraction * 0x1p-24f;
         return sign ? -f : f;
     }
@@ -370,8 +372,8 @@ float mr_f16_to_f32(uint16_t h)
     return f;
 }
 
-/* The nearest binary16 to 1.fraction × 2^exponent with `fraction_bits` bits of fraction: what
- * binary32 and binary64 share. */
+/* Rounds 1.fraction × 2^exponent, where `fraction` has `fraction_bits` bits, to the nearest
+ * binary16. Used for binary32 and binary64. */
 static uint16_t round_f16(
     uint16_t sign, int exponent, uint64_t fraction, unsigned fraction_bits, bool is_zero)
 {
@@ -380,7 +382,7 @@ static uint16_t round_f16(
     uint64_t whole = fraction | (uint64_t)1 << fraction_bits;
     unsigned drop = fraction_bits - 10;
     int field = exponent + 15;
-    if (field < 1) { /* subnormal: the leading one moves into the fraction */
+    if (field < 1) { /* subnormal: the implicit leading bit moves into the fraction */
         drop += (unsigned)(1 - field);
         field = 0;
     }
@@ -388,7 +390,8 @@ static uint16_t round_f16(
     uint64_t rest = whole & (((uint64_t)1 << drop) - 1);
     uint64_t half = (uint64_t)1 << (drop - 1);
     if (rest > half || (rest == half && (kept & 1))) kept++;
-    if (field) kept -= 1u << 10; /* the hidden one; a carry out of the fraction moves the field */
+    /* Removes the implicit leading bit; a carry out of the fraction increments the exponent. */
+    if (field) kept -= 1u << 10;
     return (uint16_t)(sign | (((unsigned)field << 10) + (unsigned)kept));
 }
 

@@ -1,13 +1,13 @@
-/* Element types, and a view of typed elements in memory that someone else owns. A view may be
- * strided any way its maker likes; a tensor that lies in a value extent has strides >= 0 and stays
- * inside its data (mr_value_check). Only types: plug-ins include this. */
+/* Element types, and a view of typed elements in memory that another module owns. A view may have
+ * any strides. A tensor in the extent of a value has strides that are not negative and stay inside
+ * its data (mr_value_check). This header has types only, because plug-ins include it. */
 #pragma once
 
 #include "base/limits.h"
 
 #include <stdint.h>
 
-/* The numbers are part of the layout: never change one. */
+/* The numbers are part of the format of values and must never change. */
 enum mr_dtype {
     MR_DTYPE_NONE = 0,
     MR_DTYPE_BOOL = 1, /* one byte, 0 or 1 */
@@ -19,16 +19,16 @@ enum mr_dtype {
     MR_DTYPE_U16 = 7,
     MR_DTYPE_U32 = 8,
     MR_DTYPE_U64 = 9,
-    MR_DTYPE_F16 = 10, /* IEEE 754 binary16, in a uint16_t */
+    MR_DTYPE_F16 = 10, /* IEEE 754 binary16, stored in a uint16_t */
     MR_DTYPE_F32 = 11,
     MR_DTYPE_F64 = 12,
 };
-#define MR_DTYPES_COUNT 13 /* with NONE */
+#define MR_DTYPES_COUNT 13 /* including NONE */
 
 struct mr_tensor {
     enum mr_dtype dtype;
-    unsigned ndim; /* 0: one element, no axis */
+    unsigned ndim; /* 0: one element without axes */
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    int64_t strides[MR_TENSOR_DIMS_MAX]; /* in bytes, multiples of the element's size */
-    const void *data;                    /* of element (0, 0, …) */
+    int64_t strides[MR_TENSOR_DIMS_MAX]; /* in bytes; multiples of the element's size */
+    const void *data;                    /* address of the element at index (0, 0, …) */
 };

@@ -1,6 +1,6 @@
-/* The extent's header: reading it as outside bytes, and writing it. What lies behind it is table.c,
- * collection.c and pack.c. Every number is copied out of the extent before it is judged, because
- * the extent may lie in memory that another process can still write. */
+/* Reads the header of an extent as untrusted bytes, and writes it. table.c, collection.c and
+ * base/pack.c read what follows. Each number is copied out of the extent before it is checked,
+ * because another process may still be able to write the memory. */
 #include "store/object/value.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static_assert(sizeof(struct mr_value_header) == 64, "the header is part of the l
 static_assert(MR_VALUE_HEADER_BYTES_MAX <= UINT16_MAX, "header_bytes is 16 bits");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are little endian in memory");
 
-/* Header, shape and strides as they stand in the extent. */
+/* The header, the shape and the strides, as they are in the extent. */
 struct raw_header {
     struct mr_value_header h;
     uint64_t dims[2 * MR_TENSOR_DIMS_MAX];
@@ -25,7 +25,7 @@ struct raw_header {
 
 static_assert(sizeof(struct raw_header) == MR_VALUE_HEADER_BYTES_MAX, "no gap");
 
-/* Of the header with its checksum as 0, which it is then. */
+/* The checksum of the header, computed with its field `checksum` set to 0. */
 static uint64_t header_checksum(struct raw_header *raw)
 {
     raw->h.checksum = 0;
@@ -102,9 +102,9 @@ static int check_extent(struct raw_header *raw, size_t n, struct mr_error *e)
     return MR_OK;
 }
 
-/* Strides lead nowhere outside the data, and elements do not share bytes in a way that makes a
- * small extent claim a large tensor. Strides that are never taken are made the usual ones, so that
- * readers may add them without a thought. */
+/* Checks that no stride leads out of the data and that elements do not overlap, so a small extent
+ * cannot claim a large tensor. Strides that are never used get their row-major values, so that
+ * readers may add them without a check. */
 static int check_strides(struct mr_tensor *t, uint64_t data_bytes, struct mr_error *e)
 {
     uint64_t width = mr_dtype_bytes(t->dtype);
@@ -114,7 +114,7 @@ static int check_strides(struct mr_tensor *t, uint64_t data_bytes, struct mr_err
             bytes, data_bytes);
     int64_t usual[MR_TENSOR_DIMS_MAX];
     mr_tensor_strides(t->dtype, t->ndim, t->shape, usual);
-    uint64_t last = 0; /* where the last element starts */
+    uint64_t last = 0; /* offset of the last element */
     for (unsigned axis = 0; axis < t->ndim; axis++) {
         if (t->strides[axis] < 0 || (uint64_t)t->strides[axis] % width)
             return mr_fail(e, MR_EFORMAT,
@@ -166,7 +166,8 @@ static int check_collection(const struct mr_value *v, struct mr_error *e)
     return err;
 }
 
-/* A pack that is itself an extent would be another value inline than in a store. */
+/* Refuses a pack that itself contains a whole extent: inline and in a store it would be two
+ * different values. */
 static int check_pack(const struct mr_value *v, struct mr_error *e)
 {
     struct mr_pack_reader r = mr_pack_read(mr_str_of(v->data, v->data_bytes));
@@ -177,7 +178,7 @@ static int check_pack(const struct mr_value *v, struct mr_error *e)
     return MR_OK;
 }
 
-/* What model it is, is for those who know models. */
+/* Checks the frame of a model. What the model is, only lib/nn knows. */
 static int check_model(const struct raw_header *raw, const struct mr_value *v, struct mr_error *e)
 {
     const struct mr_value_header *h = &raw->h;
@@ -216,7 +217,7 @@ int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e
     if (bytes.n < sizeof(struct mr_value_header))
         return mr_fail(e, MR_EFORMAT, "value cut off: %zu bytes, a header takes %zu", bytes.n,
             sizeof(struct mr_value_header));
-    struct raw_header raw; /* what the header does not cover is never looked at */
+    struct raw_header raw; /* bytes after the header's end are not read */
     memcpy(&raw.h, bytes.p, sizeof raw.h);
     int err = check_identity(&raw, bytes.n, e);
     if (err) return err;
@@ -341,7 +342,8 @@ void mr_value_mark_drawn(void *extent)
     memcpy(&raw.h, extent, sizeof raw.h);
     bool is_header = raw.h.magic == MR_VALUE_MAGIC && raw.h.header_bytes >= sizeof raw.h &&
                      raw.h.header_bytes <= sizeof raw;
-    if (!is_header) return; /* an operator of others wrote it: who checks it says so */
+    /* A plug-in has written something else; mr_value_check will say what is wrong. */
+    if (!is_header) return;
     memcpy(&raw, extent, raw.h.header_bytes);
     raw.h.flags |= MR_VALUE_DRAWN;
     raw.h.checksum = header_checksum(&raw);
@@ -498,7 +500,7 @@ int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, stru
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* The extent inside a pack that is one. */
+/* The extent inside a pack that contains a whole extent. */
 static bool is_extent(struct mr_str pack, struct mr_str *extent)
 {
     struct mr_pack_reader r = mr_pack_read(pack);
@@ -544,7 +546,7 @@ int mr_value_from_pack(
     return mr_value_check_deep(mr_str_of(extent, inside.n), out, e);
 }
 
-#define EXT_OVERHEAD 4 /* tag, 16-bit length, type: extents are longer than 16 bytes */
+#define EXT_OVERHEAD 4 /* tag, 16-bit length and type: every extent is longer than 16 bytes */
 
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out)
 {

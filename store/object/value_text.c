@@ -1,4 +1,4 @@
-/* Values in words, for people. */
+/* Describes values for people. */
 #include "store/object/value.h"
 
 #include "base/units.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PREVIEW_BYTES 40 /* of a text or of bytes */
+#define PREVIEW_BYTES 40 /* bytes of a text or byte string that are shown */
 
 const char *mr_value_kind_name(enum mr_value_kind kind)
 {
@@ -51,7 +51,7 @@ static void pack_summary(struct mr_str pack, char *out, size_t n)
     }
 }
 
-/* The kind and its shape; the size in bytes follows. */
+/* Writes the kind and the shape; the caller adds the size in bytes. */
 static void what(const struct mr_value *v, char *out, size_t n)
 {
     char shape[MR_TENSOR_TEXT_MAX];
@@ -87,7 +87,7 @@ static void what(const struct mr_value *v, char *out, size_t n)
     (void)snprintf(out, n, "%s", mr_value_kind_name(v->kind));
 }
 
-/* What a value's data takes: of a collection that of its parts. */
+/* Bytes of a value's data; for a collection, of all its parts. */
 static uint64_t data_bytes_of(const struct mr_value *v)
 {
     struct mr_collection c;

@@ -1,13 +1,13 @@
-/* Options of a program: one table gives the flags, the environment variables, the defaults, the
- * checks and --help. A flag wins over the environment, which wins over the default. What is not in
- * the table is refused by name, with the nearest name that is.
+/* Options of a program. One table defines the flags, the environment variables, the defaults, the
+ * checks and the text of --help. A flag overrides the environment, and the environment overrides
+ * the default. An unknown flag is refused with the most similar known one.
  *
  *     struct config { const char *listen; uint64_t memory; bool verbose; struct mr_texts roots; };
  *     static const struct mr_option options[] = {
  *         {.name = "listen", .env = "MILLRACE_LISTEN", .type = MR_OPTION_TEXT, .value = "ADDR",
- *             .init = "unix:/run/x", .help = "where to listen", .at = offsetof(struct config,
- * listen)},
- */
+ *             .init = "unix:/run/x", .help = "where to listen",
+ *             .at = offsetof(struct config, listen)},
+ *     }; */
 #pragma once
 
 #include "base/err.h"

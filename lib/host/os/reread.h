@@ -1,8 +1,9 @@
 /* When to read files again that may change while a process runs: certificates, tokens, secrets.
  *
- * The owner asks with each use. Every two seconds at most that is a stat(2) of each file; when one
- * has changed, or the last reading failed, the asking thread reads them and says how it went. Any
- * thread may ask; one reads at a time, and the others meanwhile use what there is.
+ * The user of the files asks at each use. At most every two seconds, asking costs a stat(2) of each
+ * file. If a file has changed, or the last reading failed, the asking thread reads the files and
+ * reports the result. Any thread may ask. One thread reads at a time; the others go on with the
+ * version in memory.
  *
  *     mr_reread_init(&r, path, NULL);        before the first reading
  *     if (mr_reread_begin(&r, false)) {

@@ -1,5 +1,6 @@
-/* The certificate of an HTTPS server that GnuTLS serves, read again when its files change: new
- * connections have the new one. One a process: GnuTLS's callback has no context.
+/* The certificate of an HTTPS server that uses GnuTLS. The files are read again when they change,
+ * and new connections get the new certificate. A process has one of these, because GnuTLS's
+ * callback has no context argument.
  *
  *     err = mr_server_certificate_open(&files, &e);
  *     … MHD_OPTION_HTTPS_CERT_CALLBACK, mr_server_certificate_pick …

@@ -1,11 +1,12 @@
-/* Knows one stream and one hash in Redis and the Lua call that writes them together. Records wait
- * in a list until they are acknowledged; a few calls are under way at a time, and while they are,
- * the next one grows. Calls are executed in the order they were sent, and each is refused when
- * records before it are missing: so when one fails, those behind it fail too, and all is sent
- * again from the first unacknowledged record (a new `turn`; answers to older ones only
- * acknowledge). The script skips what it has, so nothing is written twice. The records of a call
- * are one entry of the stream, a field each, under the number of the last: an entry costs Redis as
- * much as the rest of the call. */
+/* The journal is a stream and a hash in Redis; a Lua script writes both together. Records wait in a
+ * list until Redis acknowledges them. Up to CALLS_MAX calls are under way at a time; meanwhile
+ * records collect for the next call. Redis runs the calls in order, and refuses a call if records
+ * before it are missing. So when a call fails, the calls after it fail too, and all unacknowledged
+ * records are sent again from the first one. That begins a new `turn`; answers to calls of older
+ * turns can still acknowledge records, and have no other effect. The script skips records that
+ * Redis has, so no record is written twice. The records of a call are the fields of one stream
+ * entry, which has the sequence number of its last record as id: an entry for each record would
+ * double the cost of a call in Redis. */
 #include "store/meta/journal/journal.h"
 
 #include "base/alloc.h"
@@ -23,7 +24,7 @@
 
 #define CALL_RECORDS_MAX 1000
 #define CALL_BYTES_MAX ((size_t)2 << 20)
-#define CALLS_MAX 4 /* under way */
+#define CALLS_MAX 4 /* calls under way at a time */
 
 struct record {
     struct mr_list node;
@@ -39,22 +40,27 @@ struct mr_journal {
     char cluster_id[MR_CLUSTER_ID_BYTES];
     char incarnation[MR_INCARNATION_TEXT];
     atomic_uint epoch;
-    atomic_bool is_doubted; /* it answers, but what it last said of a record was an error */
-    bool told_here;         /* to the owner; of the connection's thread */
+    atomic_bool is_doubted; /* Redis answers, but its last answer about a record was an error */
+    /* The state that the owner was last told; used on the connection's thread. */
+    bool told_here;
     char told_why[200];
 
     pthread_mutex_t lock;
-    struct mr_list records; /* unacknowledged, in order */
+    struct mr_list records; /* not acknowledged yet, in order */
     size_t bytes;
-    uint64_t last;        /* sequence of the newest record appended */
-    struct mr_list *next; /* the first record not sent in this turn; &records: none */
-    uint32_t calls;       /* under way */
-    uint64_t begin;       /* of the snapshot that replaces what Redis has: its first record */
-    uint64_t whole;       /* and its last; 0: none is on its way */
-    bool stopped;         /* refused, or waiting for the owner's snapshot */
-    uint32_t age;         /* counts rewinds: an answer to an older call is void */
-    uint32_t turn;        /* counts new starts */
-    char append_hash[41]; /* of the script, once Redis has it; else empty */
+    uint64_t last; /* sequence number of the newest record */
+    /* The first record that was not sent in this turn; &records: all were sent. */
+    struct mr_list *next;
+    uint32_t calls; /* calls under way */
+    /* First record of a snapshot that replaces what Redis has; 0: no snapshot. */
+    uint64_t begin;
+    /* Last record of this snapshot; 0: no snapshot, or its end is not known yet. */
+    uint64_t whole;
+    bool stopped; /* no calls: the epoch was refused, or the owner is writing a snapshot */
+    /* Number of rewinds so far; answers to calls before the last rewind are ignored. */
+    uint32_t age;
+    uint32_t turn;        /* number of times that sending began again */
+    char append_hash[41]; /* SHA-1 of the append script; "": Redis may not have the script */
 };
 
 struct call {
@@ -65,8 +71,8 @@ struct call {
 
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
-/* Fills `argv` with records from `next` on; how many. A call that ends a snapshot carries nothing
- * else. The lock is held. */
+/* Fills `argv` with records from `next` on and returns their number. A call with the last record of
+ * a snapshot carries no record after it. The lock is held. */
 static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
 {
     size_t bytes = 0;
@@ -84,8 +90,8 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
     return count;
 }
 
-/* Sends one call; false: not now. The lock is held, also while the call is written: that keeps
- * calls in order, and only the answers' thread ever waits for it. */
+/* Sends one call. False: Redis is not connected. The lock is held while the call is written, which
+ * keeps the calls in order; only the thread that reads the answers ever waits for this lock. */
 static bool send_call(struct mr_journal *j)
 {
     enum { FIXED = 13 };
@@ -116,7 +122,7 @@ static bool send_call(struct mr_journal *j)
     struct call *c = mr_alloc(sizeof *c);
     *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
-        mr_release(c); /* on_state(here) pumps again */
+        mr_release(c); /* on_state calls pump again when Redis is back */
         return false;
     }
     j->next = end;
@@ -124,7 +130,7 @@ static bool send_call(struct mr_journal *j)
     return true;
 }
 
-/* Starts calls while there is something to send and few are under way. */
+/* Sends calls while there are records to send and fewer than CALLS_MAX calls are under way. */
 static void pump(struct mr_journal *j)
 {
     (void)pthread_mutex_lock(&j->lock);
@@ -134,7 +140,7 @@ static void pump(struct mr_journal *j)
     (void)pthread_mutex_unlock(&j->lock);
 }
 
-/* Drops records up to `last`; the lock is held. */
+/* Frees the records up to `last`. The lock is held. */
 static void drop_acked(struct mr_journal *j, uint64_t last)
 {
     while (!mr_list_is_empty(&j->records)) {
@@ -164,7 +170,8 @@ static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *numbe
     return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
 }
 
-/* Tells the owner what is new. In a callback of the connection, as all below: one at a time. */
+/* Tells the owner that the state of Redis has changed. Runs, like the functions below, in callbacks
+ * of the connection, which come one at a time. */
 static void tell_state(struct mr_journal *j, bool here, const char *why)
 {
     if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;
@@ -173,14 +180,15 @@ static void tell_state(struct mr_journal *j, bool here, const char *why)
     if (j->config.on_state) j->config.on_state(j->config.ctx, here, why);
 }
 
-/* Redis answers, and not as it should: somebody else's key in the place of ours, perhaps. Only a
- * person can mend that; until then it is tried again after growing pauses. */
+/* Redis has answered with an error or in an unexpected form; perhaps another program uses the key.
+ * Only a person can repair that. Until then the call is tried again after growing pauses. */
 static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char *key)
 {
     atomic_store(&j->is_doubted, true);
     bool is_error = mr_reply_type(reply) == MR_REPLY_ERROR;
     struct mr_str text = is_error ? mr_reply_text(reply) : MR_STR("an answer of another shape");
-    const char *tail = memmem(text.p, text.n, " script: ", 9); /* which one, and its line */
+    /* Cuts the name and the line of the script from the error. */
+    const char *tail = memmem(text.p, text.n, " script: ", 9);
     if (tail) text.n = (size_t)(tail - text.p);
     MR_AUTO(mr_free_ptr)
     char *why = key ? mr_format("%.*s (key %s)", MR_STR_ARG(text), key)
@@ -188,7 +196,7 @@ static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char
     mr_redis_pause(j->redis, why);
 }
 
-/* A connection that was doubted is good again when Redis has done something for us. */
+/* Redis has executed a call again: ends the state that doubt() began. */
 static void trust(struct mr_journal *j)
 {
     if (atomic_exchange(&j->is_doubted, false)) tell_state(j, true, "it serves again");
@@ -205,8 +213,8 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     j->calls--;
     bool acked = v == V_ACKED && c.age == j->age;
     bool of_turn = c.age == j->age && c.turn == j->turn;
-    bool behind = v == V_BEHIND && of_turn && !j->stopped; /* else the owner knows, or a call
-                                                              before this one failed */
+    /* False also if the owner knows already, or if a call before this one failed. */
+    bool behind = v == V_BEHIND && of_turn && !j->stopped;
     if (acked) {
         if (number >= j->whole) j->begin = j->whole = 0;
         drop_acked(j, number);
@@ -224,16 +232,18 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
     if (v == V_REFUSED && j->config.on_refused)
         j->config.on_refused(j->config.ctx, (uint32_t)number);
-    /* On failure the link is lost, or was dropped for a while, and its return pumps. */
+    /* After a failure the connection is broken, or closed for a pause; when it is back, on_link
+     * calls pump. */
     if (v != V_FAILED) pump(j);
 }
 
-/* After a reconnect, is what was acknowledged still there? An idle journal would not notice. */
+/* After a reconnect: checks that Redis still has what it had acknowledged. A journal without new
+ * records would not notice otherwise. */
 static void on_check(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_journal *j = ctx;
     if (err) return;
-    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* that tells nothing of what is kept */
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* says nothing about the records */
         doubt(j, reply, j->keys.cluster);
         return;
     }
@@ -243,7 +253,8 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
     uint64_t kept = strtoull(digits, NULL, 10);
-    if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0; /* an older copy */
+    /* Another scheduler wrote it: an older copy of the journal. */
+    if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0;
     (void)pthread_mutex_lock(&j->lock);
     bool none = mr_list_is_empty(&j->records);
     uint64_t expected =
@@ -269,7 +280,7 @@ static void on_link(void *ctx, bool here, const char *why)
 {
     struct mr_journal *j = ctx;
     (void)pthread_mutex_lock(&j->lock);
-    j->append_hash[0] = 0; /* another Redis may not have it */
+    j->append_hash[0] = 0; /* another Redis server may not have the script */
     (void)pthread_mutex_unlock(&j->lock);
     if (here) {
         const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_script_journal_append()};
@@ -306,7 +317,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     mr_list_init(&j->records);
     j->next = &j->records;
     (void)pthread_mutex_init(&j->lock, NULL);
-    j->stopped = true; /* until the epoch is taken */
+    j->stopped = true; /* until the epoch is claimed */
     const struct mr_redis_config link = {
         .address = config->address, .password = config->password, .on_state = on_link, .ctx = j};
     int err = mr_redis_open(&link, &j->redis, e);
@@ -399,7 +410,7 @@ void mr_journal_rewind(struct mr_journal *j)
     drop_acked(j, UINT64_MAX);
     j->begin = j->last + 1;
     j->whole = 0;
-    j->stopped = true; /* until the snapshot's end is known */
+    j->stopped = true; /* until the end of the snapshot is known */
     j->age++;
     j->turn++;
     (void)pthread_mutex_unlock(&j->lock);
@@ -423,7 +434,8 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
         mr_str(j->keys.cluster), mr_str(j->keys.stream),
         mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
     (void)mr_redis_send(
-        j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL); /* missed: the next snapshot trims */
+        /* If this call is lost, the next snapshot trims the stream. */
+        j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL);
 }
 
 void mr_journal_attend(struct mr_journal *j, bool on)

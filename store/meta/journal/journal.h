@@ -1,18 +1,20 @@
-/* The journal: numbered records in a Redis stream, written by one connection's thread, read back at
- * the next start. It knows order, acknowledgement, epochs and what to do when Redis is away or
- * comes back without what it had acknowledged; it does not know what a record means.
+/* The journal of the scheduler: numbered records in a Redis stream. One connection writes them; the
+ * next start reads them back. The journal handles order, acknowledgement, epochs, a Redis that is
+ * away, and a Redis that has lost acknowledged records. It does not interpret the records.
  *
  * Sequence numbers count from 1 without gaps. A record is acknowledged when Redis has executed the
- * call that carried it; every call carries (cluster id, epoch, incarnation, sequence) and is
- * refused by a Redis that knows a higher epoch, or the same of another incarnation: then this
- * process must end.
+ * call that carried it. Every call carries the cluster id, the epoch, the incarnation and the
+ * sequence number. Redis refuses a call if it knows a higher epoch, or the same epoch with another
+ * incarnation: another scheduler has taken over, and this process must end.
  *
- * The `base` is the first record that a reader needs: the owner appends a snapshot of all that is
- * live as ordinary records and, once its last one is acknowledged, moves the base to its first;
- * what stands before it is trimmed. When Redis comes back behind what it had acknowledged, or
- * empty, `on_rewind` asks the owner for such a snapshot: mr_journal_rewind, append,
- * mr_journal_rewound. It is written beside what is there and takes its place whole, in one call:
- * whoever opens the journal reads the old one or the new one, whenever the writer dies. */
+ * The `base` is the first record that a reader needs. To move it, the owner appends a snapshot of
+ * all live state as ordinary records. When the last of them is acknowledged, the base becomes the
+ * first record of the snapshot, and all records before it are trimmed.
+ *
+ * Redis may come back empty, or without records that it had acknowledged. Then `on_rewind` asks the
+ * owner for a snapshot: mr_journal_rewind, appends, mr_journal_rewound. This snapshot is written to
+ * a second stream and replaces the journal in one call. So whenever the writer dies, a reader finds
+ * either the old journal or the complete new one. */
 #pragma once
 
 #include "base/err.h"
@@ -21,68 +23,72 @@
 
 struct mr_journal;
 
-/* What stands in the stream, as the hash of the cluster says: 1 was a record an entry, 2 is all of
- * a call; since 3 graphs have narrow columns (graph/columns.h). A program that is older than what
- * is there refuses to open it, and changes nothing. */
+/* The version of the stream's format, kept in the cluster's hash. In format 1 a record was an
+ * entry; since 2 the records of a call are an entry; since 3 graphs have narrow columns
+ * (graph/columns.h). A program that finds a later format refuses to open the journal and changes
+ * nothing. */
 #define MR_JOURNAL_FORMAT 3
 
 struct mr_journal_config {
-    const char *address;  /* of Redis: "unix:PATH" or "HOST:PORT" */
+    const char *address;  /* address of Redis: "unix:PATH" or "HOST:PORT" */
     const char *password; /* NULL: none */
     const char *prefix;   /* NULL: MR_META_PREFIX */
-    /* One at a time, on the connection's thread or in mr_journal_look. */
-    void (*on_acked)(void *ctx, uint64_t sequence); /* this one and all before it are kept */
-    /* It is away, or refuses (out of memory, a key that is not ours …), or serves again. */
+    /* The callbacks come one at a time, on the connection's thread or in mr_journal_look. */
+    void (*on_acked)(void *ctx, uint64_t sequence); /* this record and all before it are kept */
+    /* Redis is away, or refuses to serve (out of memory, a key of another type), or serves
+     * again. */
     void (*on_state)(void *ctx, bool here, const char *why);
-    void (*on_rewind)(void *ctx);                         /* see above */
-    void (*on_refused)(void *ctx, uint32_t higher_epoch); /* another scheduler lives */
+    /* Redis has lost acknowledged records: write a snapshot. */
+    void (*on_rewind)(void *ctx);
+    void (*on_refused)(void *ctx, uint32_t higher_epoch); /* another scheduler has taken over */
     void *ctx;
 };
 
 struct mr_journal_info {
     char cluster_id[33];
-    uint32_t epoch;       /* ours: 1 + the highest that Redis knew */
-    uint64_t incarnation; /* ours, drawn at random: base/id.h */
-    uint64_t sequence;    /* of the last record that was there */
+    uint32_t epoch;       /* the epoch of this process: 1 + the highest that Redis knew */
+    uint64_t incarnation; /* the incarnation of this process, a random number (base/id.h) */
+    uint64_t sequence;    /* sequence number of the last record in Redis; 0: none */
 };
 
 typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
 
-/* Connects within `timeout_ns`, takes the next epoch, and calls `on_record` for each record from
- * the base on, in order, on the caller's thread. MR_EAWAY when Redis is not to be had, MR_ESTATE
- * when a later program wrote it. */
+/* Connects within `timeout_ns`, claims the next epoch, and calls `on_record` for each record from
+ * the base on, in order, on the caller's thread. MR_EAWAY: Redis does not answer. MR_ESTATE: a
+ * later version of the program wrote the journal. */
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
     mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
     struct mr_error *e);
-void mr_journal_close(struct mr_journal **j); /* what is not acknowledged is lost */
+void mr_journal_close(struct mr_journal **j); /* records that are not acknowledged are lost */
 
-/* Takes a higher epoch: a worker knew one that Redis had lost. Redis has it with the records that
- * are appended from now on. */
+/* Raises the epoch, if a worker has seen a higher one that Redis has lost. Redis learns the new
+ * epoch with the next appended records. */
 void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch);
 
-/* Queues a record (copied); any thread, in sequence. Never blocks and never refuses: the owner
- * bounds what it has unacknowledged (mr_journal_unacked_bytes). What is queued leaves with the
- * next flush, which writes a small call itself, without waiting. */
+/* Queues a copy of a record. Any thread, in the order of the sequence numbers. Never blocks and
+ * never refuses: the owner checks mr_journal_unacked_bytes to bound the queue. mr_journal_flush
+ * sends queued records; it writes a small call to the socket itself. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
-/* The same without a copy, for large ones: the owner fills what mr_journal_record_new made, and
- * gives it. */
+/* Appends a large record without a copy: the owner fills the memory that mr_journal_record_new
+ * returned, and gives it away. */
 void *mr_journal_record_new(size_t bytes);
 void mr_journal_record_free(void **record);
 void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **record);
 void mr_journal_flush(struct mr_journal *j);
 size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
-/* Forgets everything unacknowledged; what is appended until mr_journal_rewound, a record at least,
- * is a snapshot that Redis gets in place of what it has. Acknowledgements up to its last record say
- * nothing; that one says that the snapshot is the journal. */
+/* Begins a snapshot: drops all unacknowledged records. The records that are appended until
+ * mr_journal_rewound, at least one, replace the journal in Redis. Acknowledgements before that of
+ * the last one mean nothing; with it the snapshot is the journal. */
 void mr_journal_rewind(struct mr_journal *j);
 void mr_journal_rewound(struct mr_journal *j);
 
-/* Moves the base, once `base` itself is acknowledged, and trims. */
+/* Moves the base to `base`, which must be acknowledged, and trims the records before it. */
 void mr_journal_set_base(struct mr_journal *j, uint64_t base);
 
-/* For a thread that looks for work before it sleeps: it reads the answers meanwhile, callbacks run
- * on it, and the connection's thread sleeps on. See mr_redis_attend. */
+/* For a thread that polls for work before it sleeps: between on and off, this thread reads the
+ * answers of Redis with mr_journal_look, callbacks run on it, and the connection's thread is not
+ * woken. See mr_redis_attend. */
 void mr_journal_attend(struct mr_journal *j, bool on);
 void mr_journal_look(struct mr_journal *j);
 

@@ -1,4 +1,4 @@
-/* Knows how a journal begins: whose it is from now on, and what is in it. */
+/* Opens a journal: claims an epoch and reads the records. */
 #include "store/meta/journal/open.h"
 
 #include "base/alloc.h"
@@ -42,14 +42,14 @@ void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES])
 
 struct mr_str mr_journal_number(char out[24], uint64_t v)
 {
-    size_t at = 24; /* by hand: five of these make a call */
+    size_t at = 24; /* written by hand for speed: five of these numbers are in each call */
     do
         out[--at] = (char)('0' + v % 10);
     while (v /= 10);
     return mr_str_of(out + at, 24 - at);
 }
 
-/* Its upper half is the tag of ids: below MR_TAG_DRAWN_MIN none is drawn. */
+/* The upper half is the tag of ids, and tags below MR_TAG_DRAWN_MIN are never drawn (base/id.h). */
 uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
 {
     uint64_t v = 0;
@@ -61,7 +61,7 @@ uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
     return v;
 }
 
-/* What Redis says of a key says not of which. */
+/* Adds the key to an error of Redis, which does not name it. */
 static int of_key(const char *key, int err, struct mr_error *e)
 {
     if (!e || err == MR_EAWAY) return err;
@@ -100,8 +100,8 @@ int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     return MR_OK;
 }
 
-/* One entry of XRANGE: [id, [field, value, …]], of records up to number `id`. Those before `next`
- * are of no use any more. */
+/* Reads one entry of XRANGE: [id, [field, value, …]], where `id` is the number of its last record.
+ * Records before `next` are skipped. */
 static int read_entry(
     const struct mr_reply *entry, uint64_t *next, mr_journal_record_fn fn, void *ctx)
 {

@@ -1,42 +1,46 @@
-/* How a journal is taken over: its keys, the claim of an epoch, and the records that are there.
- * Private to journal.c; calls wait for Redis. */
+/* Private to journal.c: the keys of a journal, the claim of an epoch, and reading the records. All
+ * calls wait for Redis. */
 #pragma once
 
 #include "store/meta/journal/journal.h"
 
-#define MR_CLUSTER_ID_BYTES 33 /* of hex digits, with the NUL */
-#define MR_INCARNATION_TEXT 17 /* the same */
+#define MR_CLUSTER_ID_BYTES 33 /* hexadecimal digits, including the NUL */
+#define MR_INCARNATION_TEXT 17 /* hexadecimal digits, including the NUL */
 
 struct mr_redis;
 
 struct mr_journal_keys {
-    char *cluster; /* a hash: id, epoch, incarnation, sequence, base, format */
+    char *cluster; /* key of a hash: id, epoch, incarnation, sequence, base, format */
     char *stream;
-    char *staging; /* a snapshot on its way */
+    char *staging; /* key of the stream in which a snapshot grows */
 };
 
-void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix); /* NULL: the usual one */
+/* `prefix` NULL: MR_META_PREFIX */
+void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix);
 void mr_journal_keys_fini(struct mr_journal_keys *k);
 
-struct mr_str mr_journal_number(char out[24], uint64_t v); /* in digits, which stay in `out` */
+/* Formats `v` in `out`; the result points into `out`. */
+struct mr_str mr_journal_number(char out[24], uint64_t v);
 
-void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* at random */
+void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* draws a random id */
 
 struct mr_journal_claim {
-    char cluster_id[MR_CLUSTER_ID_BYTES];  /* in: of a new cluster; out: of this one */
-    char incarnation[MR_INCARNATION_TEXT]; /* in: of who claims */
+    /* In: the id to use if there is no cluster yet; out: the cluster's id. */
+    char cluster_id[MR_CLUSTER_ID_BYTES];
+    char incarnation[MR_INCARNATION_TEXT]; /* in: the incarnation of this process */
     uint32_t epoch;
-    uint64_t sequence; /* of the newest record; 0: none */
-    uint64_t base;     /* the first record that counts */
+    uint64_t sequence; /* number of the newest record; 0: none */
+    uint64_t base;     /* number of the first record that a reader needs */
 };
 
-uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]); /* at random; see base/id.h */
+/* Draws a random incarnation (base/id.h). */
+uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]);
 
-/* Takes the next epoch: whoever had the one before is refused from now on. MR_ESTATE: a later
- * version's journal; MR_EFORMAT: something else's. */
+/* Claims the next epoch: Redis refuses the process that had the last epoch from now on. MR_ESTATE:
+ * a later version of the program wrote the journal. MR_EFORMAT: the keys hold something else. */
 int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e);
 
-/* Calls `fn` for each record from `base` on, in order, until it says other than MR_OK. */
+/* Calls `fn` for each record from `base` on, in order, until `fn` returns an error. */
 int mr_journal_load(struct mr_redis *redis, const char *stream, uint64_t base,
     mr_journal_record_fn fn, void *ctx, struct mr_error *e);

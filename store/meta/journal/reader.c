@@ -1,4 +1,4 @@
-/* Knows the stream's shape; refuses to know what a record means. */
+/* Reads the stream of a journal entry by entry. */
 #include "store/meta/journal/reader.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 
 #define PAGE "16"
 
-/* [id, [field, value, …]], a record each; its id goes to `from`. */
+/* Reads one entry, [id, [field, value, …]], whose values are records. Its id goes to `from`. */
 static int one_entry(const struct mr_reply *entry, char from[64],
     int (*fn)(void *ctx, struct mr_str record), void *ctx)
 {

@@ -1,6 +1,7 @@
--- Removes the location of an object, if it is the one on this node.
--- KEYS: locations. ARGV: object, the node as it stands in a record: behind the list's tag and an
--- integer, whose length its first byte tells.
+-- Removes the place of an object, if it names this node.
+-- KEYS: places.
+-- ARGV: object, the node as it is encoded in a record: after the tag of the list comes an integer,
+-- whose first byte tells its length.
 local had = redis.call('HGET', KEYS[1], ARGV[1])
 if not had then return 0 end
 local bytes = {[204] = 2, [205] = 3, [206] = 5, [207] = 9}

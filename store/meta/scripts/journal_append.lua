@@ -1,15 +1,14 @@
--- Appends records to the journal. What Redis has already is skipped, so a call that is repeated
+-- Appends records to the journal. Records that Redis has already are skipped, so a repeated call
 -- writes nothing twice.
 -- KEYS: cluster, journal, staging.
 -- ARGV: cluster id, epoch, sequence of the first record, first and last sequence of the snapshot
--- that these records belong to (0, 0: of none), incarnation of the writer, format, then the
+-- that these records belong to (0, 0: no snapshot), incarnation of the writer, format, then the
 -- records.
 -- Answers {"ok", last} | {"behind", last} | {"refused", epoch}.
--- A journal of another incarnation with a lower epoch is an older copy, or was written by a
--- scheduler that began on one: its sequence numbers mean other records, so nothing is appended to
--- it.
--- A snapshot that replaces the journal grows in the staging stream. It takes the journal's name
--- with its last record: until then the old journal is complete, from then on the new one is.
+-- A journal of another incarnation with a lower epoch is an older copy, or was continued from an
+-- older copy. Its sequence numbers mean other records, so nothing is appended to it.
+-- A snapshot that replaces the journal grows in the staging stream. With its last record, the
+-- staging stream is renamed to the journal. So at any time exactly one complete journal exists.
 local function on(key, reply)
   if type(reply) == 'table' and reply.err then
     error({err = reply.err .. ' (key ' .. key .. ')'})

@@ -1,9 +1,9 @@
--- What stands before each queue_*.lua of one queue. The other file ends the script.
+-- The first part of each queue_*.lua script for one queue; the other file is appended.
 -- KEYS: queue, all queues, change feed, names of objects that may be released.
--- ARGV: name, bound of the change feed, dead items kept, leases ended in one call, then what the
--- operation takes.
--- An entry of the change feed is written when a change may end a wait: an item waits where none
--- did, there is room again, or a closed queue has become empty.
+-- ARGV: name, bound of the change feed, dead items kept, leases ended in one call, then the
+-- arguments of the operation.
+-- An entry is added to the change feed when a change may end a wait: the first item is waiting,
+-- there is room again, or a closed queue has become empty.
 local q, name, tail_max = KEYS[1], ARGV[1], ARGV[2]
 local dead_max, expire_max = tonumber(ARGV[3]), ARGV[4]
 local h, w, it, d = q .. ':h', q .. ':w', q .. ':i', q .. ':d'

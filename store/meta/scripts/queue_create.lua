@@ -1,8 +1,8 @@
 -- Makes a queue, or changes its bounds.
--- ARGV: items at most, deliveries at most (0: as it is), queues at most, both bounds of a new
--- queue.
--- Leases count from the time at which the queue was made: a receipt of a deleted queue means
--- nothing to a later queue of the same name.
+-- ARGV: items at most, deliveries at most (0: keep it), queues at most, default of items for a new
+-- queue, default of deliveries.
+-- Lease numbers begin at the time at which the queue was made, so a receipt of a deleted queue is
+-- not valid in a later queue of the same name.
 if not max then
   if call('ZCARD', KEYS[2]) >= tonumber(ARGV[7]) then return {'many'} end
   local lease = string.format('%.0f', now * 1000)

@@ -1,5 +1,5 @@
--- Deletes a queue. Its items are kept under another key until queue_released.lua has looked at
--- them.
+-- Deletes a queue. Its items are kept under another key until queue_released.lua has looked at each
+-- of them.
 if not max then return {'none'} end
 if n0 > 0 then
   local aside = KEYS[4] .. ':' .. t[1] .. string.format('%06d', t[2])

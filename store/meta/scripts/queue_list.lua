@@ -1,5 +1,7 @@
--- One page of queues. KEYS: prefix of queues, all queues. ARGV: from where, rows at most.
--- All scores are 0, so the order is that of the names.
+-- One page of queues.
+-- KEYS: prefix of queues, all queues.
+-- ARGV: lower bound of the names, rows at most.
+-- All scores are 0, so the names are sorted by bytes.
 local out, call, rows = {}, redis.call, tonumber(ARGV[2])
 local names = call('ZRANGEBYLEX', KEYS[2], ARGV[1], '+', 'LIMIT', 0, rows + 1)
 local more = #names > rows and '1' or '0'

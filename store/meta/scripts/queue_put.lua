@@ -1,5 +1,6 @@
--- Puts an item. ARGV: id, kind ("o": an object, "v": a value), value, ids remembered. An id that
--- is there, or was put not long ago, is put once only.
+-- Puts an item.
+-- ARGV: id, kind ("o": an object, "v": a value), value, ids remembered.
+-- An item whose id is in the queue, or was recently, is not put again.
 if not max then return {'none'} end
 local id = ARGV[5]
 local live = call('HEXISTS', it, id)

@@ -1,8 +1,9 @@
 -- Writes blocks of a trace.
 -- KEYS: cluster, hash of counts, then a stream for each entry.
--- ARGV: epoch, incarnation, then four for each entry: what (b: a block, f: a place in a file, c:
--- counts only, d: delete), "<epoch>-<n>|<job>", counts, payload.
--- An id that is there already was written by a call whose answer was lost.
+-- ARGV: epoch, incarnation, then four arguments for each entry: kind (b: a block, f: a place in a
+-- file, c: counts only, d: delete), "<epoch>-<n>|<job>", counts, payload.
+-- An entry whose id is in the stream already is skipped: an earlier call wrote it and its answer
+-- was lost.
 local c = redis.call('HMGET', KEYS[1], 'epoch', 'incarnation')
 if c[1] and tonumber(c[1]) > tonumber(ARGV[1]) and c[2] ~= ARGV[2] then return 'refused' end
 for i = 3, #KEYS do

@@ -1,4 +1,4 @@
-/* Knows the stream of marks and where it was read to; refuses to know what a mark is for. */
+/* Reads the change feed: a stream in Redis that names channels and queues that have changed. */
 #include "store/meta/stream/change_feed.h"
 
 #include "base/alloc.h"
@@ -8,18 +8,17 @@
 #include <stdio.h>
 
 #define COUNT_TEXT "10000"
-#define COUNT_MAX                                                                                  \
-    10000 /* of one answer; channel.c and queue.c keep as many marks, or some more                 \
-           */
+/* Entries in one answer. The scripts of channels and queues keep about as many in the stream. */
+#define COUNT_MAX 10000
 #define BLOCK_MS "15000"
-#define REPLY_TIMEOUT (40 * MR_SECOND) /* more than it blocks */
+#define REPLY_TIMEOUT (40 * MR_SECOND) /* longer than the blocking read */
 #define ID_BYTES_MAX 48
 
-struct mr_tail {
+    struct mr_tail {
     struct mr_redis *redis;
     mr_tail_fn fn;
     void *ctx;
-    char last[ID_BYTES_MAX]; /* of the connection's thread */
+    char last[ID_BYTES_MAX]; /* used on the connection's thread */
 };
 
 static const struct mr_str key = MR_STR_INIT(MR_META_PREFIX MR_META_TAIL);
@@ -45,7 +44,7 @@ static void tell(struct mr_tail *t, const struct mr_reply *entry)
 static void on_marks(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_tail *t = ctx;
-    if (err) return; /* it begins anew when Redis is back */
+    if (err) return; /* on_state begins again when Redis is back */
     const struct mr_reply *stream = mr_reply_count(reply) ? mr_reply_at(reply, 0) : NULL;
     const struct mr_reply *entries =
         stream && mr_reply_count(stream) == 2 ? mr_reply_at(stream, 1) : NULL;
@@ -110,7 +109,7 @@ void mr_tail_close(struct mr_tail **tp)
 {
     struct mr_tail *t = MR_STEAL(*tp);
     if (!t) return;
-    struct mr_redis *r = t->redis; /* its thread reads ours until it has ended */
+    struct mr_redis *r = t->redis; /* its thread uses `t` until it has ended */
     mr_redis_close(&r);
     mr_release(t);
 }

@@ -1,7 +1,8 @@
-/* News of channels and queues: every change that somebody may wait for leaves a mark in one bounded
- * stream, which one connection reads, blocking. A mark names what changed; what it is now, its
- * reader looks up. Marks can be lost (the stream is bounded, Redis may be away): then the reader is
- * told to look at everything it waits for. */
+/* The change feed of channels and queues. Every change that a process may wait for adds an entry to
+ * one bounded stream in Redis; one connection reads the stream with blocking reads. An entry names
+ * the channel or queue, and its reader looks up the present state. Entries can be lost, because the
+ * stream is bounded and Redis may be away. Then the reader is told to look at everything that it
+ * waits for. */
 #pragma once
 
 #include "base/err.h"
@@ -10,7 +11,8 @@
 struct mr_tail;
 struct mr_redis_config;
 
-/* On the connection's thread. `kind` is 'c' (channel) or 'q' (queue); 0: look at everything. */
+/* Called on the connection's thread. `kind` is 'c' (channel) or 'q' (queue); 0: entries may be
+ * lost, look at everything. */
 typedef void (*mr_tail_fn)(void *ctx, char kind, struct mr_str name);
 
 /* `address` and `password` as in redis.h. */

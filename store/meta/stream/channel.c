@@ -1,6 +1,6 @@
-/* Knows the scripts of channels and the shape of their answers; refuses to know who reads or why.
- * An append is one script, so its entries are there all or none, next to each other, and the bound,
- * the floor and the mark for who waits change with them. */
+/* Calls the Lua scripts of channels and decodes their answers. An append is one script, so all of
+ * its entries are written, next to each other, or none. The bound, the floor and the change feed
+ * are updated in the same script. */
 #include "store/meta/stream/channel.h"
 
 #include "base/alloc.h"
@@ -17,11 +17,11 @@
 #define ARGS_MAX 1024
 
 #define CHANNELS_MAX "100000"
-#define BOUND_DEFAULT "10000"    /* entries of a channel whose bound nobody set */
-#define RETRY_ENTRIES_MAX "2000" /* searched for the token of an append that is repeated */
+#define BOUND_DEFAULT "10000"    /* bound of a channel for which none was set */
+#define RETRY_ENTRIES_MAX "2000" /* entries in which a repeated append looks for its token */
 #define FLOOR_ENTRIES_MAX "1000" /* dropped entries that are looked at for the new floor */
-#define PAGE_BYTES_MAX "4194304" /* of a read: no further step begins after so many */
-#define PAGE_STEP "64"           /* entries that a read takes at a time */
+#define PAGE_BYTES_MAX "4194304" /* after so many bytes a read begins no further step */
+#define PAGE_STEP "64"           /* entries that a read fetches in one step */
 
 enum wanted { WANT_APPENDED, WANT_ENTRIES, WANT_NAMES };
 
@@ -39,7 +39,7 @@ static struct mr_str key_of(char out[KEY_BYTES_MAX], struct mr_str channel)
     return mr_str_of(out, (size_t)n);
 }
 
-/* ---- ids --------------------------------------------------------------------------------------*/
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static bool number_of(struct mr_str s, uint64_t *out)
 {
@@ -79,7 +79,7 @@ int mr_channel_id_cmp(struct mr_str a, struct mr_str b)
     return x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
-/* ---- answers ----------------------------------------------------------------------------------*/
+/* ---- answers --------------------------------------------------------------------------------- */
 
 void mr_channel_answer_free(struct mr_channel_answer **ap)
 {
@@ -139,7 +139,7 @@ static int read_names(const struct mr_reply *r, struct mr_channel_answer *a)
 
 static int read_answer(enum wanted wanted, const struct mr_reply *r, struct mr_channel_answer *a)
 {
-    if (mr_reply_type(r) != MR_REPLY_LIST) return MR_EFORMAT; /* a key of another type, too */
+    if (mr_reply_type(r) != MR_REPLY_LIST) return MR_EFORMAT; /* also if the key has another type */
     switch (wanted) {
     case WANT_APPENDED: return read_appended(r, a);
     case WANT_ENTRIES: return read_entries(r, a);

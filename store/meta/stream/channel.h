@@ -1,9 +1,10 @@
-/* Channels in Redis: a stream each, with a bound and a floor: the id after which nothing was
- * dropped. A reader names the entry after which it goes on; an entry that is neither there nor the
- * floor tells that something in between is gone, whether it was trimmed or Redis lost it.
+/* Channels in Redis. A channel is a stream with a bound and a floor. The floor is the id after
+ * which no entry was dropped. A reader continues after the last entry that it has read. If this
+ * entry is neither in the stream nor the floor, entries in between are gone: trimmed, or lost by
+ * Redis.
  *
- * What Redis returns is outside bytes and is checked. Callbacks come on the connection's thread,
- * exactly once, when the function has returned MR_OK; else (MR_EAWAY, MR_ELIMIT) never. */
+ * Everything read from Redis is untrusted and checked. If a function returns MR_OK, its callback is
+ * called exactly once, on the connection's thread; otherwise (MR_EAWAY, MR_ELIMIT) never. */
 #pragma once
 
 #include "base/err.h"
@@ -14,46 +15,53 @@
 struct mr_redis;
 struct mr_reply;
 
-#define MR_CHANNELS_MAX 100000         /* names in one Redis */
-#define MR_CHANNEL_ENTRIES_INIT 10000u /* bound of a new channel */
+#define MR_CHANNELS_MAX 100000         /* channels in one Redis */
+#define MR_CHANNEL_ENTRIES_INIT 10000u /* default bound of a new channel */
 
 struct mr_channel_entry {
     struct mr_str id; /* "<ms>-<n>" */
     struct mr_str value;
-    uint64_t time_ns; /* wall clock */
+    uint64_t time_ns; /* ns since 1970 */
 };
 
 struct mr_channel_answer {
-    int err; /* MR_EAWAY, MR_EFORMAT; MR_ERANGE: that part is gone; MR_ELIMIT: too many channels */
-    struct mr_str first_id; /* read: the oldest that is there; "": none */
-    struct mr_str last_id; /* append: of the last one; read: of the last one given, or `after_id` */
+    /* MR_EAWAY, MR_EFORMAT; MR_ERANGE: entries after `after_id` are gone; MR_ELIMIT: too many
+     * channels. */
+    int err;
+    struct mr_str first_id; /* read: the oldest entry; "": the channel is empty */
+    /* Append: id of the last entry; read: id of the last returned entry, or `after_id`. */
+    struct mr_str last_id;
     struct mr_channel_entry *entries;
-    struct mr_str *names; /* list */
+    struct mr_str *names; /* of a list */
     size_t count;
-    bool more;              /* read: there are entries after the last one given */
-    struct mr_reply *reply; /* what the texts point into */
+    bool more;              /* read: there are more entries after the last returned one */
+    struct mr_reply *reply; /* owns the bytes of the texts */
 };
 
-typedef void (*mr_channel_fn)(void *ctx, struct mr_channel_answer **answer); /* given */
+/* The callee owns the answer. */
+typedef void (*mr_channel_fn)(void *ctx, struct mr_channel_answer **answer);
 void mr_channel_answer_free(struct mr_channel_answer **a);
 
 struct mr_channel_append {
     struct mr_str channel;
     const struct mr_str *values;
     size_t count;
-    uint32_t entries_max; /* 0: as it is */
-    struct mr_str token;  /* of this append; with `is_again` one that is there already is found */
-    bool is_again;        /* an earlier try may have come through */
+    uint32_t entries_max; /* new bound; 0: keep the bound */
+    /* Identifies this append; with `is_again` the script looks for an entry that has it. */
+    struct mr_str token;
+    bool is_again; /* a repeated append: the first one may have been executed */
     uint64_t time_ns;
 };
 
 int mr_channel_append(
     struct mr_redis *r, const struct mr_channel_append *append, mr_channel_fn fn, void *ctx);
-/* `after_id`: "": from the beginning; "$": nothing but the last id. */
+/* Reads entries after `after_id`. "": from the oldest entry; "$": no entries, only the newest
+ * id. */
 int mr_channel_read(struct mr_redis *r, struct mr_str channel, struct mr_str after_id,
     uint32_t entries_max, mr_channel_fn fn, void *ctx);
 int mr_channel_list(struct mr_redis *r, mr_channel_fn fn, void *ctx);
 
-/* "<ms>-<n>"? */
+/* Has the id the form "<ms>-<n>"? */
 bool mr_channel_id_is_good(struct mr_str id);
-int mr_channel_id_cmp(struct mr_str a, struct mr_str b); /* of good ones; "" is before all */
+/* Compares two well-formed ids; "" is less than all. */
+int mr_channel_id_cmp(struct mr_str a, struct mr_str b);

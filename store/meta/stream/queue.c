@@ -1,12 +1,19 @@
-/* Knows the scripts of queues and the shape of their answers; refuses to know who waits for what.
+/* Calls the Lua scripts of queues and decodes their answers.
  *
- * Keys of a queue q: q:h hash (max, deliveries, closed, seq, lease, acked), q:i hash item -> kind,
- * number, ':' and value, q:w sorted set of what waits by number, q:l of what is leased by the ms at
- * which the lease ends, q:r hash item -> lease, q:d hash item -> deliveries, q:p sorted set of
- * ids by number, q:x list of the dead. Leases begin at the time of the queue's making, so a receipt
- * of a queue that was deleted means nothing to one of the same name. The items of a deleted queue
- * stand aside, under a key that is the last of a list, until a few at a time they have been looked
- * at. */
+ * The keys of a queue q:
+ * - q:h, hash: max, deliveries, closed, seq, lease, acked.
+ * - q:i, hash: item id -> kind, number, ':' and value.
+ * - q:w, sorted set: waiting items by number.
+ * - q:l, sorted set: leased items by the ms at which the lease ends.
+ * - q:r, hash: item id -> lease number.
+ * - q:d, hash: item id -> deliveries.
+ * - q:p, sorted set: ids of removed items by number.
+ * - q:x, list: dead items.
+ *
+ * Lease numbers begin at the time at which the queue was made, so a receipt of a deleted queue is
+ * not valid in a later queue of the same name. The items of a deleted queue are kept under another
+ * key, which stands in a list, until mr_queue_released has looked at each of them, a few in one
+ * call. */
 #include "store/meta/stream/queue.h"
 
 #include "base/alloc.h"
@@ -22,14 +29,15 @@
 #define ARGS_MAX 1024
 
 #define QUEUES_MAX "10000"
-#define ITEMS_DEFAULT "64" /* bounds of a queue that was made without any */
+#define ITEMS_DEFAULT "64" /* default bounds of a new queue */
 #define DELIVERIES_DEFAULT "5"
-#define DEAD_MAX "1000" /* dead items of a queue that are kept */
+#define DEAD_MAX "1000" /* dead items that a queue keeps */
 #define DEAD_SHOWN "100"
-#define EXPIRED_MAX "200"        /* leases that one call ends */
-#define IDS_REMEMBERED "10000"   /* an item that is put again is put once only */
-#define PAGE_BYTES_MAX "4194304" /* no further item is leased after so many */
-#define RELEASED_ITEMS_MAX "200" /* of deleted queues, looked at in one call */
+#define EXPIRED_MAX "200" /* expired leases that one call ends */
+/* Ids of removed items that are remembered, so that an item put again is refused. */
+#define IDS_REMEMBERED "10000"
+#define PAGE_BYTES_MAX "4194304" /* after so many bytes a take leases no further item */
+#define RELEASED_ITEMS_MAX "200" /* items of deleted queues that one call looks at */
 #define RELEASED_NAMES_MAX "64"
 
 enum wanted { WANT_PUT, WANT_ITEMS, WANT_KNOWN, WANT_FACTS, WANT_LIST, WANT_WORD, WANT_NAMES };
@@ -40,7 +48,7 @@ struct ask {
     void *ctx;
 };
 
-/* ---- answers ----------------------------------------------------------------------------------*/
+/* ---- answers --------------------------------------------------------------------------------- */
 
 void mr_queue_answer_free(struct mr_queue_answer **ap)
 {
@@ -54,7 +62,7 @@ void mr_queue_answer_free(struct mr_queue_answer **ap)
     mr_release(a);
 }
 
-/* Redis answers numbers as numbers or as text, as they were kept. */
+/* A number as Redis stored it: an integer or a text. */
 static uint64_t number_of(const struct mr_reply *r)
 {
     if (mr_reply_type(r) == MR_REPLY_INT) return (uint64_t)MR_MAX(mr_reply_int(r), 0);
@@ -207,7 +215,7 @@ static void on_reply(void *ctx, int err, const struct mr_reply *reply)
     ask.fn(ask.ctx, &a);
 }
 
-/* ---- operations -------------------------------------------------------------------------------*/
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static int send(struct mr_redis *r, enum wanted wanted, size_t argc, const struct mr_str *argv,
     mr_queue_fn fn, void *ctx)

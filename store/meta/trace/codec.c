@@ -1,27 +1,28 @@
-/* The bytes of a block:
+/* The bytes of a block: the struct head below, little endian, and then `count` spans.
  *
- *   head    struct head below, little endian
- *   spans   `count` of them, one after another
+ * A span is a byte of flags and the fields that the flags announce, as varints (7 bits a byte,
+ * lowest first). A difference of two numbers wraps and is zigzag-encoded (0, -1, 1, -2 …), so any
+ * uint64_t can be restored. Names appear once: a field gives the number of a known name, or the
+ * next free number followed by the new name.
  *
- * A span is a byte of flags and the fields that its flags call for, as varints (7 bits a byte,
- * least first); differences are zigzag (0, -1, 1, -2 …) and wrap, so any u64 comes back.
+ * - LANE: the lane's number. A new lane adds its worker (number, or new number with name) and the
+ *   slot. Absent: the lane of the span before.
+ * - OP: the operator's number; a new one adds its name. Absent: the operator of the span before.
+ * - INDEX: the index minus that of the span before, minus 1. Absent: one more than that of the span
+ *   before.
+ * - MORE: a byte that says which times follow, and whether the bytes of the value (BYTES) and
+ *   attempt and outcome (TRIED) follow. Absent: all times; bytes as in the lane's last span;
+ *   attempt 1, outcome 0. In blocks of "mtr1": attempt, outcome, mask of times; no bytes.
+ * - SENT: sent minus the lane's last accounted. Absent: sent is the lane's last sent.
+ * - READY: ready minus sent. Absent: ready is the lane's last ready.
+ * - Without a flag: started minus the lane's last finished, and finished minus started.
+ * - ACCOUNTED: accounted minus finished. Absent: accounted is the lane's last accounted.
+ * - CPU: processor time. Either twice its difference from finished minus started; or, if that is
+ *   smaller, one more than twice the time itself. Absent: equal to finished minus started.
  *
- *   LANE       lane: its number, or the next number, then the worker (likewise: the next number,
- *              then bytes and name) and the slot. Absent: the lane of the span before
- *   OP         operator: its number, or the next number, then bytes and name
- *   INDEX      index less one, less that of the span before. Absent: one more than that
- *   MORE       a byte: mask of the times that are there, and of what comes behind it: BYTES, the
- *              bytes of its value, and TRIED, attempt and outcome. Absent: all times; bytes as in
- *              the lane's last; 1, 0. (In blocks of "mtr1": attempt, outcome, mask of times; no
- * bytes) SENT       sent less the lane's last accounted. Absent: as the lane's last READY ready
- * less sent. Absent: as the lane's last (always)   started less the lane's last finished; finished
- * less started ACCOUNTED  accounted less finished. Absent: as the lane's last CPU        time it
- * computed: twice its difference from the time it ran, or, where that is less, one more than twice
- * itself (what waits computes little). Absent: equal
- *
- * A lane is an executor thread: what it does next follows what it did last, and messages are sent
- * and accounted for many tasks at a time, so most differences are small or not there. A new lane
- * begins where the last span's lane is. */
+ * A lane is an executor thread. Its next task usually begins right after its last one, and messages
+ * carry many tasks, so most differences are small or absent. The times of a new lane are relative
+ * to those of the last span's lane. */
 #include "store/meta/trace/codec.h"
 
 #include "base/alloc.h"
@@ -31,10 +32,11 @@
 
 #include <assert.h>
 
-#define MAGIC 0x3272746du   /* "mtr2" */
-#define MAGIC_1 0x3172746du /* "mtr1", of version 0.1: is read, and not written */
-#define KIND_SPANS 1        /* others are for what is to come; a reader passes them over */
-#define NUMBERS_MAX 4096u   /* lanes, workers, operators of one block */
+#define MAGIC 0x3272746du /* the characters "mtr2" */
+/* The characters "mtr1": blocks of version 0.1, which are read and never written. */
+#define MAGIC_1 0x3172746du
+#define KIND_SPANS 1      /* a reader skips blocks of any other kind */
+#define NUMBERS_MAX 4096u /* limit of the lanes, workers and operators of one block */
 #define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 2 + 15 * 10)
 #define SPAN_BYTES_MIN 2
 
@@ -47,18 +49,19 @@ struct head {
     uint32_t magic;
     uint32_t kind;
     uint32_t count;
-    uint32_t bytes; /* of the spans */
+    uint32_t bytes; /* bytes of the spans */
     uint64_t job;
-    uint64_t base;                       /* ticks: where the first lane begins */
+    /* In ticks; the times of the first lane are relative to it. */
+    uint64_t base;
     uint64_t finished_min, finished_max; /* ns */
     uint32_t index_min, index_max;
 };
 static_assert(sizeof(struct head) == 56, "the layout of a block");
 
 struct lane {
-    uint32_t worker; /* number of this block */
+    uint32_t worker; /* the worker's number in this block */
     uint32_t slot;
-    uint64_t ready, sent, finished, accounted; /* ticks */
+    uint64_t ready, sent, finished, accounted; /* in ticks */
     uint64_t bytes;
 };
 
@@ -79,7 +82,8 @@ static uint64_t end_of(const struct mr_trace_span *s)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct numbering { /* the caller's numbers, in the order the block met them */
+/* Gives the caller's ids numbers, in the order in which they first appear in the block. */
+struct numbering {
     struct mr_index index;
     uint64_t *ids;
     uint32_t count, room;
@@ -89,13 +93,13 @@ struct mr_trace_encoder {
     struct mr_buf bytes;
     struct head head;
     struct numbering lanes, workers, ops;
-    struct lane *lane; /* by number */
+    struct lane *lane; /* indexed by the lane's number */
     uint32_t lane_room;
     uint32_t at; /* lane of the last span */
     uint64_t at_id;
     uint32_t op;
     uint32_t op_id;
-    uint32_t index; /* of the last span */
+    uint32_t index; /* index of the last span */
 };
 
 static bool id_eq(const void *ctx, uint32_t item, const void *key)
@@ -110,7 +114,7 @@ static uint64_t id_hash(const void *ctx, uint32_t item)
     return mr_hash_u64(n->ids[item]);
 }
 
-/* The number of an id; n->count when it is new, and then it is in. */
+/* The number of an id. A new id is added; its number is then the old n->count. */
 static uint32_t number_of(struct numbering *n, uint64_t id)
 {
     uint64_t hash = mr_hash_u64(id);
@@ -205,13 +209,13 @@ static unsigned char *put_difference(unsigned char *p, uint64_t v, uint64_t from
 static unsigned char *put_name(unsigned char *p, struct mr_str name)
 {
     bool good = name.n <= MR_TRACE_NAME_BYTES_MAX && mr_utf8_is_valid(name);
-    size_t n = good ? name.n : 0; /* a name that no decoder would take is not known */
+    size_t n = good ? name.n : 0; /* a name that the decoder would refuse is written as empty */
     p = put(p, n);
     if (n) memcpy(p, name.p, n);
     return p + n;
 }
 
-/* A lane that the block has not met yet, behind its number. */
+/* Writes a lane that is new in the block, after its number. */
 static unsigned char *put_lane(
     struct mr_trace_encoder *e, unsigned char *p, uint32_t number, const struct mr_trace_span *s)
 {
@@ -265,7 +269,7 @@ static unsigned has_of(const struct mr_trace_span *s)
            (s->accounted ? HAS_ACCOUNTED : 0u);
 }
 
-/* The times that are there; the lane follows. */
+/* Writes the times that the mask names, and updates the lane. */
 static unsigned char *put_times(
     unsigned char *p, struct lane *l, const struct mr_trace_span *s, unsigned has, unsigned *flags)
 {
@@ -298,7 +302,7 @@ static unsigned char *put_times(
     uint64_t cpu = s->cpu_ns / MR_TRACE_TICK_NS;
     if (cpu != ran) {
         uint64_t difference = zigzag(cpu - ran);
-        *flags |= CPU; /* ticks are below 2^58, so nothing is shifted out */
+        *flags |= CPU; /* ticks are below 2^58, so the shift loses no bit */
         p = put(p, cpu < difference ? cpu << 1 | 1 : difference << 1);
     }
     return p;
@@ -389,7 +393,7 @@ static uint64_t take_difference(struct decoder *d, uint64_t from)
     return from + unzigzag(take(d));
 }
 
-/* A number up to `count`, which means a new one. */
+/* Reads a number up to `count`; `count` itself means a new one. */
 static uint32_t take_number(struct decoder *d, uint32_t count)
 {
     uint64_t v = take(d);
@@ -464,7 +468,7 @@ static void take_times(
     s->cpu_ns = cpu * MR_TRACE_TICK_NS;
 }
 
-/* Which times are there. */
+/* Reads the byte of MORE and returns the mask of times. */
 static unsigned take_more(struct decoder *d, struct lane *l, struct mr_trace_span *s)
 {
     unsigned mask = d->is_old ? TRIED : 0;
@@ -488,7 +492,7 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
         if (!d->bad && d->op == d->ops_count) take_name(d, &d->ops, &d->ops_count, &d->ops_room);
     }
     if (d->bad || d->at >= d->lanes || d->op >= d->ops_count) {
-        d->bad = true; /* the first span says who and what */
+        d->bad = true; /* the first span must name its lane and operator */
         return;
     }
     struct lane *l = &d->lane[d->at];

@@ -1,4 +1,4 @@
-/* Knows a sorted array. New jobs have the highest id as a rule, so adding one moves nothing. */
+/* A sorted array of jobs. A new job usually has the highest id, so adding it moves no other. */
 #include "store/meta/trace/jobs.h"
 
 #include "base/alloc.h"

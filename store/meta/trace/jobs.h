@@ -1,5 +1,4 @@
-/* The jobs that a log of traces knows, by id, with their counts. For log.c's own files only.
- */
+/* Private to log.c: the jobs with traces, by id, with their counts. */
 #pragma once
 
 #include "store/meta/trace/parts.h"
@@ -7,18 +6,20 @@
 struct mr_trace_job {
     mr_job_id id;
     struct mr_trace_counts counts;
-    uint32_t waiting;    /* entries with a block */
-    bool counts_waiting; /* an entry without one */
-    bool told;           /* Redis has had its counts */
-    bool seen;           /* by the load that is under way */
+    uint32_t waiting;    /* queued entries of the job that have a block */
+    bool counts_waiting; /* an entry without a block is queued, which carries the counts */
+    bool told;           /* Redis has the job's counts */
+    bool seen;           /* found by the load that is under way */
 };
 
 struct mr_trace_jobs {
-    struct mr_trace_job *items; /* ascending by id; pointers hold until the next add or remove */
+    /* Ascending by id; pointers are valid until the next add or remove. */
+    struct mr_trace_job *items;
     uint32_t count, room;
 };
 
 struct mr_trace_job *mr_trace_jobs_find(const struct mr_trace_jobs *t, mr_job_id id);
-struct mr_trace_job *mr_trace_jobs_add(struct mr_trace_jobs *t, mr_job_id id); /* or finds it */
+/* Adds the job, or returns the existing one. */
+struct mr_trace_job *mr_trace_jobs_add(struct mr_trace_jobs *t, mr_job_id id);
 void mr_trace_jobs_remove(struct mr_trace_jobs *t, struct mr_trace_job *j);
 void mr_trace_jobs_fini(struct mr_trace_jobs *t);

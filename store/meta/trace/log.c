@@ -1,10 +1,11 @@
-/* Entries wait in one list in the order they came; a call takes some from its front, and they leave
- * it when Redis has answered. Whether a block goes to Redis, to a file or nowhere is decided when
- * it is first sent, and only then. The counts of a job travel with each of its entries, so stream
- * and hash agree after every call.
+/* Entries wait in one list in the order in which they came. A call carries entries from the front
+ * of the list; they leave the list when Redis has answered. When a block is first sent, the log
+ * decides for good whether it goes to Redis, to a file or is dropped. Each entry carries the counts
+ * of its job, so the stream and the hash agree after every call.
  *
- * After each connect the hash is read: at the first, to learn what earlier lives left (and delete
- * what belongs to no job that lives); later, to notice that Redis lost it. */
+ * After each connect the log reads the hash of counts. The first time, it learns which traces
+ * earlier processes left, and deletes those of jobs that do not live any more. Later, it notices
+ * traces that Redis has lost. */
 #include "store/meta/trace/log.h"
 
 #include "base/alloc.h"
@@ -30,9 +31,9 @@ struct entry {
     struct mr_list node;
     mr_job_id job;
     uint64_t number;
-    char what; /* b, f, c, d as above; '?': a block that has no place yet */
+    char what; /* as in trace_write.lua: b, f, c or d; '?': not decided yet */
     uint32_t count;
-    struct mr_trace_place place; /* of f */
+    struct mr_trace_place place; /* of an entry 'f' */
     size_t n;
     char bytes[];
 };
@@ -41,17 +42,17 @@ struct mr_trace_log {
     struct mr_trace_log_config config;
     struct mr_redis *redis;
     char *prefix, *dir, *cluster_key, *counts_key;
-    mr_job_id *alive; /* ascending; until the first load */
+    mr_job_id *alive; /* ascending; used until the first load */
     size_t alive_count;
     struct mr_trace_jobs jobs;
     struct mr_list entries;
     size_t waiting_bytes;
-    uint64_t number; /* of the next entry */
+    uint64_t number; /* number of the next entry */
     uint64_t bytes, file_bytes;
     uint64_t spans, lost;
-    int file_err;  /* of the last write to a file */
-    uint32_t sent; /* entries at the front of the list that a call carries; 0: none is under way */
-    mr_time retry; /* MR_NEVER: no call failed */
+    int file_err;  /* error of the last write to a file */
+    uint32_t sent; /* entries at the front of the list in the call that is under way; 0: no call */
+    mr_time retry; /* when to try again after a failed call; MR_NEVER: no call has failed */
     bool is_here, is_loaded, was_loaded, is_refused;
 };
 
@@ -94,7 +95,8 @@ static void entry_add(
     mr_list_add_tail(&l->entries, &e->node);
 }
 
-/* Counts changed, and no entry that waits may bring them along. */
+/* Queues an entry for the changed counts of a job, unless a queued entry of the job will carry
+ * them. */
 static void counts_add(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     if (j->waiting || j->counts_waiting || l->is_refused) return;
@@ -114,7 +116,7 @@ static bool goes_to_redis(const struct mr_trace_log *l, const struct mr_trace_jo
     return j->counts.bytes + n <= l->config.job_bytes_max && l->bytes + n <= l->config.bytes_max;
 }
 
-/* Where does this block go? */
+/* Decides where a block goes: to Redis, to a file, or nowhere. */
 static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job *j)
 {
     if (goes_to_redis(l, j, e->n)) {
@@ -137,7 +139,7 @@ static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job 
     l->lost += e->count;
 }
 
-/* The front of the list was written. */
+/* Redis has answered the call: removes its entries from the list. */
 static void written(struct mr_trace_log *l)
 {
     for (; l->sent; l->sent--) {
@@ -172,7 +174,7 @@ static void on_written(void *ctx, int err, const struct mr_reply *reply)
     tell(ctx, MR_TRACE_WRITTEN, code, NULL);
 }
 
-/* The hash as u32 bytes, text, u32 bytes, text, …: the reply itself is on loan. */
+/* Copies the hash, because the reply is borrowed: each text as a uint32_t length and its bytes. */
 static void on_loaded(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_buf *b = mr_alloc(sizeof *b);
@@ -228,7 +230,7 @@ static void call_fini(struct call *c)
     }
 }
 
-/* How many entries the next call carries; the blocks among them get their place. */
+/* How many entries the next call carries. Decides where the blocks among them go. */
 static uint32_t choose(struct mr_trace_log *l)
 {
     uint32_t count = 0;
@@ -238,7 +240,7 @@ static uint32_t choose(struct mr_trace_log *l)
         struct entry *e = MR_LIST_ITEM(node, struct entry, node);
         struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
         if (count == CALL_ENTRIES_MAX || (count && bytes + e->n > CALL_BYTES_MAX)) break;
-        mr_assert(j || e->what != '?'); /* they go with their job */
+        mr_assert(j || e->what != '?'); /* the entries of a job are removed with the job */
         if (e->what == '?') settle(l, e, j);
         bytes += e->n;
         count++;
@@ -297,7 +299,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
     struct mr_trace_counts had = {0};
     if (mr_job_id_parse(name, &id)) return;
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, id);
-    if (l->was_loaded) { /* we know better */
+    if (l->was_loaded) { /* the counts in memory are newer */
         if (j) j->seen = true;
         return;
     }
@@ -316,7 +318,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
     l->file_bytes += had.file_bytes;
 }
 
-/* Redis came back without it. */
+/* Redis has lost the trace of this job. */
 static void unload(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     l->bytes -= j->counts.bytes;
@@ -355,7 +357,9 @@ static void drop_all(struct mr_trace_log *l)
 
 static void on_answer(struct mr_trace_log *l, mr_time now, int code)
 {
-    if (code == MR_OK || code == MR_EINTERNAL) { /* Redis will not have it: the counts will show */
+    /* An internal error means that Redis refused the entries; the counts show that they are
+     * lost. */
+    if (code == MR_OK || code == MR_EINTERNAL) {
         written(l);
         pump(l);
         return;
@@ -366,7 +370,7 @@ static void on_answer(struct mr_trace_log *l, mr_time now, int code)
         drop_all(l);
         return;
     }
-    l->retry = mr_time_after(now, RETRY); /* away, or full */
+    l->retry = mr_time_after(now, RETRY); /* Redis is away or out of memory */
 }
 
 void mr_trace_news_fini(struct mr_trace_news *news)
@@ -443,14 +447,14 @@ void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
 {
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
-    if (!l->was_loaded) not_alive(l, job); /* then the load deletes what it finds */
+    if (!l->was_loaded) not_alive(l, job); /* the load then deletes the trace if it finds one */
     if (!j) return;
     l->bytes -= j->counts.bytes;
     l->file_bytes -= j->counts.file_bytes;
     if (l->dir) mr_trace_file_remove(l->dir, job);
     mr_trace_jobs_remove(&l->jobs, j);
     uint32_t i = 0;
-    MR_LIST_EACH(node, &l->entries) /* what waits has nothing to wait for */
+    MR_LIST_EACH(node, &l->entries) /* the queued entries of a deleted job are useless */
     {
         struct entry *e = MR_LIST_ITEM(node, struct entry, node);
         if (i++ < l->sent || e->job.v != job.v) continue;
@@ -476,7 +480,7 @@ void mr_trace_log_view(const struct mr_trace_log *l, mr_job_id job, struct mr_tr
         uint32_t n = (uint32_t)e->n;
         if (!n || e->job.v != job.v) continue;
         out->number = MR_MIN(out->number, e->number);
-        if (e->what == 'c') continue; /* it found no place, and is counted as lost */
+        if (e->what == 'c') continue; /* dropped and counted as lost before */
         mr_buf_add(&out->blocks, &n, sizeof n);
         mr_buf_add(&out->blocks, e->bytes, n);
     }

@@ -1,4 +1,4 @@
-/* Knows the small records around blocks of spans and the files that hold what Redis may not. */
+/* Encodes the counts of a job and places in files; reads and writes files of blocks. */
 #include "store/meta/trace/parts.h"
 
 #include "base/alloc.h"
@@ -80,7 +80,7 @@ bool mr_trace_file_job(const char *name, mr_job_id *out)
     return mr_job_id_parse(mr_str_of(name, n - suffix), out) == MR_OK;
 }
 
-/* Not synced: a trace that a power cut takes is not missed by anything that runs. */
+/* The file is not synced: after a power failure no program needs a trace. */
 int mr_trace_file_append(
     const char *dir, mr_job_id job, struct mr_str block, struct mr_trace_place *out)
 {
@@ -92,7 +92,8 @@ int mr_trace_file_append(
     off_t at = lseek(fd, 0, SEEK_END);
     ssize_t put = at < 0 ? -1 : write(fd, block.p, block.n);
     int err = put < 0 ? mr_file_write_error(errno) : MR_OK;
-    if (put >= 0 && (size_t)put != block.n) { /* the rest finds no space; half a block is no use */
+    /* The disk is full: removes the part of the block that was written. */
+    if (put >= 0 && (size_t)put != block.n) {
         err = MR_EDISKFULL;
         (void)!ftruncate(fd, at);
     }

@@ -1,4 +1,4 @@
-/* Knows how to walk a stream in small pages, so that no other user of Redis waits long for one. */
+/* Reads a stream in small pages, so that other users of Redis do not wait long for one page. */
 #include "store/meta/trace/reader.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PAGE "4" /* entries: 256 KiB as a rule */
+#define PAGE "4" /* entries in a page, usually 256 KiB */
 
 struct reading {
     const struct mr_trace_source *source;
@@ -35,10 +35,10 @@ static void one_block(struct reading *r, struct mr_str bytes)
     if (r->wants && !r->wants(r->ctx, &head))
         r->spans += head.count;
     else
-        (void)mr_trace_decode(bytes, one_span, r); /* what is bad in it shows in the tally */
+        (void)mr_trace_decode(bytes, one_span, r); /* damaged spans show up in the count */
 }
 
-/* [id, [field, value]] */
+/* Reads one entry: [id, [field, value]]. */
 static void one_entry(struct reading *r, const struct mr_reply *entry)
 {
     struct mr_trace_place place;
@@ -59,7 +59,8 @@ static const char *prefix_of(const struct mr_trace_source *s)
     return s->prefix ? s->prefix : MR_META_PREFIX;
 }
 
-/* From just behind `*from` on; the id of the last entry is put there. The number of entries. */
+/* Reads a page after the id `*from`, which receives the id of the last entry. Returns the number of
+ * entries. */
 static size_t one_page(struct reading *r, const char *key, char from[64], int *err)
 {
     char until[48];

@@ -1,6 +1,6 @@
-/* Reads a job's trace back: what Redis and files have, then what waits for them. Any process may;
- * it waits for Redis, so it is called where waiting hurts nobody. Everything read is outside
- * bytes and is checked. */
+/* Reads the trace of a job: blocks in Redis, in files, and those that still wait in the scheduler.
+ * Any process may use it. It waits for Redis, so it must not run on a core thread. All input is
+ * untrusted and checked. */
 #pragma once
 
 #include "store/meta/trace/codec.h"
@@ -11,21 +11,22 @@ struct mr_redis;
 struct mr_trace_source {
     struct mr_redis *redis; /* borrowed */
     const char *prefix;     /* NULL: MR_META_PREFIX */
-    const char *dir;        /* of files; NULL: none are read */
+    const char *dir;        /* directory of the files; NULL: no files are read */
 };
 
 struct mr_trace_tally {
-    uint64_t spans;        /* that were read */
-    uint64_t not_recorded; /* that there were besides */
-    bool is_away;          /* Redis did not answer: only what waits was read */
+    uint64_t spans;        /* spans that were read */
+    uint64_t not_recorded; /* spans of the job that were not found */
+    bool is_away;          /* Redis did not answer; only the scheduler's waiting blocks were read */
 };
 
-/* What Redis knows of a job, for a reader without the scheduler. MR_ENOENT: no trace. */
+/* Fills a view from Redis alone, for a reader without a scheduler. MR_ENOENT: the job has no
+ * trace. */
 int mr_trace_view_load(
     const struct mr_trace_source *source, mr_job_id job, struct mr_trace_view *out);
 
-/* Tells every span. `wants` (may be NULL) is asked of each block first: false passes it over, its
- * spans counted as read. */
+/* Calls the callback for every span. `wants` (may be NULL) is asked for each block first; if it
+ * returns false, the block is skipped and its spans count as read. */
 typedef bool (*mr_trace_wants_fn)(void *ctx, const struct mr_trace_block *block);
 void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     mr_trace_wants_fn wants, mr_trace_span_fn fn, void *ctx, struct mr_trace_tally *out);

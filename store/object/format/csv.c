@@ -1,5 +1,5 @@
-/* CSV into tables, in two passes over the text: the first finds what the columns are and how many
- * bytes their texts take, the second writes them where they stay. */
+/* Reads CSV into tables in two passes over the text. The first pass finds the types of the columns
+ * and the bytes of their texts; the second writes the values to their final places. */
 #include "store/object/format/csv.h"
 
 #include "base/alloc.h"
@@ -15,9 +15,9 @@
 enum {
     SAW_BOOL = 1,
     SAW_INT = 2,
-    SAW_NEGATIVE = 4, /* an integer below 0 */
-    SAW_U64 = 8,      /* one from 2^63 to 2^64 - 1 */
-    SAW_BIG = 16,     /* one that fits neither i64 nor u64 */
+    SAW_NEGATIVE = 4, /* a negative integer */
+    SAW_U64 = 8,      /* an integer from 2^63 to 2^64 - 1 */
+    SAW_BIG = 16,     /* an integer that fits neither int64_t nor uint64_t */
     SAW_FLOAT = 32,
     SAW_TEXT = 64,
     SAW_MISSING = 128
@@ -27,7 +27,7 @@ struct column {
     unsigned saw;
     uint64_t text_bytes;
     enum mr_column_type type;
-    uint64_t at; /* in the second pass: bytes of text written */
+    uint64_t at; /* in the second pass: bytes of text written so far */
     struct mr_column_out out;
 };
 
@@ -39,7 +39,7 @@ struct import {
     uint32_t count;
     uint64_t rows;
     struct mr_buf names;
-    size_t *name_ends; /* in names */
+    size_t *name_ends; /* where each name ends in `names` */
     struct mr_error *e;
 };
 
@@ -60,7 +60,7 @@ static bool is_missing(const struct import *m, const struct mr_csv_field *f)
 
 /* ---- the first line -------------------------------------------------------------------------- */
 
-/* How many fields the first line has; the reader stands behind it. */
+/* Counts the fields of the first line and moves the reader behind it. */
 static int count_columns(struct import *m)
 {
     struct mr_csv_field f;
@@ -90,8 +90,8 @@ static bool is_named(const void *ctx, uint32_t item, const void *key)
     return mr_str_eq(name_of(ctx, item), *name);
 }
 
-/* The name of column `i`, the last in m->names: a name that is taken gets the column's number
- * behind it, and again until it is free, because readers find columns by name. */
+/* Makes the name of column `i`, the last one in m->names, unique: appends "_" and the column's
+ * number until no other column has the name. Readers find columns by name. */
 static int settle_name(struct import *m, uint32_t i, struct mr_index *taken)
 {
     for (;;) {
@@ -109,7 +109,8 @@ static int settle_name(struct import *m, uint32_t i, struct mr_index *taken)
     }
 }
 
-/* The names: from the first line, or made up and the line left for the rows. */
+/* Reads the names from the first line; without a header, makes names and leaves the line to the
+ * rows. */
 static int read_names(struct import *m)
 {
     int err = MR_OK;
@@ -146,8 +147,8 @@ static unsigned classify(const struct mr_csv_field *f)
     return SAW_TEXT;
 }
 
-/* One line of fields, each given to `take`; a line of another length than the header is an error.
- */
+/* Reads one line and calls `take` for each field. It is an error if the line has another number of
+ * fields than the first line. */
 static int each_field(struct import *m, uint64_t row,
     int (*take)(struct import *m, uint32_t column, uint64_t row, const struct mr_csv_field *f))
 {
@@ -186,8 +187,8 @@ static enum mr_column_type type_of(const struct column *c)
     if (saw == SAW_BOOL) return MR_COLUMN_BOOL;
     if (saw & SAW_INT && !(saw & ~(unsigned)(SAW_INT | SAW_NEGATIVE))) return MR_COLUMN_I64;
     if (saw & SAW_U64 && !(saw & ~(unsigned)(SAW_INT | SAW_U64))) return MR_COLUMN_U64;
-    /* Integers that no type of 64 bits holds are numbers only in company of floats; alone they are
-     * ids, and a double would not keep their digits: texts. */
+    /* Integers that fit no 64-bit type become floats if the column has floats. Otherwise they are
+     * probably ids, whose digits a double would lose, and the column becomes text. */
     if (saw & SAW_FLOAT && !(saw & (SAW_BOOL | SAW_TEXT))) return MR_COLUMN_F64;
     return c->text_bytes > INT32_MAX ? MR_COLUMN_LARGE_UTF8 : MR_COLUMN_UTF8;
 }
@@ -262,7 +263,8 @@ static int second_pass(struct import *m, const struct mr_value_alloc *a)
         m->columns[i].out = outs[i];
     mr_release(outs);
     for (uint64_t row = 0; row < m->rows && !err; row++) {
-        (void)mr_csv_has_line(&m->r, m->count == 1); /* skips what the first pass skipped */
+        /* Skips the empty lines that the first pass skipped. */
+        (void)mr_csv_has_line(&m->r, m->count == 1);
         err = each_field(m, row, put);
     }
     mr_table_finish(extent);

@@ -1,13 +1,14 @@
-/* CSV (RFC 4180, any delimiter) from and to tables. Types are inferred from all rows: bool; i64;
- * u64, when some are from 2^63 to 2^64 - 1 and none below 0; f64, when there is a float; else utf8,
- * as are integers that no 64 bits hold: they are ids, of which a double would not keep the digits.
- * An empty field is missing, a quoted empty one is an empty text. */
+/* CSV (RFC 4180, any delimiter) from and to tables. The type of a column is inferred from all rows:
+ * bool; i64; u64 if some integers are from 2^63 to 2^64 - 1 and none is negative; f64 if there is a
+ * float; otherwise utf8. Integers that fit no 64-bit type also make the column utf8, because a
+ * double would lose their digits. An empty field is a missing value; a quoted empty field is an
+ * empty text. */
 #pragma once
 
 #include "store/object/format/format.h"
 
 int mr_csv_import(struct mr_str text, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e);
-/* Tables; tensors of one or two axes too, one row a line, without header. */
+/* Exports a table; or a tensor of one or two axes, one row a line, without a header. */
 int mr_csv_export(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
     struct mr_error *e);

@@ -1,4 +1,4 @@
-/* Fields of CSV text, and numbers in them. */
+/* Reads fields of CSV text and the numbers in them. */
 #include "store/object/format/csv_field.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static bool is_line_end(char c)
     return c == '\n' || c == '\r';
 }
 
-/* Stands on a line's end: behind it. */
+/* At the end of a line: moves behind the line break. */
 static void take_line_end(struct mr_csv_reader *r)
 {
     if (r->p[r->at] == '\r' && r->at + 1 < r->n && r->p[r->at + 1] == '\n') r->at++;
@@ -57,7 +57,7 @@ void mr_csv_reader_return(struct mr_csv_reader *r, const struct mr_csv_reader *t
     r->line = to->line;
 }
 
-/* Behind a field: its delimiter, its line's end, or the end of the text. */
+/* Moves behind a field's delimiter, its line break, or the end of the text. */
 static int end_field(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_error *e)
 {
     out->last = r->at >= r->n || r->p[r->at] != r->delimiter;
@@ -95,7 +95,7 @@ static int next_quoted(struct mr_csv_reader *r, struct mr_csv_field *out, struct
             out->text = doubled ? mr_buf_str(&r->unquoted) : tail;
             break;
         }
-        r->at++; /* a doubled quote: text up to one of the two */
+        r->at++; /* a doubled quote: the text before it and one of the two quotes */
         doubled = true;
         mr_buf_add(&r->unquoted, r->p + from, end + 1 - from);
         from = r->at;
@@ -118,7 +118,7 @@ int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_err
 
 /* ---- what a text may be ---------------------------------------------------------------------- */
 
-static bool is_word(struct mr_str s, const char *word) /* word in lower case */
+static bool is_word(struct mr_str s, const char *word) /* `word` is in lower case */
 {
     if (s.n != strlen(word)) return false;
     for (size_t i = 0; i < s.n; i++)
@@ -152,18 +152,18 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A number taken apart: digits × 10^power, of which `mantissa` keeps the first 19 digits. */
+/* A parsed number: mantissa × 10^power, where `mantissa` has the first 19 significant digits. */
 struct number {
     bool negative;
-    bool is_integer; /* no point and no exponent */
+    bool is_integer; /* neither a decimal point nor an exponent */
     bool is_word;
-    double word; /* nan, inf */
+    double word; /* nan or inf */
     uint64_t mantissa;
-    unsigned digits; /* significant ones */
+    unsigned digits; /* significant digits */
     int64_t power;
 };
 
-#define DIGITS_KEPT 19 /* fit a u64 */
+#define DIGITS_KEPT 19 /* so many digits fit into uint64_t */
 
 static size_t take_digits(struct mr_str s, size_t at, bool fraction, struct number *out)
 {
@@ -219,9 +219,9 @@ static bool parse_number(struct mr_str s, struct number *out)
     return (s.p[at] == 'e' || s.p[at] == 'E') && take_exponent(s, at + 1, out);
 }
 
-#define PLAIN_DIGITS_MAX 18 /* fit an i64 whatever they are */
+#define PLAIN_DIGITS_MAX 18 /* so many digits always fit into int64_t */
 
-/* Most integers: a few digits, maybe a minus, nothing else. */
+/* Fast path for most integers: a few digits, perhaps after a minus sign. */
 static bool plain_i64(struct mr_str s, int64_t *out)
 {
     bool negative = s.n && s.p[0] == '-';
@@ -241,7 +241,7 @@ static bool fits_i64(const struct number *v)
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
 }
 
-/* Twenty digits can be a u64. */
+/* Reads an integer of up to 20 digits, if it fits into uint64_t. */
 static bool read_u64(struct mr_str s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -281,7 +281,8 @@ int64_t mr_csv_i64(struct mr_str s)
     return (int64_t)(v.negative ? -v.mantissa : v.mantissa);
 }
 
-/* By the C library, which is exact and slow: for the numbers below that are not simple. */
+/* By strtod, which is exact and slow: for numbers that the fast path below cannot convert
+ * exactly. */
 static double slow_f64(struct mr_str s)
 {
     char text[64];
@@ -306,7 +307,8 @@ double mr_csv_f64(struct mr_str s)
     if (!parse_number(s, &v)) return 0;
     if (v.is_word) return v.negative ? -v.word : v.word;
     if (v.mantissa > (uint64_t)1 << 53 || v.power < -22 || v.power > 22) return slow_f64(s);
-    /* Both are exact doubles, so that one operation rounds once (Clinger 1990). */
+    /* Both numbers are exact doubles, so a single multiplication or division rounds once and the
+     * result is exact (Clinger, PLDI 1990). */
     double d = (double)v.mantissa;
     d = v.power < 0 ? d / tens[-v.power] : d * tens[v.power];
     return v.negative ? -d : d;

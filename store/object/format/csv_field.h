@@ -1,4 +1,5 @@
-/* Fields of CSV text one after another, and what a field's text may be. For csv.c. */
+/* Private to csv.c: reads the fields of CSV text one after another, and converts the text of a
+ * field. */
 #pragma once
 
 #include "base/buf.h"
@@ -8,41 +9,43 @@ struct mr_csv_reader {
     const char *p;
     size_t n;
     size_t at;
-    size_t start;  /* of the first line */
-    uint64_t line; /* from 1 */
+    size_t start;  /* where the first line begins */
+    uint64_t line; /* number of the present line, from 1 */
     char delimiter;
-    bool ends[256];         /* does this byte end a field without quotes? */
-    struct mr_buf unquoted; /* a field whose quotes had to be undone */
+    bool ends[256];         /* by byte: does it end a field without quotes? */
+    struct mr_buf unquoted; /* the text of a quoted field without its quotes */
 };
 
 struct mr_csv_field {
-    struct mr_str text; /* until the next field */
+    struct mr_str text; /* valid until the next field is read */
     bool quoted;
-    bool last; /* of its line */
+    bool last; /* the last field of its line */
 };
 
 void mr_csv_reader_init(struct mr_csv_reader *r, struct mr_str text, char delimiter);
 void mr_csv_reader_fini(struct mr_csv_reader *r);
 
-/* Is there another line? Empty lines are skipped, unless they are a row of one missing field
- * (`single`). */
+/* Is there another line? Skips empty lines; but with `single`, for text with one column, an empty
+ * line is a row with a missing value. */
 bool mr_csv_has_line(struct mr_csv_reader *r, bool single);
 int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_error *e);
-void mr_csv_rewind(struct mr_csv_reader *r); /* to the first line that is not empty */
-/* To where a copy of the reader stood. */
+void mr_csv_rewind(struct mr_csv_reader *r); /* back to the first line that is not empty */
+/* Moves the reader to the position of an earlier copy of it. */
 void mr_csv_reader_return(struct mr_csv_reader *r, const struct mr_csv_reader *to);
 
-bool mr_csv_is_bool(struct mr_str s, bool *out); /* true, True, TRUE, false … */
+bool mr_csv_is_bool(struct mr_str s, bool *out); /* accepts true, True, TRUE, false, False, FALSE */
 
 enum mr_csv_number {
     MR_CSV_NO_NUMBER,
-    MR_CSV_INT,     /* fits i64 */
-    MR_CSV_U64,     /* 2^63 to 2^64 - 1 */
-    MR_CSV_BIG_INT, /* neither */
+    MR_CSV_INT,     /* fits into int64_t */
+    MR_CSV_U64,     /* from 2^63 to 2^64 - 1 */
+    MR_CSV_BIG_INT, /* an integer that fits neither */
     MR_CSV_FLOAT
 };
-/* Spaces around a number are no part of it. nan, inf and infinity, in any case, are floats. */
+/* The kind of number in a text. Spaces around the number are ignored. nan, inf and infinity, in any
+ * case, are floats. */
 enum mr_csv_number mr_csv_number_kind(struct mr_str s);
-int64_t mr_csv_i64(struct mr_str s);  /* of a field of kind INT */
-uint64_t mr_csv_u64(struct mr_str s); /* of kind U64, or INT and not below 0 */
-double mr_csv_f64(struct mr_str s);   /* of a field of any number kind; correctly rounded */
+int64_t mr_csv_i64(struct mr_str s); /* the field must have the kind INT */
+/* The field must have the kind U64, or INT and not be negative. */
+uint64_t mr_csv_u64(struct mr_str s);
+double mr_csv_f64(struct mr_str s); /* the field must be a number; correctly rounded */

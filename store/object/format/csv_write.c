@@ -1,4 +1,4 @@
-/* Tables and small tensors as CSV. */
+/* Writes tables and small tensors as CSV. */
 #include "store/object/format/csv.h"
 
 #include "base/alloc.h"

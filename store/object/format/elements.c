@@ -1,4 +1,4 @@
-/* Runs of elements: byte order, bools, and the way out. */
+/* Converts runs of elements (byte order, bool), and writes the elements of a tensor. */
 #include "store/object/format/elements.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 static void swap16(unsigned char *to, const unsigned char *from, uint64_t n)
 {
     uint64_t i = 0;
-    for (; i + 4 <= n; i += 4) { /* four at a time in one word */
+    for (; i + 4 <= n; i += 4) { /* four elements in one 64-bit word */
         uint64_t v = 0;
         memcpy(&v, from + 2 * i, sizeof v);
         v = (v & 0x00ff00ff00ff00ffu) << 8 | (v >> 8 & 0x00ff00ff00ff00ffu);
@@ -60,7 +60,8 @@ void mr_elements_to_bool(void *data, uint64_t elements)
         p[i] = p[i] != 0;
 }
 
-#define PIECE_BYTES ((uint64_t)262144) /* stays in the second cache between copy and write */
+/* Small enough to stay in the second-level cache between the copy and the write. */
+#define PIECE_BYTES ((uint64_t)262144)
 
 static int write_piece(
     const struct mr_tensor *piece, bool swapped, void *stage, struct mr_sink sink)
@@ -76,11 +77,12 @@ static int write_piece(
     return sink.write(sink.ctx, stage, n * width);
 }
 
-/* Pieces: as many of the last axes as fit the stage, and some items of the axis before them; an
- * odometer over the axes before that one. */
+/* Writes a tensor in pieces of at most PIECE_BYTES. A piece has as many of the last axes as fit and
+ * some items of the axis before them; the indices of the axes before that one count like an
+ * odometer. */
 static int write_pieces(const struct mr_tensor *t, bool swapped, void *stage, struct mr_sink sink)
 {
-    unsigned whole = t->ndim; /* the axes from here on are in every piece */
+    unsigned whole = t->ndim; /* the axes from here on are whole in every piece */
     uint64_t bytes = mr_dtype_bytes(t->dtype);
     while (whole && bytes * t->shape[whole - 1] <= PIECE_BYTES)
         bytes *= t->shape[--whole];

@@ -1,4 +1,5 @@
-/* The table of formats: names, types, and who does the work. */
+/* The table of formats: their names, their media types, and the functions that import and export
+ * them. */
 #include "store/object/format/format.h"
 
 #include "base/alloc.h"
@@ -41,7 +42,7 @@ static int export_value(const struct mr_value *v, const struct mr_format_options
     int err = MR_OK;
     if (v->extent) {
         err = sink.write(sink.ctx, v->extent, v->nbytes);
-    } else { /* a pack on its own: the header it would have */
+    } else { /* a pack on its own: makes the header that its extent would have */
         _Alignas(MR_VALUE_ALIGN) unsigned char header[MR_VALUE_ALIGN];
         (void)mr_value_pack_build(header, v->data_bytes);
         err = sink.write(sink.ctx, header, sizeof header);
@@ -69,7 +70,7 @@ static int import_text(struct mr_str bytes, const struct mr_format_options *o,
     return mr_value_put_pack(a, mr_buf_str(&pack), e);
 }
 
-/* The bytes of a pack that is one text or one run of bytes. */
+/* The content of a pack that is a single text or byte string. */
 static bool pack_bytes(const struct mr_value *v, bool text_only, struct mr_str *out)
 {
     if (v->kind != MR_VALUE_PACK) return false;
@@ -94,7 +95,7 @@ static int export_raw(const struct mr_value *v, const struct mr_format_options *
     return err ? mr_fail(e, err, "export: %s", mr_err_words(err)) : MR_OK;
 }
 
-/* ---- the others, in the table's form --------------------------------------------------------- */
+/* ---- the other formats ----------------------------------------------------------------------- */
 
 static int import_npy(struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e)
@@ -124,7 +125,7 @@ static int export_idx(const struct mr_value *v, const struct mr_format_options *
     return mr_idx_export(&v->tensor, sink, e);
 }
 
-/* The bytes of a picture that somebody made already. */
+/* The bytes of a value that is a PNG picture already. */
 static bool png_bytes(const struct mr_value *v, struct mr_str *out)
 {
     static const char signature[] = "\x89PNG\r\n\x1a\n";
@@ -142,7 +143,7 @@ static int export_png(const struct mr_value *v, const struct mr_format_options *
     return mr_png_export(&v->tensor, o, sink, e);
 }
 
-/* ---- what can hold what ---------------------------------------------------------------------- */
+/* ---- which values a format can hold ---------------------------------------------------------- */
 
 static bool holds_any(const struct mr_value *v)
 {
@@ -204,7 +205,7 @@ struct format_row {
         const struct mr_value_alloc *a, struct mr_error *e);
     int (*export)(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
         struct mr_error *e);
-    const char *takes; /* what it can hold, in words */
+    const char *takes; /* which values it can hold, for error texts */
 };
 
 /* clang-format off */

@@ -1,14 +1,14 @@
-/* Formats: values from and to the bytes that the world outside uses, chosen by name or MIME type.
- * Pure functions over memory; what is read is outside bytes, what is written leaves through a sink
- * in pieces, tensors without a copy. */
+/* Formats: import values from, and export values to, formats of other programs, chosen by name or
+ * media type. Pure functions over memory. Imported bytes are untrusted. Exported bytes go to a sink
+ * in pieces, those of tensors without a copy. */
 #pragma once
 
 #include "store/object/value.h"
 
 enum mr_format {
-    MR_FORMAT_VALUE, /* the extent itself */
+    MR_FORMAT_VALUE, /* the bytes of the extent itself */
     MR_FORMAT_NPY,
-    MR_FORMAT_IDX, /* plain, or gzip by its first bytes */
+    MR_FORMAT_IDX, /* plain, or gzipped if the first bytes say so */
     MR_FORMAT_JSON,
     MR_FORMAT_CSV,
     MR_FORMAT_RAW,
@@ -20,53 +20,57 @@ enum mr_format {
 
 const char *mr_format_name(enum mr_format f); /* "npy" */
 const char *mr_format_mime(enum mr_format f); /* "application/x-npy" */
-/* Of an upload over HTTP: not text/plain, which a form of somebody else's page can send. */
+/* The media type of an upload over HTTP. It is never text/plain, which a form on a page of another
+ * origin can send. */
 const char *mr_format_upload_mime(enum mr_format f);
 const char *mr_format_extension(enum mr_format f); /* ".npy" */
 bool mr_format_can_import(enum mr_format f);
 bool mr_format_can_export(enum mr_format f, const struct mr_value *v);
 
-/* By name or MIME type, whose parameters (`; charset=utf-8`) are not looked at, in any case.
- * MR_EMEDIA lists what there is. */
+/* Finds a format by its name or its media type, in any case; parameters such as `; charset=utf-8`
+ * are ignored. The sentence of MR_EMEDIA lists all formats. */
 int mr_format_find(struct mr_str name, enum mr_format *out, struct mr_error *e);
-/* By the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA. */
+/* Finds a format by the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA. */
 int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *e);
-/* What a reader gets who does not say: json for packs, npy for tensors, csv for tables, png for the
- * bytes of one, … */
+/* The format for a client that names none: json for packs, npy for tensors, csv for tables, png for
+ * the bytes of a PNG picture, … */
 enum mr_format mr_format_default(const struct mr_value *v);
-/* The first of an Accept header's types, best q first, that `v` can be exported to. Empty and "*"
- * go to the default. MR_EACCEPT lists what would do. */
+/* The first format of an Accept header, in the order of q, to which `v` can be exported. "" and "*"
+ * mean the default format. The sentence of MR_EACCEPT lists the possible formats. */
 int mr_format_accept(
     struct mr_str accept, const struct mr_value *v, enum mr_format *out, struct mr_error *e);
 
 enum mr_csv_header { MR_CSV_HEADER_FIRST_LINE, MR_CSV_HEADER_NONE };
 
-struct mr_format_options {     /* zero: the defaults */
-    char csv_delimiter;        /* ',' */
-    enum mr_csv_header header; /* without one, columns are called column0, column1 … */
-    struct mr_str csv_missing; /* text that stands for a missing value, beside an empty field */
+struct mr_format_options {     /* all zeros: the defaults */
+    char csv_delimiter;        /* 0: ',' */
+    enum mr_csv_header header; /* without a header, the columns are named column0, column1, … */
+    struct mr_str csv_missing; /* a text that means a missing value, like an empty field */
     enum mr_dtype dtype;       /* import of JSON: nested lists become a tensor of this type */
-    bool json_columns;         /* export of tables to JSON: {"a": [1, 2]}, not [{"a": 1}, …] */
-    bool has_range;            /* export to png: `low` is black, `high` is white */
+    /* Export of a table to JSON: {"a": [1, 2]} instead of [{"a": 1}, …]. */
+    bool json_columns;
+    bool has_range; /* export to png: `low` becomes black, `high` white */
     double low;
     double high;
 };
 
-/* Sets an option from its texts: delimiter, header (true, false), missing, dtype, orient (rows,
- * columns), low, high. `value` must outlive `o`. MR_EINVAL names what there is. */
+/* Sets an option by name: delimiter, header (true, false), missing, dtype, orient (rows, columns),
+ * low, high. `value` must outlive `o`. The sentence of MR_EINVAL lists what is allowed. */
 int mr_format_option(
     struct mr_format_options *o, struct mr_str name, struct mr_str value, struct mr_error *e);
 
-/* Takes bytes as they are made; what it returns other than MR_OK ends the export. */
+/* Receives exported bytes as they are made. Any result but MR_OK ends the export. */
 struct mr_sink {
     int (*write)(void *ctx, const void *p, size_t n);
     void *ctx;
 };
-struct mr_sink mr_sink_to_buf(struct mr_buf *b); /* MR_ELIMIT past its ceiling */
+/* Appends to the buffer; MR_ELIMIT past its ceiling. */
+struct mr_sink mr_sink_to_buf(struct mr_buf *b);
 
-/* One value from all of `bytes`; `o` may be NULL. MR_EFORMAT says where the bytes are wrong. */
+/* Imports one value from all of `bytes`; `o` may be NULL. The sentence of MR_EFORMAT says where the
+ * bytes are wrong. */
 int mr_format_import(enum mr_format f, struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e);
-/* MR_EACCEPT: this format cannot hold that value. */
+/* Exports a value. MR_EACCEPT: the format cannot hold this value. */
 int mr_format_export(const struct mr_value *v, enum mr_format f, const struct mr_format_options *o,
     struct mr_sink sink, struct mr_error *e);

@@ -1,4 +1,4 @@
-/* IDX files, plain and gzipped. */
+/* Reads and writes IDX files, plain and gzipped. */
 #include "store/object/format/idx.h"
 
 #include "base/unconst.h"
@@ -62,7 +62,7 @@ void mr_idx_header_flatten(struct mr_idx_header *h)
     if (h->ndim < 2) return;
     for (unsigned axis = 2; axis < h->ndim; axis++) {
         bool over = __builtin_mul_overflow(h->shape[1], h->shape[axis], &h->shape[1]);
-        if (over) h->shape[1] = 0; /* of a tensor without elements only */
+        if (over) h->shape[1] = 0; /* the overflow is only possible in a tensor without elements */
         h->shape[axis] = 0;
     }
     h->ndim = 2;
@@ -103,12 +103,12 @@ static int import_plain(
 struct inflater {
     z_stream z;
     const unsigned char *p;
-    size_t n; /* not yet given to zlib */
+    size_t n; /* bytes that zlib has not been given yet */
     bool ended;
 };
 
-/* Unpacks until `n` bytes are there or the stream ends; `*got` says how many. Several members in a
- * row are one stream, as gzip has it. */
+/* Unpacks until `n` bytes are there or the stream ends; `*got` receives the number of bytes. A gzip
+ * file may have several members, which follow each other in the output. */
 static int inflate_into(
     struct inflater *f, unsigned char *out, uint64_t n, uint64_t *got, struct mr_error *e)
 {
@@ -141,9 +141,10 @@ static int inflate_into(
     return MR_OK;
 }
 
-/* All at once, three times as fast as piece by piece. The file's header comes with it, and lands on
- * the end of the value's, which is put back. False: it is not what the header says; in which way,
- * zlib knows. */
+/* Unpacks the whole file in one call of libdeflate, three times as fast as piece by piece. The
+ * header of the file is unpacked in front of the elements, where the end of the value's header is;
+ * that part is saved and restored. False: the file does not match its header, and zlib will find
+ * the reason. */
 static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, unsigned char *data)
 {
     static_assert(sizeof(struct mr_value_header) + 2 * 16 >= HEADER_BYTES_MAX,
@@ -156,7 +157,7 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     uint64_t whole = h->data_offset + h->data_bytes;
     uint64_t got = 0;
     bool ok = true;
-    for (size_t at = 0; ok && at < packed.n;) { /* members */
+    for (size_t at = 0; ok && at < packed.n;) { /* one member a round */
         size_t used = 0;
         size_t made = 0;
         ok = libdeflate_gzip_decompress_ex(d, packed.p + at, packed.n - at, out + got,
@@ -169,7 +170,7 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     return ok && got == whole;
 }
 
-#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, and a header */
+#define RATIO_MAX 1040 /* deflate compresses at most 1032 to 1; the rest is for headers */
 
 static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     const struct mr_value_alloc *a, struct mr_error *e)
@@ -187,7 +188,7 @@ static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     err = mr_idx_header_read(mr_str_of(header, got), &h, e);
     if (err)
         return err == MR_ERANGE ? mr_fail(e, MR_EFORMAT, "IDX file cut off in its header") : err;
-    if (h.data_bytes / RATIO_MAX > packed.n) /* before memory is asked for */
+    if (h.data_bytes / RATIO_MAX > packed.n) /* checked before memory is allocated */
         return mr_fail(e, MR_EFORMAT,
             "IDX file's header says %" PRIu64 " bytes; the %zu packed ones cannot hold them",
             h.data_bytes, packed.n);
@@ -202,7 +203,7 @@ static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     if (err) return err;
     if (got != h.data_bytes) return cut_off(&h, got, e);
     unsigned char beyond = 0;
-    err = inflate_into(f, &beyond, 1, &got, e); /* reads the checksum, too */
+    err = inflate_into(f, &beyond, 1, &got, e); /* also makes zlib check the checksum */
     if (err) return err;
     if (got) return mr_fail(e, MR_EFORMAT, "IDX file with bytes after its elements");
     mr_idx_convert(&h, data, data);

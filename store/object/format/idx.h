@@ -1,5 +1,5 @@
-/* IDX, the format of MNIST (yann.lecun.com/exdb/mnist): a big-endian array behind a short header,
- * often gzipped. What is unpacked never exceeds what its header promised. */
+/* IDX, the format of MNIST (yann.lecun.com/exdb/mnist): a short header and an array of big-endian
+ * elements, often gzipped. No more is unpacked than the header says. */
 #pragma once
 
 #include "store/object/format/format.h"
@@ -13,14 +13,16 @@ struct mr_idx_header {
 };
 
 bool mr_idx_is_gzip(struct mr_str bytes);
-/* From the first bytes of a plain file. MR_ERANGE: the header is longer than `bytes`. */
+/* Reads the header from the first bytes of a plain file. MR_ERANGE: the header is longer than
+ * `bytes`. */
 int mr_idx_header_read(struct mr_str bytes, struct mr_idx_header *out, struct mr_error *e);
-/* Big-endian elements to ours; `data` may be `out`. */
+/* Converts the elements of a file to native byte order; `data` may be `out`. */
 void mr_idx_convert(const struct mr_idx_header *h, const void *data, void *out);
 
-/* What lies under one index of the first axis as one row: [n, the product of the other axes]. */
+/* Flattens the shape to two axes: [n, product of all other axes]. */
 void mr_idx_header_flatten(struct mr_idx_header *h);
 
 int mr_idx_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
 int mr_idx_import_rows(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
-int mr_idx_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e); /* plain */
+/* not gzipped */
+int mr_idx_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e);

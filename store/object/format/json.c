@@ -1,5 +1,5 @@
-/* JSON into packs and tensors. yyjson reads; here the tree, whose nodes lie one behind the other in
- * reading order, is walked without recursion. */
+/* Reads JSON into packs and tensors. yyjson parses the text into an array of nodes in the order of
+ * the text. This file walks the array without recursion. */
 #include "store/object/format/json.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 static int read_text(struct mr_str text, yyjson_doc **out, struct mr_error *e)
 {
     yyjson_read_err why = {0};
-    /* Without INSITU the text is not written to. */
+    /* Without YYJSON_READ_INSITU, yyjson does not write to the text. */
     yyjson_doc *doc =
         yyjson_read_opts(mr_unconst(text.p), text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &why);
     if (!doc) {
@@ -49,7 +49,7 @@ static int compare_keys(const void *a, const void *b)
     return mr_str_cmp(node_str(*x), node_str(*y));
 }
 
-#define FEW_KEYS 12 /* every pair is compared: cheaper than sorting */
+#define FEW_KEYS 12 /* up to so many keys, comparing all pairs is faster than sorting */
 
 static int key_twice(yyjson_val *key, struct mr_error *e)
 {
@@ -120,7 +120,8 @@ static int put_node(yyjson_val *v, struct mr_buf *out, struct mr_error *e)
 
 int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
 {
-    uint64_t left[MR_DEPTH_MAX + 1] = {1}; /* nodes still to come at each level */
+    /* Nodes that are still to come, at each level of nesting. */
+    uint64_t left[MR_DEPTH_MAX + 1] = {1};
     unsigned depth = 0;
     const yyjson_val *end = unsafe_yyjson_get_next(node);
     for (yyjson_val *v = node; v < end; v++) {
@@ -150,7 +151,7 @@ int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e)
 
 /* ---- tensors from nested lists --------------------------------------------------------------- */
 
-/* The shape that the first item of each level promises. */
+/* Derives the shape from the first item at each level; later items must agree. */
 static int first_shape(yyjson_val *node, unsigned *ndim, uint64_t *shape, struct mr_error *e)
 {
     *ndim = 0;
@@ -198,7 +199,7 @@ static bool store_float(yyjson_val *v, enum mr_dtype t, void *out)
     return true;
 }
 
-/* Little endian: the low bytes of a 64-bit integer are the narrow one. */
+/* Little endian: the low bytes of a 64-bit integer are the narrower integer. */
 static bool store_integer(yyjson_val *v, enum mr_dtype t, void *out)
 {
     size_t bits = 8 * mr_dtype_bytes(t);
@@ -206,7 +207,7 @@ static bool store_integer(yyjson_val *v, enum mr_dtype t, void *out)
     if (yyjson_is_uint(v)) {
         unsigned drop = (unsigned)(64 - bits) + (mr_dtype_is_signed(t) ? 1 : 0);
         if (u > UINT64_MAX >> drop) return false;
-    } else if (yyjson_is_sint(v)) { /* negative */
+    } else if (yyjson_is_sint(v)) { /* a negative integer */
         if (!mr_dtype_is_signed(t)) return false;
         if (bits < 64 && (int64_t)u < -((int64_t)1 << (bits - 1))) return false;
     } else {
@@ -264,7 +265,7 @@ static int import_tensor(
     uint64_t elements = 0;
     err = mr_tensor_shape_check(t, ndim, shape, &elements, NULL, e);
     if (err) return err;
-    /* Every element is a node: a text cannot promise more than it has. */
+    /* Each element is a node, so the shape cannot claim more elements than the text has. */
     if (elements > (uint64_t)(unsafe_yyjson_get_next(root) - root))
         return mr_fail(e, MR_EFORMAT, "lists of different lengths: no tensor");
     void *data = NULL;

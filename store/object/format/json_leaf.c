@@ -1,4 +1,4 @@
-/* Texts, bytes, tensors and tables as JSON. */
+/* Writes texts, bytes, tensors and tables as JSON. */
 #include "store/object/format/json_leaf.h"
 
 #include "base/alloc.h"
@@ -74,7 +74,8 @@ void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *elemen
     char *to = mr_out_reserve(o, MR_NUMBER_TEXT_MAX + 2);
     size_t n = mr_number_element(to, t, element);
     char last = to[n - 1];
-    if (mr_dtype_is_float(t) && (last == 'N' || last == 'y')) { /* NaN, Infinity */
+    /* NaN or Infinity: JSON needs quotes. */
+    if (mr_dtype_is_float(t) && (last == 'N' || last == 'y')) {
         memmove(to + 1, to, n);
         to[0] = to[n + 1] = '"';
         n += 2;
@@ -105,7 +106,7 @@ static void write_line(struct mr_out *o, const struct mr_tensor *t, const unsign
 
 #define EMPTY_LISTS_MAX ((uint64_t)1 << 16)
 
-/* A tensor without elements may still be a great many empty lists. */
+/* Bounds the lists of a tensor without elements, which may still have very many empty lists. */
 static int check_empty(const struct mr_tensor *t, struct mr_error *e)
 {
     uint64_t lists = 1;
@@ -132,7 +133,7 @@ int mr_json_write_tensor(struct mr_out *o, const struct mr_tensor *t, struct mr_
             write_line(o, t, at);
             index[axis] = t->shape[axis];
         }
-        if (index[axis] == t->shape[axis]) { /* this list is done */
+        if (index[axis] == t->shape[axis]) { /* the list along this axis is complete */
             mr_out_byte(o, ']');
             if (!axis) break;
             if (axis + 1 < t->ndim) at -= (int64_t)t->shape[axis] * t->strides[axis];

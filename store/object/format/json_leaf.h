@@ -1,13 +1,13 @@
-/* What JSON text is made of, below the nesting of values: texts, bytes, tensors, tables. For
- * json_write.c. */
+/* Private to json_write.c: writes the values that contain no other values: texts, bytes, tensors,
+ * tables. */
 #pragma once
 
 #include "store/object/format/writer.h"
 
 int mr_json_write_text(struct mr_out *o, struct mr_str s, struct mr_error *e);
-void mr_json_write_base64(struct mr_out *o, struct mr_str bytes); /* quoted, padded */
+void mr_json_write_base64(struct mr_out *o, struct mr_str bytes); /* in quotes, with padding */
 void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *element);
-void mr_json_write_f64(struct mr_out *o, double v); /* quoted when not finite */
+void mr_json_write_f64(struct mr_out *o, double v); /* in quotes if not finite */
 void mr_json_write_u64s(struct mr_out *o, const uint64_t *v, unsigned n);
 int mr_json_write_tensor(struct mr_out *o, const struct mr_tensor *t, struct mr_error *e);
 int mr_json_write_table(

@@ -1,5 +1,6 @@
-/* Values as JSON text. Packs nest values and collections nest packs, so the walk keeps a stack of
- * frames of its own; tensors, tables and bytes are leaves. */
+/* Writes values as JSON text. A pack may contain values, and a collection may contain packs, so the
+ * walk keeps a stack of frames instead of recursing. Tensors, tables and bytes contain no other
+ * values. */
 #include "store/object/format/json.h"
 
 #include "base/alloc.h"
@@ -9,14 +10,14 @@
 
 struct frame {
     bool is_collection;
-    bool same_source;        /* reads on where the frame below stands */
+    bool same_source;        /* the frame continues the reader of the frame below it */
     void *owned;             /* an aligned copy of a nested value; freed with the frame */
-    const char *close;       /* written when the frame is done */
-    struct mr_pack_reader r; /* of a pack */
-    uint64_t left;           /* items still to come */
+    const char *close;       /* text to write at the end of the frame */
+    struct mr_pack_reader r; /* reads a pack */
+    uint64_t left;           /* items that are still to come */
     uint64_t index;
     bool is_map;
-    struct mr_value value; /* of a collection */
+    struct mr_value value; /* a collection */
     uint32_t part;
 };
 
@@ -45,7 +46,7 @@ static void pop(struct walk *w)
     if (f->same_source) w->frames[w->depth - 1].r.at = f->r.at;
 }
 
-/* A pack of its own on top of the walk. Takes `*owned` when it succeeds. */
+/* Pushes a frame for a pack. On success the frame owns `*owned`. */
 static int push_pack(struct walk *w, struct mr_str pack, void **owned, const char *close)
 {
     struct frame *f = NULL;
@@ -86,8 +87,8 @@ static int push_collection(struct walk *w, const struct mr_value *v, void **owne
     return MR_OK;
 }
 
-/* One value, without what it contains. `*owned`, its memory or NULL, is taken or stays the
- * caller's. */
+/* Writes one value; pushes a frame for its contents. `*owned` is the memory of the value, or NULL;
+ * if a frame is pushed, the frame takes it. */
 static int write_value(struct walk *w, const struct mr_value *v, void **owned)
 {
     switch (v->kind) {
@@ -136,7 +137,7 @@ static int write_ext(struct walk *w, const struct mr_pack_item *item)
     return MR_OK;
 }
 
-/* A list or a map: its items are read by a frame of their own. */
+/* Pushes a frame for the items of a list or a map. */
 static int push_items(struct walk *w, const struct frame *from, const struct mr_pack_item *item)
 {
     struct mr_pack_reader r = from->r;

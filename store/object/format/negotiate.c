@@ -1,11 +1,11 @@
-/* Which format is meant: by name, MIME type, path or Accept header; and options by name. */
+/* Finds a format by name, media type, path or Accept header, and sets options by name. */
 #include "store/object/format/format.h"
 
 #include "base/buf.h"
 
 #include <stdlib.h>
 
-#define LIST_BYTES_MAX 500 /* of the formats in an error */
+#define LIST_BYTES_MAX 500 /* bytes of the list of formats in an error */
 #define ACCEPT_TYPES_MAX 64
 
 static char lower(char c)
@@ -13,7 +13,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool same_word(struct mr_str s, const char *word) /* word in lower case */
+static bool same_word(struct mr_str s, const char *word) /* `word` is in lower case */
 {
     if (s.n != strlen(word)) return false;
     for (size_t i = 0; i < s.n; i++)
@@ -32,7 +32,7 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-/* Up to `c`, which is taken off `*rest`, too. */
+/* Splits `*rest` at the first `c`: returns the part before it and leaves the part after it. */
 static struct mr_str cut(struct mr_str *rest, char c)
 {
     const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
@@ -65,7 +65,7 @@ static bool find_name(struct mr_str name, enum mr_format *out)
     return false;
 }
 
-/* "npy (application/x-npy), …": those that can hold `v`, all when it is NULL. */
+/* Writes "npy (application/x-npy), …": the formats that can hold `v`, or all if `v` is NULL. */
 static void list_formats(const struct mr_value *v, char out[LIST_BYTES_MAX])
 {
     struct mr_buf b;
@@ -125,7 +125,7 @@ int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *
 
 /* ---- Accept ---------------------------------------------------------------------------------- */
 
-/* The q of "…;q=0.8", in thousandths; 1000 without one, 0 for what is no number. */
+/* The value of "…;q=0.8" in thousandths. 1000 without a q; 0 if q is not a number. */
 static unsigned quality(struct mr_str parameters)
 {
     while (parameters.n) {
@@ -146,7 +146,7 @@ static unsigned quality(struct mr_str parameters)
     return 1000;
 }
 
-/* The format that a type or a range of types asks for, if it can hold `v`. */
+/* Finds the format for a media type or a range of types ("text/*"), if it can hold `v`. */
 static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_format *out)
 {
     if (same_word(type, "*/*") || same_word(type, "*")) {
@@ -154,9 +154,9 @@ static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_for
         return true;
     }
     if (type.n > 2 && type.p[type.n - 1] == '*') {
-        struct mr_str family = mr_str_of(type.p, type.n - 1); /* "text/" */
+        struct mr_str family = mr_str_of(type.p, type.n - 1); /* e.g. "text/" */
         for (unsigned i = 0; i <= MR_FORMATS_COUNT; i++) {
-            /* The default first, then in the table's order. */
+            /* Tries the default format first, then the formats in the order of the table. */
             enum mr_format f = i ? (enum mr_format)(i - 1) : mr_format_default(v);
             const char *mime = mr_format_mime(f);
             if (strncmp(mime, family.p, family.n) != 0 || !mr_format_can_export(f, v)) continue;

@@ -1,4 +1,5 @@
-/* NumPy files: a Python literal as header, read by hand and strictly, then the elements. */
+/* Reads and writes NumPy files: a header, which is a Python literal and is parsed strictly by hand,
+ * and the elements. */
 #include "store/object/format/npy.h"
 
 #include "base/assert.h"
@@ -7,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PREAMBLE_BYTES_MAX 12 /* magic, version, length of the header */
+#define PREAMBLE_BYTES_MAX 12 /* magic number, version, length of the header */
 #define HEADER_BYTES_MAX 65536
 
 static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -66,7 +67,7 @@ static bool take_number(struct scanner *s, uint64_t *out)
         s->at++;
     }
     if (s->at == start) return false;
-    (void)take_char(s, 'L'); /* as Python 2 wrote them */
+    (void)take_char(s, 'L'); /* Python 2 wrote integers with an L */
     *out = v;
     return true;
 }
@@ -247,8 +248,8 @@ static const char *descr_of(enum mr_dtype t)
     return descrs[t];
 }
 
-/* The preamble and the literal, filled with spaces so that the elements start at a multiple of 64.
- */
+/* Writes the preamble and the literal, padded with spaces so that the elements begin at a multiple
+ * of 64. */
 static size_t write_header(const struct mr_tensor *t, char *out, size_t out_bytes)
 {
     size_t n = 10;
@@ -273,7 +274,7 @@ static size_t write_header(const struct mr_tensor *t, char *out, size_t out_byte
 
 int mr_npy_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e)
 {
-    char header[640]; /* 16 axes of 20 digits and the words */
+    char header[640]; /* enough for 16 axes of 20 digits and the keywords */
     size_t n = write_header(t, header, sizeof header);
     int err = sink.write(sink.ctx, header, n);
     if (!err) err = mr_elements_write(t, false, sink);

@@ -1,5 +1,5 @@
-/* NumPy's file format (numpy.lib.format, versions 1 to 3): both orders, both endiannesses are read;
- * version 1, row-major, little endian is written. */
+/* NumPy's file format (numpy.lib.format, versions 1 to 3). Reads C and Fortran order and both byte
+ * orders; writes version 1 in C order and little endian. */
 #pragma once
 
 #include "store/object/format/format.h"
@@ -8,17 +8,17 @@ struct mr_npy_header {
     enum mr_dtype dtype;
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    bool fortran; /* the first axis varies fastest */
-    bool swapped; /* big endian */
+    bool fortran; /* Fortran order: the first axis varies fastest */
+    bool swapped; /* the elements are big endian */
     uint64_t data_offset;
     uint64_t data_bytes;
 };
 
-/* From the first bytes of a file. MR_ERANGE: the header is longer than `bytes`; data_offset then
- * says how many are needed. */
+/* Reads the header from the first bytes of a file. MR_ERANGE: the header is longer than `bytes`;
+ * data_offset then says how many bytes are needed. */
 int mr_npy_header_read(struct mr_str bytes, struct mr_npy_header *out, struct mr_error *e);
-/* The file's elements, h->data_bytes of them, to a row-major tensor of ours. `data` and `out` may
- * be the same memory when !h->fortran: a file can be read straight into its extent. */
+/* Converts the h->data_bytes bytes of elements of a file to a row-major tensor in native byte
+ * order. `data` may be `out` unless h->fortran, so a file can be read straight into its extent. */
 void mr_npy_convert(const struct mr_npy_header *h, const void *data, void *out);
 
 int mr_npy_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);

@@ -1,4 +1,5 @@
-/* PNG pictures through libpng's simplified API, which needs no long jump of ours. */
+/* Reads and writes PNG pictures with libpng's simplified API, which reports errors without setjmp
+ * in this code. */
 #include "store/object/format/png.h"
 
 #include "base/alloc.h"
@@ -19,10 +20,10 @@ static void find_range(
         *low = fmin(*low, v);
         *high = fmax(*high, v);
     }
-    if (*low > *high) *low = *high = 0; /* nothing finite */
+    if (*low > *high) *low = *high = 0; /* no finite element */
 }
 
-/* Elements to grey levels; NaN is black. */
+/* Converts elements to grey levels; NaN becomes black. */
 static void scale_levels(const struct mr_tensor *t, const void *elements, uint64_t n,
     const struct mr_format_options *o, unsigned char *out)
 {

@@ -1,5 +1,6 @@
-/* PNG pictures of tensors: height × width grey, height × width × 3 colour. u8 and bool as they are,
- * any other type scaled from its smallest to its largest finite element or from the given range. */
+/* PNG pictures of tensors: [height, width] is grey, [height, width, 3] is colour. Elements of type
+ * u8 and bool are written as they are. Other types are scaled from their smallest to their largest
+ * finite element, or from a given range. */
 #pragma once
 
 #include "store/object/format/format.h"

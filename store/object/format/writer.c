@@ -1,4 +1,4 @@
-/* The stage before a sink, and numbers as text. */
+/* Collects small writes for a sink, and formats numbers as text. */
 #include "store/object/format/writer.h"
 
 #include "base/alloc.h"
@@ -104,8 +104,8 @@ size_t mr_number_f64(char *out, double v)
         size_t n = mr_number_i64(out, (int64_t)v);
         if (n <= 16) return n + put_word(out + n, ".0");
     }
-    /* yyjson knows the shortest form and has no function for one number but this one; its memory is
-     * on our stack. */
+    /* yyjson finds the shortest decimal, but has no other function for a single number; its memory
+     * is on the stack. */
     char pool[512];
     yyjson_alc alc;
     bool ok = yyjson_alc_pool_init(&alc, pool, sizeof pool);
@@ -128,14 +128,15 @@ static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 
     1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54};
 /* clang-format on */
 
-/* v × 10^power, wrong by at most two roundings of a double: 2^-52 of it. */
+/* v × 10^power, with a relative error of at most 2^-52 (two roundings of a double). */
 static double scale10(double v, int power)
 {
     return power >= 0 ? v * tens[power] : v / tens[-power];
 }
 
-/* Does the decimal m × 10^power read as the float `v`, for sure? Whatever the error above was, and
- * whether a reader goes through a double or not, both neighbours give the same float. */
+/* Does the decimal m × 10^power certainly read back as the float `v`? Checks a little below and
+ * above the computed double. So the answer holds despite the error of scale10, and for readers that
+ * parse a double first as well as for those that do not. */
 static bool reads_as(uint64_t m, int power, float v)
 {
     double d = scale10((double)m, power);
@@ -150,7 +151,7 @@ static size_t put_decimal(char *out, uint64_t m, int power)
     }
     char digits[20];
     int n = (int)mr_number_u64(digits, m);
-    int point = n + power; /* digits before the point */
+    int point = n + power; /* digits before the decimal point */
     size_t at = 0;
     if (point > 0 && power >= 0) {
         memcpy(out, digits, (size_t)n);
@@ -190,14 +191,14 @@ static size_t put_scientific(char *out, uint64_t m, int power)
     return at + mr_number_i64(out + at, power + (int)n - 1);
 }
 
-/* The decimal of so many digits that is nearest to `a`. */
+/* The decimal with this number of digits that is nearest to `a`. */
 static uint64_t nearest_decimal(float a, int digits, int exponent, int *power)
 {
     *power = exponent - digits + 1;
     return (uint64_t)(scale10((double)a, -*power) + 0.5);
 }
 
-#define F32_DIGITS_MAX 9 /* as many name every float */
+#define F32_DIGITS_MAX 9 /* so many digits distinguish all floats */
 
 size_t mr_number_f32(char *out, float v)
 {
@@ -209,7 +210,8 @@ size_t mr_number_f32(char *out, float v)
     int exponent2 = 0;
     (void)frexp((double)a, &exponent2);
     int exponent =
-        (exponent2 - 1) * 1233 >> 12; /* log10, or one less: then a digit more is there */
+        /* log10(a) or one less; with one less, a digit more is tried. */
+        (exponent2 - 1) * 1233 >> 12;
     if (scale10(1, exponent + 1) <= (double)a) exponent++;
     int low = 1;
     int high = F32_DIGITS_MAX;
@@ -254,11 +256,11 @@ size_t mr_number_element(char *out, enum mr_dtype t, const void *element)
 
 /* ---- days and times -------------------------------------------------------------------------- */
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar. Years are counted from March, so that
- * the leap day is a year's last; 400 years are 146097 days. */
+/* Formats days since 1970-01-01 in the proleptic Gregorian calendar. Years are counted from March,
+ * so that the leap day is the last day of a year; 400 years have 146097 days. */
 size_t mr_number_date(char *out, int64_t days)
 {
-    int64_t z = days + 719468; /* since 0000-03-01 */
+    int64_t z = days + 719468; /* days since 0000-03-01 */
     int64_t era = (z >= 0 ? z : z - 146096) / 146097;
     int64_t day = z - era * 146097;
     int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
