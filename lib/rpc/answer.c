@@ -1,10 +1,11 @@
-/* How a server call is answered: its metadata, its reply and its status. */
+/* How a server call is answered: with metadata, a reply and a status. */
 #include "rpc/core.h"
 
 #include "base/assert.h"
 #include "rpc/status.h"
 
-#define DETAILS_BYTES_MAX ((size_t)4096) /* peers refuse more than 8 KiB of trailers by default */
+/* By default, peers refuse more than 8 KiB of trailers. */
+#define DETAILS_BYTES_MAX ((size_t)4096)
 
 int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct mr_str value)
 {

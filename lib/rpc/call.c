@@ -1,12 +1,13 @@
-/* Knows the life of one call, on either side: which batches are on the completion queue, and what
- * may be sent next. server.c and client.c know where calls come from. call_state.c has the states
- * and their moves.
+/* The life of one call, on either side: which batches are on the completion queue, and what may be
+ * sent next. server.c and client.c make calls. call_state.c has the states of a call and their
+ * moves.
  *
  *   made ──▶ … messages … ──▶ over ──▶ on_done, freed
  *
  * gRPC reports the end of a call by MR_RPC_BATCH_CLOSE: RECV_CLOSE on the server, RECV_STATUS on
- * the client. This batch begins first. The call is freed when none of its batches is left on the
- * queue. Only the functions of tags free a call, so a callback may do anything to its call. */
+ * the client. This batch is started before all others. The call is freed when none of its batches
+ * is left on the queue. Only the functions that handle tags free a call, so a callback may do
+ * anything to its call. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -26,7 +27,7 @@ static uint32_t slot_take(struct mr_rpc_loop *loop)
         mr_assert(count > old);
         loop->slots = mr_grow(loop->slots, old * sizeof *loop->slots, count * sizeof *loop->slots);
         for (uint32_t i = count; i > old; i--) {
-            loop->slots[i - 1].generation = 1; /* no id is zero */
+            loop->slots[i - 1].generation = 1; /* so that no id is 0 */
             loop->slots[i - 1].next_free = loop->slots_free;
             loop->slots_free = i - 1;
         }
@@ -214,7 +215,8 @@ static void half_closed(struct mr_rpc_call *call)
     if (call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
-/* The peer has closed its side. A unary request that came has done so already. */
+/* The peer has closed its side. For a unary request with a message, on_half_close has been called
+ * already. */
 static void received_end(struct mr_rpc_call *call)
 {
     static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,
@@ -250,7 +252,8 @@ static void receive_done(struct mr_rpc_tag *tag, bool ok)
     else if (ok && !grpc_call_failed_before_recv_message(call->grpc))
         received_end(call);
     else
-        mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE); /* broken off: not a half close */
+        /* The call was broken off: no half close. */
+        mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
     if (!call->loop->turn_is_young) {
         mr_rpc_call_pump(call);
     } else if (!mr_list_is_linked(&call->owed_node)) {
@@ -315,13 +318,13 @@ void mr_rpc_call_flush(struct mr_rpc_call *call)
     }
     if (!call->queue.count && call->state.sending == MR_RPC_FINISHING) ops[n++] = status_op(call);
     if (n) mr_rpc_call_batch(call, ops, n, MR_RPC_BATCH_SEND);
-    if (message) grpc_byte_buffer_destroy(message); /* the batch has taken the slices */
+    if (message) grpc_byte_buffer_destroy(message); /* the batch holds references to the slices */
 }
 
 static void send_done(struct mr_rpc_tag *tag, bool ok)
 {
     struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_SEND);
-    if (!ok) queue_clear(&call->queue); /* the end of the call tells why */
+    if (!ok) queue_clear(&call->queue); /* the status of the call will tell the reason */
     if (ok && call->state.sending == MR_RPC_FINISHED)
         mr_rpc_sending_move(&call->state, MR_RPC_ANSWERED);
     if (ok) mr_rpc_call_flush(call);
@@ -335,7 +338,7 @@ static void send_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* May a message of `bytes` be queued? */
+/* Checks that a message of `bytes` can be queued. */
 static int check_send(const struct mr_rpc_call *call, size_t bytes)
 {
     if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;

@@ -1,5 +1,5 @@
-/* The questions about a call (metadata, peer, deadline, context) and the switches of its reading.
- */
+/* Functions that read a call's metadata, peer, deadline and context, and that set how the call
+ * reads messages. */
 #include "rpc/core.h"
 
 #include "base/assert.h"
@@ -38,7 +38,8 @@ struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call)
 {
     if (!call->peer) call->peer = grpc_call_get_peer(call->grpc);
     if (strncmp(call->peer, "fd:", 3) == 0)
-        return MR_STR("unix:"); /* accepted by our own listener (server/unix_listener) */
+        /* Our own listener accepted the connection (server/unix_listener). */
+        return MR_STR("unix:");
     return mr_str(call->peer);
 }
 

@@ -1,13 +1,13 @@
-/* Knows which moves a call may make. When it makes them stands in call.c, answer.c, client.c and
- * server.c. */
+/* The tables of allowed moves of a call's states. call.c, answer.c, client.c and server.c make the
+ * moves. */
 #include "rpc/call_state.h"
 
 #include "base/assert.h"
 
-/* The call.
+/* The call as a whole.
  *
- *   LIVE ──▶ OVER     client: the status came; messages that arrived before it are still told
- *    └─────▶ MUTED    cancelled by us; server: gRPC reported the end of the call */
+ *   LIVE ──▶ OVER     client: the status came; messages that came before it are still delivered
+ *    └─────▶ MUTED    this side cancelled the call; server: or gRPC reported its end */
 #define S(x) (1u << MR_RPC_##x)
 static const unsigned lives[] = {
     [MR_RPC_LIVE] = S(OVER) | S(MUTED),
@@ -15,8 +15,9 @@ static const unsigned lives[] = {
     [MR_RPC_MUTED] = 0,
 };
 
-/* Our side. The queue is empty when a call becomes HALF_CLOSED or FINISHED. A call that ends early
- * stays in the state that it has; FINISHED becomes ANSWERED also when the call is over.
+/* The direction from this process to the peer. The send queue is empty when a call becomes
+ * HALF_CLOSED or FINISHED. A call that ends early keeps its state; but FINISHED becomes ANSWERED
+ * even after the end.
  *
  *              ┌──▶ HALF_CLOSING ──▶ HALF_CLOSED                client
  *   SENDING ───┤
@@ -30,8 +31,9 @@ static const unsigned sendings[] = {
     [MR_RPC_ANSWERED] = 0,
 };
 
-/* The peer's side. A call with one message in this direction goes from DELIVERING to PEER_DONE. A
- * client's call with `one_reply` never reads: gRPC hands its message over with the status.
+/* The direction from the peer to this process. If only one message comes in this direction, the
+ * call goes from DELIVERING to PEER_DONE. A client's call with `one_reply` never reads: its message
+ * comes with the status.
  *
  *      ┌───────one reply──────────┐
  *      │                          ▼

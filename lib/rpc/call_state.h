@@ -7,20 +7,21 @@
 
 enum mr_rpc_life {
     MR_RPC_LIVE,
-    MR_RPC_OVER,  /* nothing more can be sent */
-    MR_RPC_MUTED, /* the same, and the handler hears nothing more but on_done */
+    MR_RPC_OVER, /* nothing more can be sent */
+    /* Nothing more can be sent, and of the handler's callbacks only on_done follows. */
+    MR_RPC_MUTED,
 };
 
-enum mr_rpc_sending {    /* our side */
+enum mr_rpc_sending {    /* the direction from this process to the peer */
     MR_RPC_SENDING,      /* messages may be queued */
-    MR_RPC_HALF_CLOSING, /* client: the half close follows what is queued */
+    MR_RPC_HALF_CLOSING, /* client: the half close follows the queued messages */
     MR_RPC_HALF_CLOSED,  /* client: gRPC has the half close */
-    MR_RPC_FINISHING,    /* server: the status follows what is queued */
+    MR_RPC_FINISHING,    /* server: the status follows the queued messages */
     MR_RPC_FINISHED,     /* server: gRPC has the status */
     MR_RPC_ANSWERED,     /* server: the status went out */
 };
 
-enum mr_rpc_receiving { /* the peer's side */
+enum mr_rpc_receiving { /* the direction from the peer to this process */
     MR_RPC_OPENING,     /* nothing is read yet */
     MR_RPC_READING,     /* the next message may be asked for */
     MR_RPC_DELIVERING,  /* inside on_message: the next read waits for the return */
@@ -42,8 +43,8 @@ static inline bool mr_rpc_state_is_over(const struct mr_rpc_state *s)
     return s->life != MR_RPC_LIVE;
 }
 
-/* May the handler hear of messages and of the peer's half close? Not after the server has given
- * its status. */
+/* May the handler's callbacks for messages and for the peer's half close be called? Not after the
+ * server has given its status. */
 static inline bool mr_rpc_state_may_tell(const struct mr_rpc_state *s)
 {
     return s->life != MR_RPC_MUTED && s->sending < MR_RPC_FINISHING;

@@ -14,11 +14,11 @@ struct mr_rpc_channel {
     struct mr_rpc_loop *loop;
     grpc_channel *grpc; /* NULL once closed */
     char *address;
-    char *authorization;                    /* "Bearer …"; NULL: none, or `credential` */
+    char *authorization;                    /* "Bearer …"; NULL: none, or `credential` is used */
     const struct mr_credential *credential; /* NULL: none */
-    struct mr_rpc_tls *tls;                 /* NULL: plain */
+    struct mr_rpc_tls *tls;                 /* NULL: no TLS */
     struct mr_list calls;
-    uint32_t references; /* one of the owner and one of each call */
+    uint32_t references; /* one for the owner, and one for each call */
 };
 
 static int arg_ms(mr_duration d)
@@ -76,11 +76,12 @@ static grpc_channel *make_channel(
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000),
         int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
         int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, arg_ms(backoff)),
-        /* despite its name: the least time that an attempt to connect gets */
+        /* Despite its name, this option is the least time that an attempt to connect gets. */
         int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, arg_ms(MR_MAX(backoff_max, MR_SECOND))),
         int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, arg_ms(backoff_max)),
-        int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* one connection a channel */
-        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* the caller decides what may be repeated */
+        /* Each channel has one connection of its own. */
+        int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* the caller decides which calls may be repeated */
         int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
         int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
@@ -160,7 +161,7 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* Where TLS is the reason for a failed connection, the status says so. */
+/* Adds the TLS reason to the status of a call whose connection failed because of TLS. */
 static void explain(struct mr_rpc_call *call)
 {
     struct mr_error e;
@@ -172,8 +173,8 @@ static void explain(struct mr_rpc_call *call)
     call->status_text = grpc_slice_from_copied_string(e.text);
 }
 
-/* Of a call with one_reply that ended well: its initial metadata and its message came with the
- * status. */
+/* For a call with one_reply that ended well: calls on_open and on_message for the metadata and the
+ * message, which came with the status. */
 static void deliver_reply(struct mr_rpc_call *call)
 {
     if (call->handler->on_open) call->handler->on_open(call);
@@ -188,7 +189,8 @@ static void deliver_reply(struct mr_rpc_call *call)
         grpc_slice_from_static_string("the server sent no message where exactly one was due");
 }
 
-/* The status, and with one_reply also all that came before it. */
+/* The status has come; for a call with one_reply, the metadata and the message have come with
+ * it. */
 static void close_done(struct mr_rpc_tag *tag, bool ok)
 {
     (void)ok;
@@ -297,7 +299,7 @@ static void unary_done(struct mr_rpc_call *call, const struct mr_rpc_status *sta
     struct mr_rpc_message *reply = status->code == 0 ? u->reply : NULL;
     struct mr_rpc_message lent = {0};
     if (reply) {
-        lent = *reply; /* lent: the callback may take it */
+        lent = *reply; /* the callback may take the message */
         *reply = (struct mr_rpc_message){0};
     }
     u->on_reply(u->ctx, status, reply ? &lent : NULL);

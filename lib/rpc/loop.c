@@ -1,5 +1,5 @@
-/* Knows the completion queue: how the loop's thread waits on it, how other threads wake it, and
- * which call an id means. The file that starts a batch knows what its tag means. */
+/* The loop over gRPC's completion queue: how its thread waits, how other threads wake it, and how
+ * an id finds its call. The meaning of a tag is known in the file that started its batch. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -13,17 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS_MAX 1024 /* of one turn */
-#define FLUSH_EVERY 32  /* events: a queued message waits no longer in a busy turn */
+#define EVENTS_MAX 1024 /* events in one turn */
+#define FLUSH_EVERY 32  /* events after which queued messages are sent, even in a busy turn */
 #define SLOTS_GROWTH 256
-#define READ_DEFERRED_MAX MR_MS /* a deferred read waits no longer */
+#define READ_DEFERRED_MAX MR_MS /* longest delay of a deferred read */
 #define YOUNG_EVENTS 4          /* a turn with more events is busy */
-#define SLEPT (3 * MR_US)       /* an event that took longer to come was waited for */
-#define SPIN                                                                                       \
-    (400 * MR_US)     /* an eager loop polls so long before it sleeps; shorter waits are short */
-#define SHORT_WAITS 3 /* in a row before the loop polls; heartbeats alone make fewer */
-#define CROWD (500 * MR_US)  /* a yield that took longer let another thread run */
-#define CROWDED (20 * MR_MS) /* no polling for so long after that */
+#define SLEPT (3 * MR_US)       /* if an event took longer to come, the thread slept for it */
+/* How long an eager loop polls before it sleeps. A wait up to this length is a short wait. */
+#define SPIN (400 * MR_US)
+/* Short waits in a row before the loop polls; heartbeats alone never reach it. */
+#define SHORT_WAITS 3
+#define CROWD (500 * MR_US)  /* a sched_yield that took longer let another thread run */
+#define CROWDED (20 * MR_MS) /* how long the loop does not poll after that */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
 {
@@ -40,8 +41,8 @@ mr_time mr_rpc_time(gpr_timespec t)
     return mr_time_after((mr_time)at.tv_sec * MR_SECOND, (mr_duration)at.tv_nsec);
 }
 
-/* gRPC logs what callers get as a status anyway: such lines have the level `debug`. The line before
- * gRPC aborts has the level `error`. */
+/* Passes gRPC's log lines to our log. Callers get most of their content as a status, so the level
+ * is `debug`. The line before gRPC aborts has the level `error`. */
 static void log_line(gpr_log_func_args *args)
 {
     if (mr_rpc_tls_notice(args->message)) return;
@@ -81,7 +82,7 @@ static void init_grpc(void)
     gpr_set_log_function(log_line);
     trust_locks();
     if (leaves_idle_channels) (void)setenv(BACKUP_POLL, "0", 1);
-    grpc_init(); /* reads the variable; child processes must not inherit it */
+    grpc_init(); /* reads the environment variable, which child processes must not inherit */
     if (leaves_idle_channels) (void)unsetenv(BACKUP_POLL);
 }
 
@@ -140,11 +141,11 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
-/* Asking for a message makes gRPC write a window update, which wakes the peer up, unless the update
- * has travelled with something that we sent since the last message. So after a message that this
- * thread slept for, the read waits until the handler has acted on the message. The read of a call
- * with `defers_read` waits for one sleep more. In a busy turn reads do not wait: messages are taken
- * in a row. True: some reads still wait. */
+/* Asks for the next messages of calls. Asking makes gRPC write a window update, which wakes the
+ * peer, unless the update travels with a message that was sent since. So if this thread slept for a
+ * message, its next read waits until the handler has acted on the message. The read of a call with
+ * `defers_read` waits for one more sleep. In a busy turn reads do not wait. True: some reads still
+ * wait. */
 static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
 {
     bool some = false;
@@ -173,12 +174,13 @@ void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side)
     loop->side = side;
 }
 
-/* Polls for the first event of a turn, and the second source of work beside it. */
+/* Polls for the first event of a turn and, if there is one, the second source of work. */
 static grpc_event spin(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
     mr_time until = MR_MIN(begun + SPIN, deadline);
     for (mr_time now = begun;;) {
-        if (loop->side.look) loop->side.look(loop->side.ctx); /* first: an event returns at once */
+        /* Polled first, because an event returns at once. */
+        if (loop->side.look) loop->side.look(loop->side.ctx);
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
         if (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken || now >= until) return ev;
         now = mr_clock_now();
@@ -215,8 +217,8 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
     return ev;
 }
 
-/* What the callback of the first event queues leaves at once, for latency. In a busy turn sends
- * wait for up to FLUSH_EVERY events, so that they coalesce. */
+/* Runs the events of a turn. What the callback of the first event queues is sent at once, for low
+ * latency. In a busy turn, messages are sent together after up to FLUSH_EVERY events. */
 static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 {
     const gpr_timespec at = gpr_time_0(GPR_CLOCK_MONOTONIC);
@@ -239,7 +241,7 @@ static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
 {
-    mr_assert(!atomic_load(&loop->runner)); /* not from inside a callback */
+    mr_assert(!atomic_load(&loop->runner)); /* a callback must not run the loop */
     atomic_store(&loop->runner, (uintptr_t)pthread_self());
     mr_rpc_loop_flush(loop);
     if (ask_owed(loop, true))
@@ -255,7 +257,7 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop)
 {
     if (atomic_load(&loop->runner) == (uintptr_t)pthread_self()) {
-        loop->woken = true; /* called by a callback: the turn ends by itself */
+        loop->woken = true; /* a callback woke the loop: the turn ends anyway */
         return;
     }
     if (atomic_exchange(&loop->wake_under_way, true)) return;

@@ -34,17 +34,18 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
  * sleeps at once. */
 void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager);
 
-/* A second source of work, polled while the loop polls, and told when the loop sleeps. A function
- * may be NULL. `attend(true)` comes before the first `look`, `attend(false)` before the loop
- * sleeps; both may come twice in a row. `look` polls once, and ends the turn by mr_rpc_loop_wake.
- */
+/* A second source of work, which the loop polls together with gRPC's queue. Each function may be
+ * NULL. `attend(true)` comes before the first `look`, and `attend(false)` before the loop sleeps;
+ * either may come twice in a row. `look` polls once; if it has found work, it ends the turn with
+ * mr_rpc_loop_wake. */
 struct mr_rpc_side {
     void (*attend)(void *ctx, bool on);
     void (*look)(void *ctx);
-    void (*sleep)(void *ctx, bool on); /* around each sleep: no callback runs meanwhile */
+    /* Around each sleep of the loop; no callback runs in between. */
+    void (*sleep)(void *ctx, bool on);
     void *ctx;
 };
-void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side); /* empty: none */
+void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side); /* all zeros: none */
 
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* any thread: ends a waiting mr_rpc_loop_run */
 

@@ -1,9 +1,9 @@
-/* What server and client share: the status, messages, and the call. No gRPC type shows here.
+/* What server and client share: the status, messages and calls. This header shows no type of gRPC.
  *
- * A call belongs to the thread of its loop. Every function here runs on that thread, unless its
- * comment says otherwise. Callbacks come from mr_rpc_loop_run, never from inside a function of
- * this header. A `struct mr_rpc_call *` is valid until its on_done has returned. Code that may run
- * later keeps the id, which is never used again, and asks mr_rpc_call_find. */
+ * A call belongs to the thread of its loop. Every function here must run on that thread unless its
+ * comment says otherwise. Callbacks are called by mr_rpc_loop_run, never by a function of this
+ * header. A `struct mr_rpc_call *` is valid until its on_done has returned. Code that may run later
+ * keeps the call's id, which is never used again, and looks the call up with mr_rpc_call_find. */
 #pragma once
 
 #include "base/err.h"
@@ -13,12 +13,12 @@
 
 #include <stdbool.h>
 
-#define MR_RPC_QUEUE_BYTES_HIGH                                                                    \
-    ((size_t)4 << 20) /* not writable above; writable again below half */
-#define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20) /* sends are refused above */
+/* A call with more queued bytes is not writable; with less than half of it, it is again. */
+#define MR_RPC_QUEUE_BYTES_HIGH ((size_t)4 << 20)
+#define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20) /* a send beyond this is refused */
 #define MR_RPC_QUEUE_COUNT_HIGH 4096
 #define MR_RPC_QUEUE_COUNT_MAX 65536
-#define MR_RPC_METADATA_MAX 32 /* entries that we send with one call */
+#define MR_RPC_METADATA_MAX 32 /* metadata entries that one call may send */
 
 struct mr_rpc_loop;
 struct mr_rpc_call;
@@ -26,11 +26,11 @@ struct mr_rpc_message;
 
 typedef struct {
     uint64_t v;
-} mr_rpc_call_id; /* zero: none */
+} mr_rpc_call_id; /* 0: no call */
 
 struct mr_rpc_status {
     int code;              /* google.rpc.Code: 0 is OK */
-    struct mr_str message; /* the sentence */
+    struct mr_str message; /* the sentence for the user */
     struct mr_str details; /* a serialized google.rpc.Status, or empty */
 };
 
@@ -39,45 +39,48 @@ struct mr_rpc_handler {
     /* Server: a call came; its metadata, peer and deadline can be read. Client: the server's
      * initial metadata came. */
     void (*on_open)(struct mr_rpc_call *call);
-    /* One message. It is lent until the callback returns, unless it is taken. */
+    /* A message has come. It is borrowed until the callback returns, unless the callback takes
+     * it. */
     void (*on_message)(struct mr_rpc_call *call, struct mr_rpc_message *m);
-    /* Server: the client sends no more messages. It comes also after the message of a unary
-     * request, unless the call is answered by then. A client hears on_done instead. */
+    /* Server: the client will send no more messages. Also called after the message of a unary
+     * request, unless the call has been answered by then. Not called on a client. */
     void (*on_half_close)(struct mr_rpc_call *call);
     /* The send queue passed its high mark and is now below half of the mark. */
     void (*on_writable)(struct mr_rpc_call *call);
     /* Server: the client cancelled, its deadline passed or its connection broke before the server
      * finished the call. Nothing more can be sent. */
     void (*on_cancelled)(struct mr_rpc_call *call);
-    /* Always last, exactly once. Client: the status of the call. Server: OK when the status went
-     * out, whatever it was; CANCELLED otherwise. Release the context here. */
+    /* The last callback, called exactly once; it should free the context. Client: the status of the
+     * call. Server: OK if the status was sent, whatever its code; otherwise CANCELLED. */
     void (*on_done)(struct mr_rpc_call *call, const struct mr_rpc_status *status);
 };
 
 /* ---- any call ---------------------------------------------------------------------------- */
 
 mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call);
-struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id); /* NULL: over */
+/* NULL: the call is over. */
+struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id);
 
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
 void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
 struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call); /* "/millrace.v1.Jobs/Get" */
 mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);     /* MR_NEVER: none */
-/* "unix:…" or "ipv4:127.0.0.1:4711", lent until on_done. The address is not authenticated. */
+/* The peer's address, "unix:…" or "ipv4:127.0.0.1:4711", borrowed until on_done. It is not
+ * authenticated. */
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
 /* The peer's metadata. Server call: of the request. Client call: the initial metadata and, in
  * on_done, the trailing metadata. Names are lower case; of several values the first. Lent until
  * on_done returns. */
 bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
 
-/* Sending. Queued messages leave in the loop's next turn, coalesced. Results: MR_OK; MR_ETOOBIG
- * (over MR_MESSAGE_BYTES_MAX); MR_ELIMIT (the queue is full, nothing is queued); MR_ESTATE (we have
- * finished or half closed the call); MR_ECANCELED (the call is over). */
+/* Sends a message. Queued messages leave together in the loop's next turn. MR_ETOOBIG: more than
+ * MR_MESSAGE_BYTES_MAX. MR_ELIMIT: the queue is full and nothing is queued. MR_ESTATE: this side
+ * has finished or half-closed the call. MR_ECANCELED: the call is over. */
 int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes); /* copies */
 
-/* A message in parts. A part with `release` is not copied: its bytes are lent until release(ctx) is
- * called. That happens exactly once, on any thread, also when the send is refused. */
+/* A message in parts. A part with `release` is not copied: its bytes are borrowed until
+ * release(ctx) is called. That happens exactly once, on any thread, even if the send is refused. */
 struct mr_rpc_part {
     struct mr_str bytes;
     void (*release)(void *ctx);
@@ -88,17 +91,18 @@ int mr_rpc_call_send_parts(
 
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call); /* false: wait for on_writable */
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
-/* Is it writable, and are at most `bytes_max` queued? False: wait for on_writable and ask again;
- * on_writable may come while more than `bytes_max` are queued. */
+/* True: the call is writable and at most `bytes_max` bytes are queued. False: wait for on_writable
+ * and ask again, because on_writable may come while more than `bytes_max` bytes are queued. */
 bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
-/* With auto read (the default) messages arrive by themselves; without it, one for each
- * mr_rpc_call_read. So a receiver makes back-pressure. Turning auto read on reads at once. */
+/* With auto read (the default) messages arrive without being asked for. Without it, one message
+ * arrives for each mr_rpc_call_read, which gives the receiver back-pressure. Turning auto read on
+ * reads at once. */
 void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on);
 void mr_rpc_call_read(struct mr_rpc_call *call);
-/* In on_message, for a message that is answered soon while the loop sleeps. The next message is
- * asked for when the answer is sent or the loop wakes up, at most a millisecond later. gRPC's
- * flow-control frames then travel with the answer. */
+/* To be called in on_message if the answer follows soon: the next message is asked for when the
+ * answer is sent or the loop wakes up, at most a millisecond later. Then gRPC's flow-control frames
+ * travel with the answer. */
 void mr_rpc_call_defer_read(struct mr_rpc_call *call);
 
 /* ---- messages ---------------------------------------------------------------------------- */
@@ -106,7 +110,7 @@ void mr_rpc_call_defer_read(struct mr_rpc_call *call);
 size_t mr_rpc_message_bytes(const struct mr_rpc_message *m);
 /* The message as one run of bytes. A message that came in pieces is joined on first use. */
 struct mr_str mr_rpc_message_str(struct mr_rpc_message *m);
-/* The message in the pieces in which it came. `*parts` is lent as long as the message. */
+/* The message in the pieces in which it came. `*parts` is valid as long as the message. */
 size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **parts);
 /* In on_message: takes the message, which then outlives the callback. Free it on any thread. */
 struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);

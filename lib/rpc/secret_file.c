@@ -1,4 +1,4 @@
-/* Knows when the secret file is read, and on which thread. Refuses to know its lines. */
+/* Decides when the secret file is read again, and on which thread. secrets.c parses the file. */
 #include "rpc/secret_file.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ struct mr_secret_file {
     struct mr_reread reread;
     struct mr_credential credentials[MR_SERVICE_COUNT];
     pthread_mutex_t lock;
-    struct mr_secrets *now; /* under the lock */
+    struct mr_secrets *now; /* protected by the lock */
 };
 
 static int read_file(const char *path, struct mr_secrets **out, struct mr_error *e)

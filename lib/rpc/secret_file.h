@@ -1,4 +1,4 @@
-/* The secret file of a process, read again when it changes. New outgoing calls show the new
+/* The secret file of a process, read again when it changes. New outgoing calls send the new
  * secrets, and incoming calls are compared with the new secrets. Any thread. */
 #pragma once
 
@@ -11,22 +11,23 @@ struct mr_secret_file;
 int mr_secret_file_open(const char *path, struct mr_secret_file **out, struct mr_error *e);
 void mr_secret_file_free(struct mr_secret_file **file);
 
-/* The secret for services of one kind. Lent as long as the file is open. */
+/* The secret for services of one kind. Borrowed; valid as long as the file is open. */
 struct mr_credential {
-    struct mr_secret_file *file; /* NULL: `fixed` */
+    struct mr_secret_file *file; /* NULL: `fixed` is the secret */
     enum mr_service_kind to;
     const char *fixed;
 };
-/* NULL when there is no file. */
+/* NULL: there is no file. */
 const struct mr_credential *mr_secret_file_credential(
     struct mr_secret_file *file, enum mr_service_kind to);
 /* Appends "Bearer SECRET" with the current secret, without a NUL; nothing when there is no secret.
  */
 void mr_credential_add(const struct mr_credential *credential, struct mr_buf *out);
 
-/* As mr_secrets_accepted. For an unknown secret the file is checked at once and read if it has
+/* Like mr_secrets_accepted. For an unknown secret the file is checked at once, and read if it has
  * changed. So a secret that is replaced on all machines works on all machines without delay. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
-/* The same, but the file is checked by stat(2) at most every two seconds, also for an unknown
- * secret. For a caller that has other files to ask before mr_secret_file_accepted. */
+/* Like mr_secret_file_accepted, but the file is checked by stat(2) at most every two seconds, even
+ * for an unknown secret. For a caller that checks other files before it calls
+ * mr_secret_file_accepted. */
 unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

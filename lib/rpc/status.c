@@ -1,5 +1,5 @@
-/* Knows google.rpc.Status (code 1, message 2, details 3), Any (type_url 1, value 2) and ErrorInfo
- * (reason 1, domain 2). */
+/* Encodes and decodes google.rpc.Status (fields: 1 code, 2 message, 3 details), Any (1 type_url, 2
+ * value) and ErrorInfo (1 reason, 2 domain). */
 #include "rpc/status.h"
 
 #include "base/protowire.h"
@@ -49,7 +49,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     return s;
 }
 
-/* The bytes of field `number`, the first of them; empty if it is not there. */
+/* The bytes of field `number`; the first occurrence. Empty if the field is absent. */
 static struct mr_str field_of(struct mr_str message, uint32_t number)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
@@ -59,7 +59,7 @@ static struct mr_str field_of(struct mr_str message, uint32_t number)
     return mr_str_of("", 0);
 }
 
-/* Our code from the details; 0 if they have none that belongs to `grpc_code`. */
+/* Our error code in the details. 0: none, or a code that does not belong to `grpc_code`. */
 static int code_in_details(struct mr_str details, int grpc_code)
 {
     struct mr_str any = field_of(details, 3);

@@ -5,13 +5,13 @@
 #include "base/buf.h"
 #include "rpc/rpc.h"
 
-/* The status of an error. `e` lends the texts, `details` the details (cleared first). A code that
- * shares its gRPC code with another code goes into the details as google.rpc.ErrorInfo
- * (reason "MR_ETOOBIG", domain "millrace"). `details` may be NULL. */
+/* The status of an error. Its texts point into `e` and `details`, which is cleared first and may be
+ * NULL. Where several of our codes have one gRPC code, our code goes into the details as
+ * google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
 struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
 
-/* The error of a status: MR_OK for code 0, else our code, with the sentence in `e` (may be NULL).
- */
+/* The error of a status: MR_OK for code 0, otherwise our code. `e` (may be NULL) receives the
+ * sentence. */
 int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e);
 
 /* Appends one google.protobuf.Any to the details of a google.rpc.Status under construction. */

@@ -1,5 +1,5 @@
-/* gRPC's credentials for TLS. gRPC's certificate provider watches the files with a thread of its
- * own. Servers and channels take the certificates for each new connection from the provider. */
+/* TLS credentials of gRPC. gRPC's certificate provider watches the files on a thread of its own.
+ * For each new connection, servers and channels take the certificates from the provider. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -57,8 +57,8 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls)
     mr_release(t);
 }
 
-/* At exit: ends gRPC's thread that watches the files before the libraries that it uses are torn
- * down. The rest is not freed, because threads that nobody joins may still open channels. */
+/* At exit: stops gRPC's thread that watches the files, before the libraries that it uses are
+ * unloaded. Nothing else is freed, because detached threads may still open channels. */
 static void stop_watching(void)
 {
     (void)pthread_mutex_lock(&process_wide->lock);

@@ -1,7 +1,7 @@
-/* TLS on TCP: the certificate that a program shows and the CA that it trusts. UNIX sockets have no
- * TLS; the kernel identifies the peer.
+/* TLS on TCP: the certificate that a program presents and the CA that it trusts. UNIX sockets have
+ * no TLS; the kernel identifies the peer.
  *
- * A server requests a client's certificate, and verifies it if the client shows one. A client
+ * A server requests a client's certificate, and verifies it if the client presents one. A client
  * without a certificate may call only what users may call (rpc/util/auth.h). A client verifies the
  * server's certificate and its host name. The files are read again every few seconds: new
  * connections use the new files, open connections go on. */
@@ -15,14 +15,14 @@ struct mr_rpc_tls;
 
 struct mr_rpc_tls_options {
     struct mr_certificate_files
-        files;           /* a client may have the CA alone, a server needs all three */
-    mr_duration refresh; /* how often they are read; 0: 5 s, at least 1 s */
+        files;           /* a client may have the CA alone; a server needs all three files */
+    mr_duration refresh; /* how often the files are read; 0: 5 s; at least 1 s */
 };
 
 /* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the flag. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
-void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels */
+void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels are closed */
 
 /* For `main`, before the first server or channel: each TCP port and each TCP channel of this
  * process that has no mr_rpc_tls of its own uses these files. Without any of the three files
@@ -30,7 +30,7 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
 bool mr_rpc_tls_is_used(void);
 
-/* The rows of a program's option table; `offset` is that of a struct mr_certificate_files. */
+/* Rows for a program's option table; `offset` is that of a struct mr_certificate_files. */
 // clang-format off
 #define MR_RPC_TLS_OPTIONS(offset)                                                                 \
     MR_OPTION_TLS_CERT((offset) + offsetof(struct mr_certificate_files, cert),                     \

@@ -1,5 +1,5 @@
-/* Recognises the texts of gRPC and libcrypto for a connection that fails because of TLS, and writes
- * sentences that name the address and the flag. */
+/* Recognises the texts in which gRPC and libcrypto report a connection that failed because of TLS,
+ * and writes sentences that name the address and the flag. */
 #include "rpc/core.h"
 
 #include "host/clock.h"
@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-#define NOTICE_EVERY MR_SECOND /* any peer can cause such lines */
+#define NOTICE_EVERY MR_SECOND /* bounds the log: any peer can cause such lines */
 
 static bool has(struct mr_str text, const char *part)
 {
     return memmem(text.p, text.n, part, strlen(part)) != NULL;
 }
 
-/* A side with TLS closes the connection of a peer without TLS, or with a certificate that it
- * refuses. gRPC on the other side then knows no more than that the connection ended. */
+/* A side with TLS closes the connection of a peer that has no TLS or whose certificate it refuses.
+ * gRPC on the other side then only knows that the connection was closed. */
 static bool was_ended(struct mr_str why)
 {
     return has(why, "Socket closed") || has(why, "onnection reset") || has(why, "Broken pipe");

@@ -1,4 +1,4 @@
-/* Knows the format of the token file. Refuses to know which call asks. */
+/* Parses the token file and compares tokens. */
 #include "rpc/tokens.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ struct token {
 };
 
 struct mr_tokens {
-    char *text; /* the file; all strings point into it */
+    char *text; /* the content of the file; all texts point into it */
     struct token items[MR_TOKENS_MAX];
     size_t count;
 };
@@ -28,7 +28,8 @@ void mr_tokens_free(struct mr_tokens **tokens)
     *tokens = NULL;
 }
 
-static bool is_printable(struct mr_str s) /* what a header may carry without quoting */
+/* Characters that an HTTP header may carry without quoting. */
+static bool is_printable(struct mr_str s)
 {
     for (size_t i = 0; i < s.n; i++)
         if (s.p[i] <= ' ' || s.p[i] >= 0x7f) return false;

@@ -1,6 +1,6 @@
 /* The format of the token file, the same for every program. A line is "TOKEN ROLE NAME" (role:
- * admin, user or reader); empty lines and lines that begin with # are skipped. Also the functions
- * that tokens and the cluster's secrets share. Only mr_tokens_open does I/O. */
+ * admin, user or reader). Empty lines and lines that begin with # are skipped. This file also has
+ * the functions that tokens and the cluster's secrets share. Only mr_tokens_open does I/O. */
 #pragma once
 
 #include "base/err.h"
@@ -18,17 +18,18 @@ struct mr_identity {
 
 struct mr_tokens;
 
-/* The sentence of MR_EINVAL names the line, never the token. */
+/* Parses the text of a token file. The sentence of MR_EINVAL names the line, never the token. */
 int mr_tokens_parse(struct mr_str text, struct mr_tokens **out, struct mr_error *e);
-/* The same for a file of mode 0600. Errors name --token-file and the file. */
+/* Reads and parses a token file, which must have mode 0600. Errors name --token-file and the
+ * file. */
 int mr_tokens_open(const char *path, struct mr_tokens **out, struct mr_error *e);
 void mr_tokens_free(struct mr_tokens **tokens);
 
-/* The holder of a token, lent as long as the tokens live. NULL: an unknown token, which takes as
- * long as a known one. */
+/* The user of a token, valid as long as `tokens`. NULL: the token is unknown. The time taken does
+ * not depend on the answer. */
 const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct mr_str token);
 
-/* The token at index `i`, lent as long as the tokens live. False: there is none. */
+/* The token at index `i`, valid as long as `tokens`. False: there is none. */
 bool mr_tokens_at(
     const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who);
 

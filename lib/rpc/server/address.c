@@ -1,5 +1,6 @@
-/* The addresses of a server. gRPC accepts on TCP ports. On UNIX sockets our own listener accepts
- * and checks the peer's user, because gRPC does not show the peer's credentials. */
+/* The listening addresses of a server. gRPC accepts connections on TCP ports. On UNIX sockets our
+ * own listener accepts them and checks the peer's user, because gRPC does not give access to the
+ * peer's credentials. */
 #include "rpc/server/internal.h"
 
 #include "base/assert.h"
@@ -8,7 +9,7 @@
 #include <grpc/grpc_security.h>
 #include <string.h>
 
-/* On the listener's thread. */
+/* Runs on the listener's thread. */
 static void on_accept(void *ctx, int fd)
 {
     struct mr_rpc_server *server = ctx;

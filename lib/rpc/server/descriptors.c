@@ -1,4 +1,4 @@
-/* Knows as much of google/protobuf/descriptor.proto as names take:
+/* Reads the names in a FileDescriptorSet. Field numbers of google/protobuf/descriptor.proto:
  *   FileDescriptorSet: file 1
  *   File: name 1, package 2, message_type 4, enum_type 5, service 6, extension 7
  *   Message: name 1, field 2, nested_type 3, enum_type 4, extension 6, oneof_decl 8
@@ -16,10 +16,10 @@
 
 enum kind { FILE_, MESSAGE, ENUM, SERVICE, FIELD, LEAF };
 
-struct frame { /* a message or enum being walked */
+struct frame { /* a message or an enum on the stack of the walk */
     struct mr_protowire_reader reader;
     enum kind kind;
-    size_t scope_bytes; /* of the name under which its own parts stand */
+    size_t scope_bytes; /* length of the name in which its members are declared */
 };
 
 struct walk {
@@ -32,7 +32,7 @@ struct walk {
 
 static uint64_t hash_name(struct mr_str s)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a; a few thousand names, once */
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a; used once for a few thousand names */
     for (size_t i = 0; i < s.n; i++)
         h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
     return mr_hash_u64(h);
@@ -69,7 +69,8 @@ void mr_descriptors_fini(struct mr_descriptors *d)
     *d = (struct mr_descriptors){0};
 }
 
-/* The bytes of field `number`, the last of them as protobuf wants; empty if it is not there. */
+/* The bytes of field `number`; the last occurrence, as protobuf requires. Empty if the field is
+ * absent. */
 static int find_bytes(struct mr_str message, uint32_t number, struct mr_str *out)
 {
     *out = mr_str_of("", 0);
@@ -92,8 +93,8 @@ static int find_number(struct mr_str message, uint32_t number, uint64_t *out)
     return err == MR_ENOENT ? MR_OK : err;
 }
 
-/* Appends ".name" (or "name" at the root) to the scope; the new length, 0 for what is no name or
- * too long. */
+/* Appends ".name" (or "name" at the root) to the scope and returns its new length. 0: `name` is no
+ * name, or the scope would be too long. */
 static size_t scope_extend(struct walk *w, size_t bytes, struct mr_str name)
 {
     size_t dot = bytes ? 1 : 0;
@@ -142,7 +143,7 @@ static int add_extension(struct walk *w, struct mr_str field)
     return MR_OK;
 }
 
-/* What a field of a part means; LEAF parts have a name only, FIELD is an extension here. */
+/* What kind of part a field holds. LEAF parts have a name only; FIELD is an extension. */
 static bool child_kind(enum kind parent, uint32_t number, enum kind *out)
 {
     static const struct {

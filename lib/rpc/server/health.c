@@ -1,4 +1,4 @@
-/* grpc.health.v1: Check answers once, Watch sends every change. Contract:
+/* grpc.health.v1: Check answers once; Watch sends the state and each change. The contract is
  * proto/grpc/health/v1/health.proto. */
 #include "rpc/server/internal.h"
 
@@ -24,7 +24,8 @@ static int state_of(const struct mr_rpc_server *s, struct mr_str service)
     return SERVICE_UNKNOWN;
 }
 
-/* Field 1 of HealthCheckRequest. On malformed bytes the call is failed and false returned. */
+/* Reads field 1 of HealthCheckRequest. False: the bytes are malformed, and the call has been
+ * failed. */
 static bool read_service(struct mr_rpc_call *call, struct mr_rpc_message *m, struct mr_str *service)
 {
     *service = mr_str_of("", 0);

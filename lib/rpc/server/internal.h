@@ -7,13 +7,14 @@
 
 #define MR_RPC_SERVICES_MAX 64
 #define MR_RPC_UNIX_LISTENERS_MAX 4
-#define MR_RPC_ACCEPTS 64 /* so many calls may arrive in one turn; the rest waits for the next */
+/* Calls that may arrive in one turn of the loop; others wait for the next turn. */
+#define MR_RPC_ACCEPTS 64
 
-struct mr_rpc_entry { /* one method, found by its path */
+struct mr_rpc_entry { /* a method in the table of paths */
     char *path;
     const struct mr_rpc_method *method;
     void *context;
-    bool ours; /* health and reflection */
+    bool ours; /* a method of health or reflection */
 };
 
 struct mr_rpc_health {
@@ -26,9 +27,11 @@ struct mr_rpc_accept;
 struct mr_rpc_server {
     struct mr_rpc_loop *loop;
     grpc_server *grpc;
-    grpc_server_credentials *credentials; /* plain: of UNIX sockets, and of TCP without TLS */
-    struct mr_rpc_tls *tls;               /* the caller's; NULL: the process's, if there is one */
-    bool has_tls;                         /* one of its ports has TLS */
+    /* Insecure credentials: for UNIX sockets, and for TCP without TLS. */
+    grpc_server_credentials *credentials;
+    /* Of the caller; NULL: the process-wide TLS, if there is one. */
+    struct mr_rpc_tls *tls;
+    bool has_tls; /* one of its ports has TLS */
     struct mr_peer_rules rules;
     struct mr_unix_listener *unix_listeners[MR_RPC_UNIX_LISTENERS_MAX];
     uint32_t unix_listeners_count;
@@ -37,19 +40,19 @@ struct mr_rpc_server {
     void *auth_ctx;
     struct mr_rpc_entry *entries;
     uint32_t entries_count;
-    struct mr_rpc_health health[MR_RPC_SERVICES_MAX + 1]; /* [0] is "" */
+    struct mr_rpc_health health[MR_RPC_SERVICES_MAX + 1]; /* health[0] is the server as a whole */
     uint32_t health_count;
-    struct mr_list watches; /* open health watches */
+    struct mr_list watches; /* open calls of Health.Watch */
     struct mr_descriptors descriptors;
     struct mr_list calls;
     size_t calls_count; /* without health and reflection */
     struct mr_rpc_accept *accepts;
-    uint32_t accepts_count; /* armed */
+    uint32_t accepts_count; /* number of armed grpc_server_request_call */
     bool started, draining, shut_down;
     struct mr_rpc_tag shutdown_tag;
 };
 
-/* address.c */
+/* Defined in address.c. */
 void mr_rpc_server_start_unix_listeners(struct mr_rpc_server *server);
 void mr_rpc_server_close_unix_listeners(struct mr_rpc_server *server);
 
@@ -57,5 +60,6 @@ extern const struct mr_rpc_service mr_rpc_health_service;
 extern const struct mr_rpc_service mr_rpc_reflection_service;
 extern const struct mr_rpc_service mr_rpc_reflection_alpha_service;
 
-void mr_rpc_health_changed(struct mr_rpc_server *server); /* sends it to the watches */
-struct mr_str mr_rpc_own_descriptors(void);               /* of health and reflection, generated */
+void mr_rpc_health_changed(struct mr_rpc_server *server); /* sends the new state to the watches */
+/* Descriptors of health and reflection, generated. */
+struct mr_str mr_rpc_own_descriptors(void);

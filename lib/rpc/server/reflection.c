@@ -1,6 +1,6 @@
-/* grpc.reflection.v1 and v1alpha, which have the same messages under two names. Contract:
- * proto/grpc/reflection/v1/reflection.proto. A request for an unknown name is answered with an
- * error message inside the stream; the stream goes on. */
+/* grpc.reflection.v1 and v1alpha, which have the same messages under two names. The contract is
+ * proto/grpc/reflection/v1/reflection.proto. A request for an unknown name is answered by an error
+ * message inside the stream; the stream goes on. */
 #include "rpc/server/reflection_answer.h"
 #include "rpc/server/internal.h"
 
@@ -9,7 +9,7 @@ static void info_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     const struct mr_rpc_server *s = mr_rpc_call_server(call);
     struct mr_str services[MR_RPC_SERVICES_MAX + 1];
     size_t count = 0;
-    for (uint32_t i = 1; i < s->health_count; i++) /* [0] is the server as a whole */
+    for (uint32_t i = 1; i < s->health_count; i++) /* health[0] is the server as a whole */
         services[count++] = mr_str(s->health[i].service);
     struct mr_buf out;
     mr_buf_init(&out, MR_MESSAGE_BYTES_MAX);

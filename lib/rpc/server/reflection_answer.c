@@ -1,4 +1,4 @@
-/* The requests and answers of reflection as bytes: parses, looks up, encodes. */
+/* Parses requests of reflection, looks names up, and encodes the answers. */
 #include "rpc/server/reflection_answer.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ enum { /* fields of ServerReflectionResponse */
 };
 
 struct question {
-    uint32_t kind; /* the field that was set; 0: none */
+    uint32_t kind; /* number of the field that is set; 0: none */
     struct mr_str host;
     struct mr_str text;
 };
@@ -59,7 +59,8 @@ static void say_error(struct mr_buf *out, int code, struct mr_str words, struct 
     mr_buf_fini(&b);
 }
 
-/* The file and all that it imports (field 3 of a file), so that clients need no second request. */
+/* Appends the file and all files that it imports (field 3 of a file), so that clients need no
+ * second request. */
 static void say_file(struct mr_buf *out, const struct mr_descriptors *d, uint32_t file)
 {
     struct mr_buf b;
@@ -121,7 +122,7 @@ static void say_extension_numbers(
     mr_buf_fini(&b);
 }
 
-/* The services of this server, not all services in the descriptors. */
+/* Appends the services of this server, which may be fewer than those in the descriptors. */
 static void say_services(struct mr_buf *out, const struct mr_str *services, size_t services_count)
 {
     struct mr_buf b;

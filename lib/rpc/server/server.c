@@ -1,5 +1,5 @@
-/* The gRPC server: its methods, arriving calls, health states and its end. call.c has the life of a
- * call after its arrival, address.c the addresses. */
+/* The gRPC server: its methods, arriving calls, health states and shutdown. call.c has the life of
+ * a call after its arrival; address.c has the addresses. */
 #include "rpc/server/internal.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include <grpc/grpc_security.h>
 #include <stdlib.h>
 
-#define FAREWELL (MR_SECOND / 4) /* the last statuses may take so long to leave */
+#define FAREWELL (MR_SECOND / 4) /* how long the last statuses may take to be sent */
 
 struct mr_rpc_accept { /* one armed grpc_server_request_call */
     struct mr_rpc_tag tag;
@@ -20,7 +20,7 @@ struct mr_rpc_accept { /* one armed grpc_server_request_call */
     grpc_metadata_array metadata;
 };
 
-static int arg_ms(mr_duration d) /* for gRPC's integer arguments */
+static int arg_ms(mr_duration d) /* converts to an integer argument of gRPC */
 {
     uint64_t ms = d / MR_MS;
     return d == MR_NEVER || ms > INT32_MAX ? INT32_MAX : (int)MR_MAX(ms, 1u);
@@ -199,7 +199,7 @@ static void arrived(struct mr_rpc_tag *tag, bool ok)
 {
     struct mr_rpc_accept *a = MR_CONTAINER_OF(tag, struct mr_rpc_accept, tag);
     struct mr_rpc_server *s = a->server;
-    if (!ok) { /* the server shuts down */
+    if (!ok) { /* the server is shutting down */
         grpc_call_details_destroy(&a->details);
         grpc_metadata_array_destroy(&a->metadata);
         s->accepts_count--;
@@ -274,8 +274,8 @@ void mr_rpc_server_set_serving(struct mr_rpc_server *s, const char *service, boo
     mr_rpc_health_changed(s);
 }
 
-/* gRPC's own shutdown would end new calls as CANCELLED. Callers get UNAVAILABLE and the reason
- * instead, so mr_rpc_server_close starts the shutdown later. */
+/* gRPC's own shutdown would end new calls with CANCELLED. Callers should get UNAVAILABLE and the
+ * reason, so mr_rpc_server_close starts gRPC's shutdown later. */
 void mr_rpc_server_drain(struct mr_rpc_server *s)
 {
     if (s->draining) return;
@@ -307,7 +307,8 @@ void mr_rpc_server_cancel_all(struct mr_rpc_server *s)
     grpc_server_cancel_all_calls(s->grpc);
 }
 
-/* With UNAVAILABLE, which a caller may try again; gRPC alone would end the calls as CANCELLED. */
+/* Ends all calls with UNAVAILABLE, so that callers may try again; gRPC alone would end them with
+ * CANCELLED. */
 static void end_all(struct mr_rpc_server *s)
 {
     static const struct mr_rpc_status away = {

@@ -1,4 +1,5 @@
-/* Knows UNIX sockets and the credentials of a peer. Refuses to know the protocol spoken there. */
+/* Listens on a UNIX socket and checks the user of each peer. The protocol on the socket is the
+ * caller's. */
 #include "rpc/server/unix_listener.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@
 struct mr_unix_listener {
     struct mr_peer_rules rules;
     char *path;
-    dev_t device; /* device and inode of the socket file that we made */
+    dev_t device; /* device and inode of the socket file that this listener made */
     ino_t inode;
     int listen_fd;
     int stop_fd;
@@ -36,18 +37,18 @@ static int address_of(const char *path, struct sockaddr_un *at, struct mr_error 
     if (!n || n >= sizeof at->sun_path)
         return mr_fail(e, MR_EINVAL, "\"unix:%s\": the path of a socket has from 1 to %zu bytes",
             path, sizeof at->sun_path - 1);
-    if (strchr(path, ',')) /* gRPC ends the path there, and clients would not find the socket */
+    if (strchr(path, ',')) /* gRPC ends the path at a comma, so clients would not find the socket */
         return mr_fail(e, MR_EINVAL,
             "\"unix:%s\" has a comma, which the address of a socket cannot have", path);
     memcpy(at->sun_path, path, n);
     return MR_OK;
 }
 
-/* Removes the socket of a dead server. Any other file stays, and is an error. */
+/* Removes the socket file of a dead server. It is an error if the path is any other file. */
 static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_error *e)
 {
     struct stat st;
-    if (lstat(path, &st)) return MR_OK; /* nothing is there, or bind reports the error */
+    if (lstat(path, &st)) return MR_OK; /* the path does not exist, or bind will report the error */
     if (!S_ISSOCK(st.st_mode))
         return mr_fail(e, MR_EEXIST, "\"%s\" exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -133,7 +134,8 @@ static void accept_loop(void *ctx)
             accept_one(l, fd);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
             mr_clock_sleep(
-                50 * MR_MS); /* meanwhile connections wait in the backlog of the socket */
+                /* Connections wait in the socket's backlog meanwhile. */
+                50 * MR_MS);
     }
 }
 

@@ -1,19 +1,20 @@
-/* A listening UNIX socket. It accepts a connection, checks the peer's user (SO_PEERCRED), and hands
- * the connection on. It has a thread of its own, which sleeps in poll. */
+/* A listening UNIX socket. It accepts connections, checks the peer's user (SO_PEERCRED), and passes
+ * the connections on. A thread of its own waits in poll. */
 #pragma once
 
 #include "host/os/peer.h"
 
 struct mr_unix_listener;
 
-/* Binds `path`. The socket of a dead server is replaced; MR_EEXIST when a server answers there. The
- * socket has mode 0600 when only our own uid is allowed. */
+/* Binds `path`. The socket file of a dead server is replaced; if a server answers on the socket:
+ * MR_EEXIST. The file has mode 0600 if only the user of this process may connect. */
 int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
     struct mr_unix_listener **out, struct mr_error *e);
 
-/* From now on calls on_accept(ctx, fd), on the listener's thread, for each connection of an allowed
- * peer. The descriptor is non-blocking; the callee owns it. */
+/* From now on calls on_accept(ctx, fd) for each connection of an allowed peer, on the listener's
+ * thread. The callee owns the descriptor, which is non-blocking. */
 void mr_unix_listener_start(
     struct mr_unix_listener *d, void (*on_accept)(void *ctx, int fd), void *ctx);
 void mr_unix_listener_close(
-    struct mr_unix_listener **d); /* removes the socket file if it is still ours */
+    /* Also removes the socket file, if it is still the one that this listener made. */
+    struct mr_unix_listener **d);

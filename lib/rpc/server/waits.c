@@ -1,4 +1,4 @@
-/* Decodes EndWaitsRequest (waiter 1). The server knows which calls wait. */
+/* millrace.v1.Waits: decodes EndWaitsRequest (field 1: waiter) and calls the server's function. */
 #include "rpc/server/waits.h"
 
 #include "base/protowire.h"

@@ -1,5 +1,5 @@
-/* Knows which callers the credentials of a call name, which methods they may call, and which
- * addresses only this machine can reach. */
+/* Authenticates callers, decides which methods they may call, and decides which addresses only this
+ * machine can reach. */
 #include "rpc/util/auth.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 struct mr_rpc_auth {
     struct mr_token_file *tokens;   /* NULL: none */
     struct mr_secret_file *secrets; /* NULL: none */
-    struct mr_token_holder *user;   /* the holder of the last token; lent to the caller */
+    struct mr_token_holder *user;   /* the user of the last token; borrowed by callers */
     enum mr_role (*role_of)(struct mr_str method);
     unsigned (*callers_of)(struct mr_str method);
 };
@@ -67,7 +67,7 @@ const struct mr_credential *mr_rpc_auth_credential(
 
 /* ---- identify and check ---------------------------------------------------------------------- */
 
-static const char *service_words(unsigned services) /* the name of the first one */
+static const char *service_words(unsigned services) /* the name of the first of the services */
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++)
         if (services & 1u << i) return mr_service_name((enum mr_service_kind)i);
@@ -97,8 +97,8 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
         (int)MR_MIN(credentials->role.n, (size_t)40), credentials->role.p);
 }
 
-/* The services that have this secret, and whether it is a user's token. No secret is a token. The
- * files are read again for a call only if neither file knows the text. */
+/* Finds the services that have this secret, and whether the text is a user's token. No text is
+ * both. If neither file knows the text, both are read again. */
 static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_user)
 {
     unsigned services = a->secrets ? mr_secret_file_knows(a->secrets, token) : 0;
@@ -116,7 +116,7 @@ int mr_rpc_auth_identify(const struct mr_rpc_auth *a, const struct mr_rpc_creden
     bool shows = mr_token_of(credentials->authorization, &token);
     bool is_user = false;
     unsigned services = shows ? find(a, token, &is_user) : 0;
-    if (services && is_user) /* both files have changed since they were compared */
+    if (services && is_user) /* both files have changed since they were last compared */
         return mr_fail(e, MR_EAUTH,
             "what \"authorization\" shows stands in --token-file and in --secret-file");
     if (services) return identify_service(services, credentials, out, e);
@@ -142,8 +142,8 @@ static int want_certificate(const struct mr_rpc_auth *a, struct mr_str method, s
         MR_STR_ARG(method));
 }
 
-/* A service for itself, not for a user: may its kind call the method? The method's role is for
- * users and does not matter. */
+/* For a service that calls for itself and not for a user: may its kind call the method? The roles
+ * of methods are for users and do not matter here. */
 static int check_service(
     const struct mr_rpc_auth *a, struct mr_str method, unsigned services, struct mr_error *e)
 {
@@ -210,8 +210,8 @@ static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
     return mr_rpc_auth_check(ctx, mr_rpc_call_method(call), &credentials, e);
 }
 
-/* With neither file everyone may call everything. Only the methods for services need a certificate
- * on a TLS connection. */
+/* Without token file and secret file, every caller may call everything, except that on a TLS
+ * connection the methods for services need a certificate. */
 static int check_certificate(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
 {
     if (mr_rpc_call_connection(call) != MR_RPC_ENCRYPTED) return MR_OK;

@@ -1,20 +1,22 @@
 /* Authentication and authorization of calls, the same for every service.
  *
  * There are three kinds of callers:
- *   - A *service* shows a secret (--secret-file, rpc/secrets.h). With a secret that all services
- *     share it may call everything. With a secret of its own it may call the methods that its kind
- *     is listed for (proto/methods.h). A gateway also names the user for whom it calls (metadata
- *     millrace-user and millrace-role), and then may call what this user may.
- *   - A *user* shows a token (--token-file).
- *   - A *local* caller shows nothing. Without a token file, a caller on a UNIX socket or on
- * loopback is an admin. With a token file such a caller is refused.
  *
- * proto/methods.h says which role a method needs and which services call it. With neither file
- * every caller may call everything, and the server listens only on addresses of this machine. With
- * TLS, a service must also show a certificate that the cluster's CA has signed: without it, neither
- * a secret nor a method for services is accepted. Both files are read again when they change.
+ * - A service presents a secret (--secret-file, rpc/secrets.h). With a secret that all services
+ *   share it may call every method. With a secret of its own kind it may call the methods that list
+ *   this kind (proto/methods.h). A gateway also names the user for whom it calls (metadata
+ *   millrace-user and millrace-role); the call then has the rights of this user.
+ * - A user presents a token (--token-file).
+ * - A local caller presents nothing. Without a token file, a caller on a UNIX socket or on loopback
+ *   is an admin. With a token file, such a caller is refused.
  *
- * An mr_rpc_auth is used on one thread. The credentials that it lends are used on any thread.
+ * proto/methods.h says which role a method needs and which services call it. With neither file,
+ * every caller may call every method, and the server listens only on addresses of this machine.
+ * With TLS, a service must also present a certificate that the cluster's CA has signed; without it,
+ * neither a secret nor a method for services is accepted. Both files are read again when they
+ * change.
+ *
+ * An mr_rpc_auth is used on one thread. Credentials from it may be used on any thread.
  *
  *     err = mr_rpc_auth_new(&(struct mr_rpc_auth_options){…}, &auth, &e);
  *     server_options.auth = mr_rpc_auth_callback(auth); server_options.auth_ctx = auth;
@@ -42,39 +44,42 @@ int mr_rpc_auth_new(
     const struct mr_rpc_auth_options *options, struct mr_rpc_auth **out, struct mr_error *e);
 void mr_rpc_auth_free(struct mr_rpc_auth **auth);
 
-mr_rpc_may_call mr_rpc_auth_callback(const struct mr_rpc_auth *auth); /* NULL: everyone may */
-/* The credential for calls to services of one kind, lent as long as `auth`. NULL: there is no
+/* NULL: every caller may call everything. */
+mr_rpc_may_call mr_rpc_auth_callback(const struct mr_rpc_auth *auth);
+/* The credential for calls to services of one kind; valid as long as `auth`. NULL: there is no
  * secret file. */
 const struct mr_credential *mr_rpc_auth_credential(
     const struct mr_rpc_auth *auth, enum mr_service_kind to);
-struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *auth); /* NULL: none */
+/* NULL: there is no secret file. */
+struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *auth);
 
-/* What a caller shows. p NULL: the caller does not show it. */
+/* The credentials of a call. p NULL: the call has no such credential. */
 struct mr_rpc_credentials {
     struct mr_str authorization;
     struct mr_str user;
     struct mr_str role;
-    bool lacks_certificate; /* a TLS connection without a certificate of the cluster's CA */
+    /* The connection has TLS, but no certificate that the cluster's CA has signed. */
+    bool lacks_certificate;
 };
 
 struct mr_rpc_caller {
     struct mr_identity who;
-    unsigned services; /* 1 << MR_SERVICE_…: its own kind, also when it calls for a user */
+    unsigned services; /* 1 << MR_SERVICE_…: the kind of the caller, also if it calls for a user */
 };
 
-/* Identifies the caller. MR_EAUTH, MR_EPERM, MR_EINVAL with the sentence for the caller. The texts
- * of `out` belong to `credentials`, or to `auth` until it is asked again. */
+/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL, with the sentence for the caller. The
+ * texts of `out` belong to `credentials`, or to `auth` until its next call. */
 int mr_rpc_auth_identify(const struct mr_rpc_auth *auth,
     const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e);
 /* Identifies the caller and checks that it may call the method. */
 int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e);
 
-/* The name to which the resources of a call are charged: the user's name, or the address of the
- * caller. Lent until `auth` is asked again. */
+/* The name to which the resources of a call are charged: the name of the user, or the address of
+ * the caller. Valid until the next call of `auth`. */
 struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
-/* mr_rpc_server_listen. Without tokens, an address that other machines can reach is refused
+/* mr_rpc_server_listen that refuses, without tokens, an address that other machines can reach
  * (MR_EPERM). */
 int mr_rpc_auth_listen(const struct mr_rpc_auth *auth, struct mr_rpc_server *server,
     const char *address, int *port, struct mr_error *e);

@@ -1,4 +1,5 @@
-/* Encodes ReadMetricsResponse (text 1). host/os/stats.h has the counters. */
+/* millrace.v1.Metrics: encodes ReadMetricsResponse (field 1: text). host/os/stats.h has the
+ * counters. */
 #include "rpc/util/metrics.h"
 
 #include "base/protowire.h"

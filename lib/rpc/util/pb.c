@@ -1,5 +1,6 @@
-/* Knows protobuf-c: packing straight into what will be sent, unpacking into an arena. protobuf-c
- * unpacks by recursion and trusts the depth, so the depth is checked before, without recursion. */
+/* protobuf-c: packs a message directly into the buffer that will be sent, and unpacks into an
+ * arena. protobuf-c unpacks by recursion without a limit, so the nesting is checked first, without
+ * recursion. */
 #include "rpc/util/pb.h"
 
 #include "base/alloc.h"
@@ -9,11 +10,11 @@
 
 #define CHUNK_BYTES_MIN ((size_t)16384)
 #define ALIGN _Alignof(max_align_t)
-#define LEVELS_MAX (2 * MR_DEPTH_MAX + 16) /* a list in a list is two messages in each other */
+#define LEVELS_MAX (2 * MR_DEPTH_MAX + 16) /* a list in a list takes two nested messages */
 
 struct mr_pb_chunk {
     struct mr_pb_chunk *next;
-    size_t bytes; /* used, of room */
+    size_t bytes; /* bytes used and size of the chunk */
     size_t room;
     max_align_t data[];
 };
@@ -84,7 +85,7 @@ struct level {
     const ProtobufCMessageDescriptor *type;
 };
 
-/* Are the bytes well-formed as far as messages nest, and no deeper than we allow? */
+/* Checks that the messages in the bytes nest correctly and not too deeply. */
 static int check_depth(const ProtobufCMessageDescriptor *type, struct mr_str bytes)
 {
     struct level levels[LEVELS_MAX];
@@ -152,7 +153,7 @@ int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
     size_t n = protobuf_c_message_get_packed_size(m);
     if (n > MR_MESSAGE_BYTES_MAX) return MR_ETOOBIG;
     uint8_t small[512];
-    if (n <= sizeof small) { /* the copy costs less than a slice with a release */
+    if (n <= sizeof small) { /* one copy costs less than a slice with a release function */
         (void)protobuf_c_message_pack(m, small);
         return mr_rpc_call_send(call, mr_str_of(small, n));
     }

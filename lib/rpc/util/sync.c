@@ -8,7 +8,7 @@
 #include "rpc/status.h"
 
 #define LEAVES_AT_ONCE_BYTES ((size_t)64 << 10)
-#define INCOMING_MAX 64 /* messages read ahead of the caller */
+#define INCOMING_MAX 64 /* messages that are read before the caller asks for them */
 
 struct mr_rpc_client {
     struct mr_rpc_loop *loop;
@@ -22,7 +22,7 @@ struct kept {
 
 struct mr_rpc_stream {
     struct mr_rpc_client *client;
-    struct mr_rpc_call *call; /* NULL: over */
+    struct mr_rpc_call *call; /* NULL: the call is over */
     struct mr_stop stop;
     struct mr_rpc_message *incoming[INCOMING_MAX];
     uint32_t head, count;
@@ -152,7 +152,7 @@ int mr_rpc_stream_send_parts(
     for (size_t i = 0; i < parts_count; i++)
         bytes += parts[i].bytes.n;
     int err = mr_rpc_call_send_parts(s->call, parts, parts_count);
-    /* a large message leaves now, while the caller makes the next one */
+    /* A large message is sent now, while the caller makes the next one. */
     if (!err && bytes >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
     return err;
 }

@@ -1,4 +1,4 @@
-/* Knows when the token file is read, and on which thread. Refuses to know its lines. */
+/* Decides when the token file is read again, and on which thread. tokens.c parses the file. */
 #include "rpc/util/token_file.h"
 
 #include "base/alloc.h"
@@ -15,10 +15,10 @@ struct mr_token_file {
     struct mr_secret_file *secrets; /* NULL: none */
     struct mr_reread reread;
     pthread_mutex_t lock;
-    struct mr_tokens *now; /* under the lock */
+    struct mr_tokens *now; /* protected by the lock */
 };
 
-/* A user whose token is also a secret would be a service. */
+/* Refuses a token that is also a secret: its user would count as a service. */
 static int tell_apart(struct mr_secret_file *secrets, const struct mr_tokens *t, struct mr_error *e)
 {
     const struct mr_identity *who;

@@ -1,5 +1,5 @@
-/* The token file of a process, read again when it changes. Any thread. When the file can no longer
- * be read or is wrong, the log says so, and the tokens read before stay valid. */
+/* The token file of a process, read again when it changes. Any thread. If the file can no longer be
+ * read or is malformed, that is logged, and the last good tokens stay valid. */
 #pragma once
 
 #include "rpc/secret_file.h"
@@ -13,17 +13,20 @@ struct mr_token_holder {
 };
 
 /* Reads the file, which must have mode 0600. Errors name --token-file and the file. A token that is
- * also a secret of `secrets` (may be NULL; lent) is refused: its holder would be a service. */
+ * also a secret of `secrets` (may be NULL; borrowed) is refused, because its user would count as a
+ * service. */
 int mr_token_file_open(const char *path, struct mr_secret_file *secrets, struct mr_token_file **out,
     struct mr_error *e);
 void mr_token_file_free(struct mr_token_file **file);
 
-/* The holder of a token. False: it is unknown, also after the file was checked again. */
+/* Finds the user of a token. False: the token is unknown, even after the file was checked again. */
 bool mr_token_file_find(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* The same with a check at most every two seconds, as mr_secret_file_knows. */
+/* Like mr_token_file_find, but the file is checked at most every two seconds, as in
+ * mr_secret_file_knows. */
 bool mr_token_file_knows(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* The holder by an Authorization header (p NULL: there is none). MR_EAUTH with the sentence. */
+/* Finds the user by the value of an Authorization header (p NULL: there is no header). MR_EAUTH
+ * with the sentence for the client. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);
