@@ -1,6 +1,6 @@
-# cmake -DIN=file -DOUT=file.c -DFUNCTION=name -P embed.cmake: bytes of a file as a C function.
-# IN may be a list of files, which are joined in that order. -DCOMMENT=-- leaves out the lines that
-# begin with those characters.
+# Makes a C function that returns the bytes of a file: cmake -DIN=file -DOUT=file.c -DFUNCTION=name
+# -P embed.cmake. IN may be a list of files, which are joined in that order. -DCOMMENT=-- leaves out
+# the lines that begin with these characters.
 set(bytes "")
 foreach(file ${IN})
   if(DEFINED COMMENT)

@@ -10,7 +10,7 @@ esac
 cd "$(dirname "$0")/.."
 cmake --preset release -DMR_TESTS=OFF >/dev/null
 echo "building in build/release, with $(nproc) processes at a time"
-# Of ninja's lines, one in a hundred; of a failure, the end.
+# Shows every hundredth line of ninja's output; after a failure, the end of the output.
 log=build/release/build.log
 if ! NINJA_STATUS='[%f/%t] ' cmake --build --preset release -j "$(nproc)" | tee "$log" |
   awk -F'[][/]' '/^\[[0-9]+\/[0-9]+\]/ && ($2 % 100 == 0 || $2 == $3) { printf "  %d of %d steps\n", $2, $3; fflush() }'; then

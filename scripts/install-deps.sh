@@ -20,8 +20,8 @@ tests=(libcmocka-dev clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev l
 packages=("${build[@]}")
 [ "$what" = build ] || packages+=("${tests[@]}")
 
-# Tests of stubs and of OpenAPI clients use Node and Go: those that are here, else Debian's.
-go_is_new() { # since 1.21 Go fetches by itself what a go.mod asks for
+# Tests of generated clients need Node and Go: those of the machine, or else Debian's.
+go_is_new() { # since 1.21 Go downloads the version that go.mod asks for
   local minor
   minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
   [ "${minor:-0}" -ge 21 ]
@@ -34,7 +34,7 @@ fi
 
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# A line for every tenth of the packages, so that minutes are not silent.
+# Prints a line for every tenth of the packages, because the installation takes minutes.
 progress() { # packages
   awk -v n="$1" '/^Setting up / { i++; if (i * 10 >= (t + 1) * n) { t = int(i * 10 / n); print "  " i " are set up"; fflush() } }'
 }
@@ -55,9 +55,9 @@ if [ ${#missing[@]} -gt 0 ]; then
   root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" | progress "$count"
 fi
 
-# The repository that apt is set up with also holds the pool of the newer release.
+# The Debian mirror that apt uses also has the packages of the newer release.
 pool() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sort -u | head -n 1; }
-fetch_deb() { # path in the pool, sha256
+fetch_deb() { # arguments: path in the mirror, SHA-256
   local file
   file=.deps/$(basename "$1")
   if ! echo "$2  $file" | sha256sum --check --status 2>/dev/null; then
@@ -83,8 +83,8 @@ if [ ! -e /usr/include/yyjson.h ] && ! ls .deps/usr/lib/*/libyyjson.so.0 >/dev/n
   esac
 fi
 
-# Debian's Go is older than what the Go clients ask for. It fetches a newer one as a module, checked by Go's
-# checksum database; a module's files are read-only and not executable.
+# Debian's Go is older than the Go clients need. It downloads a newer Go as a module, which Go's
+# checksum database verifies. Files of a module are read-only and not executable.
 go_version=1.26.0
 if [ "$what" = test ] && ! go_is_new; then
   module=golang.org/toolchain@v0.0.1-go$go_version.linux-$(dpkg --print-architecture)

@@ -33,8 +33,8 @@ mkdir -p "$out"
 jobs=${JOBS:-$(nproc)}
 failed=()
 
-# One target: fuzzes it in a copy of its corpus. Its exit code is libFuzzer's.
-fuzz_one() { # name
+# Fuzzes one target in a copy of its corpus. Its exit code is libFuzzer's.
+fuzz_one() { # argument: name of the target
   local dir=$out/fuzz/$1
   rm -rf "$dir"
   mkdir -p "$dir/corpus"
@@ -44,8 +44,8 @@ fuzz_one() { # name
 
 stat_of() { sed -n "s/^stat::$2: *//p" "$out/fuzz/$1/log"; }
 
-# The three modules of which it ran the most lines; all of them are in the file `coverage`.
-coverage_of() { # name
+# Prints the three modules in which the target covers the most lines; the file `coverage` has all.
+coverage_of() { # argument: name of the target
   local dir=$out/fuzz/$1
   [ -s "$dir/profraw" ] || { echo 'no profile: it did not end well'; return 0; }
   llvm-profdata-14 merge -o "$dir/profdata" "$dir/profraw"
@@ -90,7 +90,8 @@ schemathesis_all() {
   done
 }
 
-# Seeds that nobody has tried: from the time on, shared out among the cores.
+# Runs seeds that no run has tried: they begin at the present time and are divided among the
+# processors.
 sim_all() {
   local share=$(((sim + jobs - 1) / jobs)) first i pids=()
   first=${SEED:-$(date +%s)000}
@@ -109,7 +110,7 @@ sim_all() {
   tail -n 1 "$out/sim-trainer.txt"
 }
 
-# Each build for half of the time, in runs of a minute, so that a finding has a short history.
+# Runs each build for half of the time, in runs of a minute, so that a failure has a short history.
 stress_all() {
   local preset seed=${SEED:-$(date +%s)} until
   for preset in dev release; do
@@ -127,7 +128,7 @@ stress_all() {
   done
 }
 
-# Bounded: a fit takes some tenths of a second.
+# The run has a time limit: a fit takes some tenths of a second.
 fits_all() {
   cmake --preset release >/dev/null
   cmake --build --preset release -j "$jobs" | tail -n 1

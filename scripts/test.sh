@@ -14,12 +14,13 @@ cd "$(dirname "$0")/.."
 scripts/install-deps.sh test
 [ $# -gt 0 ] || set -- dev tsan
 jobs=$(nproc)
-PATH=$PWD/.deps/go/bin:$PATH # is there where the machine's Go is too old
+PATH=$PWD/.deps/go/bin:$PATH # used if the machine's Go is too old
 
-# What was skipped is said at the end, by name and reason: lines with "SKIPPED" in the log of each run.
+# Collects the tests that were skipped, with their reasons: lines with "SKIPPED" in the log of each
+# run.
 skipped=$(mktemp)
 failed=0
-run() { # preset, then arguments of ctest
+run() { # arguments: preset, then arguments of ctest
   local preset=$1
   shift
   ctest --preset "$preset" "$@" || failed=1
@@ -31,8 +32,8 @@ say_skipped() {
   echo "$count tests or parts of tests were skipped"
   sort -u "$skipped"
 }
-# Where threads meet: inboxes, the gRPC loop, executors, parameters, the store's client, Redis links, the gateway,
-# and one job through all the real processes.
+# Tests of code with several threads: inboxes, the gRPC loop, executors, parameters, the store's
+# client, connections to Redis, the gateway, and one job through all real processes.
 unit=(host_os host_inbox host_work_sharing host_thread_pool host_gate rpc_call rpc_server rpc_sync rpc_unix_listener rpc_tls
   worker_delegate worker_executor arena_pin_model train_params train_params_early train_params_remote
   train_allreduce train_feed)
@@ -43,13 +44,14 @@ threads_need=("${unit[@]/#/test_}" "${real[@]/#/test_}" millrace mr-scheduler mr
   mr-gateway mr_stubborn_plugin)
 trap 'say_skipped; rm -f "$skipped"' EXIT
 for preset in "$@"; do
-  cmake --preset "$preset" -DMR_TESTS=ON # a demo has switched them off
+  # scripts/demo.sh switches the tests off in the same build directory
+  cmake --preset "$preset" -DMR_TESTS=ON
   case $preset in
     tsan) cmake --build --preset tsan -j "$jobs" --target "${threads_need[@]}"
           run tsan -j "$jobs" -R "$threads" ;;
     *) cmake --build --preset "$preset" -j "$jobs"
        run "$preset" -j "$jobs" -LE '^(integration|system|schemathesis)$'
-       # Real processes wait more than they work: as many clusters at a time as there are cores.
+       # Real processes wait more than they compute: two clusters for each processor.
        run "$preset" -j "$((2 * jobs))" -L '^(integration|system|schemathesis)$' ;;
   esac
 done

@@ -1,5 +1,5 @@
-/* Control messages, and pages as processes share them: directory, pin page, extent head. First
- * byte: which of them. */
+/* Control messages of the object store, and the pages that processes share: the directory, a pin
+ * page, the head of an extent. The first byte chooses one of them. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/arena/control.h"
@@ -23,7 +23,7 @@ static void try_message(const void *p, size_t n, bool to_store)
     size_t fixed = mr_ctl_fixed_bytes(m.type);
     size_t items = (size_t)m.count * mr_ctl_item_bytes(m.type);
     mr_assert(sizeof(struct mr_ctl_head) + fixed + items == n);
-    unsigned sum = 0; /* touches all that the parser vouches for */
+    unsigned sum = 0; /* reads all bytes that the parser has accepted */
     for (size_t i = 0; m.fixed && i < fixed; i++)
         sum += ((const unsigned char *)m.fixed)[i];
     for (size_t i = 0; m.items && i < items; i++)

@@ -1,5 +1,5 @@
-/* CSV: what is read is a table, and its text reads back with as many rows and columns. The first
- * byte chooses the options. */
+/* CSV: accepted text is a table, and its exported text reads back with the same number of rows and
+ * columns. The first byte chooses the options. */
 #include "value_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         int err = mr_format_export(&v, MR_FORMAT_CSV, &o, mr_sink_to_buf(&out), &e);
         mr_assert(err == MR_OK);
         err = mr_format_import(MR_FORMAT_CSV, mr_buf_str(&out), &o, &b, &e);
-        /* A single column of nothing but missing rows is a text of empty lines. */
+        /* A single column with only missing rows is exported as empty lines, which read back as no
+         * rows. */
         if (!err) {
             struct mr_value w = walk_open(again);
             mr_assert(v.tensor.shape[1] == w.tensor.shape[1]);

@@ -1,6 +1,6 @@
-/* A state and a partial of a generalized linear model, as numbers from elsewhere, through their
- * checks, a step, and a chunk's own work. The first two bytes say how many numbers are the state.
- */
+/* The state and a partial result of a generalized linear model, as arbitrary numbers: through their
+ * checks, a step of the solver, and the work on a chunk. The first two bytes say how many numbers
+ * belong to the state. */
 #include "base/alloc.h"
 #include "ops/glm/state.h"
 #include "ops/glm/admm.h"
@@ -17,7 +17,7 @@ static bool never(void *ctx)
     return false;
 }
 
-/* The chunk's part of ADMM at a state from elsewhere, over three rows. */
+/* The work of ADMM on a chunk of three rows, with an arbitrary state. */
 static void work_on(const struct mr_glm *g)
 {
     if (!mr_glm_is_local(g) || !g->chunks || g->columns > 16) return;

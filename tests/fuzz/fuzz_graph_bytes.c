@@ -1,5 +1,5 @@
-/* Columns of a graph from a journal or a client. The input is what stands before the checksum, so
- * that mutations reach what is behind it. */
+/* The columns of a graph, as from a journal or a client. The target computes the checksum itself,
+ * so mutations of the input get past it. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/bytes/bytes.h"

@@ -1,5 +1,5 @@
-/* Issue 11, I: what a client sends. The first byte says in which pieces the rest comes: that
- * changes nothing of what passes, and what has passed passes again as it is. */
+/* Bytes of an HTTP client. The first byte says in which pieces the rest arrives. The pieces must
+ * not change what is passed on, and what was passed on must pass unchanged a second time. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gateway/http/framing.h"

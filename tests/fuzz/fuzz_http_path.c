@@ -1,5 +1,5 @@
-/* A request target, and after a line end a header: split, matched, decoded, bound. Whatever is
- * accepted is a message of the method's request type. */
+/* A request target and, after a line end, a header: split, matched with a route, decoded, and bound
+ * to fields. If it is accepted, the result must be a message of the method's request type. */
 #include "base/assert.h"
 #include "gateway/http/bind.h"
 #include "rpc/util/pb.h"

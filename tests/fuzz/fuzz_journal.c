@@ -1,6 +1,7 @@
-/* The journal as the scheduler reads it back: any records in any order leave a state that holds its
- * invariants and goes on. Input: records of u8 type, u16 little-endian length, payload; the graph
- * of a record of type 0 is replaced by a real one, so that the rest finds a job to be about. */
+/* The journal as the scheduler reads it back. After any records in any order, the state must
+ * satisfy its invariants and the scheduler must go on. The input is records: type (u8), length
+ * (u16, little endian), payload. The graph in a record of type 0 is replaced by a real one, so that
+ * later records refer to a job that exists. */
 #include "base/alloc.h"
 #include "graph/bytes/bytes.h"
 #include "graph/json/json.h"
@@ -18,7 +19,7 @@ static bool any_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *o
     return true;
 }
 
-/* GRAPH and ACCEPTED of job `id`, as the scheduler itself writes them. */
+/* Writes the records GRAPH and ACCEPTED of job `id` as the scheduler does. */
 static void replay_job(struct mr_sched *s, struct mr_sched_effects *fx, uint64_t id, mr_time now)
 {
     static const char text[] =

@@ -1,5 +1,5 @@
-/* A job in JSON from anyone. Whatever is accepted must be a sound graph, whose bytes bring back the
- * same graph; whatever is refused must be refused in words. */
+/* A job in JSON. An accepted job must be a valid graph whose bytes give the same graph again. A
+ * refused job must have an error text. */
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "graph/bytes/bytes.h"
@@ -46,7 +46,7 @@ static void check_bytes(const struct mr_graph *g)
     mr_buf_fini(&twice);
 }
 
-/* The last item first. */
+/* Runs the last item first. */
 static void run_backwards(
     void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
@@ -57,7 +57,7 @@ static void run_backwards(
 
 static const struct mr_graph_parallel parallel = {2, run_backwards, NULL};
 
-/* As it would come over a network. */
+/* Reads the text in pieces, as from a network. */
 static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
     struct mr_graph **out)
 {
@@ -73,7 +73,8 @@ static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_j
     return err;
 }
 
-/* In slices, in pieces or whole, read by one or by many, the same text must mean the same. */
+/* The same text must give the same result in slices, in pieces or whole, with one thread or
+ * many. */
 static void check_slices(struct mr_str text, const struct mr_graph_parallel *by, size_t piece_bytes,
     int want, const struct mr_graph *g)
 {
@@ -81,7 +82,7 @@ static void check_slices(struct mr_str text, const struct mr_graph_parallel *by,
     struct mr_graph *sliced = NULL;
     int err = piece_bytes ? from_pieces(text, piece_bytes, &limits, &sliced)
                           : mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
-    /* a limit may be met before what else is wrong */
+    /* With slices, a limit may be reached before another error is found. */
     mr_assert(err == want || (want && (err == MR_ELIMIT || want == MR_ELIMIT)));
     if (!g) return;
     if (piece_bytes) {

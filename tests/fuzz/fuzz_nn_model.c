@@ -1,5 +1,5 @@
-/* Descriptions from outside: the first byte says of what (a model, an optimizer), JSON follows. A
- * model that is taken holds together: its parameters lie in a row without gaps. */
+/* JSON descriptions of a model or an optimizer; the first byte chooses which. In an accepted model
+ * the parameters of all layers must follow each other without gaps. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "nn/model/model.h"

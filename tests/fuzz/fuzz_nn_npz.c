@@ -1,9 +1,9 @@
-/* Models as .npz from outside: whatever is taken is written and read back the same. */
+/* Models as .npz files: an accepted file is written and must read back the same. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "nn/model/npz.h"
 
-#define PARAMETERS_MAX 100000 /* larger models only cost time here */
+#define PARAMETERS_MAX 100000 /* larger models would only slow the fuzzer down */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -1,4 +1,4 @@
-/* npy files: what is read is a value, and what is written of it reads back as the same value. */
+/* npy files: an accepted file is a value, and its export reads back as the same value. */
 #include "value_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

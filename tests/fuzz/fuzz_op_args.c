@@ -1,5 +1,5 @@
-/* Arguments and inputs of a task, as bytes from elsewhere, through resolution and the operators.
- * Two bytes choose the operator, the third cuts the rest into arguments and one input. */
+/* Arguments and inputs of a task as arbitrary bytes, through resolution and the operators. Two
+ * bytes choose the operator; the third divides the rest into arguments and one input. */
 #include "base/alloc.h"
 #include "ops/call.h"
 #include "ops/registry/registry.h"
@@ -24,7 +24,8 @@ static void *alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
     return memory;
 }
 
-/* Patience for operators that were asked for a thousand million rounds. */
+/* Counts the questions for the cancel flag, and cancels operators that would run for very many
+ * rounds. */
 static unsigned asked;
 
 static bool is_cancelled(void *ctx)
@@ -59,8 +60,8 @@ static const struct mr_op_host host = {.alloc_result = alloc_result,
     .log = log_line,
     .open = open_file};
 
-/* The operator whose name's hash follows `point` on a ring: a corpus keeps its meaning when
- * operators are added. */
+/* Chooses an operator by consistent hashing: the one whose hashed name follows `point` on a ring.
+ * So a corpus keeps its meaning when operators are added. */
 static const struct mr_op_desc *choose(const struct mr_registry *r, uint16_t point)
 {
     const struct mr_op_desc *best = NULL;
@@ -78,7 +79,7 @@ static const struct mr_op_desc *choose(const struct mr_registry *r, uint16_t poi
     return best;
 }
 
-/* A tensor of up to four short axes whose elements repeat the bytes. */
+/* Makes a tensor of up to four short axes; its elements repeat the bytes. */
 static struct mr_str tensor_of(const unsigned char *p, size_t n)
 {
     unsigned char head[6] = {0};
@@ -104,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     asked = 0;
     const struct mr_op_desc *op = choose(registry, (uint16_t)(data[0] << 8 | data[1]));
     size_t cut = 3 + (n - 3) * data[2] / 255;
-    unsigned char *args = mr_copy(data + 3, cut - 3); /* of exact length, for the sanitizer */
+    /* Of exact length, so that the sanitizer notices a read beyond it. */
+    unsigned char *args = mr_copy(data + 3, cut - 3);
     unsigned char *pack = mr_copy(data + cut, n - cut);
     void *extent = mr_alloc_aligned(n - cut, 64);
     memcpy(extent, data + cut, n - cut);
@@ -116,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct mr_op_result result;
     struct mr_error e;
     int err = mr_op_run(run, op, &task, mr_str_of(args, cut - 3), inputs, 4, NULL, &result, &e);
-    if (err && !e.text[0]) __builtin_trap(); /* every failure has words */
+    if (err && !e.text[0]) __builtin_trap(); /* every failure must have an error text */
     mr_release(args);
     mr_release(pack);
     mr_release(extent);

@@ -1,5 +1,5 @@
-/* Packs: the check agrees with the reader, and what passes it can be written again, no longer than
- * it was. */
+/* Packs: the check and the reader agree, and a pack that passes the check can be written again
+ * without becoming longer. */
 #include "base/assert.h"
 #include "base/pack.h"
 
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct mr_str bytes = mr_str_of(data, n);
     struct mr_pack_reader r = mr_pack_read(bytes);
     struct mr_pack_item item;
-    while (mr_pack_next(&r, &item) == MR_OK) /* unchecked bytes do no harm */
+    while (mr_pack_next(&r, &item) == MR_OK) /* reading unchecked bytes must be harmless */
         mr_assert(item.bytes.n <= n);
     r = mr_pack_read(bytes);
     struct mr_str whole;
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     mr_assert(whole.n == n);
 
     struct mr_buf out;
-    mr_buf_init(&out, 2 * n + 100); /* an f32 becomes an f64 */
+    mr_buf_init(&out, 2 * n + 100); /* an f32 is written as an f64, so the pack may grow */
     for (r = mr_pack_read(bytes); !mr_pack_at_end(&r);) {
         int err = mr_pack_next(&r, &item);
         mr_assert(err == MR_OK);

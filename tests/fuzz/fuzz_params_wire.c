@@ -1,5 +1,5 @@
-/* What another node may send to Parameters and Collective: any bytes as a message, and blocks for a
- * rank's inbox, which must stay bounded whatever comes. */
+/* Messages that another node may send to the services Parameters and Collective, as arbitrary
+ * bytes; and blocks for a rank's inbox, whose memory must stay bounded. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "train/allreduce/ring_inbox.h"
@@ -36,7 +36,7 @@ static void read_one(struct mr_ring_inbox *in, struct mr_str bytes)
     if (b) mr_ring_inbox_give(in, &b);
 }
 
-/* Messages, each behind two bytes of length. */
+/* Runs messages, each after its length in two bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mr_ring_inbox *in = mr_alloc(sizeof *in);

@@ -1,4 +1,4 @@
-/* Protobuf's wire format. Fields that are read are written again, and read again as the same. */
+/* Protobuf's wire format: fields that are read are written again and must read back the same. */
 #include "base/assert.h"
 #include "base/protowire.h"
 
@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     for (; !err; err = mr_protowire_next(&r, &f))
         write_again(&b, &f);
     mr_assert(err == MR_ENOENT || err == MR_EFORMAT);
-    mr_assert(!mr_buf_status(&b)); /* the shortest form is never longer than what was read */
+    /* The written form is the shortest, so it is never longer than what was read. */
+    mr_assert(!mr_buf_status(&b));
 
     struct mr_protowire_reader first = mr_protowire_read(mr_str_of(data, n));
     struct mr_protowire_reader second = mr_protowire_read(mr_buf_str(&b));

@@ -1,5 +1,5 @@
-/* Bytes that lib/rpc reads itself. The first byte chooses what they are: status details, a
- * descriptor set, or a question of reflection. */
+/* Bytes that lib/rpc parses itself. The first byte chooses the kind: status details, a set of
+ * descriptors, or a request of reflection. */
 #include "base/assert.h"
 #include "base/limits.h"
 #include "proto/methods.h"

@@ -1,8 +1,8 @@
-/* Issue 11, B: sequences of what may reach the scheduler's core. Each byte chooses what comes next:
- * jobs, cancels, retries; workers that come, go, crash and say what they like of any task, of this
- * life or another; stores that lie; a journal that is away; restarts. The messages have the shape
- * that the shell lets through, what they claim is arbitrary. After each step the core checks
- * itself. */
+/* Sequences of events for the scheduler's core. Each byte chooses the next event: jobs, cancels,
+ * retries; workers that register, leave, crash and report anything about any task, of the present
+ * start of the scheduler or an earlier one; stores that report falsely; a journal that is away;
+ * restarts. The messages have the form that the shell would accept; their content is arbitrary.
+ * After each step the core checks its invariants. */
 #include "base/alloc.h"
 #include "tests/support/scheduler_rig.h"
 
@@ -57,7 +57,8 @@ static uint64_t any_job(struct fuzz *f)
     return k == f->jobs_count ? (uint64_t)7 << 32 | 1 : f->jobs_count ? f->jobs[0] : 0;
 }
 
-/* Rows about any tasks: of the attempt that was sent last, mostly. */
+/* Rows of a worker's message about arbitrary tasks; usually about the attempt that was sent
+ * last. */
 struct rows {
     struct mr_sched_run runs[ROWS_MAX];
     uint32_t index[ROWS_MAX], attempt[ROWS_MAX], outcome[ROWS_MAX], bytes[ROWS_MAX];
@@ -68,7 +69,7 @@ struct rows {
     struct mr_sched_refs refs;
 };
 
-/* One of what this worker was told last. */
+/* One of the tasks that this worker was sent recently. */
 static const struct rig_row *any_told(struct fuzz *f, struct rig_worker w)
 {
     uint32_t skip = take(f) % 8;
@@ -102,7 +103,7 @@ static void any_completed(
     any_rows(f, w, x);
     for (uint32_t i = 0; i < x->refs.count; i++) {
         uint32_t how = take(f);
-        x->outcome[i] = how & 7 ? 0 : (how >> 3) % 10; /* also one that there is not */
+        x->outcome[i] = how & 7 ? 0 : (how >> 3) % 10; /* includes an outcome that does not exist */
         x->bytes[i] = x->outcome[i] == 0 && how & 32;
         x->data[i] = (char)0xc0;
         inlined += x->bytes[i];
@@ -281,7 +282,7 @@ static void next(struct fuzz *f)
     case 14: journal(f, take(f)); break;
     case 15:
     case 16:
-    case 17: rig_pass(f->r, MR_US << below(f, 27)); break; /* up to a lease, or a minute */
+    case 17: rig_pass(f->r, MR_US << below(f, 27)); break; /* from a microsecond to a minute */
     }
 }
 
@@ -290,7 +291,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz f = {.at = data, .end = data + MR_MIN(size, (size_t)BYTES_MAX)};
     struct mr_sched_config c;
     rig_config(&c);
-    c.tasks_max = 256; /* so that limits are met */
+    c.tasks_max = 256; /* small, so that limits are reached */
     c.jobs_max = 8;
     c.inline_blocks = 64;
     c.failures_max = 4;

@@ -1,6 +1,6 @@
-/* SubmitStream's messages: what the quick way takes, the slow way takes, and both give the same
- * graph. The input is messages, each behind one byte for its length in units of 1, or from 128 on
- * of 16 bytes. */
+/* Messages of SubmitStream. A message that the fast path accepts must be accepted by the slow path,
+ * and both must give the same graph. The input is messages, each after one byte for its length, in
+ * units of 1 byte or, from 128 on, of 16 bytes. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/bytes/bytes.h"

@@ -1,6 +1,6 @@
-/* Blocks of spans as Redis or a file gives them back. What decodes is encoded again and must decode
- * to the same spans. Input: the spans' bytes; a head that fits is put in front, so that the fuzzer
- * gets behind it, unless the first byte asks for the bytes as they are. */
+/* Blocks of spans, as from Redis or a file. Decoded spans are encoded again and must decode to the
+ * same spans. The input is the bytes of the spans. A matching head is put before them, so that
+ * mutations get past its check, unless the first byte asks for the bytes as they are. */
 #include "base/alloc.h"
 #include "store/meta/trace/codec.h"
 
@@ -14,7 +14,8 @@ struct seen {
     struct mr_trace_encoder *encoder;
     uint64_t sum;
     uint32_t count;
-    bool wrapped; /* a time past 2^64 ns is no whole tick and comes back as another */
+    /* A time beyond 2^64 ns is not a whole number of ticks and is not restored exactly. */
+    bool wrapped;
 };
 
 static bool is_whole(uint64_t ns)
@@ -45,7 +46,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         !is_whole(s->finished) || !is_whole(s->accounted) || !is_whole(s->cpu_ns))
         seen->wrapped = true;
     if (mr_trace_encoder_add(seen->encoder, &copy))
-        return; /* it is longer than what it came from */
+        return; /* the encoding became longer than its source */
     on_again(seen, s);
 }
 
@@ -61,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         uint32_t count = MR_MIN((uint32_t)(bytes / 3), (uint32_t)data[0] >> 1);
         const uint32_t magic =
-            data[0] & 2 ? 0x3272746du : 0x3172746du; /* of this version, or 0.1 */
+            data[0] & 2 ? 0x3272746du : 0x3172746du; /* of this version, or of version 0.1 */
         const uint32_t head[4] = {magic, 1, count, (uint32_t)bytes};
         memcpy(block, head, sizeof head);
         memcpy(block + HEAD_BYTES, data + 1, bytes);

@@ -1,5 +1,5 @@
-/* Documents of sessions, by anybody. What is accepted has sane counts, and its own JSON is accepted
- * too, unless a parameter's value looks like a reference itself. */
+/* Documents of training sessions. An accepted document has counts within limits, and its own JSON
+ * is accepted too, unless the value of a parameter looks like a reference. */
 #include "base/assert.h"
 #include "services/trainer/document/document.h"
 

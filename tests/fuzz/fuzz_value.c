@@ -1,5 +1,5 @@
-/* Value extents from outside. The checksum of the header is made right, so that the fuzzer gets
- * behind it. */
+/* Extents of values. The target corrects the checksum of the header, so that mutations get past
+ * it. */
 #include "value_walk.h"
 
 #include <xxhash.h>
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     struct mr_value v;
     struct mr_error e;
-    /* What passes the shallow check may be read, whatever its rows say. */
+    /* A value that passes the shallow check may be read, whatever its rows contain. */
     if (mr_value_check(mr_str_of(extent, n), &v, &e) == MR_OK) walk_value(&v);
     (void)mr_value_check_deep(mr_str_of(extent, n), &v, &e);
     mr_release(extent);

@@ -1,5 +1,5 @@
-/* Every message that a client or a peer sends us: the first byte chooses the method, the second
- * its request or its response. What is accepted is packed again, and read again as the same. */
+/* All protobuf messages of the public contract. The first byte chooses the method, the second its
+ * request or its response. An accepted message is packed again and must read back the same. */
 #include "base/assert.h"
 #include "proto/methods.h"
 #include "rpc/util/pb.h"

@@ -1,7 +1,8 @@
-/* Issue 11, B: sequences of what may reach a worker's core. Each byte chooses what comes next:
- * tasks, values, cancels, steals, releases, strands that run, are let go of or end in any way,
- * fetches, a scheduler that goes and comes back. The messages are well-formed, their order and what
- * they are about is not; executors have a bounded inbox. After each step the core checks itself. */
+/* Sequences of events for a worker's core. Each byte chooses the next event: tasks, values,
+ * cancels, steals, releases, strands that run, are cut or end in any way, fetches, and a
+ * scheduler that goes away and comes back. The messages are well-formed; their order and content
+ * are arbitrary. The inbox of each executor is bounded. After each step the core checks its
+ * invariants. */
 #include "tests/unit/worker/rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,7 +16,7 @@ struct fuzz {
     const uint8_t *at, *end;
     uint32_t attempt[NODES];
     uint32_t incarnation;
-    uint32_t rows; /* of the message under construction */
+    uint32_t rows; /* rows in the message that is being built */
 };
 
 static uint32_t take(struct fuzz *f)
@@ -50,7 +51,7 @@ static void add_task(struct fuzz *f)
         inputs[k] = (int)input + (more % 4 == 0 ? 1000 : 0);
         if (more & 64) rig_value(r, job, input, more % 3);
     }
-    f->attempt[i] += how % 8 != 7; /* said twice, now and then */
+    f->attempt[i] += how % 8 != 7; /* now and then the same attempt is sent twice */
     rig_task(r, job, i, MR_MAX(f->attempt[i], 1u), op, inputs);
     r->m.priority[r->m.down.tasks.count - 1] = (int32_t)(how >> 4) % 3;
     rig_uses(r, how >> 6);
@@ -101,7 +102,7 @@ static void run_some(struct fuzz *f)
     rig_report(r, s, until);
 }
 
-/* The executor comes to what was cut away behind something else. */
+/* The executor reaches a strand that was cut behind other work. */
 static void let_go(struct fuzz *f)
 {
     struct rig *r = f->r;
@@ -157,7 +158,7 @@ static void forget(struct fuzz *f)
     deliver(f);
 }
 
-/* What ends much at once. */
+/* Rare events, which end much work at once. */
 static void rarely(struct fuzz *f)
 {
     switch (take(f)) {
@@ -223,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz f = {.at = data, .end = data + MR_MIN(size, (size_t)BYTES_MAX)};
     struct mr_worker_config c = {.slots = 1 + below(&f, 3),
-        .tasks_max = 32, /* so that limits are met */
+        .tasks_max = 32, /* small, so that limits are reached */
         .values_max = 64,
         .outbox_max = 64,
         .bytes_max = 4096,

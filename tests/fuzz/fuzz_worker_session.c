@@ -1,6 +1,6 @@
-/* What a scheduler may send to a worker: any bytes. Messages, each behind two bytes of length, go
- * through the wire into a real core that checks itself; strands end at once, fetches fail or not.
- */
+/* Messages of a scheduler to a worker, as arbitrary bytes. Each message follows its length in two
+ * bytes. The messages are decoded into events of a real core, which checks its invariants. Strands
+ * end at once; fetches succeed or fail. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "services/worker/core/core.h"
@@ -62,7 +62,7 @@ static void perform(struct fuzz *f)
         const struct mr_worker_effect *e = &fx.p[i];
         struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED};
         if (e->kind == MR_WORKER_START) end_strand(f, e->strand);
-        if (e->kind == MR_WORKER_TAKE) { /* too late: everything has started */
+        if (e->kind == MR_WORKER_TAKE) { /* too late: all items have begun */
             ev.kind = MR_WORKER_CUT;
             ev.cut.strand = e->item.strand;
             ev.cut.count = UINT32_MAX;

@@ -1,5 +1,5 @@
-/* Runs every file of a corpus through a fuzz target once, without libFuzzer: what was found and
- * committed stays found. Usage: fuzz_x DIR... */
+/* Runs each file of a corpus through a fuzz target once, without libFuzzer, so that committed
+ * findings stay fixed. Usage: fuzz_x DIR... */
 #include "base/alloc.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* For fuzz targets that end in a value: everything is read that a reader may read. */
+/* For fuzz targets whose result is a value: reads everything that a reader of values may read. */
 #pragma once
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 
 #define WALK_OUT_BYTES_MAX ((size_t)4 << 20)
 
-/* As much memory as one input may ask for; a fuzzer is not about exhaustion. */
+/* Limit of an input's memory, because these targets do not look for memory exhaustion. */
 #define WALK_EXTENT_BYTES_MAX ((uint64_t)64 << 20)
 
 static inline void *walk_alloc(void *ctx, uint64_t bytes)
@@ -17,7 +17,7 @@ static inline void *walk_alloc(void *ctx, uint64_t bytes)
     return bytes > WALK_EXTENT_BYTES_MAX ? NULL : mr_value_heap_alloc(ctx, bytes);
 }
 
-/* The extent that walk_alloc made, which must be a value. */
+/* Checks the extent that walk_alloc has made, which must be a value. */
 static inline struct mr_value walk_open(const void *extent)
 {
     struct mr_value_header h;
@@ -55,7 +55,8 @@ static inline void walk_value(const struct mr_value *v)
     mr_buf_fini(&out);
 }
 
-/* What is read is a value, and what is written of it reads back as the same value. */
+/* Imports bytes; if they are a value, exports it, and the export must read back as the same
+ * value. */
 static inline void walk_round_trip(enum mr_format format, struct mr_str bytes)
 {
     void *extent = NULL;

@@ -31,7 +31,7 @@ class Page:
         words = [find(), "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={self.dir}", "--no-first-run", "--disable-gpu",
                  "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--no-proxy-server"]
         if os.getuid() == 0:
-            words.append("--no-sandbox")  # it refuses to run as root with one
+            words.append("--no-sandbox")  # Chromium refuses to run as root with a sandbox
         argv = ["/bin/bash", "-c", f'exec "$@" 3<&{down} 4>&{up} {down}<&- {up}>&-', "chromium", *words, "about:blank"]
         with open(pathlib.Path(self.dir, "log"), "w") as log:
             self.process = subprocess.Popen(argv, pass_fds=(down, up), start_new_session=True, stdout=subprocess.DEVNULL, stderr=log)

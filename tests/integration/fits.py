@@ -58,7 +58,7 @@ def main():
           f"{len(events)} processes lost, workers {'the same' if before == after else 'replaced'}")
     for line in bad[:10] + events[:10]:
         print("  " + line)
-    # Time is judged where nothing else runs: MILLRACE_TEST_SLOW says that it does.
+    # Times are only judged on an idle machine; MILLRACE_TEST_SLOW says that this one is busy.
     return 1 if bad or events or before != after or (slow and SLOW == 1) else 0
 
 

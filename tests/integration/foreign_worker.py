@@ -22,7 +22,8 @@ class ForeignWorker:
 
     def __init__(self, address, messages, ops, secret):
         self.m, self.ops = messages, ops
-        self.metadata = [("authorization", f"Bearer {secret}")]  # the cluster's: only services have sessions
+        # the secret of the cluster: only services may open sessions
+        self.metadata = [("authorization", f"Bearer {secret}")]
         self.out, self.names, self.values, self.waiting, self.made = queue.Queue(), [], {}, {}, {}
         self.ran, self.incarnation, self.beat = [], 0, 0
         self.channel = grpc.insecure_channel(address)
@@ -117,7 +118,7 @@ class ForeignWorker:
             self.ran.append(ready[0])
             started = time.monotonic_ns()
             try:
-                # One argument: the list's head is one byte, an input slot is ext 1.
+                # One argument: the head of the list is one byte, and an input slot is extension 1.
                 value = unpack(packs[0]) if packs else unpack(args[1:])
                 job, index = ready[0]
                 self.say(logs=[self.m("TaskLog")(job=job, index=index, attempt=attempt, text=f"doubling {value}\n")])

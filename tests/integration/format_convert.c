@@ -1,6 +1,6 @@
-/* One value from one format to another, standard input to standard output, for the tests that
- * compare ours with other programs: format_convert FROM TO [option=value …]. The errors go to
- * standard error, the exit status is 1. */
+/* Converts one value from a format to another, from standard input to standard output, for tests
+ * that compare our formats with other programs: format_convert FROM TO [option=value …]. On an
+ * error, writes to standard error and exits with status 1. */
 #include "base/alloc.h"
 #include "store/object/format/format.h"
 

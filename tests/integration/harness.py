@@ -17,7 +17,7 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIP = 77  # CTest's SKIP_RETURN_CODE
-SLOW = float(os.environ.get("MILLRACE_TEST_SLOW", "1"))  # a factor on every patience
+SLOW = float(os.environ.get("MILLRACE_TEST_SLOW", "1"))  # a factor for all timeouts
 
 
 def bin_dir():
@@ -73,7 +73,7 @@ def read_events(response):
 
 
 class Cluster:
-    url, trust = "", None  # where a test names host and port alone
+    url, trust = "", None  # for tests that give host and port only
 
     def __init__(self, *flags, directory=None, env=None, says=None):
         """`says`: where `up` writes what it says, instead of the file that output() reads."""
@@ -83,7 +83,7 @@ class Cluster:
         self.env["MILLRACE_HOME"] = str(self.dir / "home")
         self.start()
 
-    # ---- life ----
+    # ---- start and end ----
 
     def start(self):
         self.out = open(self.dir / "up.out", "a+")
@@ -124,7 +124,7 @@ class Cluster:
 
     def kill(self):
         if self.up and self.up.poll() is None:
-            self.up.kill()  # its children die with it
+            self.up.kill()  # the kernel kills its child processes too
             self.up.wait()
 
     def close(self):
@@ -279,7 +279,8 @@ class Cluster:
         """For tests of where things are placed: a cluster is ready with its first worker, who was killed comes again, and
         a session's last roles leave after its end."""
         def there():
-            with contextlib.suppress(OSError, http.client.HTTPException, HttpError):  # what is on the way may come again, too
+            # a worker or role that is just starting may still appear
+            with contextlib.suppress(OSError, http.client.HTTPException, HttpError):
                 idle = [w for w in self.workers() if w.get("state") == "connected" and not w.get("running") and not w.get("queued")]
                 return len(idle) >= n
         wait_for(f"{n} workers without a task", there, 30)

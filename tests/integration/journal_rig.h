@@ -1,4 +1,4 @@
-/* A journal on a redis-server of its own, and what it tells. */
+/* A redis-server and a journal for a test, and what the journal's callbacks report. */
 #pragma once
 
 #include "store/meta/journal/journal.h"
@@ -16,8 +16,8 @@ struct fixture {
     atomic_uint rewinds;
     atomic_uint refused;
     atomic_int here;
-    atomic_uint told; /* how often the state was */
-    char why[200];    /* of the last time it was away; written before `here` */
+    atomic_uint told; /* how many times on_state was called */
+    char why[200];    /* reason of the last report that Redis is away; written before `here` */
     uint64_t loaded;
     char last[64];
 };
@@ -105,7 +105,7 @@ static inline void wait_acked(struct fixture *f, uint64_t sequence)
     assert_int_equal(atomic_load(&f->acked), sequence);
 }
 
-/* One command on a connection of its own. */
+/* Sends one command over a connection of its own. */
 static inline void command(struct fixture *f, size_t argc, const struct mr_str *argv)
 {
     const struct mr_redis_config config = {.address = f->server.address};

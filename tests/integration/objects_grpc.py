@@ -409,7 +409,8 @@ class Life(unittest.TestCase):
     def test_a_second_store_on_the_same_socket_is_refused(self):
         s = Store()
         for args, words in ((s.args[:-2], "another object store"), (s.args, f"(pid {s.process.pid}) has {s.dir}/data-n1")):
-            done = subprocess.run(args, capture_output=True, timeout=PATIENCE)  # of the socket; of the directory (Issue 11, J)
+            # of the socket, and of the directory's lock
+            done = subprocess.run(args, capture_output=True, timeout=PATIENCE)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr.decode())
         s.close()

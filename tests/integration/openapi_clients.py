@@ -39,7 +39,7 @@ def install_python(folder):
     if not mark.exists() or mark.read_text() != "\n".join(PYTHON):
         try:
             venv.create(folder, with_pip=True, clear=True)
-        except Exception as e:  # python3-venv is not there
+        except Exception as e:  # python3-venv is missing
             missing.append(f"the Python client: no virtual environment: {e}")
             return None
         code, said = run([folder / "bin/pip", "install", "-q", "--disable-pip-version-check", *PYTHON])

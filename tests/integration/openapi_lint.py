@@ -7,12 +7,13 @@ import subprocess
 import sys
 
 PACKAGE = "@redocly/cli@1.34.5"
-# What is off, and why.
+# The rules that are switched off, with reasons.
 RULES = {
-    "no-server-example.com": "off",  # the server is this server
+    "no-server-example.com": "off",  # the document is served by the server that it describes
     "operation-4xx-response": "error",
-    "no-ambiguous-paths": "off",  # /v1/jobs/{id}:cancel beside /v1/jobs/{id} is how gRPC spells verbs
-    "no-unused-components": "off",  # messages of event streams stand in words only
+    # /v1/jobs/{id}:cancel beside /v1/jobs/{id} is gRPC's convention for verbs
+    "no-ambiguous-paths": "off",
+    "no-unused-components": "off",  # messages of event streams are only described in texts
 }
 
 
@@ -43,7 +44,7 @@ def main():
     program = install(folder)
     config = os.path.join(folder, "redocly.yaml")
     with open(config, "w") as f:
-        json.dump({"extends": ["recommended-strict"], "rules": RULES}, f)  # JSON is YAML
+        json.dump({"extends": ["recommended-strict"], "rules": RULES}, f)  # JSON is also YAML
     done = subprocess.run(
         [program, "lint", document, "--config", config, "--format", "stylish"],
         env={**os.environ, "REDOCLY_TELEMETRY": "off", "CI": "1"},

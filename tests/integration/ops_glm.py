@@ -25,14 +25,16 @@ warnings.filterwarnings("ignore")
 HELPER, BAD, CASES = None, [], 0
 DATA = data_dir() and data_dir() / "glm"
 SOLVERS = ("newton", "lbfgs", "gd", "proximal", "admm")
-# Relative difference of any coefficient; solvers of first order stop at a gradient of 1e-8.
+# Allowed relative difference of any coefficient. Solvers of first order stop at a gradient of 1e-8.
 TOLERANCE = {"newton": 1e-9, "lbfgs": 1e-5, "gd": 1e-5, "proximal": 1e-5, "admm": 1e-4}
-# Columns that hang together (condition of their correlations 1e4 and more): solvers that get there without a metric, and
-# what they want. The totals of longley are 65,000, so that a gradient of 1e-8 is beyond rounding: a fit that can go no
-# further is as good.
+# Models with strongly correlated columns (the condition of their correlations is 1e4 and more): the
+# solvers that converge without a preconditioner, and their settings. The totals of longley are
+# 65,000, so a gradient of 1e-8 is below rounding; there a fit that cannot improve any more also
+# counts.
 HARD = {"longley": {"newton": {}, "lbfgs": {"memory": 64}, "gd": {"evaluations": 5000}, "proximal": {"evaluations": 5000}},
         "star98": {"newton": {}, "lbfgs": {"memory": 64, "tol": 1e-9}}}
-FEW = {"lbfgs": 40, "gd": 60, "proximal": 60, "admm": 100}  # evaluations that a preconditioned fit of any of them may take
+# evaluations that a preconditioned fit may take
+FEW = {"lbfgs": 40, "gd": 60, "proximal": 60, "admm": 100}
 
 
 def expect(what, good, detail=""):
@@ -92,13 +94,14 @@ def test_published_fits():
             print(f"{name:14s} {m.family:9s} {solver:9s} {n:11d}  {off:11.1e}  {deviance:9.1e}  {'' if spread is None else f'{spread:10.1e}'}"
                   + ("" if standardize else "  columns as they are") + ("  preconditioned" if metric else ""))
             expect(what + " converged", s["converged"] or (name == "longley" and "no step" in s["status"]), s["status"])
-            near = 1e-4 if name == "longley" and solver in ("gd", "proximal") and not metric else TOLERANCE[solver]  # where rounding stops them
+            # rounding stops these two earlier
+            near = 1e-4 if name == "longley" and solver in ("gd", "proximal") and not metric else TOLERANCE[solver]
             expect(what + " coefficients", off < near, off)
             expect(what + " deviance", deviance < 1e-9, deviance)
             expect(what + " dispersion", abs(s["dispersion"] / m.scale - 1) < 1e-9, s["dispersion"])
             if spread is not None:
                 expect(what + " standard errors", spread < 1e-6, spread)
-            if m.published is not None:  # printed with 6 to 9 digits
+            if m.published is not None:  # published with 6 to 9 digits
                 expect(what + " published", np.allclose(got, m.published, rtol=max(1e-6, near)), got)
 
 
@@ -300,7 +303,9 @@ def test_penalties_of_columns_that_hang_together():
 def from_optimal_with_offset(m, z, y, w, l1, l2):
     if m.offset is None:
         return from_optimal(m.family, z, y, w, l1, l2, weights=m.weights)
-    rows = np.exp(m.offset)  # of poisson: y of mean exp(offset) mu is weight exp(offset) of y / exp(offset)
+    # in the poisson model, y with mean exp(offset) mu equals y / exp(offset) with weight
+    # exp(offset)
+    rows = np.exp(m.offset)
     g = z.T @ (rows * np.exp(z @ w[:-1] + w[-1]) - y) / len(y) + l2 * w[:-1]
     return np.where(w[:-1] == 0, np.maximum(np.abs(g) - l1, 0), np.abs(g + l1 * np.sign(w[:-1]))).max()
 
@@ -329,7 +334,8 @@ def test_separated_classes_end_a_fit_in_words():
         s = HELPER.call("glm.summary", state)
         expect(what + " is held by a penalty", s["converged"], (n, s))
         expect(what + " penalty's minimum", from_optimal("logistic", x, y, coefficients(state), 0, 0.01) < 1e-6)
-    # Issue 11, 8: offsets do not make a fit of separated classes converge, and do not keep another from it.
+    # Offsets must not make the fit of separated classes converge, and must not keep other fits from
+    # it.
     side = np.where(y > 0, 1.0, -1.0)
     mixed = np.where(rng.random(60) < 0.2, 1 - y, y)
     for solver, settings in variants():
@@ -338,12 +344,14 @@ def test_separated_classes_end_a_fit_in_words():
             state, n = fit(chunks, "logistic", solver, evaluations=2000, **settings)
             s = HELPER.call("glm.summary", state)
             expect(f"separated with offsets, {named}, {solver} {settings}", not s["converged"] and "separated" in s["status"], (n, s))
-        offset = 10 * mixed - 5  # every row is right by its offset, and the best coefficients are finite
+        # each row is right by its offset alone, and the best coefficients are finite
+        offset = 10 * mixed - 5
         chunks = [(cx, cy, None, o) for (cx, cy, _, _), o in zip(cut(mixed), (offset[:25], offset[25:]))]
         state, n = fit(chunks, "logistic", solver, evaluations=3000, **settings)
         s = HELPER.call("glm.summary", state)
         expect(f"offsets that say it all {solver} {settings}", s["converged"] or solver == "admm", (n, s))
-    z = np.repeat([[-1.0], [0.0], [1.0]], 4, axis=0)  # classes that touch: no loss of 0, and no coefficients either
+    # classes that touch: the loss is not 0, and no finite coefficients are the best
+    z = np.repeat([[-1.0], [0.0], [1.0]], 4, axis=0)
     y = np.array([0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1.0])
     for solver, settings in variants():
         state, n = fit([(z, y, None, None)], "logistic", solver, evaluations=500, **settings)
@@ -363,7 +371,8 @@ def test_poisson_without_bound():
             expect(f"overflow {solver} {settings}", False)
         except Failed as e:
             expect(f"overflow {solver} {settings}", "where the fit begins" in str(e), e)
-        y = rng.poisson(np.exp((7 if solver == "admm" and not settings else 14) + 0.5 * x[:, 0])) * 1.0  # a first step that would be exp(1e6)
+        # without a preconditioner, the first step would be exp(1e6)
+        y = rng.poisson(np.exp((7 if solver == "admm" and not settings else 14) + 0.5 * x[:, 0])) * 1.0
         state, n = fit(chunks(y), "poisson", solver, evaluations=1000, **settings)
         s = HELPER.call("glm.summary", state)
         expect(f"a million each {solver} {settings}", "the loop ended" not in s["status"] and far(coefficients(state), coefficients(fit(chunks(y), "poisson", "newton")[0]))[0] < 1e-4, (n, s))
@@ -373,7 +382,7 @@ def test_poisson_without_bound():
                HELPER.call("glm.predict", state, x).max() < 1e-3, (n, s))
 
 
-    group = np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0)  # the last one is without a count
+    group = np.repeat([[0.0, 0], [1, 0], [0, 1]], 10, axis=0)  # the last group has no counts
     y = np.concatenate([np.arange(10.0), np.arange(10) % 3, np.zeros(10)])
     for solver, settings in variants():
         state, n = fit([(group[:15], y[:15], None, None), (group[15:], y[15:], None, None)], "poisson", solver, evaluations=300, **settings)

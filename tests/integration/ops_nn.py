@@ -61,7 +61,7 @@ def archive_round_trip(helper):
     arrays = {k: ours[k] for k in ours}
     assert all(np.array_equal(same[k], v) for k, v in arrays.items() if k != "model.json")
     assert arrays["eye/kernel"].shape == (2, 2, 2, 3) and arrays["dense_3/kernel"].shape == (60, 7)
-    # Ours drew the kernels; the rest is made less plain, as training would.
+    # millrace drew the kernels; the other parameters are changed as training would change them.
     for k in ("eye/bias", "batchnorm_1/gamma", "batchnorm_1/beta", "batchnorm_1/moving_mean", "dense_3/bias", "out/bias"):
         arrays[k] = RNG.standard_normal(arrays[k].shape).astype("f4")
     arrays["batchnorm_1/moving_variance"] = RNG.uniform(0.5, 2, 3).astype("f4")

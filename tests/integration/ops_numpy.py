@@ -24,7 +24,8 @@ warnings.filterwarnings("ignore")
 np.seterr(all="ignore")
 
 DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
-NUMBERS = [0, "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]  # enum mr_dtype
+# in the order of enum mr_dtype
+NUMBERS = [0, "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 NAMES = {"bool": "bool", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32",
          "u8": "u64", "f2": "f16", "f4": "f32", "f8": "f64"}
 INTS = DTYPES[1:9]
@@ -202,7 +203,7 @@ def same(got, want, ulp):
     if ulp:
         eps = float(np.finfo(want.dtype).eps)
         g, w = got.astype("f8"), want.astype("f8")
-        # what overflows in the smaller type may do so on one side only
+        # A number near the limit of the smaller type may overflow on one side only.
         top = float(np.finfo(want.dtype).max) * (1 - 4 * ulp * eps)
         g, w = np.clip(g, -top, top), np.clip(w, -top, top)
         if np.allclose(g, w, rtol=ulp * eps, atol=ulp * float(np.finfo(want.dtype).tiny) * 8, equal_nan=True):
@@ -295,7 +296,7 @@ def test_binary():
                 want = np.asarray(want)
                 ulp = 4 if name == "power" else 2 if name in ("mod", "floor_divide") and want.dtype.kind == "f" else 0
                 if want.dtype == np.float16 and name in ("mod", "floor_divide"):
-                    # quotients of f16 are not exact in f16: compare with the same in double
+                    # Quotients of f16 are not exact in f16: compares with the same computed in f64.
                     want = f(nx.astype("f8"), ny.astype("f8")).astype("f2")
                     ulp = 2
                 if want.dtype == np.float32 and name in ("mod", "floor_divide"):
@@ -304,7 +305,7 @@ def test_binary():
         refused(op, [values("f4", (2, 3)), values("f4", (2,))], "cannot be broadcast")
         refused(op, ["text", 1], 'argument "x": expected array, got text')
         refused(op, [1], 'argument "y" is missing')
-    for a in DTYPES:  # numbers beside tensors keep the tensor's type
+    for a in DTYPES:  # a number beside a tensor keeps the tensor's type
         x = values(a, (5,))
         if a != "bool":
             check("array.add", [x, 1], np.add(x, np.dtype(a).type(1)))
@@ -337,7 +338,8 @@ def test_unary():
                 if a in FLOATS and name in ("sin", "cos", "tan"):
                     x = values(a, shape, False)
                 if name in ("floor", "ceil", "trunc", "round") and a not in FLOATS:
-                    check(op, [x], x if x.shape else np.asarray(x))  # integers are their own floor
+                    # the floor of an integer is itself
+                    check(op, [x], x if x.shape else np.asarray(x))
                     continue
                 if name == "reciprocal" and a not in FLOATS:
                     want = np.true_divide(1, x.astype(np.sqrt(x).dtype)).astype(np.sqrt(x).dtype)
@@ -395,7 +397,8 @@ def test_reductions():
                         want = want.astype(a)
                     ulp = 64 if a in FLOATS or name in ("mean", "var", "std") else 0
                     if want.dtype.kind == "f" and name == "sum":
-                        # an error in proportion to what was added, not to what is left
+                        # The bound on the error is proportional to the sum of the absolute values,
+                        # not to the result.
                         bound = float(np.abs(wide.astype("f8")).sum()) + 1
                         if FILTER in op:
                             CASES[op] += 1
@@ -427,7 +430,8 @@ def test_reductions():
                     check("array." + name, [x], np.asarray(REDUCE[name](x)))
                 else:
                     check("array." + name, [x], np.asarray(REDUCE[name](x)))
-    for rows, width in ((7, 127), (8, 128), (9, 129), (130, 784), (3, 1000)):  # stretches of rows, whole and not
+    # numbers of rows and columns that are, and that are not, multiples of the block size
+    for rows, width in ((7, 127), (8, 128), (9, 129), (130, 784), (3, 1000)):
         for dtype in ("f4", "f8", "u1", "i4"):
             x = (RNG.normal(size=(rows, width)) * 50 + 100).astype(dtype)
             check("array.var", [x], np.var(x.astype("f8"), axis=0).astype("f4" if dtype == "f4" else "f8"), 1 << 12, axis=0)
@@ -435,16 +439,17 @@ def test_reductions():
         x = RNG.standard_normal((40, 5))
         check("array.var", [x], np.var(x, axis=0, ddof=ddof), 64, axis=0, ddof=ddof)
         check("array.std", [x], np.std(x, axis=1, ddof=ddof), 64, axis=1, ddof=ddof)
-    # far from zero the variance is still right, where the sum of squares would have nothing left
+    # Far from zero, the variance must still be right, where a sum of squares would lose all digits.
     x = (RNG.standard_normal((5000, 3)) + 1e8)
     check("array.var", [x], np.var(x, axis=0), 1 << 24, axis=0)
-    # Issue 11, 7: at a large mean, too. x - mean is exact here, so the reference is.
+    # The same at very large means. x - mean is exact here, so the reference is exact.
     for mean in (1e10, -1e10, 1e12, 2.0 ** 50):
         x = mean + RNG.standard_normal((20011, 3)) * 0.87
         want = np.var(x - mean, axis=0)
         check("array.var", [x], want, 1 << 10, axis=0)
         check("array.std", [x[:, 0]], np.sqrt(want[0]), 1 << 10)
-        for count in (2, 37, 149):  # parts, merged one after the other and as a tree
+        # parts of a collection, merged one after the other and as a tree
+        for count in (2, 37, 149):
             parts = [HELPER.call("array.moments", p, axis=0) for p in np.array_split(x, count)]
             check("array.moments_var", [HELPER.call("array.moments_merge", parts)], want, 1 << 10)
             while len(parts) > 1:
@@ -518,7 +523,7 @@ def test_shapes():
         x = values(a, (4, 6))
         for shape in ([24], [-1], [2, -1], [3, 8], [4, 6], [1, 24, 1], [2, 2, 2, 3]):
             check("array.reshape", [x, shape], x.reshape(shape))
-        # Issue 11, 18: -1 on empty arrays
+        # -1 as a length, with empty arrays
         empty = np.zeros((0, 3), a)
         for shape in ([-1], [-1, 4], [0, -1], [2, -1], [0, 5], [3, 0, 2]):
             check_or_refused("array.reshape", [empty, shape], lambda: empty.reshape(shape), "do not fill it")
@@ -791,7 +796,7 @@ def test_files(folder):
         check("array.from_npy", ["b.npy"], x)
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
-    # Issue 11, 18: packed files
+    # gzipped files
     a, b = values("f4", (5, 3)), values("i8", (4,))
     np.savez(folder / "two.npz", a=a, b=b)
     np.savez_compressed(folder / "one.npz", np.zeros(5000))
@@ -831,7 +836,7 @@ def test_files(folder):
     check("digits.load", ["i-idx3-ubyte.gz"], images)
     check("digits.load", ["i-idx3-ubyte.gz", 7, 0, "images", 0, True], images.reshape(7, 20))
     check("digits.load", ["i-idx3-ubyte", 7, 0, "images", 0, True], images.reshape(7, 20))
-    # Issue 11, 1: what is named is read or refused, and only what is not named is drawn
+    # A named data set is read or refused; only if none is named, digits are drawn.
     check("digits.load", [[".", "i-idx3-ubyte.gz"]], images)
     for nothing in (None, [None, "absent"]):
         check("digits.load", [nothing, 20, 3, "images", 0, True], HELPER.call("digits.draw", 20, 3).reshape(20, 784))
@@ -1005,7 +1010,8 @@ def main():
                 test(pathlib.Path(folder)) if test.__code__.co_argcount else test()
         code = HELPER.close()
     names = subprocess.run([helper, "--plugin", plugin, "--list", ""], capture_output=True, text=True, check=True).stdout.split()
-    untested = [n for n in names if not CASES[n] and n != "example.crash" and not n.startswith(("glm.", "ml.", "nn."))]  # ops_glm.py, ops_sklearn.py, unit tests
+    # tested by ops_glm.py, ops_sklearn.py and unit tests
+    untested = [n for n in names if not CASES[n] and n != "example.crash" and not n.startswith(("glm.", "ml.", "nn."))]
     if not FILTER and untested:
         BAD.extend(untested)
         print("operators without a case:", *untested)

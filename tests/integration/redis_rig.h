@@ -1,5 +1,5 @@
-/* A redis-server of the test's own: a private socket in a directory of its own, killed and taken
- * away at the end. */
+/* A redis-server for a test: a private socket in a directory of its own. It is killed and its
+ * directory is removed at the end. */
 #pragma once
 
 #include "base/alloc.h"
@@ -22,8 +22,8 @@
 
 struct redis_rig {
     char dir[64];
-    char address[128]; /* unix:PATH */
-    bool keeps;        /* what it has acknowledged outlives a kill */
+    char address[128]; /* "unix:PATH" */
+    bool keeps;        /* what it has acknowledged survives a kill */
     pid_t pid;
 };
 
@@ -32,7 +32,7 @@ static inline void nap(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-/* Runs a program to its end. */
+/* Runs a program and waits for its end. */
 static inline void run(const char *program, const char *a, const char *b, const char *c)
 {
     pid_t pid = fork();

@@ -21,7 +21,8 @@ sys.path[:0] = [str(HERE), str(HERE / "gateway")]
 PACKAGE = "schemathesis==4.32.5"
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
-# Runs inside schemathesis: nobody waits for an hour, and workers stay.
+# Code that runs inside Schemathesis: bounds the waits of requests, and keeps workers from being
+# drained.
 HOOKS = '''
 import schemathesis
 from hypothesis.internal import lambda_sources
@@ -66,7 +67,7 @@ def install_alone(folder):
     if not program.exists():
         try:
             venv.create(folder, with_pip=True)
-        except Exception as e:  # python3-venv is not there
+        except Exception as e:  # python3-venv is missing
             skip(f"no virtual environment: {e}")
         done = subprocess.run(
             [str(program.parent / "pip"), "install", "-q", "--disable-pip-version-check", PACKAGE],
@@ -123,10 +124,10 @@ def run(program, url, folder):
         "--max-examples", os.environ.get("EXAMPLES", "25"), "--request-timeout", "20",
         "--suppress-health-check", "all", "--continue-on-failure", "--workers", "2",
         "--seed", os.environ.get("SEED", "1"),
-        # text, of which a schema says nothing
+        # a text, which the schema does not describe
         "--exclude-path", "/metrics",
     ]
-    if "--fake" not in sys.argv:  # of a channel that exists the stream never ends
+    if "--fake" not in sys.argv:  # the event stream of an existing channel never ends
         arguments += ["--exclude-path", "/v1/channels/{channel}/events"]
     if os.environ.get("EXCLUDE"):
         arguments += ["--exclude-path-regex", os.environ["EXCLUDE"]]

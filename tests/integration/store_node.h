@@ -1,4 +1,4 @@
-/* A real mr-objectstore in a temporary folder, for tests. */
+/* A real mr-objectstore in a temporary directory, for tests. */
 #pragma once
 
 #include "store/arena/client.h"
@@ -27,7 +27,7 @@ struct node {
     pid_t pid;
     bool has_disk;
     uint64_t memory;
-    uint32_t objects; /* 0: the default */
+    uint32_t objects; /* limit of objects; 0: the default */
 };
 
 static inline void nap_ms(long ms)
@@ -116,7 +116,7 @@ static inline struct mr_store *node_client(const struct node *n)
     return st;
 }
 
-/* Bytes that say whose they are, at both ends and in between. */
+/* Fills memory with a pattern of `seed` at both ends and in between. */
 static inline void fill(void *p, uint64_t bytes, uint64_t seed)
 {
     uint64_t *words = p;
@@ -134,7 +134,8 @@ static inline bool is_filled(const void *p, uint64_t bytes, uint64_t seed)
     return true;
 }
 
-/* An object of `bytes`, filled with `seed`, held by job `job` (0: by this client). */
+/* Makes an object of `bytes`, filled with the pattern of `seed` and held by job `job` (0: by this
+ * client). */
 static inline mr_object_id make(struct mr_store *st, uint64_t bytes, uint64_t seed, uint64_t job)
 {
     struct mr_store_draft draft;

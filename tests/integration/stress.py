@@ -32,9 +32,9 @@ from harness import SLOW, Cluster, HttpError, bin_dir, wait_for  # noqa: E402
 
 ENDED = ("JOB_DONE", "JOB_FAILED", "JOB_CANCELLED")
 AWAY = (OSError, http.client.HTTPException)
-REQUEST_S = 60      # no answer takes longer
-END_S = 120         # no job takes longer once the faults have stopped
-QUIET_S = 150       # until memory is back: orphans wait 60 s, offered every 30 s
+REQUEST_S = 60      # limit of the time of an answer
+END_S = 120         # limit of a job's time after the faults have stopped
+QUIET_S = 150       # time until memory is returned: orphans wait 60 s and are looked for every 30 s
 SANITIZED = b"__asan_init" in (bin_dir() / "mr-scheduler").read_bytes()
 PROGRAMS = ("mr-scheduler", "mr-objectstore", "mr-gateway", "redis-server")
 
@@ -46,7 +46,7 @@ class Stress:
         self.wrong, self.seen = [], collections.Counter()
         self.jobs = {}  # id -> stress_jobs.Job
         self.uploads = set()
-        self.killed = collections.Counter()  # program -> how often we did it
+        self.killed = collections.Counter()  # program -> how often this test has killed it
         self.log = open(args.out / "ops.jsonl", "w")
         self.began = time.monotonic()
 
@@ -78,14 +78,15 @@ class Stress:
         with self.lock:
             self.seen[f"{method} {status}"] += 1
         away = status in (502, 503, 504)
-        if status == 400 and b'"code":9,' in data:  # a precondition: another's key, a job that has not ended
+        # a failed precondition: a key of another job, or a job that has not ended
+        if status == 400 and b'"code":9,' in data:
             status = 409
         if status and not 200 <= status < 300 and status not in fine and (not away or self.args.calm):
             self.fault(f"{method} {path[:200]}: {status} {data[:300]!r}")
         self.note(who, m=method, p=path[:200], s=status, ms=round(took * 1e3))
         return status, data
 
-    # ---- what clients do ----
+    # ---- actions of clients ----
 
     def submit(self, who, number, rng):
         job = stress_jobs.make(rng, self.args.only, ("worker-0-0", "worker-0-1"))
@@ -104,7 +105,7 @@ class Stress:
                 self.fault(f"a {job.kind} was refused: {status} {data[:300]!r}")
                 return None
             time.sleep(0.2)
-        # It may have been accepted all the same; what it was is known from the list of jobs.
+        # The job may have been accepted all the same; the list of jobs will tell.
         return None
 
     def follow(self, who, job, rng):
@@ -168,7 +169,7 @@ class Stress:
                 old = mine.popleft()
                 if rng.random() < 0.7:
                     self.check_values(who, old)
-                    old.is_forgotten = True  # whatever the answer says, it may have been
+                    old.is_forgotten = True  # whatever the answer is, the job may be forgotten
                     self.ask(who, "DELETE", f"/v1/jobs/{old.id}")
             if rng.random() < 0.15:
                 self.objects(who, number, rng)
@@ -272,7 +273,8 @@ class Stress:
 
     def all_of(self, path, field):
         token, found = "", []
-        while True:  # a page may be empty and not the last: /v1/objects goes from store to store
+        # a page may be empty without being the last: /v1/objects asks one store after another
+        while True:
             page = self.c.get(f"{path}?page_size=1000&page_token={token}")
             found += page.get(field, [])
             token = page.get("next_page_token")
@@ -283,8 +285,8 @@ class Stress:
         left = self.all_of("/v1/jobs", "jobs")
         for job in left:
             if job["state"] not in ENDED and job["id"] not in self.jobs:
-                self.c.wait(job["id"], END_S)  # accepted, though the answer was lost
-        for _ in range(1000):  # who uses another's keys goes first
+                self.c.wait(job["id"], END_S)  # accepted, although the answer was lost
+        for _ in range(1000):  # jobs that use keys of other jobs are deleted first
             for job in left:
                 self.c.request("DELETE", f"/v1/jobs/{job['id']}")
             before, left = len(left), self.all_of("/v1/jobs", "jobs")
@@ -318,7 +320,8 @@ class Stress:
         return found
 
     def leaks(self, before, now):
-        slack = {"MiB": 700 if SANITIZED else 64, "fds": 12}  # AddressSanitizer keeps freed memory for a while
+        # AddressSanitizer keeps freed memory for a while
+        slack = {"MiB": 700 if SANITIZED else 64, "fds": 12}
         return {k: (before.get(k, 0), v) for k, v in now.items() if v > before.get(k, 0) + slack.get(k.split()[-1], 0)}
 
     def settle(self, before):

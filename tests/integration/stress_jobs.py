@@ -5,8 +5,10 @@ class Job:
     def __init__(self, kind, tasks, targets, values=None, sizes=None, **options):
         self.kind, self.id = kind, None
         self.graph = {"tasks": tasks, "targets": targets, **options}
-        self.values, self.sizes = values or {}, sizes or {}  # of targets: the value, or at least so many bytes
-        self.may_fail = None      # a regular expression that the error's message matches
+        # of targets: the value, or the least number of its bytes
+        self.values, self.sizes = values or {}, sizes or {}
+        # a regular expression for the error's message, or None: the job must not fail
+        self.may_fail = None
         self.may_succeed = True
         self.may_cancel = False
         self.is_forgotten = False

@@ -76,7 +76,7 @@ class Terminal:
             if re.search(what, self.text()[since:]):
                 return True
             if self.p.poll() is not None:
-                time.sleep(0.2)  # for the reader
+                time.sleep(0.2)  # gives the reading thread time
                 return re.search(what, self.text()[since:]) or self.fail(what)
             return False
         try:

@@ -1,5 +1,6 @@
-/* store/meta/journal against a real redis-server on a private socket: what is acknowledged is read
- * back, nothing is written twice, a higher epoch refuses, a foreign key is named. */
+/* store/meta/journal against a real redis-server on a private socket: acknowledged records are read
+ * back, no record is written twice, a higher epoch is refused, and a key with other content is
+ * named. */
 #include "base/id.h"
 #include "tests/integration/journal_rig.h"
 
@@ -30,7 +31,7 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     struct fixture *f = *state;
     struct mr_journal_info info;
     struct mr_journal *j = journal_open(f, &info);
-    append(j, 1, 300); /* one call: one entry of the stream */
+    append(j, 1, 300); /* one call makes one entry of the stream */
     wait_acked(f, 300);
     mr_journal_set_base(j, 151);
     append(j, 301, 301);
@@ -42,7 +43,7 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     mr_journal_close(&j);
 }
 
-/* As a thread does that looks for work: it never sleeps, and nobody else reads. */
+/* Reads the answers like a thread that polls: it never sleeps, and no other thread reads. */
 static void read_until(struct fixture *f, struct mr_journal *j, uint64_t sequence)
 {
     mr_time until = mr_time_after(mr_clock_now(), 20 * MR_SECOND);
@@ -71,7 +72,7 @@ static void who_attends_reads_the_answers(void **state)
     read_until(f, j, 100);
     append(j, 101, 101);
     mr_journal_attend(j, false);
-    wait_acked(f, 101); /* by the connection's thread, whoever is faster */
+    wait_acked(f, 101); /* either by the connection's thread or by this one */
     assert_int_equal(atomic_load(&f->rewinds), 0);
     mr_journal_close(&j);
 }
@@ -97,7 +98,7 @@ static void who_attends_may_be_busy_for_longer_than_an_answer_takes(void **state
     mr_redis_attend(r, true);
     (void)mr_redis_send(r, 1, ping, count_answer, &answers);
     for (int i = 0; i < 5000 && atomic_load(&answers) < 2; i++)
-        nap(); /* and never looks */
+        nap(); /* attends, and never looks */
     assert_int_equal(atomic_load(&answers), 2);
     mr_redis_close(&r);
 }
@@ -149,8 +150,8 @@ static void an_older_epoch_is_refused(void **state)
     mr_journal_close(&young);
 }
 
-/* Issue 11, A: a Redis from an older copy, where somebody else has begun, has numbers of its own.
- */
+/* Redis has an older copy of the journal, on which another scheduler has continued. Its sequence
+ * numbers mean other records. */
 static void another_lineage_is_never_gone_on_with(void **state)
 {
     struct fixture *f = *state;
@@ -168,7 +169,7 @@ static void another_lineage_is_never_gone_on_with(void **state)
         MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
         MR_STR("9")};
     command(f, MR_ARRAY_LEN(older), older);
-    append(j, 5, 5); /* by its number Redis would have it */
+    append(j, 5, 5); /* by the number alone, Redis would accept the record */
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
     assert_int_equal(atomic_load(&f->rewinds), 1);
@@ -200,7 +201,7 @@ static void a_redis_that_forgot_the_script_learns_it_again(void **state)
     const struct mr_str forget[] = {MR_STR("SCRIPT"), MR_STR("FLUSH")};
     command(f, MR_ARRAY_LEN(forget), forget);
     for (uint64_t i = 11; i <= 20; i++)
-        append(j, i, i); /* several calls under way */
+        append(j, i, i); /* several calls are under way */
     wait_acked(f, 20);
     mr_journal_close(&j);
     j = journal_open(f, &info);
@@ -264,7 +265,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * MR_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Puts a text where one of our keys belongs, and later takes it away again. */
+/* Replaces one of the journal's keys by a text, and later restores it. */
 static void a_foreign_key_is_named_and_waited_for(struct fixture *f, const char *key)
 {
     struct mr_journal_info info;
@@ -293,8 +294,8 @@ static void a_foreign_key_is_named_and_waited_for(struct fixture *f, const char 
         append(j, at + i, at + i);
         nap();
     }
-    assert_true(cpu_ns() - before < MR_SECOND / 2); /* of a second and more */
-    assert_int_equal(atomic_load(&f->told), told);  /* once is enough */
+    assert_true(cpu_ns() - before < MR_SECOND / 2); /* over a second or more */
+    assert_int_equal(atomic_load(&f->told), told);  /* the state is reported once */
     assert_int_equal(atomic_load(&f->rewinds), 0);
     command(f, MR_ARRAY_LEN(back), back);
     wait_acked(f, at + 511);
@@ -348,7 +349,7 @@ static void a_journal_of_a_later_program_is_refused_and_left_alone(void **state)
     const struct mr_str ours[] = {MR_STR("HDEL"), MR_STR("millrace:cluster"), MR_STR("format")};
     command(f, MR_ARRAY_LEN(ours), ours);
     j = journal_open(f, &info);
-    assert_int_equal(info.epoch, 2); /* who was refused took none */
+    assert_int_equal(info.epoch, 2); /* the refused process has claimed no epoch */
     assert_int_equal(info.sequence, 3);
     mr_journal_close(&j);
 }

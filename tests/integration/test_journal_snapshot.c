@@ -1,11 +1,11 @@
-/* A journal that is written anew, against a real redis-server that is killed, emptied or set back
- * meanwhile: the old one or the new one is there, whole. */
+/* A journal that is replaced by a snapshot, against a real redis-server that is killed, emptied or
+ * reset meanwhile. At any time, either the old journal or the complete new one is there. */
 #include "tests/integration/journal_rig.h"
 
-#define SNAPSHOT_RECORDS 40 /* of 1 MiB: a call carries four */
+#define SNAPSHOT_RECORDS 40 /* records of 1 MiB each; a call carries four */
 
-/* In a process of its own: appends to an empty journal's old records, loses them (or has them
- * lost to it), writes a snapshot and dies at the first acknowledgement from `dies_at` on. */
+/* In a child process: appends records, loses the old ones (or Redis loses them), writes a snapshot,
+ * and exits at the first acknowledgement from `dies_at` on. */
 struct mortal {
     struct fixture *f;
     uint64_t dies_at;
@@ -77,7 +77,7 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
     uint32_t news = 0;
     for (uint64_t dies_after = 1; dies_after <= SNAPSHOT_RECORDS + 1; dies_after += 4) {
         struct mr_journal *j = journal_open(f, &info);
-        mr_journal_rewind(j); /* begin anew: the old journal is three records */
+        mr_journal_rewind(j); /* begins a snapshot: the old journal has three records */
         append(j, info.sequence + 1, info.sequence + 3);
         mr_journal_rewound(j);
         mr_journal_flush(j);
@@ -99,7 +99,7 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
             assert_true(info.sequence >= old + SNAPSHOT_RECORDS);
             assert_int_equal(f->loaded, info.sequence - old);
         }
-        uint64_t next = info.sequence + 1; /* and it can be written to */
+        uint64_t next = info.sequence + 1; /* the journal can also be written */
         append(j, next, next);
         wait_acked(f, next);
         mr_journal_close(&j);
@@ -128,7 +128,8 @@ static void a_redis_that_loses_half_a_snapshot_gets_another(void **state)
     if (atomic_load(&f->acked) < 10 + SNAPSHOT_RECORDS) command(f, 2, flush);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++) {
         nap();
-        if (atomic_load(&f->acked) >= 10 + SNAPSHOT_RECORDS) break; /* it was faster */
+        /* The snapshot was complete before the kill. */
+        if (atomic_load(&f->acked) >= 10 + SNAPSHOT_RECORDS) break;
     }
     if (atomic_load(&f->rewinds)) {
         mr_journal_rewind(j);
@@ -188,11 +189,12 @@ static void a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journa
     redis_start(&f->server);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
-    assert_int_equal(atomic_load(&f->rewinds), 1); /* it knows 10 of 20 */
-    mr_journal_close(&j);                          /* the owner dies before it says anything, */
+    assert_int_equal(atomic_load(&f->rewinds), 1); /* Redis knows 10 of 20 records */
+    /* The owner ends before it has written anything. */
+    mr_journal_close(&j);
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) snapshot_and_die(f, 4); /* or in the middle of it */
+    if (pid == 0) snapshot_and_die(f, 4); /* or in the middle of its snapshot */
     (void)waitpid(pid, NULL, 0);
     j = journal_open(f, &info);
     assert_int_equal(info.sequence, 10);

@@ -144,7 +144,7 @@ static void a_name_belongs_to_one_object_until_it_is_replaced(void **state)
     assert_string_equal(f->names, "mnist/mean|f32[3]");
     mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){7, 1}, on_name, f);
     wait_done(f);
-    assert_int_equal(f->err, MR_ENOENT); /* it is another object's by now */
+    assert_int_equal(f->err, MR_ENOENT); /* by now the name belongs to another object */
     mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){0}, on_name, f);
     wait_done(f);
     assert_int_equal(f->object.number, 2);
@@ -186,7 +186,7 @@ static void a_place_is_found_until_it_is_taken_away(void **state)
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
     wait_done(f);
-    assert_int_equal(f->err, MR_OK); /* n2 had told of a copy, before n1 did */
+    assert_int_equal(f->err, MR_OK); /* node n2 had reported its copy before n1 removed its own */
     mr_directory_unplace(f->directory, place.object, MR_STR("n1"), on_done, f);
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
@@ -213,7 +213,8 @@ static void on_places(
     atomic_store(&p->f->done, true);
 }
 
-/* Issue 11, H: sizes of every width, so that the node is found behind each; a page at a time. */
+/* Objects of all sizes, because the node comes after the size in a record. Lists them one page at a
+ * time. */
 static void all_places_are_told_and_taken_away_by_their_node(void **state)
 {
     struct fixture *f = *state;

@@ -1,4 +1,5 @@
-/* store/meta/channel, queue and tail against a real redis-server on a private socket. */
+/* store/meta/stream: channels, queues and the change feed against a real redis-server on a private
+ * socket. */
 #include "store/meta/stream/channel.h"
 #include "store/meta/stream/queue.h"
 #include "store/meta/redis.h"
@@ -14,7 +15,7 @@ struct fixture {
     atomic_bool done;
     struct mr_channel_answer *channel;
     struct mr_queue_answer *queue;
-    atomic_int marks; /* of the queue or channel "a" */
+    atomic_int marks; /* entries of the change feed for the queue or the channel "a" */
 };
 
 static void on_channel(void *ctx, struct mr_channel_answer **answer)
@@ -127,7 +128,7 @@ static void who_stands_at_the_last_dropped_entry_has_lost_nothing(void **state)
         last_id(f, ids[i]);
     }
     assert_int_equal(
-        read_after(f, ids[2], 10), MR_OK); /* it is gone itself, and nothing after it */
+        read_after(f, ids[2], 10), MR_OK); /* the entry is gone, and no entry follows it */
     assert_int_equal(f->channel->count, 3);
     assert_int_equal(read_after(f, ids[1], 10), MR_ERANGE);
     assert_true(mr_str_eq(f->channel->first_id, mr_str(ids[3])));
@@ -233,7 +234,7 @@ static void a_bound_counts_what_waits_and_what_is_leased(void **state)
     assert_true(f->queue->next_ms > 50000);
     assert_int_equal(ack(f, receipt), 1);
     assert_int_equal(put(f, "z", "3", false), MR_OK);
-    assert_int_equal(put(f, "x", "1", false), MR_EEXIST); /* gone, and remembered */
+    assert_int_equal(put(f, "x", "1", false), MR_EEXIST); /* removed, but its id is remembered */
     assert_false(f->queue->is_live);
     assert_int_equal(put(f, "y", "1", false), MR_EEXIST);
     assert_true(f->queue->is_live);
@@ -316,12 +317,13 @@ static void changes_that_end_a_wait_leave_a_mark(void **state)
     for (int i = 0; i < 100; i++)
         nap();
     atomic_store(&f->marks, 0);
-    assert_int_equal(put(f, "x", "1", false), MR_OK); /* something waits */
+    /* An item waits where none did: an entry in the change feed. */
+    assert_int_equal(put(f, "x", "1", false), MR_OK);
     assert_int_equal(put(f, "y", "1", false), MR_ELIMIT);
-    assert_int_equal(take(f, 1, 60000), 1); /* its place is still taken */
+    assert_int_equal(take(f, 1, 60000), 1); /* a leased item still takes its place in the queue */
     char receipt[256];
     receipt_of(f, 0, receipt);
-    assert_int_equal(ack(f, receipt), 1); /* room */
+    assert_int_equal(ack(f, receipt), 1); /* room again: an entry in the change feed */
     assert_int_equal(append(f, 1, 0, "t", false), MR_OK);
     for (int i = 0; i < 2000 && atomic_load(&f->marks) < 3; i++)
         nap();

@@ -1,6 +1,6 @@
-/* The connection to Redis against a server that this test plays itself, so that it can go at the
- * moment that matters. SIGPIPE stands as a process finds it: whoever links this need not ignore it.
- */
+/* store/meta/redis against a server that the test plays itself, so that the server can close at an
+ * exact moment. SIGPIPE has its default action, because programs that link the module need not
+ * ignore it. */
 #include "host/clock.h"
 #include "store/meta/redis.h"
 #include "tests/integration/redis_rig.h"
@@ -57,7 +57,7 @@ static int take_link(const struct fixture *f)
     return link;
 }
 
-/* Exactly this comes next. */
+/* Reads exactly the expected bytes. */
 static void hear(int link, const char *expected)
 {
     char got[128] = "";
@@ -80,9 +80,9 @@ static void a_redis_that_goes_while_it_is_greeted_ends_nobody(void **state)
     struct fixture *f = *state;
     int link = take_link(f);
     hear(link, AUTH);
-    assert_int_equal(shutdown(link, SHUT_RD), 0); /* what is written next finds nobody */
+    assert_int_equal(shutdown(link, SHUT_RD), 0); /* the next write fails */
     say(link, "+OK\r\n");
-    int next = take_link(f); /* it has noticed, and comes again */
+    int next = take_link(f); /* the client has noticed and connects again */
     (void)close(link);
     hear(next, AUTH);
     say(next, "+OK\r\n");

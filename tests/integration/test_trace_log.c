@@ -1,5 +1,5 @@
-/* The log of blocks of spans against a real redis-server on a private socket: what goes in is read
- * back once, past a cap it lies in a file or is counted, and nothing waits for Redis. */
+/* store/meta/trace/log against a real redis-server on a private socket: each span is read back
+ * once; beyond a limit a block goes to a file or is counted as lost; no caller waits for Redis. */
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
@@ -156,14 +156,14 @@ static void assert_all(struct fixture *f, mr_job_id job, uint64_t spans)
     struct mr_trace_tally t = read_job(f, f->files, job, &r);
     assert_int_equal(t.not_recorded, 0);
     assert_int_equal(r.spans, spans);
-    assert_true(r.sum == spans * (spans - 1) / 2); /* each once */
+    assert_true(r.sum == spans * (spans - 1) / 2); /* each span once */
 }
 
 static void what_goes_in_is_read_back_once(void **state)
 {
     struct fixture *f = *state;
     struct read r;
-    add(f, JOB, 50, 100); /* part of it waits, part is under way, part is there */
+    add(f, JOB, 50, 100); /* some blocks wait, some are under way, some are in Redis */
     for (int i = 0; i < 5; i++) {
         assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
         assert_all(f, JOB, 5000);
@@ -173,7 +173,8 @@ static void what_goes_in_is_read_back_once(void **state)
     assert_all(f, JOB, 5000);
     const struct mr_trace_source source = {.redis = f->reader};
     struct mr_trace_view v;
-    assert_int_equal(mr_trace_view_load(&source, JOB, &v), MR_OK); /* as a tool does */
+    /* As a tool without a scheduler reads it. */
+    assert_int_equal(mr_trace_view_load(&source, JOB, &v), MR_OK);
     assert_int_equal(read_view(f, NULL, &v, &r).not_recorded, 0);
     assert_int_equal(r.spans, 5000);
     mr_trace_view_fini(&v);
@@ -212,10 +213,12 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     assert_int_equal(totals.lost, 0);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     assert_all(f, JOB, 400000);
-    struct mr_trace_tally t = read_job(f, NULL, JOB, &r); /* a reader on another machine */
+    /* A reader on another machine, without the files. */
+    struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
     assert_true(r.spans > 0 && r.spans < 400000);
     assert_int_equal(r.spans + t.not_recorded, 400000);
-    /* the next life finds both, and takes away what belongs to no job */
+    /* The next scheduler finds both jobs, and deletes the traces of jobs that do not live any
+     * more. */
     const mr_job_id alive[] = {OTHER, JOB};
     log_close(f);
     f->config.jobs = alive;
@@ -265,7 +268,7 @@ static void what_redis_misses_is_written_when_it_is_back(void **state)
     add(f, JOB, 20, 100);
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
-    add(f, JOB, 20, 100); /* a call is under way when it dies */
+    add(f, JOB, 20, 100); /* a call is under way when Redis is killed */
     redis_stop(&f->server);
     wait_away(f);
     add(f, JOB, 20, 100);

@@ -14,7 +14,8 @@ static void *alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
         return NULL;
     }
     h->result = mr_alloc_aligned((size_t)bytes, 64);
-    memset(h->result, 0xa5, (size_t)bytes); /* nothing may rely on zeros */
+    /* Fills the memory, so that an operator that relies on zeros fails. */
+    memset(h->result, 0xa5, (size_t)bytes);
     return h->result;
 }
 

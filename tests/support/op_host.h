@@ -1,5 +1,5 @@
-/* An operator's host inside the test's own process: results on the heap, files beneath given roots,
- * a cancel flag that the test sets. */
+/* A host for operators in a test's process: results are on the heap, files are read beneath given
+ * roots, and the test sets the cancel flag. */
 #pragma once
 
 #include "ops/call.h"
@@ -10,11 +10,11 @@ struct op_host {
     struct mr_registry *registry;
     struct mr_op_run *run;
     struct mr_roots roots;
-    void *result; /* of the last call */
+    void *result; /* result of the last call */
     bool is_cancelled;
     uint64_t waited_ns;
     uint32_t attempt;
-    struct mr_str objects[8]; /* extents of the objects numbered 1 to 8 */
+    struct mr_str objects[8]; /* the extents of the objects with ids 1 to 8 */
     char log[4096];
 };
 

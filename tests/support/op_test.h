@@ -1,4 +1,4 @@
-/* What a test of operators begins with: CMocka, and a host that each test has anew. */
+/* Common parts of tests of operators: CMocka, and a host that is made anew for each test. */
 #pragma once
 
 #include "store/object/format/json.h"
@@ -28,7 +28,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A result, inline or an extent, as JSON with a NUL behind it. */
+/* Writes a result, which is inline or an extent, as JSON with a NUL at the end. */
 static inline void op_result_json(const struct mr_op_result *r, char *text, size_t size)
 {
     struct mr_error e = {0};

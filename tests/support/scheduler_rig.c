@@ -1,5 +1,5 @@
-/* The scheduler's surroundings, played: its life, its journal and what it says. What clients,
- * workers and stores do is in scheduler_rig_play.c. */
+/* A scheduler's core and its simulated surroundings: start and restart, the journal, and the core's
+ * effects. scheduler_rig_play.c has clients, workers and stores. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 #define TURNS_MAX 100000
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* [banner] start and end. */
 
 void rig_config(struct mr_sched_config *c)
 {
@@ -165,7 +165,8 @@ static void take_store(struct rig *r, uint32_t store)
     struct mr_sched_store_batch *b = &r->fx.store[store];
     const mr_object_id *hold = (const void *)b->hold.p, *unhold = (const void *)b->unhold.p;
     for (uint32_t i = 0; b->has_registered && i < r->holds_count; i++)
-        if (r->holds[i].store == store) r->holds[i].count = 0; /* what counts is told anew */
+        /* A store that registers again reports its holders again. */
+        if (r->holds[i].store == store) r->holds[i].count = 0;
     for (size_t i = 0; i < b->hold.n / sizeof *hold; i++)
         hold_of(r, hold[i], store)->count = 1;
     const mr_object_id *verify = (const void *)b->verify.p;

@@ -1,7 +1,7 @@
-/* A scheduler's core with everything around it played by the test: clients with jobs in JSON,
- * workers that do what they are told to, stores that count holders, a journal that is read back
- * after a restart. What the core says is kept and can be asked for. Every step ends with a check
- * of all invariants. */
+/* A scheduler's core in a test that simulates everything around it: clients with jobs in JSON,
+ * workers that do what they are told, object stores that count holders, and a journal that is read
+ * back after a restart. All effects of the core are kept for the test to look at. After every step
+ * all invariants are checked. */
 #pragma once
 
 #include "services/scheduler/core/core.h"
@@ -22,7 +22,7 @@ enum rig_said {
     SAID_LEAVE,
 };
 
-struct rig_row { /* one thing that a worker was told */
+struct rig_row { /* a task, a release or a cancel that a worker was sent */
     enum rig_said said;
     uint32_t slot;
     uint64_t job;
@@ -49,72 +49,78 @@ struct rig {
     struct mr_sched *s;
     struct mr_sched_effects fx;
     mr_time now;
-    bool acks;             /* the journal acknowledges by itself */
+    bool acks;             /* the simulated journal acknowledges records at once */
     struct mr_buf journal; /* records, as in mr_sched_effects.journal */
     uint64_t sequence, acked;
     struct rig_row *rows;
     uint32_t rows_count, rows_room;
-    struct mr_buf notes; /* struct mr_sched_note, all of this life */
-    struct mr_buf spans; /* struct mr_sched_span, all of all lives */
-    char *texts[4096];   /* of those notes, by number */
+    struct mr_buf notes; /* struct mr_sched_note of the core since its last start */
+    struct mr_buf spans; /* struct mr_sched_span of the core since its first start */
+    char *texts[4096];   /* the texts of these notes, by number */
     uint32_t notes_count;
-    struct rig_worker last; /* the one that joined last */
+    struct rig_worker last; /* the worker that registered last */
     struct rig_hold holds[1024];
     uint32_t holds_count;
     uint64_t ticket, session, objects;
     int code; /* of the last reply */
     char text[1100];
-    uint64_t object_bytes;      /* of objects that are made from now on; 0: 100,000 */
-    uint64_t store_memory;      /* of stores that join from now on */
-    bool has_disk;              /* a node's new store finds there what the one before had */
-    mr_object_id missing[1024]; /* else it says that it has not: */
+    uint64_t object_bytes; /* size of objects that are made from now on; 0: 100,000 */
+    uint64_t store_memory; /* memory of stores that register from now on */
+    /* A new store of a node finds the objects of the store before it on disk. */
+    bool has_disk;
+    mr_object_id missing[1024]; /* objects that a new store does not find */
     uint32_t missing_count, missing_store;
-    struct mr_str says;  /* the next completion's value; its own key otherwise */
-    uint64_t steps_work; /* longest run of turns that rig_turn needed */
-    /* each batch before it is taken, if somebody wants to look */
+    struct mr_str says;  /* the value in the next completion; "": the task's key */
+    uint64_t steps_work; /* the largest number of steps that one rig_turn needed */
+    /* Called with each batch before a worker takes it; may be NULL. */
     void (*on_batch)(struct rig *r, uint32_t slot, const struct mr_sched_batch *b);
 };
 
-/* What a worker is; zeros: one slot, the ops of `rig_ops`, no store. */
+/* A worker to register. Zeros: one slot, the operators of `rig_ops`, no store. */
 struct rig_spec {
     const char *name, *node;
     uint32_t slots;
-    const char *ops; /* "a b c": only these */
+    const char *ops; /* names of its operators, separated by spaces */
     const char *resource;
     double amount;
     uint64_t memory, store;
 };
 
-struct rig *rig_new(void); /* one at a time; the teardown of every test frees it */
+struct rig *rig_new(void); /* one at a time; the teardown of each test frees it */
 struct rig *rig_new_with(const struct mr_sched_config *c);
 int rig_teardown(void **state);
-void rig_config(struct mr_sched_config *c); /* small, for tests */
+void rig_config(struct mr_sched_config *c); /* a config with small limits */
 void rig_step(struct rig *r, struct mr_sched_event *ev);
-void rig_turn(struct rig *r);                   /* until there is nothing to do now */
-void rig_pass(struct rig *r, mr_duration time); /* time passes, turns at every deadline */
-void rig_crash(struct rig *r);                  /* a new life reads what is acknowledged */
-void rig_compact(struct rig *r);                /* the journal becomes a snapshot */
+void rig_turn(struct rig *r);                   /* steps the core until it has nothing to do */
+void rig_pass(struct rig *r, mr_duration time); /* lets time pass, with a step at each deadline */
+/* Restarts the core from the acknowledged records. */
+void rig_crash(struct rig *r);
+void rig_compact(struct rig *r); /* replaces the journal by a snapshot */
 void rig_ack(struct rig *r);
 
-uint64_t rig_submit(struct rig *r, const char *json); /* 0: refused, see code and text */
+/* The job's id; 0: refused, see `code` and `text`. */
+uint64_t rig_submit(struct rig *r, const char *json);
 uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
 int rig_ask(
-    struct rig *r, enum mr_sched_event_type type, uint64_t job); /* its reply's code; 1: none yet */
+    /* The code of the reply; 1: no reply yet. */
+    struct rig *r, enum mr_sched_event_type type, uint64_t job);
 void rig_want(struct rig *r, uint64_t job, const char *key);
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
 enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);
-enum mr_job_state rig_job(struct rig *r, uint64_t job); /* NONE: forgotten */
+enum mr_job_state rig_job(struct rig *r, uint64_t job); /* NONE: the core has forgotten the job */
 struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key);
 struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
 
 struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
 struct rig_worker rig_join_as(struct rig *r, const struct rig_spec *spec,
-    const struct mr_sched_register *more); /* incarnation, holding, queued, suspects of `more` */
+    /* Incarnation, holding, queued and suspects are those of `more`. */
+    const struct mr_sched_register *more);
 void rig_close(struct rig *r, struct rig_worker w);
 void rig_message(struct rig *r, struct rig_worker w, struct mr_sched_message *m);
 void rig_heartbeat(struct rig *r, struct rig_worker w);
 
-/* Rows of what is reported: of the attempt that was last sent there, or `attempt` if not 0. */
+/* The functions below report on a task: on the attempt that was last sent to the worker, or on
+ * `attempt` if it is not 0. */
 void rig_done(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 void rig_done_bytes(
     struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint32_t bytes);
@@ -130,18 +136,19 @@ enum rig_told { TOLD_GIVEN, TOLD_STARTED, TOLD_UNKNOWN, TOLD_LEFT_SLOT };
 void rig_tell(
     struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key);
 
-/* The last attempt of a task that was sent to a worker and not asked about since; 0: none. */
+/* The last attempt of a task that was sent to the worker since the last call; 0: none. */
 uint32_t rig_sent(const struct rig *r, struct rig_worker w, uint64_t job, uint32_t index);
 uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 uint32_t rig_count(struct rig *r, enum rig_said said, struct rig_worker w, uint64_t job,
-    const char *key); /* key NULL: of any */
+    const char *key); /* key NULL: of any task */
 const struct rig_row *rig_row(struct rig *r, enum rig_said said, uint64_t job, const char *key);
 uint32_t rig_notes(
-    const struct rig *r, enum mr_sched_note_type type, uint64_t job); /* so many were made */
+    /* Number of notes of this type. */
+    const struct rig *r, enum mr_sched_note_type type, uint64_t job);
 void rig_forget_rows(struct rig *r);
 
 void rig_store(struct rig *r, uint64_t store, const char *node);
 void rig_store_close(struct rig *r, uint64_t store);
 void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id);
 bool rig_is_held(const struct rig *r, mr_object_id id);
-uint32_t rig_held(const struct rig *r); /* objects that stores were told to hold */
+uint32_t rig_held(const struct rig *r); /* number of objects that stores were told to hold */

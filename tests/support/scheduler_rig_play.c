@@ -1,5 +1,5 @@
-/* Clients, workers and stores around a scheduler, played, and questions about what it said to them.
- */
+/* Simulated clients, workers and object stores around a scheduler's core, and functions that look
+ * at what the core has sent them. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"
@@ -40,7 +40,7 @@ uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_
     for (uint32_t i = before; i < r->notes_count; i++)
         if (n[i].type == MR_NOTE_REPLY && n[i].ticket == r->ticket)
             return n[i].code ? 0 : n[i].job.v;
-    return mr_sched_job_newest(r->s).v; /* not acknowledged yet */
+    return mr_sched_job_newest(r->s).v; /* the job is not acknowledged yet */
 }
 
 uint64_t rig_submit(struct rig *r, const char *json)
@@ -345,7 +345,8 @@ void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id)
 {
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
     ev.objects = (struct mr_sched_objects){.store = store, .ids = &id, .count = 1};
-    for (uint32_t i = 0; i < r->holds_count; i++) /* the store has it no more, nor its holders */
+    /* The store has lost the object and its holders. */
+    for (uint32_t i = 0; i < r->holds_count; i++)
         if (mr_object_id_eq(r->holds[i].object, id)) r->holds[i].count = 0;
     rig_step(r, &ev);
     rig_turn(r);

@@ -36,7 +36,7 @@ static bool is_same(struct mr_str a, struct mr_str b, char why[128])
     }
 }
 
-/* A core that reads `records`, and what it would write. */
+/* Makes a core from `records` and writes its snapshot. */
 static void read_again(
     const struct mr_sched_config *config, mr_time now, struct mr_str records, struct mr_buf *out)
 {

@@ -1,5 +1,5 @@
-/* A CA, what it has signed, and an enemy's, in a fresh directory: NAME is the certificate, NAME-key
- * its key. */
+/* Certificates for tests of TLS in a new directory: a CA and certificates that it signed, and a
+ * second CA that nothing trusts. NAME is a certificate, NAME-key is its key. */
 #pragma once
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 
 static char pki[] = "/tmp/mr-pki-XXXXXX";
 
-/* Good until eleven others were asked for. */
+/* The result is valid until eleven other paths were asked for. */
 static inline const char *pki_path(const char *name)
 {
     static char paths[12][96];

@@ -15,7 +15,7 @@
 #define TIMEOUT (20 * MR_SECOND)
 
 static struct mr_rpc_client *client;
-static const char *failure; /* of the case that runs; NULL: none */
+static const char *failure; /* of the case that is running; NULL: none */
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -118,7 +118,7 @@ static void send_output_request(struct mr_rpc_stream *s, const int32_t *sizes, s
     mr_buf_fini(&b);
 }
 
-/* One message whose payload has `bytes`. */
+/* Expects one message with a payload of `bytes`. */
 static void expect(struct mr_rpc_stream *s, int32_t bytes)
 {
     struct mr_rpc_message *m = NULL;

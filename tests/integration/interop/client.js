@@ -1,5 +1,5 @@
-// The interop cases, by Node's grpc-js: node client.js ADDRESS PROTO. One line a case; exits 1 on a
-// failure.
+// The interop cases with Node's grpc-js: node client.js ADDRESS PROTO. Prints one line a case;
+// exits with 1 after a failure.
 'use strict';
 const assert = require('assert');
 const grpc = require('@grpc/grpc-js');
@@ -30,7 +30,7 @@ function unary(client, method, request, metadata = new grpc.Metadata(), options 
   });
 }
 
-// All messages of a call that answers with a stream, then its status.
+// Collects all messages of a call that answers with a stream, then its status.
 function drain(call) {
   return new Promise((resolve) => {
     const got = {messages: [], error: null};

@@ -209,7 +209,7 @@ def main():
             try:
                 case(channel)
                 print("ok", case.__name__)
-            except Exception as e:  # every case is run, whatever happened to the one before
+            except Exception as e:  # all cases are run, even after a failure
                 failed += 1
                 print("FAIL", case.__name__, repr(e))
     return 1 if failed else 0

@@ -20,7 +20,7 @@ struct mr_str mr_interop_descriptors(void); /* generated */
 
 static const unsigned char zeros[RESPONSE_BYTES_MAX];
 
-/* The totals of one StreamingInputCall. */
+/* Totals of one call of StreamingInputCall. */
 struct totals {
     int64_t bytes;
     int64_t messages;
@@ -35,7 +35,7 @@ static void echo_metadata(struct mr_rpc_call *call)
         (void)mr_rpc_call_add_trailing(call, "x-interop-echo-bin", v);
 }
 
-/* Ends the call as asked; false if a normal end was. */
+/* Ends the call with the status that the client has asked for. False: it has asked for none. */
 static bool finish_as_asked(struct mr_rpc_call *call, const Millrace__Interop__WantedStatus *wanted)
 {
     if (!wanted || !wanted->code) return false;
@@ -67,7 +67,7 @@ static ProtobufCBinaryData payload_of(int32_t bytes)
     return (ProtobufCBinaryData){(size_t)bytes, (uint8_t *)(uintptr_t)zeros};
 }
 
-/* Unpacks, or fails the call and returns NULL. The arena is for one message. */
+/* Unpacks a message; on failure fails the call and returns NULL. The arena holds one message. */
 static void *unpack(struct mr_rpc_call *call, struct mr_rpc_message *m, struct mr_pb_arena *a,
     const ProtobufCMessageDescriptor *type)
 {
@@ -97,7 +97,7 @@ static void on_unary(struct mr_rpc_call *call, struct mr_rpc_message *m)
     mr_pb_arena_fini(&a);
 }
 
-/* Sends what one request asks for; true if the request has ended the call. */
+/* Sends the responses that a request asks for. True: the request has ended the call. */
 static bool send_responses(
     struct mr_rpc_call *call, const Millrace__Interop__StreamingOutputRequest *r)
 {

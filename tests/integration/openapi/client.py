@@ -28,7 +28,7 @@ def entry(op, *args, **more):
     return GraphEntry(op=op, args=list(args), **more)
 
 
-# a job as JSON, with typed entries, and waiting for it
+# a job as JSON with typed tasks; waits for its end
 tasks = GraphDocumentTasks()
 tasks["x"] = GraphEntry(value=20)
 tasks["y"] = entry("add", {"ref": "x"}, 1, retries=2, priority=-3)
@@ -42,18 +42,18 @@ assert isinstance(job, Job), job
 same((job.state, job.name, job.priority), (JobState.JOB_DONE, "by python", 5))
 assert int(job.created_ns) > 0
 
-# its values: one, and all
+# one of its values, and all of them
 value = jobs_result.sync(job.id, "z", client=client)
 assert isinstance(value, File), value
 same(json.loads(value.payload.read()), 42)
 same(jobs_results.sync(job.id, client=client).results["y"], 21)
 same(jobs_submit.sync(client=client, body=document, idempotency_key="python-1").existed, True)
 
-# its events, to the end, as text
+# its events until the end, as text
 events = jobs_watch.sync(job.id, client=client)
 assert isinstance(events, str) and '"JOB_DONE"' in events, events
 
-# the typed graph, a loop in JSON, a template with parameters
+# a typed graph, a loop in JSON, a template with parameters
 graph = SubmitGraphRequest(tasks=[Task(key="a", op="add", args=[Argument(integer=1), Argument(integer="2")])], targets=["a"])
 made = jobs_submit_graph.sync(client=client, body=SubmitGraphRequest.from_dict({**graph.to_dict(), "wait_s": 60}))
 same(json.loads(jobs_result.sync(made.id, "a", client=client).payload.read()), 3)
@@ -82,7 +82,7 @@ assert job.id in seen and len(seen) == len(set(seen)) >= 4, seen
 assert {"add", "inc"} <= {op.name for op in cluster_ops.sync(client=client).ops}
 same(cluster_info.sync(client=client).ready, True)
 
-# bytes and an array, up and down
+# bytes and an array, uploaded and downloaded
 data = bytes(range(256)) * 300
 info = objects_put.sync(client=client, body=File(payload=io.BytesIO(data)), name="python/bytes")
 same(objects_get.sync(info.id, client=client).payload.read(), data)
@@ -96,7 +96,7 @@ assert info.id in [o.id for o in objects_list.sync(client=client).objects]
 channels_append.sync("python", client=client, body=channels_append.AppendRequest(value_json=["1"]))
 assert "python" in channels_list.sync(client=client).channels
 
-# what is wrong has a type, too
+# errors have a type, too
 missing = jobs_get.sync_detailed("j1kq07ab-999", client=client)
 assert missing.status_code == 404 and isinstance(missing.parsed, Status), missing
 same(missing.parsed.code, 5)

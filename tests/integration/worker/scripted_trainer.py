@@ -84,7 +84,7 @@ class Trainer:
             out = self.message("JoinResponse")(
                 formed=self.here(), incarnation=me["incarnation"], generation=self.generation, document_json=json.dumps(self.document),
                 restore_epoch=self.epoch, phase=self.phase, channel="scores")
-            out.rows.decided = True  # the even cut
+            out.rows.decided = True  # the even split
             if self.restore:
                 out.checkpoint.version = self.restore[0]
                 out.checkpoint.objects.extend(self.restore[1])
@@ -162,7 +162,7 @@ class Trainer:
             self.changed.notify_all()
             return self.message("AckItemsResponse")(known=len(receipts))
 
-    # ---- for the test ----
+    # ---- functions for tests ----
 
     def wait(self, what, ready, timeout=30.0):
         with self.changed:

@@ -1,4 +1,4 @@
-/* A plug-in with one operator that never looks at its cancel flag, and one that dies. */
+/* A plug-in with an operator that ignores its cancel flag, and one that ends its process. */
 #include "ops/op.h"
 
 #include <signal.h>

@@ -47,7 +47,8 @@ class Roles(unittest.TestCase):
 
     def session(self, document, data=True, extra=None):
         """The trainer, and the job of the roles."""
-        # In the place of the cluster's own, which its workers were told of: they call no other.
+        # Replaces the cluster's own trainer, whose address the workers know, because they call no
+        # other.
         t = Trainer(self.cluster.dir / "c" / "run" / "trainer.sock", self.work.name, document)
         self.addCleanup(t.stop)
         tasks = dict(extra or {})
@@ -174,7 +175,8 @@ class Roles(unittest.TestCase):
         start = time.monotonic()
         self.cluster.call("POST", f"/v1/jobs/{job}:cancel", {})
         self.cluster.wait(job, 60)
-        self.assertLess(time.monotonic() - start, 20)  # the session would go on for ever
+        # without a stop rule the session would go on for ever
+        self.assertLess(time.monotonic() - start, 20)
 
     def test_data_that_does_not_fit_is_a_failure_in_words(self):
         d = self.document("async", {"ps": 1, "worker": 1})
@@ -193,7 +195,7 @@ class Roles(unittest.TestCase):
                     victim = t.members[("worker", 1)]
                     mates = [k for k, m in t.members.items() if m["address"] == victim["address"]]
                 if ("ps", 0) in mates:
-                    continue  # the server went with it: another test's matter
+                    continue  # the server ended with its worker, which another test checks
                 os.kill(self.cluster.pid_of(victim["address"].removeprefix("unix:")), signal.SIGKILL)
                 t.wait("another attempt", lambda: t.members[("worker", 1)]["incarnation"] != victim["incarnation"], 60)
                 self.learn(t, self.version(t) + 200)

@@ -211,7 +211,7 @@ class Link(Case):
         self.w.wait()
         self.begin(f"--dir={self.r.dir}/d")
         w = self.w
-        # begin() has taken the session
+        # begin() has opened the session
         w.send_signal(signal.SIGTERM)
         w.wait(10)
         self.assertIn("event=worker.suspect", self.r.log())
@@ -352,7 +352,8 @@ class Exec(Case):
         self.assertIn("MINE=1", text)
         self.assertIn("MILLRACE_TASK=", text)
         self.assertNotIn("SECRET", text)
-        self.assertEqual(s.value(1).split(), ["0", "1", "2", "3"])  # 3 is the directory that ls opens
+        # descriptor 3 is the directory that ls opens
+        self.assertEqual(s.value(1).split(), ["0", "1", "2", "3"])
 
     def test_a_failure_has_status_and_output(self):
         s = self.begin()
@@ -369,7 +370,7 @@ class Exec(Case):
         s.tasks((0, "exec", [["sh", "-c", "echo one >&2; echo two >&2; echo out"]], []))
         self.assertEqual(s.value(0), "out\n")
         s.wait("the log", lambda: s.logs)
-        # in one piece or in several, as it was written (Issue 11, 5)
+        # the log may come in one piece or in several
         self.assertEqual(({x.index for x in s.logs}, "".join(x.text for x in s.logs)), ({0}, "one\ntwo\n"))
 
     def test_cancel_kills_the_whole_group(self):
@@ -396,7 +397,7 @@ class ExecUser(Case):
         self.secret = pathlib.Path(self.r.dir) / "secret"
         self.secret.write_text("0123456789abcdef0123456789abcdef\n")
         self.secret.chmod(0o600)
-        os.chmod(self.r.dir, 0o755)  # so that only the file's own mode protects it
+        os.chmod(self.r.dir, 0o755)  # then only the file's own mode protects the file
         return super().begin("--allow-exec", "--exec-user=nobody", *flags, **more)
 
     def test_a_program_is_that_user_and_has_its_directory(self):
@@ -416,12 +417,13 @@ class ExecUser(Case):
         for i in range(3):
             row = s.result(i)
             self.assertEqual(row["outcome"], ERROR, i)
-            self.assertIn("ermi", row["failure"].log)  # Permission denied, Operation not permitted
+            # matches "Permission denied" and "Operation not permitted"
+            self.assertIn("ermi", row["failure"].log)
         self.assertIsNone(self.w.poll())
 
     def test_cancel_kills_the_whole_group_and_its_directory_goes(self):
         s = self.begin()
-        time = f"61.{os.getpid()}"  # of this test alone
+        time = f"61.{os.getpid()}"  # a number that only this test uses
         s.tasks((0, "exec", [["sh", "-c", f"mkdir d; touch d/x; sleep {time} & sleep {time}"]], []))
         s.wait("it runs", lambda: len(self.sleepers(time)) == 2)
         directory = self.sleepers(time)[0].parent.joinpath("cwd").readlink()
@@ -434,7 +436,7 @@ class ExecUser(Case):
     def sleepers(self, time):
         found = []
         for p in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):  # it has ended
+            with contextlib.suppress(OSError):  # the process has ended already
                 found += [p] if p.read_bytes() == f"sleep\0{time}\0".encode() else []
         return found
 

@@ -1,4 +1,4 @@
-/* The shared directory and the pin pages, within one process. */
+/* store/arena/catalog: the shared directory and the pin pages, within one process. */
 #include "store/arena/catalog.h"
 
 #include "base/alloc.h"
@@ -85,7 +85,8 @@ static void a_scan_sees_pins_of_this_generation_only(void **state)
     mr_catalog_mark(&f->writer, 5);
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 1);
-    mr_catalog_commit(&f->writer, 5); /* against the rule, to make the pin old */
+    /* Without a scan of pins, which the protocol requires, so that the pin becomes stale. */
+    mr_catalog_commit(&f->writer, 5);
     seen = 0;
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 0);

@@ -1,9 +1,10 @@
-/* The pin protocol of store/arena/catalog.c, explored step by step in every order: two readers
- * and an evictor that reuses the memory, on a machine whose stores wait in a buffer of each
- * processor and leave it in any order between variables (so that a missing fence shows - a
- * sequentially consistent store is a store and a fence - which no number of runs on real hardware
- * would promise). "No reader ever sees reused memory" is checked at each read of the bytes. Planted
- * bugs must be caught, or the checker is worth nothing. */
+/* A model checker for the pin protocol of store/arena/catalog.c. Two readers and an evictor, which
+ * reuses the memory, run step by step in every possible order. The model's memory is weaker than
+ * that of real processors: each processor has a store buffer, and stores to different variables
+ * leave it in any order. So a missing fence is found, which no number of runs on real hardware
+ * would guarantee. A sequentially consistent store is modelled as a store followed by a fence. Each
+ * read of the bytes checks that no reader sees reused memory. The same checker must also find
+ * planted bugs. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/id.h"
@@ -20,7 +21,7 @@
 
 enum { READERS = 2, EVICTOR = READERS, PROCESSES, EVICTIONS = 2, READS = 2, DEPTH = 2 };
 enum variable { WORD, META, BYTES, SLOT, SLOT_2, VARIABLES };
-enum { SEALED = 1, EVICTING, AWAY }; /* in the two low bits of WORD; the generation above */
+enum { SEALED = 1, EVICTING, AWAY }; /* in the two low bits of WORD; the generation is above them */
 
 enum bug {
     NO_BUG,
@@ -35,22 +36,24 @@ enum bug {
 
 struct model_state {
     uint8_t memory[VARIABLES];
-    uint8_t waiting[PROCESSES][VARIABLES][DEPTH]; /* stores that are not yet in memory */
+    /* Store buffers: stores that are not in memory yet. */
+    uint8_t waiting[PROCESSES][VARIABLES][DEPTH];
     uint8_t waiting_count[PROCESSES][VARIABLES];
-    uint8_t at[PROCESSES]; /* next step of each */
+    uint8_t at[PROCESSES]; /* the next step of each process */
     uint8_t rounds[PROCESSES];
-    uint8_t word[PROCESSES]; /* registers */
+    uint8_t word[PROCESSES]; /* registers of each process */
     uint8_t meta[PROCESSES];
 };
 
 struct explorer {
     enum bug bug;
-    struct model_state *states; /* found; those from `next` on are not yet expanded */
+    /* The states found so far; those from `next` on have not been expanded. */
+    struct model_state *states;
     uint32_t *table;
     uint32_t count;
     uint32_t next;
     uint32_t count_max;
-    uint64_t pins; /* confirmed, so that a checker that never reads is noticed */
+    uint64_t pins; /* confirmed pins, to notice a model in which no reader ever reads */
     bool failed;
 };
 
@@ -65,7 +68,7 @@ static uint8_t load(const struct model_state *s, int p, enum variable v)
 static bool store(struct model_state *s, int p, enum variable v, uint8_t value)
 {
     uint8_t *n = &s->waiting_count[p][v];
-    if (*n == DEPTH) return false; /* blocked until one leaves */
+    if (*n == DEPTH) return false; /* the process waits until a store leaves its buffer */
     s->waiting[p][v][(*n)++] = value;
     return true;
 }
@@ -77,7 +80,8 @@ static bool is_drained(const struct model_state *s, int p)
     return true;
 }
 
-/* Earlier stores of this process are in memory first; later ones may overtake it. */
+/* A store that reaches memory after all earlier stores of its process; later stores may overtake
+ * it. */
 static bool store_release(struct model_state *s, int p, enum variable v, uint8_t value)
 {
     return is_drained(s, p) && store(s, p, v, value);
@@ -88,14 +92,14 @@ static void leave(struct model_state *s, int p, int v)
     s->memory[v] = s->waiting[p][v][0];
     memmove(&s->waiting[p][v][0], &s->waiting[p][v][1], DEPTH - 1);
     s->waiting_count[p][v]--;
-    s->waiting[p][v][s->waiting_count[p][v]] = 0; /* one form for equal states */
+    s->waiting[p][v][s->waiting_count[p][v]] = 0; /* equal states must have equal bytes */
 }
 
 /* ---- mr_catalog_pin and mr_store_release, a step each ---------------------------------------*/
 
 static uint8_t pin_of(uint8_t word)
 {
-    return (uint8_t)(1 + (word >> 2)); /* 0 is no pin */
+    return (uint8_t)(1 + (word >> 2)); /* 0 means no pin */
 }
 
 static void reader_ends(struct model_state *s, int p)
@@ -131,7 +135,7 @@ static bool step_reader(struct explorer *x, struct model_state *s, int p)
     enum variable slot = p ? SLOT_2 : SLOT;
     if (s->rounds[p] == READS) return false;
     switch (s->at[p]) {
-    case 0: /* word and place */
+    case 0: /* reads the word and the place */
         s->word[p] = load(s, p, WORD);
         if ((s->word[p] & 3) == SEALED)
             s->at[p]++;
@@ -199,7 +203,7 @@ static bool step_evictor(struct explorer *x, struct model_state *s, int p)
     case 5: return go_on(s, p, store(s, p, BYTES, (uint8_t)(load(s, p, BYTES) + 1)));
     case 6: return go_on(s, p, store(s, p, META, (uint8_t)(load(s, p, META) + 1)));
     case 7: return go_on(s, p, store_release(s, p, WORD, word_of(next, SEALED)));
-    case 9: /* somebody has it: back off */
+    case 9: /* an entry is pinned: backs off */
         if (!store_release(s, p, WORD, s->word[p])) return false;
         break;
     case 8: break;
@@ -258,7 +262,7 @@ static void no_reader_ever_sees_reused_memory(void **state)
     struct explorer x;
     explore(&x, NO_BUG);
     assert_false(x.failed);
-    assert_int_equal(x.next, x.count); /* all of them */
+    assert_int_equal(x.next, x.count); /* every state has been expanded */
     assert_true(x.pins > 1000);
     print_message("%u states\n", x.count);
 }

@@ -1,4 +1,4 @@
-/* Shared memory from the kernel: mapping, sealing, and pages given before they are written. */
+/* store/arena/segment: mapping, sealing, and populating pages before they are written. */
 #include "store/arena/segment.h"
 
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void drop(struct segment *g)
     (void)close(g->fd);
 }
 
-/* How many pages of [from, to) are in memory. */
+/* Number of pages of [from, to) that are in memory. */
 static uint64_t resident(const struct segment *g, uint64_t from, uint64_t to)
 {
     static unsigned char there[8192];

@@ -1,4 +1,4 @@
-/* Space in segments, against a model that knows only a list of rooms. */
+/* store/arena/space against a simple model, which is a list of rooms. */
 #include "store/arena/space.h"
 
 #include "base/alloc.h"
@@ -50,7 +50,8 @@ static void an_empty_segment_is_given_up_and_a_used_one_is_not(void **state)
     assert_true(mr_space_take(&s, 100, &room));
     assert_false(mr_space_drop_empty(&s, &number));
     assert_int_equal(mr_space_give(&s, &room), MR_OK);
-    assert_true(mr_space_drop_empty(&s, &number)); /* also with an empty slab kept in it */
+    /* Although an empty slab is kept in the segment. */
+    assert_true(mr_space_drop_empty(&s, &number));
     assert_int_equal(number, 1);
     mr_space_check(&s);
     mr_space_fini(&s);

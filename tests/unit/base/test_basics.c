@@ -62,7 +62,7 @@ static void a_job_id_has_one_text_form_only(void **state)
     assert_int_equal(id.v, (uint64_t)3 << 32 | 17);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j3-17");
-    /* Issue 11, A: the tag of an incarnation, in base 32 */
+    /* The tag of a random incarnation, in base 32. */
     id = mr_job_id_make(MR_TAG_DRAWN_MIN - 1, 1);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j999999-1");
@@ -114,7 +114,7 @@ static void what_comes_into_a_reserved_buffer_needs_no_other_memory(void **state
         mr_buf_add_text(&b, "0123456789");
     assert_ptr_equal(b.p, at);
     assert_int_equal(b.room, 600);
-    mr_buf_reserve(&b, 600); /* past the ceiling: as much as may come */
+    mr_buf_reserve(&b, 600); /* more than the ceiling: reserves only up to it */
     assert_int_equal(b.room, 1000);
     assert_int_equal(b.n, 600);
     assert_int_equal(mr_buf_status(&b), MR_OK);
@@ -180,7 +180,8 @@ static void an_arena_gives_aligned_zeroed_memory(void **state)
 {
     (void)state;
     struct mr_arena a;
-    mr_arena_init(&a, (size_t)1 << 40); /* a terabyte of address space, three pages touched */
+    /* A terabyte of address space, of which three pages are touched. */
+    mr_arena_init(&a, (size_t)1 << 40);
     char *c = MR_ARENA_ARRAY(&a, char, 3);
     uint64_t *u = MR_ARENA_ARRAY(&a, uint64_t, 1000);
     assert_int_equal((uintptr_t)u % 8, 0);
@@ -192,7 +193,7 @@ static void an_arena_gives_aligned_zeroed_memory(void **state)
 static void the_generator_gives_its_published_numbers(void **state)
 {
     (void)state;
-    /* xoshiro256** from the state {1, 2, 3, 4}, as in the authors' test vectors */
+    /* xoshiro256** from the state {1, 2, 3, 4}, as in the test vectors of its authors. */
     struct mr_rng r = {{1, 2, 3, 4}};
     static const uint64_t expect[] = {11520, 0, 1509978240, 1215971899390074240};
     for (size_t i = 0; i < MR_ARRAY_LEN(expect); i++)

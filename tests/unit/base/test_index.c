@@ -1,4 +1,4 @@
-/* lib/base/index: against a plain array as the model. */
+/* lib/base/index against a model, which is a plain array. */
 #include "base/index.h"
 
 #include "base/id.h"
@@ -17,7 +17,7 @@ struct table {
 
 static uint64_t hash_key(uint64_t key)
 {
-    return mr_hash_u64(key % 97) ^ key; /* many collide in the upper half */
+    return mr_hash_u64(key % 97) ^ key; /* makes many hashes collide in their upper half */
 }
 
 static bool eq(const void *ctx, uint32_t item, const void *key)

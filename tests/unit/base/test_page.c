@@ -1,4 +1,4 @@
-/* Issue 11, 15: where a page of a list begins, and what is no page. */
+/* lib/base/page: where a page of a list begins, and which page tokens are refused. */
 #include "base/page.h"
 
 #include "base/alloc.h"

@@ -32,12 +32,12 @@ static void malformed_wire_bytes_are_refused(void **state)
 {
     (void)state;
     static const struct mr_str bad[] = {
-        MR_STR_INIT("\x80"),                                         /* half a varint */
-        MR_STR_INIT("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), /* over 64 bits */
+        MR_STR_INIT("\x80"),                                         /* an incomplete varint */
+        MR_STR_INIT("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), /* more than 64 bits */
         MR_STR_INIT("\x0a\x05"
-                    "abc"),              /* too short */
+                    "abc"),              /* shorter than its length says */
         MR_STR_INIT("\x00\x01"),         /* field 0 */
-        MR_STR_INIT("\x0b\x0c"),         /* a group */
+        MR_STR_INIT("\x0b\x0c"),         /* a group, which is not supported */
         MR_STR_INIT("\x0d\x01\x02\x03"), /* three of four bytes */
     };
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++) {
@@ -71,7 +71,7 @@ static void numbers_of_fixed_size_are_little_endian(void **state)
 static void a_nested_message_is_the_same_as_its_bytes(void **state)
 {
     (void)state;
-    char text[300]; /* its length takes two bytes */
+    char text[300]; /* a length of 300 takes two bytes */
     memset(text, 'x', sizeof text);
     for (size_t n = 0; n <= sizeof text; n += 100) {
         struct mr_buf inner, whole, nested;
@@ -93,7 +93,7 @@ static void a_nested_message_is_the_same_as_its_bytes(void **state)
 static void a_nested_message_past_the_ceiling_is_an_error(void **state)
 {
     (void)state;
-    for (size_t room = 0; room < 8; room++) { /* the whole of it has eight bytes */
+    for (size_t room = 0; room < 8; room++) { /* the whole message has eight bytes */
         struct mr_buf b;
         mr_buf_init(&b, room);
         size_t began = mr_protowire_begin(&b, 3);

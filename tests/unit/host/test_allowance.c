@@ -1,5 +1,5 @@
-/* Issue 11, E: host/allowance: what is being read is bounded in all and for one user, and small
- * requests pass. */
+/* host/limit/allowance: the bytes of all requests and of one user's requests are bounded, and small
+ * requests always pass. */
 #include "base/defs.h"
 #include "host/limit/allowance.h"
 

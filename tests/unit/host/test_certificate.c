@@ -1,5 +1,5 @@
-/* Issue 11, D: certificates and keys that do not work are refused in words, and those that are made
- * here work for as long, and for the names, that were asked for. */
+/* host/tls/certificate: unusable certificates and keys are refused with a reason, and the
+ * certificates that are made are valid for the requested time and names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Options from flags and environment. */
+/* host/config: options from flags and environment variables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,7 +152,7 @@ static void what_is_wrong_is_refused_by_name(void **state)
     (void)setenv("TEST_MEMORY", "x", 1);
     r = parse((const char *[]){NULL});
     assert_string_equal(r.e.text, "TEST_MEMORY: \"x\" is not a size such as 512, 64KiB or 4GiB");
-    r = PARSE("--help"); /* help is given all the same */
+    r = PARSE("--help"); /* the help is printed although a variable is malformed */
     assert_int_equal(r.err, MR_OK);
     assert_int_equal(r.action, MR_CONFIG_HELP);
     (void)unsetenv("TEST_MEMORY");

@@ -1,4 +1,4 @@
-/* The inbox between real threads; the waits are bounded by deadlines that only a failure meets. */
+/* host/inbox between real threads. Only a failing test waits until a deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ static void an_eager_owner_misses_nothing_and_hears_of_the_end(void **state)
     struct mr_thread *t = mr_thread_start("answers", answer_all, &a);
     for (uint32_t i = 0; i < 5000; i++) {
         uint32_t got = 0;
-        if (i % 1000 == 999) mr_clock_sleep(MR_MS); /* longer than it looks */
+        if (i % 1000 == 999) mr_clock_sleep(MR_MS); /* longer than an eager wait polls */
         assert_int_equal(mr_inbox_push(a.to, &i), MR_OK);
         assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + TIMEOUT, &got, 1), 1);
         assert_int_equal(got, i);
@@ -111,7 +111,7 @@ static void a_full_inbox_refuses_and_keeps_what_it_has(void **state)
     mr_inbox_free(&in);
 }
 
-/* Takes five, asleep until it is woken. */
+/* Takes five items, and sleeps until the first one wakes it. */
 static void take_five(void *ctx)
 {
     int out[8];
@@ -124,12 +124,13 @@ static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(v
     (void)state;
     struct mr_inbox *in = mr_inbox_new(4, sizeof(int));
     struct mr_thread *t = mr_thread_start("owner", take_five, in);
-    mr_clock_sleep(5 * MR_MS); /* it sleeps, or takes them at once: then nothing is tested */
+    /* Gives the owner time to sleep; if it does not sleep, the test still passes. */
+    mr_clock_sleep(5 * MR_MS);
     for (int i = 0; i < 4; i++)
         assert_int_equal(mr_inbox_push_quiet(in, &i), MR_OK);
     int more = 4;
     int err = mr_inbox_push_wait(in, &more, mr_clock_now() + TIMEOUT);
-    if (err) mr_inbox_wake(in); /* its end may be told of, then */
+    if (err) mr_inbox_wake(in); /* the end of the test may be reported now */
     if (err) (void)mr_inbox_push_wait(in, &more, MR_NEVER);
     mr_thread_join(&t);
     mr_inbox_free(&in);
@@ -160,12 +161,12 @@ static void a_wait_ends_at_its_deadline(void **state)
     mr_time until = mr_clock_now() + 2 * MR_MS;
     assert_int_equal(mr_inbox_wait(in, until, out, 2), 0);
     assert_true(mr_clock_now() >= until);
-    mr_inbox_wake(in); /* before the wait: it is not lost */
+    mr_inbox_wake(in); /* a wake before the wait must not be lost */
     assert_int_equal(mr_inbox_wait(in, MR_NEVER, out, 2), 0);
     mr_inbox_free(&in);
 }
 
-/* A waiter as the gRPC loop gives one: here it sleeps on an inbox of its own. */
+/* A waiter like the one of the gRPC loop; this one sleeps on an inbox of its own. */
 struct outside {
     struct mr_inbox *bell;
     _Atomic int wakes;
@@ -178,7 +179,7 @@ struct told {
     struct mr_wake_counter wake_counter;
 };
 
-/* Tells 1 to 1000; wakes the owner as often as it wants to be. */
+/* Sends the numbers 1 to 1000; wakes the owner as often as the wake counter says. */
 static void tell(void *ctx)
 {
     struct told *t = ctx;
@@ -237,10 +238,10 @@ static void with_a_waiter_the_owner_sleeps_there_and_is_woken(void **state)
     mr_inbox_set_waiter(in, (struct mr_waiter){outside_wait, outside_wake, &o});
     int out[2];
     push_one(in);
-    assert_int_equal(atomic_load(&o.wakes), 0); /* nobody slept */
+    assert_int_equal(atomic_load(&o.wakes), 0); /* the owner never slept */
     assert_int_equal(mr_inbox_wait(in, MR_NEVER, out, 2), 1);
     assert_int_equal(o.waits, 1);
-    assert_int_equal(o.last_deadline, 0); /* it only looked */
+    assert_int_equal(o.last_deadline, 0); /* the waiter was called without time to sleep */
     struct mr_thread *t = mr_thread_start("push", push_one, in);
     size_t n = 0;
     for (int i = 0; i < 100 && !n; i++)

@@ -1,5 +1,5 @@
-/* Issue 11, 10: what a process may use of memory and processors, from trees of control groups as
- * they are found, built beneath a temporary folder. */
+/* host/os/machine: memory and processors that a process may use, from trees of control groups that
+ * the test builds beneath a temporary folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,8 +86,9 @@ static void the_least_of_the_groups_above_holds_in_v2(void **state)
     struct mr_machine m = look(t);
     assert_int_equal(m.memory_bytes, 2 * GIB);
     assert_true(m.is_limited);
-    assert_int_equal(m.cpus, 2);                                /* one and a half */
-    put(t, "/sys/fs/cgroup/a/b/c/memory.high", "1073741824\n"); /* above it all is slow */
+    assert_int_equal(m.cpus, 2); /* a quota of 1.5 processors */
+    /* memory.high limits too: above it a group is throttled. */
+    put(t, "/sys/fs/cgroup/a/b/c/memory.high", "1073741824\n");
     assert_int_equal(look(t).memory_bytes, GIB);
 }
 
@@ -116,7 +117,7 @@ static void v1_limits_each_controller_by_itself(void **state)
     struct mr_machine m = look(t);
     assert_int_equal(m.memory_bytes, 4 * GIB);
     assert_int_equal(m.cpus, 3);
-    /* in a container its own group is the root of the mount, whatever /proc says */
+    /* In a container, the mount's root is the group of the container, whatever path /proc names. */
     put(t, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
     assert_int_equal(look(t).memory_bytes, GIB);
 }
@@ -132,7 +133,7 @@ static void nonsense_limits_nothing(void **state)
     assert_int_equal(m.cpus, 16);
 }
 
-/* Issue 11, 10: processes of one group are told from those of another. */
+/* Processes of one group get the same number, those of another group another one. */
 static void the_group_that_limits_is_known_by_a_number(void **state)
 {
     const struct tree *t = *state;
@@ -143,7 +144,7 @@ static void the_group_that_limits_is_known_by_a_number(void **state)
     assert_int_not_equal(outer, 0);
     put(t, "/sys/fs/cgroup/a/c/memory.max", "max\n");
     put(t, "/proc/self/cgroup", "0::/a/c\n");
-    assert_int_equal(look(t).group, outer); /* a sibling, under the same limit */
+    assert_int_equal(look(t).group, outer); /* a sibling group under the same limit */
     put(t, "/sys/fs/cgroup/a/c/memory.max", "1073741824\n");
     assert_int_not_equal(look(t).group, 0);
     assert_int_not_equal(look(t).group, outer);

@@ -1,4 +1,5 @@
-/* Counters, files, log lines and signals. */
+/* host/os: counters, files, log lines and signals; host/limit/quota; processor preference of
+ * threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +185,7 @@ static void signals_arrive_on_a_thread_of_their_own(void **state)
     mr_inbox_free(&in);
 }
 
-/* Issue 11, F: SIGTERM is heard while starting, whatever the program waits for. */
+/* A program that is starting must end at SIGTERM, whatever it waits for. */
 static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(void **state)
 {
     (void)state;
@@ -214,7 +215,7 @@ static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(
     mr_inbox_free(&in);
 }
 
-/* Issue 11, I: each has its own count, and what is given back can be taken again. */
+/* Each key has a count of its own, and what is given back can be taken again. */
 static void a_quota_counts_each_by_its_key(void **state)
 {
     (void)state;
@@ -247,8 +248,8 @@ static void bind_to(int processor)
     (void)sched_setaffinity(0, sizeof one, &one);
 }
 
-/* From the last of its processors to its home, the first; as nobody keeps it there, once is enough.
- */
+/* Moves from the last processor to the preferred one, the first. No other thread wants it, so one
+ * attempt is enough. */
 static bool comes_home(const cpu_set_t *all)
 {
     int first = 0, last = CPU_SETSIZE - 1;
@@ -257,7 +258,8 @@ static bool comes_home(const cpu_set_t *all)
     while (!CPU_ISSET((size_t)last, all))
         last--;
     for (int i = 0; i < 50; i++) {
-        mr_clock_sleep(60 * MR_MS); /* it goes 20 times a second at most */
+        /* mr_thread_cpu_return moves a thread at most 20 times a second. */
+        mr_clock_sleep(60 * MR_MS);
         bind_to(last);
         (void)sched_setaffinity(0, sizeof *all, all);
         bool was_away = sched_getcpu() != first;
@@ -272,7 +274,7 @@ static void stay_home(void *ctx)
     struct homely *h = ctx;
     cpu_set_t before, after;
     int err = sched_getaffinity(0, sizeof before, &before);
-    mr_thread_cpu_return(); /* it has none yet */
+    mr_thread_cpu_return(); /* does nothing: the thread has no preference */
     mr_thread_cpu_prefer(0);
     h->came = !err && comes_home(&before);
     err |= sched_getaffinity(0, sizeof after, &after);

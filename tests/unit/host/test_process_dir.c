@@ -1,4 +1,5 @@
-/* Directories that end with their process, and what is left when it could not end well. */
+/* host/os/process_dir: directories end with their process, and the directory of a killed process is
+ * removed by a later sweep. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    return rmdir(base); /* a test leaves nothing */
+    return rmdir(base); /* fails if a test has left a file */
 }
 
 static bool exists(const char *path)
@@ -50,7 +51,7 @@ static void fill(const char *path)
     assert_int_equal(symlink(base, at), 0);
 }
 
-/* In a process of its own: makes a directory, fills it and is killed. */
+/* In a child process: makes a directory, fills it and is killed. */
 static void leave_one(char path[MR_PROCESS_DIR_PATH_MAX])
 {
     int ends[2];
@@ -66,7 +67,7 @@ static void leave_one(char path[MR_PROCESS_DIR_PATH_MAX])
             (void)pause();
     }
     assert_int_equal(read(ends[0], path, MR_PROCESS_DIR_PATH_MAX), MR_PROCESS_DIR_PATH_MAX);
-    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0); /* it lives */
+    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0); /* its process is alive */
     assert_true(exists(path));
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -78,14 +79,14 @@ static void closing_removes_it_with_all_in_it(void **state)
 {
     (void)state;
     struct mr_process_dir s = {0};
-    mr_process_dir_close(&s); /* none: nothing happens */
+    mr_process_dir_close(&s); /* does nothing: no directory is open */
     assert_int_equal(mr_process_dir_open(&s, base, "millrace-it", NULL), MR_OK);
     char path[MR_PROCESS_DIR_PATH_MAX];
     memcpy(path, s.path, sizeof path);
     fill(path);
     mr_process_dir_close(&s);
     assert_false(exists(path));
-    assert_true(exists(base)); /* through the link nothing was removed */
+    assert_true(exists(base)); /* the sweep did not follow the symbolic link */
 }
 
 static void what_a_killed_process_left_is_swept_and_what_lives_stays(void **state)

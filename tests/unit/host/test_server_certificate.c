@@ -1,5 +1,5 @@
-/* Issue 11, point 16 and the rest of D: a certificate that could not be read because the process
- * had no descriptor left is read at the next look, though the files have not changed since. */
+/* host/tls/server_certificate: if the process has no descriptor left, the files cannot be read.
+ * They must be read at the next check, although they have not changed since. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +16,10 @@
 #include <unistd.h>
 
 #define TIMEOUT (60 * MR_SECOND)
-#define LOOK (2 * MR_SECOND) /* a connection looks at the files as often, at most */
+#define LOOK (2 * MR_SECOND) /* least time between two checks of the files */
 
-static unsigned serial_of_served(unsigned char out[64]) /* what a connection would be shown now */
+/* The serial number of the certificate that a new connection would get. */
+static unsigned serial_of_served(unsigned char out[64])
 {
     gnutls_pcert_st *certs = NULL;
     gnutls_privkey_t key = NULL;
@@ -60,7 +61,7 @@ static void a_want_of_descriptors_is_got_over(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     mr_time until = mr_time_after(mr_clock_now(), LOOK + LOOK / 4);
     bool kept = true;
-    while (mr_clock_now() < until) { /* one of these looks, and can open nothing */
+    while (mr_clock_now() < until) { /* one of these checks the files and fails to open them */
         kept = kept && is_served(first, n);
         mr_clock_sleep(50 * MR_MS);
     }

@@ -12,9 +12,9 @@
 #define ITEMS 500
 
 struct work {
-    uint32_t done[ITEMS]; /* times */
+    uint32_t done[ITEMS]; /* how often each item was done */
     uint32_t worker[ITEMS];
-    uint32_t by_worker[8]; /* items that a worker has done: no other counts there */
+    uint32_t by_worker[8]; /* items done by each worker; only that worker counts here */
 };
 
 static void do_one(void *ctx, uint32_t item, uint32_t worker)

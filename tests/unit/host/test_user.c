@@ -1,4 +1,5 @@
-/* Acting for another user with files. Where the test is not root, only what is refused. */
+/* host/os/user: file calls as another user. A test that does not run as root checks only what is
+ * refused. */
 #include "host/os/user.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 #define GROUP 54321
 
-/* Issue 11, C: the thread that acts for the user kept root's other groups, and read their files. */
+/* A thread that acts for another user must not keep root's supplementary groups. */
 static void who_acts_for_a_user_has_no_other_groups(void **state)
 {
     (void)state;
@@ -51,7 +52,7 @@ static void who_acts_for_a_user_has_no_other_groups(void **state)
     (void)unlink(path);
 }
 
-/* Issue 11, C: --exec-user wants a process that was started as root. */
+/* --exec-user needs a process that was started as root. */
 static void another_user_is_refused_where_the_process_is_not_root(void **state)
 {
     (void)state;

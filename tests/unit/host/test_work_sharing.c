@@ -16,15 +16,16 @@
 #define BLOCKS 400u
 #define HELPERS 3u
 
-struct work { /* of one piece */
+struct work { /* one piece of work */
     uint32_t done[BLOCKS];
-    uint32_t in_lane[MR_LANES_MAX]; /* blocks; nobody else counts there */
+    /* Blocks run in each lane; only that lane's thread counts here. */
+    uint32_t in_lane[MR_LANES_MAX];
     _Atomic uint32_t helped;
     _Atomic uint32_t begun;
-    uint32_t wait_for_help; /* the owner waits in this block until it was helped */
-    uint32_t bad_from;      /* blocks from here on fail, with their number */
+    uint32_t wait_for_help; /* in this block the owner waits until a stealer has run a block */
+    uint32_t bad_from;      /* blocks from this one on fail, with their number as error */
     uint32_t stop_after;
-    _Atomic uint32_t *stays; /* the helper's: cleared by its first block */
+    _Atomic uint32_t *stays; /* of the stealer: its first block clears the flag */
 };
 
 static int one(void *ctx, uint32_t block, uint32_t lane)
@@ -62,7 +63,7 @@ struct helper {
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     uint32_t slot;
-    _Atomic uint32_t stays; /* 1: it is never wanted */
+    _Atomic uint32_t stays; /* 1: the stealer has no work of its own */
 };
 
 static bool is_wanted(void *ctx)
@@ -138,7 +139,7 @@ static void who_sleeps_is_woken_to_help(void **state)
     struct mr_work_sharing *g = group_start(&helper, 1);
     for (uint32_t round = 0; round < 20; round++) {
         struct work w = work_new();
-        w.wait_for_help = 0; /* which would last for ever */
+        w.wait_for_help = 0; /* otherwise the owner would wait for ever */
         struct mr_blocks b = blocks_of(&w, BLOCKS, 2);
         struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_int_equal(end.err, MR_OK);

@@ -1,4 +1,5 @@
-/* Blocks of spans: what goes in comes out, whatever the clocks did, and nothing else is taken. */
+/* store/meta/trace/codec: spans are restored from a block, whatever their clocks did, and malformed
+ * blocks are refused. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "store/meta/trace/codec.h"
@@ -110,7 +111,8 @@ static void one_span_comes_back(void **state)
     assert_true(head.finished_max == s.finished);
 }
 
-/* Workers' clocks are set to the scheduler's by an estimate: times of two of them may cross. */
+/* The times of workers are converted to the scheduler's clock by an estimate, so times from two
+ * clocks may be out of order. */
 static void clocks_that_go_backwards_come_back(void **state)
 {
     (void)state;
@@ -119,8 +121,8 @@ static void clocks_that_go_backwards_come_back(void **state)
         spans[i] = span_at(i, 1700000000000000000u - i * 1000000u);
         spans[i].worker_id = i % 3;
         spans[i].slot = i % 2;
-        spans[i].started = spans[i].sent - 700000;                  /* before it was sent */
-        if (i % 5 == 0) spans[i].finished = spans[i].started - 300; /* before it started */
+        spans[i].started = spans[i].sent - 700000;                  /* earlier than it was sent */
+        if (i % 5 == 0) spans[i].finished = spans[i].started - 300; /* earlier than it started */
         if (i % 7 == 0) spans[i].accounted = 100;
     }
     round_trip(spans, 200);
@@ -157,7 +159,7 @@ static void what_was_not_reached_is_not_there(void **state)
     round_trip(s, 3);
 }
 
-/* Issue 11, 4: what a task made has a size. */
+/* The size of a task's value is restored. */
 static void sizes_of_values_come_back(void **state)
 {
     (void)state;
@@ -183,7 +185,7 @@ static void a_block_of_version_0_1_is_read(void **state)
     char old[256];
     assert_true(now.n < sizeof old);
     memcpy(old, now.p, now.n);
-    old[3] = '1'; /* "mtr1": attempt and outcome, then the times that are there */
+    old[3] = '1'; /* "mtr1" has attempt and outcome first, then the mask of times */
     char *more = memmem(old, now.n, "\x5f\x02\x03", 3);
     assert_non_null(more);
     memcpy(more, "\x02\x03\x1f", 3);
@@ -219,7 +221,8 @@ static void a_block_takes_only_so_many_names(void **state)
     assert_int_equal(decoded->count, 4096);
 }
 
-/* Four workers, batches of sixteen, a third of a microsecond a task: what `millrace bench` does. */
+/* Four workers, batches of sixteen, a third of a microsecond a task: the load of `millrace
+ * bench`. */
 static void small_tasks_cost_few_bytes(void **state)
 {
     (void)state;
@@ -248,7 +251,7 @@ static void small_tasks_cost_few_bytes(void **state)
     assert_true(bytes < 8);
 }
 
-/* Sixteen slots, tasks of 1 to 100 ms, each sent, accounted and ready at a time of its own. */
+/* Sixteen slots, tasks of 1 to 100 ms; sent, accounted and ready at different times. */
 static void large_tasks_cost_sixteen_bytes_at_most(void **state)
 {
     (void)state;
@@ -290,7 +293,8 @@ static void every_cut_and_most_changes_are_refused_or_harmless(void **state)
     struct mr_str block = mr_trace_encoder_end(encoder);
     for (size_t n = 0; n < block.n; n++) {
         decoded->count = 0;
-        unsigned char *cut = mr_copy(block.p, n ? n : 1); /* so that a read past it is seen */
+        /* Of exact length, so that the sanitizer notices a read beyond it. */
+        unsigned char *cut = mr_copy(block.p, n ? n : 1);
         assert_int_equal(mr_trace_decode(mr_str_of(cut, n), on_span, NULL), MR_EFORMAT);
         mr_release(cut);
     }

@@ -1,11 +1,12 @@
-/* Issue 11, 6: the rules by which scores end a training, as trainer and scorer judge them. */
+/* lib/nn/optim/early_stopping: the rules that end a training by its scores, as the trainer and the
+ * scorer apply them. */
 #include "nn/optim/early_stopping.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 static enum mr_nn_patience_says judge(

@@ -1,7 +1,8 @@
-/* lib/nn: every layer's backward pass against central differences of its own forward pass.
+/* lib/nn: the backward pass of every layer against central differences of its forward pass.
  *
- * In float32: with a step of 2e-3 and losses near 1, rounding leaves about 1e-4 of a derivative
- * uncertain, so a gradient is right when it is within 1 % of the largest one plus 3e-4. */
+ * The forward pass is in float32. With a step of 2e-3 and losses near 1, rounding makes a
+ * derivative uncertain by about 1e-4. So a gradient counts as right if its error is within 1 % of
+ * the largest gradient plus 3e-4. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/net.h"
@@ -20,7 +21,7 @@ static void near(double got, double want, double within)
 
 enum { BATCH = 4 };
 #define STEP 2e-3f
-#define KINKS_MAX 3 /* percent of a model's parameters */
+#define KINKS_MAX 3 /* percent of a model's parameters that may lie near a kink */
 
 struct rig {
     struct mr_nn_model *model;
@@ -110,7 +111,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
     for (uint64_t i = 0; i < g.model->trainable_count; i++) {
         double got = (double)g.grads[i], within = 0.01 * top + 3e-4;
         double want = quotient(&g, loss, i, STEP, spare);
-        /* Across a kink of Relu or of a maximum the quotient is neither side's: step less far. */
+        /* Across a kink of Relu or of a maximum, the difference quotient matches neither side. Try
+         * a smaller step. */
         if (fabs(want - got) > within) {
             want = quotient(&g, loss, i, STEP / 4, spare);
             again++;
@@ -119,7 +121,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
             fail_msg("%s: parameter %llu: %g, but the difference quotient is %g", json,
                 (unsigned long long)i, got, want);
     }
-    /* A wrong gradient that hides behind kinks would have many of them. */
+    /* A wrong gradient would look like a kink at many parameters, so the number of kinks is
+     * bounded. */
     if (again * 100 > KINKS_MAX * g.model->trainable_count)
         fail_msg("%s: %llu of %llu parameters needed a second look", json,
             (unsigned long long)again, (unsigned long long)g.model->trainable_count);
@@ -218,7 +221,7 @@ static void convolution_with_strides_and_uneven_kernel(void **state)
 
 static void convolution_of_as_many_channels_as_a_vector_has(void **state)
 {
-    (void)state; /* where oneDNN takes another layout of the kernel */
+    (void)state; /* with so many channels oneDNN chooses another layout for the kernel */
     differences_agree(MODEL("[5, 5, 1]", CONV(16, ", \"activation\": \"tanh\"") "," CONV(
                                              16, "") ",{\"type\": \"Flatten\"}," DENSE(2)),
         MR_NN_CROSS_ENTROPY);
@@ -304,7 +307,8 @@ static void dropout_keeps_the_mean_and_passes_all_in_use(void **state)
         g.x[i] = 1;
         g.rows[i] = 0;
     }
-    /* Squares of 0 or 4/3: 3/4 of them stay, so their mean is 4/3. */
+    /* The squares are 0 or 4/3, and 3/4 of the elements stay, so the mean of the squares of the
+     * rest is 4/3. */
     near(learn(&g, MR_NN_MSE, g.grads), 4.0 / 3, 0.04);
     const float *y = NULL;
     assert_int_equal(mr_nn_net_predict(g.net, g.params, g.x, &y, NULL), MR_OK);
@@ -322,11 +326,11 @@ static void a_convolution_counts_what_its_window_sees(void **state)
         1);
     for (int i = 0; i < 9; i++)
         g.x[i] = (float)(i + 1);
-    const float w[] = {1, 10, 100, 1000, 0.5f}; /* kernel by rows, bias */
+    const float w[] = {1, 10, 100, 1000, 0.5f}; /* the rows of the kernel, then the bias */
     memcpy(g.params, w, sizeof w);
     const float *y = NULL;
     assert_int_equal(mr_nn_net_predict(g.net, g.params, g.x, &y, NULL), MR_OK);
-    /* An even kernel is padded after, as TensorFlow does. */
+    /* An even kernel is padded at the end, as in TensorFlow. */
     near((double)y[0], 1 + 20 + 400 + 5000 + 0.5, 1e-3);
     near((double)y[2], 3 + 600 + 0.5, 1e-3);
     near((double)y[8], 9.5, 1e-3);
@@ -336,7 +340,7 @@ static void a_convolution_counts_what_its_window_sees(void **state)
 struct heard {
     const float *grads;
     float *copy;
-    uint64_t order[16]; /* where each range began */
+    uint64_t order[16]; /* where each range of gradients began, in the order of the calls */
     uint32_t calls;
     uint64_t numbers;
 };

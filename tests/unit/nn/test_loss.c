@@ -1,5 +1,5 @@
-/* lib/nn: losses, their gradients and accuracy against closed forms, by class numbers and by rows.
- */
+/* lib/nn/net/loss: losses, gradients and accuracy against closed forms, with targets as class
+ * numbers and as rows. */
 #include "nn/net/loss.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static struct mr_nn_score add(enum mr_nn_loss loss, const float *out, struct mr_
     return s;
 }
 
-/* Logits of the logarithms of 1, 2 and 5: probabilities of 1/8, 2/8 and 5/8. */
+/* The logits are the logarithms of 1, 2 and 5, so the probabilities are 1/8, 2/8 and 5/8. */
 static const double odds[3] = {0.125, 0.25, 0.625};
 
 static void cross_entropy_is_the_logarithm_of_the_probability(void **state)
@@ -36,7 +36,7 @@ static void cross_entropy_is_the_logarithm_of_the_probability(void **state)
     struct mr_nn_score s = add(MR_NN_CROSS_ENTROPY, z, (struct mr_nn_labels){.index = y}, 2, 3, g);
     near(s.loss_sum, -log(0.625) - log(0.125));
     assert_int_equal(s.correct, 1);
-    for (int i = 0; i < 3; i++) { /* of the mean: (p - y) / 2 */
+    for (int i = 0; i < 3; i++) { /* gradient of the mean: (p - y) / 2 */
         near((double)g[i], (odds[i] - (i == 2)) / 2);
         near((double)g[3 + i], (odds[i] - (i == 0)) / 2);
     }
@@ -52,7 +52,7 @@ static void cross_entropy_takes_any_distribution(void **state)
     assert_int_equal(s.correct, 0);
     for (int i = 0; i < 3; i++)
         near((double)g[i], odds[i] - (double)y[i]);
-    /* Rows whose sum is not 1 weigh their example: the derivative is m p - y. */
+    /* A row of targets whose sum m is not 1 weights its example: the derivative is m p - y. */
     const float heavy[3] = {0, 0, 3};
     s = add(MR_NN_CROSS_ENTROPY, z, (struct mr_nn_labels){.rows = heavy}, 1, 3, g);
     near(s.loss_sum, -3 * log(0.625));
@@ -102,7 +102,7 @@ static void mse_is_the_mean_over_outputs_and_examples(void **state)
     near((double)g[0], 0);
     near((double)g[1], 2 * 2.0 / 4); /* 2 (p - y) / (outputs × examples) */
     near((double)g[3], 2 * -3.0 / 4);
-    const int32_t value = 5; /* with one output a number is the value itself */
+    const int32_t value = 5; /* with one output, the number is the target value itself */
     s = add(MR_NN_MSE, p, (struct mr_nn_labels){.index = &value}, 1, 1, g);
     near(s.loss_sum, 16);
     near((double)g[0], -8);
@@ -112,7 +112,7 @@ static void hinge_asks_for_a_margin_of_one(void **state)
 {
     (void)state;
     const float p[4] = {2, 0.25f, -3, 0.5f};
-    const int32_t y[4] = {1, 1, -1, 0}; /* 0 counts as -1 */
+    const int32_t y[4] = {1, 1, -1, 0}; /* the target 0 counts as -1 */
     float g[4];
     struct mr_nn_score s = add(MR_NN_HINGE, p, (struct mr_nn_labels){.index = y}, 4, 1, g);
     near(s.loss_sum, 0 + 0.75 + 0 + 1.5);

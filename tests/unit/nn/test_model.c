@@ -1,4 +1,5 @@
-/* lib/nn/model: what a list of layers becomes, and what is refused, in words. */
+/* lib/nn/model: the model that a list of layers becomes, and the reasons for which a list is
+ * refused. */
 #include "nn/model/model.h"
 
 #include "base/alloc.h"
@@ -92,7 +93,7 @@ static void a_seed_draws_the_same_numbers_within_their_bounds(void **state)
             top = fmax(top, fabs((double)a[p->offset + k]));
             squares += pow((double)a[p->offset + k], 2);
         }
-        if (i == 0) { /* ±sqrt(6 / 500), variance a third of its square */
+        if (i == 0) { /* limits are ±sqrt(6 / 500); the variance is a third of their square */
             assert_true(top <= sqrt(6.0 / 500) && top > 0.99 * sqrt(6.0 / 500));
             near(squares / (double)p->count, 2.0 / 500, 1e-4);
         }

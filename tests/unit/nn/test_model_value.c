@@ -1,4 +1,4 @@
-/* lib/nn: a model as a value. */
+/* lib/nn/model: a model as a value. */
 #include "base/alloc.h"
 #include "base/pack.h"
 #include "nn/model/model_value.h"
@@ -69,7 +69,8 @@ static void equal_models_are_equal_bytes(void **state)
     assert_true(mr_str_eq(one, two));
 }
 
-/* A model extent of `count` parameters with this meta; the meta is written by `fill`. */
+/* Makes an extent of a model with `count` parameters, whose meta `fill` writes, and expects the
+ * error text `words`. */
 static void refused(uint64_t count, void (*fill)(struct mr_buf *), const char *words)
 {
     MR_AUTO(mr_buf_fini) struct mr_buf meta;

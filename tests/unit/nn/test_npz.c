@@ -1,5 +1,4 @@
-/* lib/nn: models as .npz. What NumPy itself writes and reads is tests/integration/ops_numpy.py's.
- */
+/* lib/nn/model: models as .npz. tests/integration/ops_nn.py tests them with NumPy. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/model/npz.h"
@@ -41,7 +40,7 @@ static void rig_close(struct rig *g)
     mr_buf_fini(&g->npz);
 }
 
-/* Reads all of it into a model of its own. */
+/* Reads the archive into a new model. */
 static int read_back(struct mr_str npz, float **params, uint64_t *version, struct mr_error *e)
 {
     MR_AUTO(mr_nn_model_free) struct mr_nn_model *m = NULL;
@@ -88,7 +87,7 @@ static void every_byte_counts_or_does_no_harm(void **state)
         uint64_t version = 0;
         struct mr_error e = {0};
         int err = read_back(mr_str_of(copy, g.npz.n), &params, &version, &e);
-        if (!err) /* a date or the like: what was read is as it was */
+        if (!err) /* an ignored field such as a date was damaged: the content must be unchanged */
             assert_memory_equal(params, g.params, g.model->count * sizeof(float));
         copy[i] ^= 0xff;
     }
@@ -135,7 +134,7 @@ static void put(struct mr_buf *b, unsigned bytes, uint64_t v)
         mr_buf_add_byte(b, (unsigned char)(i < 8 ? v >> 8 * i : 0));
 }
 
-struct one { /* an archive of one member, with what its directory says of it */
+struct one { /* an archive with one member, and what its central directory says about the member */
     const char *name;
     struct mr_str packed;
     uint32_t method, crc, bytes, flags, members;
@@ -186,7 +185,7 @@ static void refused(const struct one *o, int want, const char *words)
     if (err != want || !strstr(e.text, words)) fail_msg("%d %s", err, e.text);
 }
 
-/* A text as NumPy stores a str: four bytes a character. */
+/* A text in NumPy's dtype U: four bytes a character. */
 static struct mr_str unicode(const char *text, char out[8192])
 {
     size_t n = strlen(text);
@@ -244,7 +243,7 @@ static void a_deflated_text_of_unicode_is_read(void **state)
     refused(&bad, MR_EFORMAT, "does not unpack");
     bad.bytes += 2;
     refused(&bad, MR_EFORMAT, "does not unpack");
-    bad.bytes = UINT32_MAX - 1; /* a bomb, or one that says so */
+    bad.bytes = UINT32_MAX - 1; /* claims to unpack to 4 GiB */
     refused(&bad, MR_ELIMIT, "at most");
     bad = o;
     bad.flags = 1;

@@ -1,5 +1,5 @@
-/* lib/nn: optimizers against PyTorch's numbers, closed forms and a reference in double precision;
- * many gradients at once against one after another; clipping. */
+/* lib/nn/optim: optimizers against PyTorch, closed forms and a reference in double precision;
+ * several gradients at once against one after another; clipping. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/optim/clip.h"
@@ -27,8 +27,8 @@ static struct mr_nn_optim optim(const char *json)
 
 enum { SMALL = 4, STEPS = 10 };
 
-/* What PyTorch 1.13 (Debian's python3-torch, CPU) makes of these parameters in ten steps with these
- * gradients: torch.optim.SGD, Adam, AdamW and RMSprop with the arguments of the JSON. */
+/* The parameters after ten steps with these gradients in PyTorch 1.13 (Debian's python3-torch,
+ * CPU): torch.optim.SGD, Adam, AdamW and RMSprop with the arguments of the JSON. */
 static void ten_steps(const char *json, const float want[SMALL])
 {
     struct mr_nn_optim o = optim(json);
@@ -79,7 +79,7 @@ static void rmsprop_moves_as_pytorchs(void **state)
 
 /* ---- closed forms ---------------------------------------------------------------------------- */
 
-/* On p²/2 the gradient is p: every step multiplies by 1 - rate. */
+/* For p²/2 the gradient is p, so each step multiplies p by 1 - rate. */
 static void sgd_on_a_parabola_shrinks_geometrically(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void sgd_on_a_parabola_shrinks_geometrically(void **state)
     near((double)p, pow(0.875, 20), 1e-6);
 }
 
-/* With a constant gradient g the velocity after t steps is g (1 - m^t) / (1 - m). */
+/* With a constant gradient g, the velocity after t steps is g (1 - m^t) / (1 - m). */
 static void momentum_sums_a_constant_gradient_as_a_series(void **state)
 {
     (void)state;
@@ -110,7 +110,8 @@ static void momentum_sums_a_constant_gradient_as_a_series(void **state)
     near((double)p, want, 1e-4);
 }
 
-/* With a constant gradient both moments, corrected, are exact: each step is rate times its sign. */
+/* With a constant gradient both bias-corrected moments are exact, so each step is the rate times
+ * the gradient's sign. */
 static void adam_steps_by_its_rate_along_a_constant_gradient(void **state)
 {
     (void)state;
@@ -140,7 +141,8 @@ static void decoupled_decay_leaves_the_gradient_alone(void **state)
 
 /* ---- a reference in double precision --------------------------------------------------------- */
 
-enum { COUNT = 5000, TRAINED = 4700 }; /* more than one block, and no whole number of any */
+/* More than one block of the implementation, and not a multiple of its size. */
+enum { COUNT = 5000, TRAINED = 4700 };
 
 struct vectors {
     float *p, *out, *slots[2], *grads[5];
@@ -212,7 +214,7 @@ static void adam_keeps_to_the_reference_over_blocks_and_state(void **state)
     struct vectors v = vectors_open(1);
     for (int t = 1; t <= 40; t++) {
         const float *g = v.grads[t % 5];
-        /* In three uneven pieces, as shards are. */
+        /* In three uneven pieces, like shards of parameters. */
         const uint64_t cuts[] = {0, 1500, 4800, COUNT};
         for (int k = 0; k < 3; k++) {
             uint64_t at = cuts[k];
@@ -245,7 +247,7 @@ static void several_gradients_are_the_same_bits_as_one_after_another(void **stat
     for (size_t k = 0; k < MR_ARRAY_LEN(all); k++) {
         struct mr_nn_optim o = optim(all[k]);
         struct vectors a = vectors_open(k), b = vectors_open(k);
-        const float *grads[70]; /* more than are worked on at once */
+        const float *grads[70]; /* more than the implementation handles at once */
         for (uint32_t i = 0; i < 70; i++)
             grads[i] = a.grads[i % 5];
         struct mr_nn_range one = {a.p, a.p, a.slots, 0, COUNT, TRAINED};
@@ -303,7 +305,8 @@ static void state_takes_its_gradient_off_plainly(void **state)
     }
 }
 
-/* A momentum without gradients decays to 0 and does not stay among the smallest numbers. */
+/* The momentum of a parameter without gradients decays to 0, and not to denormal numbers, which are
+ * slow. */
 static void what_decays_ends_at_zero(void **state)
 {
     (void)state;
@@ -315,7 +318,7 @@ static void what_decays_ends_at_zero(void **state)
     for (uint64_t t = 1; t <= 130; t++)
         mr_nn_optim_apply(&o, t, &r, &g, 1);
     assert_true(m == 0);
-    volatile float small = 1e-38f; /* and the caller's arithmetic is as it was */
+    volatile float small = 1e-38f; /* the caller's floating-point mode is unchanged */
     assert_true(small * 0.1f > 0);
 #endif
 }
@@ -349,7 +352,7 @@ static void a_norm_that_is_no_number_changes_nothing(void **state)
     g[1] = INFINITY;
     assert_true(isinf(mr_nn_clip_norm(g, 3, 1)));
     assert_true(g[0] == 3);
-    float large[] = {3e38f, 3e38f}; /* the squares do not overflow on the way */
+    float large[] = {3e38f, 3e38f}; /* the sum of squares must not overflow */
     near(mr_nn_norm(large, 2) / 3e38, sqrt(2), 1e-6);
 }
 

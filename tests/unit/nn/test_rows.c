@@ -1,4 +1,4 @@
-/* lib/nn: models over any number of examples, and nets for use beside nets that learn. */
+/* lib/nn/net: networks over any number of examples, and evaluation beside a network that learns. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/rows.h"
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Every kind of layer, some in a row that may write over each other. */
+/* Every kind of layer; some of them may write their output over their input. */
 #define TEXT                                                                                       \
     "{\"input\":[6,6,2],\"layers\":["                                                              \
     "{\"type\":\"BatchNorm\"},"                                                                    \
@@ -92,7 +92,7 @@ static void any_number_of_rows_is_the_rows_one_by_one(void **state)
     rig_close(&one);
 }
 
-/* Rows of a partition start where they start; parameters of a shard as well. */
+/* The rows of a partition and the parameters of a shard may begin at any address. */
 static void examples_and_parameters_may_lie_anywhere(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* store/object/csv: quoting, inference and missing values, and the way back to text. */
+/* store/object/format/csv: quoting, inference of types, missing values, and export. */
 #include "base/alloc.h"
 #include "store/object/format/csv.h"
 #include "store/object/format/csv_field.h"
@@ -32,7 +32,7 @@ static struct imported import(struct mr_str text, const struct mr_format_options
     return r;
 }
 
-/* The table as JSON, in columns with their types before. */
+/* The types of the columns, and the table as JSON columns. */
 static char *show(const char *text, const struct mr_format_options *o)
 {
     struct imported r = import(mr_str(text), o);
@@ -86,7 +86,7 @@ static void types_are_inferred_from_all_rows(void **state)
         {"a\n0x10\n", "utf8 {\"a\":[\"0x10\"]}"},
         {"a\n9223372036854775807\n-9223372036854775808\n",
             "i64 {\"a\":[9223372036854775807,-9223372036854775808]}"},
-        /* Issue 11, 18: beyond 2^63, and beyond 2^64 */
+        /* Integers beyond 2^63 and beyond 2^64. */
         {"a\n9223372036854775808\n", "u64 {\"a\":[9223372036854775808]}"},
         {"a\n18446744073709551615\n+9223372036854775808\n 7\n\"0\"\n",
             "u64 {\"a\":[18446744073709551615,9223372036854775808,7,0]}"},

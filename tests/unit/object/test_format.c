@@ -1,5 +1,5 @@
-/* store/object/format: names, types, Accept headers, options, and every format through the table.
- */
+/* store/object/format: names, media types, Accept headers, options, and each format through the
+ * table of formats. */
 #include "base/alloc.h"
 #include "store/object/format/format.h"
 
@@ -134,7 +134,8 @@ static void options_are_checked(void **state)
 static void a_value_goes_through_its_own_format(void **state)
 {
     (void)state;
-    struct mr_value number = pack_of("\x2a"); /* no extent: gets one on the way out */
+    /* A pack that is not in an extent; the export makes one. */
+    struct mr_value number = pack_of("\x2a");
     struct mr_buf b;
     mr_buf_init(&b, 10000);
     assert_int_equal(
@@ -195,8 +196,8 @@ static void raw_and_text_hold_bytes_and_texts(void **state)
     mr_buf_fini(&b);
 }
 
-/* Issue 11, 15: a result whose bytes are PNG is sent as image/png, unless something else is wanted.
- */
+/* A value whose bytes are a PNG picture is sent as image/png, unless the client asks for another
+ * format. */
 static void the_bytes_of_a_png_are_a_picture(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void what_a_format_cannot_hold_is_said(void **state)
     mr_buf_fini(&b);
 }
 
-/* The picture's bytes, decoded by libpng. */
+/* Decodes the picture with libpng and compares it. */
 static void check_png(const struct mr_value *v, const struct mr_format_options *o,
     png_uint_32 format, const unsigned char *want, size_t n)
 {

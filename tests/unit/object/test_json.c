@@ -1,5 +1,5 @@
-/* store/object/json: integers stay exact, 1 and 1.0 stay different, numbers are shortest, and what
- * is not JSON of ours is refused with words. */
+/* store/object/format/json: integers stay exact, 1 and 1.0 stay different, numbers are as short as
+ * possible, and malformed JSON is refused with a reason. */
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/format/json.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* The text of a value; to mr_release. */
+/* The JSON text of a value; free it with mr_release. */
 static char *json_of(const struct mr_value *v, const struct mr_format_options *o)
 {
     struct mr_buf b;
@@ -133,7 +133,7 @@ static void nesting_has_a_bound(void **state)
         }
         mr_buf_fini(&b);
     }
-    /* A pack that was not checked may be deeper. */
+    /* A pack that was not checked may be nested deeper than allowed. */
     unsigned char deep[200];
     memset(deep, 0x91, sizeof deep);
     struct mr_buf out;
@@ -195,7 +195,7 @@ static void floats_are_shortest_and_read_back(void **state)
         ASSERT_JSON(&v, NULL, rows[i].text);
     }
     uint32_t bits = 1;
-    for (unsigned i = 0; i < 50000; i++) { /* all over the range, denormals included */
+    for (unsigned i = 0; i < 50000; i++) { /* numbers of all sizes, including denormal ones */
         bits = bits * 1664525u + 1013904223u;
         float f = 0;
         memcpy(&f, &bits, sizeof f);

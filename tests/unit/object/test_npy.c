@@ -1,5 +1,5 @@
-/* store/object/npy and idx: what is written reads back, both orders and endiannesses are read, and
- * what is no such file is refused with words. */
+/* store/object/format/npy and idx: what is written reads back, both orders and both byte orders are
+ * read, and malformed files are refused with a reason. */
 #include "base/alloc.h"
 #include "store/object/format/idx.h"
 #include "store/object/format/npy.h"
@@ -18,7 +18,7 @@ struct imported {
     int err;
 };
 
-/* As long as its header says. */
+/* The bytes of an extent; its header says how many. */
 static struct mr_str extent_of(const void *extent)
 {
     struct mr_value_header h;
@@ -35,7 +35,7 @@ static struct imported import(enum mr_format f, const void *p, size_t n)
     return r;
 }
 
-/* An npy file with the given dictionary, of any version. */
+/* Makes an npy file of any version with the given dictionary. */
 static size_t make_npy(char *out, int version, const char *dict, const void *data, size_t n)
 {
     size_t length = strlen(dict);
@@ -332,14 +332,15 @@ static void a_damaged_or_lying_gzip_is_refused(void **state)
         assert_int_equal(r.err, MR_EFORMAT);
         mr_release(r.extent);
     }
-    for (size_t at = n - 8; at < n; at++) { /* its checksum and length */
+    for (size_t at = n - 8; at < n; at++) { /* the checksum and the length at the end of the file */
         zipped[at] ^= 1;
         r = import(MR_FORMAT_IDX, zipped, n);
         assert_int_equal(r.err, MR_EFORMAT);
         mr_release(r.extent);
         zipped[at] ^= 1;
     }
-    /* A header that promises 4 GiB, packed into a few bytes: no memory is asked for. */
+    /* A header that claims 4 GiB, compressed into a few bytes: no memory must be allocated for
+     * it. */
     n = gzip("\0\0\x08\1\xff\xff\xff\xff", 8, zipped, sizeof zipped);
     r = import(MR_FORMAT_IDX, zipped, n);
     assert_int_equal(r.err, MR_EFORMAT);
@@ -358,7 +359,7 @@ static void members_of_gzip_follow_each_other(void **state)
     mr_release(r.extent);
 }
 
-/* Unpacking puts the file's header where the end of the value's stands, for a while. */
+/* Unpacking puts the file's header over the end of the value's header for a while. */
 static void images_are_read_as_rows_plain_and_packed(void **state)
 {
     (void)state;
@@ -408,7 +409,7 @@ static void types_that_idx_does_not_know_are_refused(void **state)
     mr_buf_fini(&b);
 }
 
-/* ---- strided tensors on their way out -------------------------------------------------------- */
+/* [banner] export of strided tensors. */
 
 static void a_large_strided_tensor_is_written_in_pieces(void **state)
 {

@@ -1,4 +1,5 @@
-/* store/object/table and collection: what is built reads back; forged layouts lead nowhere. */
+/* store/object/table and collection: what is built reads back; forged layouts are refused or
+ * harmless. */
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/table.h"
@@ -8,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* a: i64 with row 1 missing; b: utf8; c: bool; d: large_utf8, nothing in it. */
+/* The columns are a: i64, row 1 missing; b: utf8; c: bool; d: large_utf8, all rows empty. */
 static unsigned char *small_table(uint64_t *bytes)
 {
     static const struct mr_column_spec specs[] = {
@@ -86,7 +87,7 @@ static void equal_tables_are_equal_bytes(void **state)
     unsigned char *x = small_table(&bytes);
     unsigned char *y = small_table(&bytes);
     for (uint64_t i = 0; i < bytes; i++)
-        assert_int_not_equal(x[i], 0xee); /* nothing was left as it was */
+        assert_int_not_equal(x[i], 0xee); /* every byte of the extent has been written */
     assert_memory_equal(x, y, bytes);
     mr_release(x);
     mr_release(y);
@@ -148,7 +149,7 @@ static void what_cannot_be_a_table_has_no_size(void **state)
     assert_int_equal(mr_table_bytes(&s, 1, 1), 0);
 }
 
-/* Layouts are not under the header's checksum, so every one of their fields is attacked. */
+/* The header's checksum does not cover the column layouts, so each of their fields is forged. */
 static void a_forged_layout_leads_nowhere(void **state)
 {
     (void)state;
@@ -167,7 +168,8 @@ static void a_forged_layout_leads_nowhere(void **state)
             struct mr_value v;
             int err = mr_value_check_deep(mr_str_of(copy, h.nbytes), &v, NULL);
             refused += err != MR_OK;
-            struct mr_table t; /* what passes is read in full: the sanitizer watches */
+            /* A layout that passes the check is read in full, and the sanitizer finds bad reads. */
+            struct mr_table t;
             uint64_t sum = 0;
             if (!mr_value_check(mr_str_of(copy, h.nbytes), &v, NULL) &&
                 !mr_table_open(&v, &t, NULL))
@@ -276,7 +278,7 @@ static void a_collection_reads_back(void **state)
     assert_int_equal(mr_collection_part(&c, 2, &p, NULL), MR_ERANGE);
     char text[MR_VALUE_SUMMARY_MAX];
     mr_value_summary(&v, text);
-    /* Issue 11, 18: the size of its parts, and not its own */
+    /* Shows the size of the parts, not of the collection's extent. */
     assert_string_equal(text, "collection of f32[10,4] in 2 parts 1.0 KiB");
     mr_release(extent);
 }
@@ -298,7 +300,7 @@ static void what_cannot_be_a_collection_has_no_size(void **state)
     part.id = (mr_object_id){0, 0};
     assert_int_equal(mr_collection_bytes(&s), 0);
     part.id = (mr_object_id){1, 1};
-    s.kind = MR_VALUE_TENSOR; /* without an element type */
+    s.kind = MR_VALUE_TENSOR; /* an element type is missing */
     assert_int_equal(mr_collection_bytes(&s), 0);
     s.kind = MR_VALUE_COLLECTION;
     assert_int_equal(mr_collection_bytes(&s), 0);

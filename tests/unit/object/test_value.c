@@ -1,4 +1,4 @@
-/* store/object/value: what is built passes the check and reads back; every damaged byte of the
+/* store/object/value: what is built passes the check and reads back; each damaged byte of the
  * header is noticed. */
 #include "base/alloc.h"
 #include "store/object/value.h"
@@ -126,7 +126,8 @@ static void every_flipped_bit_of_a_header_is_noticed(void **state)
     mr_release(extent);
 }
 
-/* A wrong header whose checksum is right: what a hostile writer makes. */
+/* Checks a header with a wrong field and a correct checksum, as a malicious writer would make
+ * it. */
 static int check_forged(size_t offset, const void *bytes, size_t n)
 {
     unsigned char *extent = small_tensor();
@@ -184,9 +185,10 @@ static void a_forged_header_leads_nowhere(void **state)
     assert_int_equal(check_forged(0, "MRV1", 4), MR_OK);
     uint32_t drawn = MR_VALUE_DRAWN;
     assert_int_equal(check_forged(12, &drawn, sizeof drawn), MR_OK);
-    uint64_t transposed[] = {8, 2, 4, 32}; /* the same elements, the other order */
+    uint64_t transposed[] = {8, 2, 4, 32}; /* the same elements with the axes exchanged */
     assert_int_equal(check_forged(64, transposed, sizeof transposed), MR_OK);
-    uint64_t overlapping[] = {2, 8, 0, 4}; /* both rows the same bytes: allowed, it gains nothing */
+    /* Both rows are the same bytes, which is allowed and harmless. */
+    uint64_t overlapping[] = {2, 8, 0, 4};
     assert_int_equal(check_forged(64, overlapping, sizeof overlapping), MR_OK);
 }
 
@@ -268,7 +270,7 @@ static void a_small_value_travels_as_a_pack_and_comes_back(void **state)
     assert_int_equal(mr_value_check(mr_str_of(extent, 192), &v, NULL), MR_OK);
     struct mr_buf b;
     mr_buf_init(&b, 8192);
-    mr_pack_nil(&b); /* so that the extent inside lies unaligned */
+    mr_pack_nil(&b); /* makes the address of the inner extent unaligned */
     assert_int_equal(mr_value_to_pack(&v, &b), MR_OK);
     struct mr_str pack = mr_str_of(b.p + 1, b.n - 1);
     assert_int_equal(mr_pack_check(pack, 0, NULL), MR_OK);
@@ -298,7 +300,7 @@ static void a_pack_that_is_an_extent_is_put_as_that_value(void **state)
     assert_int_equal(mr_value_put_pack(&a, mr_buf_str(&b), NULL), MR_OK);
     assert_memory_equal(copy, extent, 192);
     mr_release(copy);
-    /* The same bytes as the payload of a json value are refused. */
+    /* The same bytes as the payload of a JSON value are refused. */
     unsigned char *json = mr_alloc_aligned(64 + b.n, 64);
     memcpy(mr_value_pack_build(json, b.n), b.p, b.n);
     assert_int_equal(mr_value_check(mr_str_of(json, 64 + b.n), &v, NULL), MR_EFORMAT);

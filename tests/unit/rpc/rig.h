@@ -1,5 +1,5 @@
-/* A server and a client of lib/rpc on one loop, over a UNIX socket in a fresh directory. The loop
- * is run until the test's own condition holds, bounded by a deadline, so nothing sleeps. */
+/* A server and a client of lib/rpc on one loop, over a UNIX socket in a new directory. A test runs
+ * the loop until its own condition is true, with a deadline, so no test sleeps. */
 #pragma once
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 #define TIMEOUT (20 * MR_SECOND)
 
-/* What one side has seen of one call. */
+/* What one side has seen of a call. */
 struct seen {
     struct mr_rpc_call *call; /* NULL after on_done */
     mr_rpc_call_id id;
@@ -47,7 +47,7 @@ struct world {
     int auth_asked;
 };
 
-static struct world *world_of_server; /* handlers get it through the service's context */
+static struct world *world_of_server; /* for handlers, which get the service's context only */
 
 static inline void keep_text(char *out, size_t out_bytes, struct mr_str s)
 {
@@ -233,7 +233,7 @@ static inline struct mr_rpc_call *open_call(
         }                                                                                          \
     } while (0)
 
-/* One unary call through, from text to text. */
+/* Runs one unary call from text to text. */
 static inline void ask(struct world *w, const char *method, struct mr_str request)
 {
     struct mr_rpc_call *call =

@@ -1,4 +1,4 @@
-/* Who may call what, and public addresses. */
+/* rpc/util/auth: which caller may call which method, and which addresses are public. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,7 +205,7 @@ static void tokens_want_a_secret_beside_them(void **state)
     assert_non_null(strstr(e.text, "--secret-file"));
 }
 
-/* Whoever holds that token would be a service. */
+/* A token that is also a secret would make its user a service. */
 static void a_secret_is_no_users_token(void **state)
 {
     (void)state;
@@ -241,7 +241,8 @@ static void a_public_address_without_tokens_is_refused(void **state)
 {
     (void)state;
     struct mr_error e;
-    struct mr_rpc_auth *g = open_auth(false, true); /* a secret alone is not enough */
+    /* A secret file alone does not allow public addresses. */
+    struct mr_rpc_auth *g = open_auth(false, true);
     struct mr_rpc_loop *loop = mr_rpc_loop_new();
     struct mr_rpc_server *server = mr_rpc_server_new(loop, NULL);
     int port = 0;

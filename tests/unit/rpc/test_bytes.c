@@ -1,5 +1,5 @@
-/* What lib/rpc reads and writes as bytes, without a connection: status details, descriptors,
- * reflection, and protobuf-c messages in an arena. */
+/* lib/rpc without a connection: status details, descriptors, reflection, and protobuf-c messages in
+ * an arena. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,8 @@ static void descriptors_know_every_symbol_of_the_contract(void **state)
     mr_descriptors_init(&d);
     struct mr_error e;
     assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
-    assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK); /* again */
+    /* The same set again is skipped. */
+    assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
     uint32_t file = mr_descriptors_file(&d, MR_STR("millrace/v1/jobs.proto"));
     assert_int_not_equal(file, MR_INDEX_NONE);
     static const char *const symbols[] = {"millrace.v1.Jobs", "millrace.v1.Jobs.Get",
@@ -80,11 +81,12 @@ static void malformed_descriptors_are_refused(void **state)
     struct mr_descriptors d;
     mr_descriptors_init(&d);
     assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a"), NULL), MR_EFORMAT);
-    assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a\x00"), NULL), MR_EFORMAT); /* no name */
+    /* The file has no name. */
+    assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a\x00"), NULL), MR_EFORMAT);
     mr_descriptors_fini(&d);
 }
 
-/* The answer's one interesting field; its bytes live in `out`. */
+/* The one field of the answer that the tests look at; its bytes are in `out`. */
 static struct mr_protowire_field ask(
     const struct mr_descriptors *d, struct mr_str question, struct mr_buf *out)
 {
@@ -118,7 +120,7 @@ static void reflection_answers_each_kind_of_question(void **state)
     f = ask(&d, MR_STR("\x32\x1dgoogle.protobuf.MethodOptions"), &out);
     assert_int_equal(f.number, 5);
     f = ask(&d, MR_STR("\x22\x01x"), &out);
-    assert_int_equal(f.number, 7); /* an error is an answer */
+    assert_int_equal(f.number, 7); /* an error is an answer of the service, too */
     f = ask(&d, MR_STR(""), &out);
     assert_int_equal(f.number, 7);
     assert_int_equal(mr_reflection_answer(&d, NULL, 0, MR_STR("\xff"), &out), MR_EFORMAT);
@@ -126,7 +128,7 @@ static void reflection_answers_each_kind_of_question(void **state)
     mr_descriptors_fini(&d);
 }
 
-/* An Argument that holds `depth` lists, one in the other. */
+/* Makes an Argument with `depth` lists inside one another. */
 static void nest(struct mr_buf *b, int depth)
 {
     mr_buf_clear(b);
@@ -192,8 +194,8 @@ static void an_arena_holds_a_message_to_its_ceiling(void **state)
     mr_buf_fini(&b);
 }
 
-/* Issue 11, B: a message that fills the arena left nothing for its answer, and the service ended on
- * its own assertion. */
+/* A message that fills the arena must leave memory for its answer; otherwise an assertion ends the
+ * service. */
 static void a_request_leaves_half_of_the_arena(void **state)
 {
     (void)state;
@@ -202,7 +204,7 @@ static void a_request_leaves_half_of_the_arena(void **state)
     for (size_t fields = 100; fields < 4000; fields += 100) {
         mr_buf_init(&b, 1 << 20);
         for (size_t i = 0; i < fields;
-             i++) /* that nobody knows: two bytes each, kept all the same */
+             i++) /* unknown fields of two bytes each, which protobuf-c keeps */
             mr_protowire_add_varint(&b, 15, 0);
         struct mr_pb_arena a;
         mr_pb_arena_init(&a, 65536);

@@ -1,4 +1,4 @@
-/* Calls: unary and streams, limits, deadlines, what is lent and what is held back. */
+/* lib/rpc: unary calls and streams, limits, deadlines, borrowed memory and back-pressure. */
 #include "tests/unit/rpc/rig.h"
 
 static void a_unary_call_gets_its_answer(void **state)
@@ -10,7 +10,7 @@ static void a_unary_call_gets_its_answer(void **state)
     assert_string_equal(w->at_client.last, "hello");
     RUN_UNTIL(w, w->at_server.done);
     assert_int_equal(w->at_server.code, 0);
-    assert_int_equal(w->at_server.half_closed, 0); /* it had been answered by then */
+    assert_int_equal(w->at_server.half_closed, 0); /* the call had been answered before */
 }
 
 static void empty_and_large_messages_arrive_whole(void **state)
@@ -104,8 +104,8 @@ static void an_unknown_method_is_answered_unimplemented(void **state)
     assert_int_equal(w->at_client.code, 12);
 }
 
-/* A deadline that is over before the server has heard of the call is told to the client alone: on a
- * busy machine it takes a later one to see both sides. */
+/* If the deadline passes before the server has heard of the call, only the client sees it. On a
+ * busy machine the test may need a later call that both sides see. */
 static void a_deadline_ends_the_call_on_both_sides(void **state)
 {
     struct world *w = *state;
@@ -119,9 +119,9 @@ static void a_deadline_ends_the_call_on_both_sides(void **state)
         assert_true(o.timeout < TIMEOUT);
     }
     RUN_UNTIL(w, w->at_server.done);
-    assert_true(w->at_server.cancelled >= 1); /* those before it may come late */
+    assert_true(w->at_server.cancelled >= 1); /* calls before it may end later */
     assert_int_equal(w->at_server.code, 1);
-    assert_int_equal(w->at_server.half_closed, 0); /* broken off is not closed */
+    assert_int_equal(w->at_server.half_closed, 0); /* a broken call is not a half close */
 }
 
 static void a_cancelled_call_is_over_on_both_sides(void **state)
@@ -166,12 +166,12 @@ static void a_full_queue_holds_the_sender_back(void **state)
     for (; mr_rpc_call_send(call, mr_str_of(chunk, sizeof chunk)) == MR_OK; sent++)
         continue;
     assert_int_equal(sent, 64);
-    assert_int_equal(w->at_server.messages, 0); /* nobody asked */
+    assert_int_equal(w->at_server.messages, 0); /* no message was asked for */
     assert_int_equal(w->at_client.writable, 0);
     mr_rpc_call_read(w->at_server.call);
     RUN_UNTIL(w, w->at_server.messages == 1);
     (void)mr_rpc_loop_run(w->loop, mr_clock_now() + 20 * MR_MS);
-    assert_int_equal(w->at_server.messages, 1); /* one was asked for */
+    assert_int_equal(w->at_server.messages, 1); /* one message was asked for */
     mr_rpc_call_set_auto_read(w->at_server.call, true);
     RUN_UNTIL(w, w->at_client.writable == 1);
     assert_int_equal(mr_rpc_call_half_close(call), MR_OK);
@@ -181,8 +181,8 @@ static void a_full_queue_holds_the_sender_back(void **state)
     mr_rpc_call_cancel(call);
 }
 
-/* Issue 11, 5 and 15: streams of logs and of the cluster's events stood still at a mark of their
- * own, below the one that on_writable knew of. */
+/* A sender may have a lower mark than the one of on_writable. It must still learn when there is
+ * room below its own mark. */
 static void a_sender_with_a_lower_mark_hears_when_there_is_room(void **state)
 {
     struct world *w = *state;

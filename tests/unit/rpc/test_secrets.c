@@ -1,5 +1,5 @@
-/* Issue 11, point 16: each service has a secret of its own, and may call what its kind is listed
- * for; the files of secrets and tokens are read again when they change. */
+/* lib/rpc secrets: each kind of service has a secret of its own and may call the methods that list
+ * its kind. Files of secrets and tokens are read again when they change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +65,8 @@ static void a_hash_is_that_of_other_programs(void **state)
 {
     (void)state;
     char line[160];
-    assert_string_equal(accept(line, "worker", "0123456789abcdef"), /* printf … | sha256sum */
+    /* Computed with `printf … | sha256sum`. */
+    assert_string_equal(accept(line, "worker", "0123456789abcdef"),
         "accept worker "
         "sha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f\n");
 }
@@ -90,10 +91,10 @@ static void lines_say_what_is_shown_and_what_is_accepted(void **state)
     assert_null(mr_secrets_shown(s, MR_SERVICE_OBJECTSTORE));
     assert_int_equal(mr_secrets_accepted(s, MR_STR(WORKER)), 1u << MR_SERVICE_WORKER);
     assert_int_equal(mr_secrets_accepted(s, MR_STR(GATEWAY)), 1u << MR_SERVICE_GATEWAY);
-    /* what it shows itself is no key to it */
+    /* The secret that a service sends is not accepted from others. */
     assert_int_equal(mr_secrets_accepted(s, MR_STR(TRAINER)), 0);
     assert_int_equal(mr_secrets_accepted(s, MR_STR("")), 0);
-    /* the hash is no secret */
+    /* The text of a hash is not a secret. */
     assert_int_equal(mr_secrets_accepted(s, mr_str_of(line[0] + 14, 71)), 0);
     mr_secrets_free(&s);
 }
@@ -219,8 +220,8 @@ static void a_gateway_alone_passes_users_on(void **state)
     mr_rpc_auth_free(&g);
 }
 
-/* The generator refuses a method that is not listed (CALLERS in proto/gen/api.py). What is for
- * services alone and is called by none was forgotten there in another way. */
+/* The generator (CALLERS in proto/gen/api.py) refuses a method that it does not list. A method for
+ * services that has an empty list would never be callable. */
 static void every_method_for_services_has_a_caller(void **state)
 {
     (void)state;
@@ -242,11 +243,12 @@ static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void 
     struct mr_rpc_auth *g = open_auth(NULL);
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(path, accept(line, "worker", NEXT));
-    assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK); /* within two seconds */
+    /* The file is checked again within two seconds. */
+    assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
     assert_int_equal(ask(g, connect, WORKER, NULL, NULL, text), MR_EAUTH);
     write_file(path, "accept worker nonsense\n");
     mr_time until = mr_time_after(mr_clock_now(), 3 * MR_SECOND);
-    while (mr_clock_now() < until) { /* it is looked at meanwhile */
+    while (mr_clock_now() < until) { /* the file is checked meanwhile */
         assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
         mr_clock_sleep(100 * MR_MS);
     }
@@ -286,14 +288,15 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     write_file(tokens, PLAIN " user uwe\n");
     struct mr_rpc_auth *g = open_auth(tokens);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text), MR_OK);
-    write_file(path, PLAIN "\n"); /* whoever holds the token would be a service */
+    write_file(path, PLAIN "\n"); /* a user whose token is a secret would be a service */
     mr_time until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text) == MR_OK) {
         assert_true(mr_clock_now() < until);
         mr_clock_sleep(20 * MR_MS);
     }
     assert_int_equal(ask(g, "/millrace.v1.Objects/Pull", PLAIN, NULL, NULL, text), MR_EAUTH);
-    write_file(tokens, PLAIN " user uwe\n" NEXT " user new\n"); /* refused: it names a secret */
+    /* Refused: one of the tokens is a secret. */
+    write_file(tokens, PLAIN " user uwe\n" NEXT " user new\n");
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(tokens, NEXT " user new\n");
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", NEXT, NULL, NULL, text), MR_OK);

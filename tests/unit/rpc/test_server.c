@@ -1,4 +1,4 @@
-/* A server: tokens, health, drain, addresses. */
+/* lib/rpc server: tokens, health, drain and addresses. */
 #include "tests/unit/rpc/rig.h"
 
 static void a_token_is_asked_for_but_not_by_health(void **state)
@@ -73,7 +73,7 @@ static void a_drain_lets_open_calls_finish_and_takes_no_new_ones(void **state)
     assert_int_equal(first.code, 0);
 }
 
-/* Issue 11, F: whoever waits for a server that stops may try again. */
+/* A client whose call is ended by the shutdown gets UNAVAILABLE and may try again. */
 static void closing_ends_what_does_not_end_in_time_as_unavailable(void **state)
 {
     struct world *w = *state;
@@ -135,7 +135,7 @@ static void a_restarted_server_is_found_again(void **state)
     assert_int_equal(w->at_client.code, 0);
     mr_rpc_server_close(&w->server, MR_SECOND);
     ask(w, "/test.Service/Echo", MR_STR("x"));
-    assert_int_equal(w->at_client.code, 14); /* at once: nobody is there */
+    assert_int_equal(w->at_client.code, 14); /* no server listens: fails at once */
     w->server = mr_rpc_server_new(w->loop, NULL);
     mr_rpc_server_add_service(w->server, &service, w);
     assert_int_equal(mr_rpc_server_listen(w->server, w->address, NULL, NULL), MR_OK);

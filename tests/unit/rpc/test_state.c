@@ -1,4 +1,4 @@
-/* The states of a call: the ways from its beginning to its end, and that no other move is made. */
+/* lib/rpc/call_state: the moves of a call from begin to end, and that no other move is allowed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void a_server_hears_no_messages_after_its_status(void **state)
     mr_rpc_receiving_move(&s, MR_RPC_READING);
     mr_rpc_sending_move(&s, MR_RPC_FINISHED);
     mr_rpc_life_move(&s, MR_RPC_MUTED);
-    mr_rpc_sending_move(&s, MR_RPC_ANSWERED); /* the batch with the status comes back later */
+    mr_rpc_sending_move(&s, MR_RPC_ANSWERED); /* the batch with the status completes later */
     mr_rpc_receiving_move(&s, MR_RPC_PEER_DONE);
 }
 

@@ -1,5 +1,5 @@
-/* The blocking client against a server on a thread of its own, whose loop an inbox wakes: threads,
- * wakes and the waiter together. */
+/* The blocking client against a server on another thread, whose loop is woken by an inbox: tests
+ * threads, wakes and the waiter together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,13 +32,13 @@ struct world {
     char directory[64];
     char address[96];
     struct mr_inbox *inbox;
-    struct mr_inbox *ready; /* the server's way of saying that it listens */
+    struct mr_inbox *ready; /* the server puts a message here when it listens */
     struct mr_thread *thread;
     struct mr_thread *helper;
     struct mr_rpc_client *client;
 };
 
-/* ---- the server: echoes, and lets a helper thread answer ------------------------------------ */
+/* [banner] the server: echoes, and lets another thread answer. */
 
 static void echo_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

@@ -1,4 +1,5 @@
-/* Issue 11, D: TLS on TCP ports, mutual between services, and who is refused in which words. */
+/* lib/rpc TLS: TLS on TCP ports, mutual TLS between services, and the error texts for refused
+ * peers. */
 #include "tests/unit/rpc/rig.h"
 
 #include "host/os/file.h"
@@ -72,7 +73,7 @@ static void close_ends(struct ends *n)
     mr_rpc_tls_free(&n->client);
 }
 
-/* The call is refused as unavailable, and the sentence names the address and a flag. */
+/* The call fails with UNAVAILABLE, and the sentence names the address and the flag. */
 static void assert_refused(struct ends *n, const char *words, const char *flag)
 {
     n->w.at_server = (struct seen){0};
@@ -129,7 +130,7 @@ static void a_server_of_another_name_is_refused(void **state)
     assert_refused(&n, "it is for another host", "--tls-cert");
 }
 
-/* What was good when the program began may not be when it is shown. */
+/* Opens TLS files that are valid at the start and not any more when they are used. */
 static struct mr_rpc_tls *open_turned(const char *ca, int64_t begins_s, int64_t lasts_s)
 {
     pki_make("ca", "turn", "127.0.0.1", -60, DAY);
@@ -156,8 +157,8 @@ static void a_client_of_another_ca_or_an_expired_one_is_refused(void **state)
     assert_refused(&n, "does not take this program's certificate", "--tls-cert");
 }
 
-/* The server's certificate becomes one of another CA while it runs, and clients that believe that
- * CA come to be served: each try is a new connection. */
+/* The server's certificate is replaced by one of another CA while the server runs. Clients that
+ * trust that CA must be served from then on; each attempt is a new connection. */
 static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **state)
 {
     (void)state;
@@ -182,7 +183,7 @@ static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **
     close_ends(&n);
 }
 
-/* A channel's own CA is read again, too, and the channel goes on with what it holds then. */
+/* A channel's CA file is read again too, and the channel uses the new CA. */
 static void a_ca_that_changes_on_disk_is_believed_without_a_restart(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void a_user_shows_a_token_and_a_service_a_certificate_too(void **state)
     assert_int_equal(code_of("service", NULL, "/test.Service/Count", text), 16);
 }
 
-/* Last: it sets what the process uses from then on. */
+/* Runs last, because it sets the process-wide TLS. */
 static void a_process_wide_choice_holds_for_tcp_and_not_for_unix(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void a_process_wide_choice_holds_for_tcp_and_not_for_unix(void **state)
     struct mr_certificate_files files = files_of("ca", NULL);
     assert_int_equal(mr_rpc_tls_use(&(struct mr_certificate_files){0}, &e), MR_OK);
     assert_false(mr_rpc_tls_is_used());
-    assert_int_equal(mr_rpc_tls_use(&files, &e), MR_EINVAL); /* a service wants all three */
+    assert_int_equal(mr_rpc_tls_use(&files, &e), MR_EINVAL); /* a service needs all three files */
     assert_non_null(strstr(e.text, "--tls-cert"));
     files = files_of("ca", "service");
     files.ca = NULL;

@@ -1,4 +1,4 @@
-/* The token file: one format, one parser. */
+/* lib/rpc/tokens: the format of the token file. */
 #include "rpc/tokens.h"
 
 #include "base/alloc.h"

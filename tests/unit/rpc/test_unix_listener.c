@@ -1,4 +1,5 @@
-/* Who gets in at a UNIX socket, and what happens to the socket's file. */
+/* lib/rpc/server/unix_listener: which users may connect to a UNIX socket, and when the socket file
+ * is removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,8 +61,8 @@ static void on_accept(void *ctx, int fd)
     (void)mr_inbox_push(ctx, &one);
 }
 
-/* What a process of this uid reads there: bytes, or -1 if it may not even connect. Only calls that
- * are safe after fork. */
+/* Connects as the user `uid` in a child process. Returns the number of bytes read, or -1 if it may
+ * not connect. Only calls that are safe after fork. */
 static int visit(const char *path, uid_t uid)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -102,14 +103,14 @@ static void our_own_processes_come_in(void **state)
 static void a_stranger_is_shown_out_unless_listed(void **state)
 {
     struct place *p = *state;
-    if (geteuid() != 0) skip(); /* only root can be somebody else */
+    if (geteuid() != 0) skip(); /* only root can become another user */
     mr_log_set_level(MR_ERROR);
     struct mr_peer_rules rules = {.uids = {12345}, .uids_count = 1};
     struct mr_unix_listener *d = NULL;
     assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
     mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, 12345), 5);
-    assert_int_equal(visit(p->path, STRANGER), 0); /* the end at once, no greeting */
+    assert_int_equal(visit(p->path, STRANGER), 0); /* the listener closed the connection at once */
     mr_unix_listener_close(&d);
     rules = (struct mr_peer_rules){.any_uid = true};
     assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
@@ -119,7 +120,7 @@ static void a_stranger_is_shown_out_unless_listed(void **state)
     rules = (struct mr_peer_rules){0};
     assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
     mr_unix_listener_start(d, on_accept, p->entered);
-    assert_int_equal(visit(p->path, STRANGER), -1); /* mode 0600 */
+    assert_int_equal(visit(p->path, STRANGER), -1); /* the socket file has mode 0600 */
     mr_unix_listener_close(&d);
 }
 

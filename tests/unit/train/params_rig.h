@@ -1,5 +1,6 @@
-/* What tests of parameter sharing have in common: a model of some numbers, gradients that everybody
- * can compute again, the plain sequential result, a role's thread, and a process's gRPC server. */
+/* Common parts of tests of parameter sharing: a model of some numbers, gradients that any process
+ * can compute, the result of sequential training, the thread of a role, and a process's gRPC
+ * server. */
 #pragma once
 
 #include "base/alloc.h"
@@ -21,7 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-/* after the above */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define SOON (mr_time_after(mr_clock_now(), 20 * MR_SECOND))
@@ -44,7 +45,7 @@ static inline float *rig_vector(uint64_t count, uint64_t seed)
     return v;
 }
 
-/* A gradient that depends on the parameters it was computed at, the worker and the step. */
+/* A gradient that depends on the parameters at which it is computed, the worker and the step. */
 static inline void rig_gradient(
     const float *params, uint64_t count, uint32_t worker, uint64_t step, float *out)
 {
@@ -53,7 +54,7 @@ static inline void rig_gradient(
         out[i] = 0.1f * params[i] + (float)(mr_hash_u64(seed * 65537 + i) % 201) / 1000 - 0.1f;
 }
 
-struct rig_plain { /* one model, updated in one thread */
+struct rig_plain { /* the model, updated sequentially in one thread */
     struct mr_nn_optim optim;
     uint64_t count, trainable;
     float *params, *slots[MR_NN_SLOTS_MAX];
@@ -94,7 +95,7 @@ static inline void rig_plain_mean(struct rig_plain *p, const float *const *grads
     if (count) mr_nn_optim_apply_mean(&p->optim, t, &r, g, n);
 }
 
-/* ---- a train.ps, with S shards served by as many threads ------------------------------------- */
+/* [banner] a train.ps with S shards, each served by a thread. */
 
 struct rig_ps {
     struct mr_shard *shard;
@@ -141,7 +142,7 @@ static inline void rig_ps_start(struct rig_ps *p)
     p->thread = mr_thread_start("ps", rig_ps_run, p);
 }
 
-static inline void rig_ps_stop(struct rig_ps *p) /* the shard is the caller's from now on */
+static inline void rig_ps_stop(struct rig_ps *p) /* the caller owns the shard from now on */
 {
     mr_flag_set(&p->stop, true);
     mr_thread_join(&p->thread);
@@ -220,7 +221,7 @@ static inline void rig_workers_run(struct rig_worker *w, uint32_t n)
         mr_thread_join(&w[i].thread);
 }
 
-/* What those workers would have made of the model without any of this. */
+/* Applies sequentially what these workers do in synchronous training. */
 static inline void rig_plain_sync(struct rig_plain *p, uint32_t workers, uint64_t steps)
 {
     float *g[64];
@@ -235,7 +236,8 @@ static inline void rig_plain_sync(struct rig_plain *p, uint32_t workers, uint64_
         mr_release(g[i]);
 }
 
-static inline void rig_plain_async(struct rig_plain *p, uint64_t steps) /* one worker */
+/* The same for one worker in asynchronous training. */
+static inline void rig_plain_async(struct rig_plain *p, uint64_t steps)
 {
     float *g = mr_alloc(p->count * sizeof *g), *zeros = mr_alloc(p->count * sizeof *g);
     for (uint64_t step = 1; step <= steps; step++) {

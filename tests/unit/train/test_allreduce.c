@@ -1,4 +1,5 @@
-/* All-reduce groups: threads and processes, one segment and a ring, against the plain result. */
+/* train/allreduce: groups of threads and of processes, in one segment and as a ring, against the
+ * sequential result. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
@@ -12,7 +13,7 @@ struct rank {
     uint32_t index, ranks;
     uint64_t count, steps;
     bool is_remote;
-    const float *params; /* whole, to begin with */
+    const float *params; /* all parameters at the start */
     float *out, *slots[MR_NN_SLOTS_MAX];
     struct mr_thread *thread;
 };
@@ -58,7 +59,7 @@ static void rank_run(void *ctx)
     mr_reduce_close(&r);
 }
 
-/* The sum of slice s begins with rank s + 1 and ends with rank s. */
+/* The sum of slice s begins at rank s + 1 and ends at rank s. */
 static void plain_reduce(struct rig_plain *p, uint32_t ranks, uint64_t steps)
 {
     float *g[RANKS];
@@ -121,10 +122,10 @@ static void ranks_of_a_node_get_the_plain_result(void **state)
     (void)state;
     for (uint32_t ranks = 1; ranks <= RANKS; ranks++)
         same_as_plain(ranks, 100000, false, NULL);
-    same_as_plain(4, 1500, false, NULL); /* two slices are empty */
+    same_as_plain(4, 1500, false, NULL); /* two of the four slices are empty */
 }
 
-/* Step 1: rank 0 has examples alone; step 2: nobody has. */
+/* In step 1 only rank 0 has examples; in step 2 no rank has. */
 static void pass_run(void *ctx)
 {
     struct rank *k = ctx;
@@ -209,7 +210,8 @@ static void a_ring_gets_the_same_result(void **state)
     rig_net_close(&net);
 }
 
-/* One process a rank: each says its socket, is told all of them, and steps until something ends. */
+/* One process for each rank: it sends the path of its socket, receives all paths, and steps until
+ * the group ends. */
 static void process_run(int in, int out, uint32_t index, uint32_t ranks, const float *params)
 {
     struct mr_transport_options o = {.node = "n1"};
@@ -271,7 +273,7 @@ static void kill_one(uint32_t victim)
         (void)(close(up[i][0]) + close(up[i][1]) + close(down[i][0]) + close(down[i][1]));
     }
     assert_true(mr_clock_now() - begun < 3 * MR_SECOND);
-    (void)unlink(sockets[victim]); /* what a killed process leaves */
+    (void)unlink(sockets[victim]); /* a killed process leaves its socket file */
     *strrchr(sockets[victim], '/') = 0;
     (void)rmdir(sockets[victim]);
     mr_release(params);
@@ -302,7 +304,7 @@ static void an_abort_ends_a_step_that_waits(void **state)
         {.places = places, .index = 1, .ranks = 2, .count = 5000, .steps = 0, .params = params}};
     k[1].out = mr_alloc(5000 * sizeof(float));
     struct mr_error e = {0};
-    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* opens and closes */
+    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* opens the group and closes it */
     struct mr_reduce *r = open_rank(&k[0], &e);
     assert_non_null(r);
     mr_thread_join(&k[1].thread);
@@ -327,7 +329,8 @@ int main(void)
     const struct mr_transport_options o = {.node = "n1"};
     mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_others_notice_a_killed_rank), /* forks: before any thread */
+        /* Forks, so it runs before any thread is started. */
+        cmocka_unit_test(the_others_notice_a_killed_rank),
         cmocka_unit_test(ranks_of_a_node_get_the_plain_result),
         cmocka_unit_test(a_rank_without_examples_does_not_count),
         cmocka_unit_test(nor_does_it_in_a_ring),

@@ -1,5 +1,5 @@
-/* Batches from rows: every row once an epoch, shares apart from each other, what is wrong is said.
- */
+/* train/feed: batches of rows. Each row comes once an epoch, shares are disjoint, and errors say
+ * what is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,19 +17,19 @@
 #define WIDTH 3u
 #define PARTS 4u
 
-struct rig { /* x as a collection of uneven parts, y as one tensor */
+struct rig { /* x is a collection of parts of different sizes, y is one tensor */
     void *parts[PARTS];
     uint64_t bytes[PARTS];
     void *x, *y;
     struct mr_arg x_arg, y_arg;
     struct mr_tensor y_tensor;
     struct mr_feed_store store;
-    uint32_t mapped; /* views that are out */
+    uint32_t mapped; /* views that have not been released */
     uint32_t gets;
-    int second; /* what becomes of the second part */
+    int second; /* result of getting the second part */
     uint64_t pinned;
-    uint32_t finds, sourced; /* questions where; gets that were told */
-    bool pulls;              /* parts of odd numbers come from another store */
+    uint32_t finds, sourced; /* calls to locate objects; gets that named a source */
+    bool pulls;              /* parts with odd numbers come from another store */
 };
 
 static int get(
@@ -75,7 +75,7 @@ static void *tensor(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, v
     return mr_tensor_build(extent, dtype, ndim, shape);
 }
 
-/* Row i is (i, i + 0.5, -i), its class i % 10. */
+/* Row i is (i, i + 0.5, -i), and its class is i % 10. */
 static int setup(void **state)
 {
     static const uint64_t cuts[PARTS + 1] = {0, 1, 40, 41, ROWS};
@@ -150,7 +150,7 @@ static struct mr_feed *open_feed(struct rig *r, const struct mr_feed_spec *s)
     return f;
 }
 
-/* Counts the rows of a batch; each must have come whole, with its own label. */
+/* Counts the rows of a batch; each must be complete and have its own label. */
 static void count_rows(const struct mr_nn_batch *b, uint32_t n, uint32_t *seen)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -176,7 +176,7 @@ static void data_that_do_not_fit_are_said_to_be_too_large_for_the_store(void **s
     assert_non_null(strstr(e.text, "has 512.0 MiB"));
     assert_non_null(strstr(e.text, "500.0 MiB"));
     assert_non_null(strstr(e.text, "--memory"));
-    r->second = MR_ETIMEOUT; /* it waited for room */
+    r->second = MR_ETIMEOUT; /* the get waited for room and timed out */
     assert_int_equal(
         mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_ELIMIT);
 }
@@ -198,7 +198,8 @@ static void every_row_comes_once_an_epoch_and_to_one_worker(void **state)
 {
     struct rig *r = *state;
     uint32_t seen[ROWS] = {0}, batches = 0;
-    for (uint32_t w = 0; w < 3; w++) { /* batches of one: nothing is left over but two rows */
+    /* Batches of one row for three workers: two rows are left over. */
+    for (uint32_t w = 0; w < 3; w++) {
         struct mr_feed_spec s = spec_of(w, 3, 1);
         struct mr_feed *f = open_feed(r, &s);
         assert_int_equal(mr_feed_steps(f), ROWS / 3);
@@ -251,7 +252,8 @@ static void an_epoch_has_an_order_of_its_own_that_is_found_again(void **state)
     for (int i = 0; i < 10; i++)
         second[i] = b.x[i * (int)WIDTH];
     assert_memory_not_equal(first, second, sizeof first);
-    mr_feed_batch(again, 3 + mr_feed_steps(f), &b); /* as a worker that takes over would */
+    /* The worker that replaces another one continues at the next batch. */
+    mr_feed_batch(again, 3 + mr_feed_steps(f), &b);
     for (int i = 0; i < 10; i++)
         assert_true(second[i] == b.x[i * (int)WIDTH]);
     mr_feed_close(&f);
@@ -261,13 +263,13 @@ static void an_epoch_has_an_order_of_its_own_that_is_found_again(void **state)
 static void a_share_maps_only_the_partitions_it_needs(void **state)
 {
     struct rig *r = *state;
-    struct mr_feed_spec s = spec_of(1, 2, 10); /* rows 51 to 102 */
+    struct mr_feed_spec s = spec_of(1, 2, 10); /* the share is rows 51 to 102 */
     struct mr_feed *f = open_feed(r, &s);
     assert_int_equal(r->gets, 2); /* the collection and its last part */
     struct mr_nn_batch b;
     mr_feed_range(f, 0, 10, &b);
     assert_true(b.x[0] == 51);
-    assert_true(b.x > (const float *)r->parts[3]); /* where it lies: no copy */
+    assert_true(b.x > (const float *)r->parts[3]); /* the batch points into the part: no copy */
     mr_feed_close(&f);
 }
 
@@ -285,12 +287,12 @@ static void ranges_come_in_order_also_across_partitions(void **state)
     mr_feed_close(&f);
 }
 
-/* Issue 11, 6a: a share that is no single range; in order, and shuffled, and found again. */
+/* A share of several ranges: in order, shuffled, and continued by another worker. */
 static void a_share_of_several_ranges(void **state)
 {
     struct rig *r = *state;
     static const struct mr_row_range mine[] = {{0, 1}, {35, 10}, {60, 20}, {99, 3}};
-    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows each, and one more */
+    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows for each worker, and one more */
     s.ranges = mine;
     s.ranges_count = MR_ARRAY_LEN(mine);
     s.shuffle = false;
@@ -334,7 +336,7 @@ static void a_share_of_several_ranges(void **state)
         assert_int_equal(seen[i], i >= mine[k].first && i < mine[k].first + mine[k].count);
         assert_int_equal(seen[i], again[i]);
     }
-    mr_feed_batch(f, 7, &b); /* as whoever takes its place would */
+    mr_feed_batch(f, 7, &b); /* as the worker that replaces another one */
     mr_feed_batch(other, 0, &b);
     mr_feed_batch(other, 7, &b);
     float first = b.x[0];
@@ -344,7 +346,7 @@ static void a_share_of_several_ranges(void **state)
     mr_feed_close(&other);
 }
 
-/* One question where all of them are, and a count of what came from elsewhere. */
+/* One call locates all parts, and the bytes from other stores are counted. */
 static void what_is_brought_is_counted(void **state)
 {
     struct rig *r = *state;
@@ -356,7 +358,7 @@ static void what_is_brought_is_counted(void **state)
     r->pulls = true;
     r->finds = 0;
     f = open_feed(r, &s);
-    assert_int_equal(r->finds, 2); /* the collection, then its partitions */
+    assert_int_equal(r->finds, 2); /* one for the collection, one for its partitions */
     assert_int_equal(mr_feed_moved(f).parts, 2);
     assert_int_equal(mr_feed_moved(f).bytes, r->bytes[0] + r->bytes[2]);
     mr_feed_close(&f);

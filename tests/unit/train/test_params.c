@@ -1,9 +1,10 @@
-/* Shards, clients and update rules in shared memory, by threads of one process. */
+/* train/params: shards, clients and update rules in shared memory, between threads of one
+ * process. */
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
 #define SGD "{\"type\": \"sgd\", \"learning_rate\": 0.1, \"momentum\": 0.9}"
-#define COUNT 300000u /* more than one piece of a team */
+#define COUNT 300000u /* more than one piece of the thread pool's work */
 
 static struct mr_place here(void)
 {
@@ -132,7 +133,7 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     push(a, 1);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
     push(b, 1); /* of version 0 */
-    push(a, 1); /* again */
+    push(a, 1); /* a second gradient of the same worker */
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     struct mr_update_counts c;
     struct mr_shard_counts s;
@@ -140,7 +141,7 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     mr_shard_counts(ps.shard, &s);
     assert_int_equal(c.stale, 1);
     assert_int_equal(s.repeats, 1);
-    mr_shard_revoke(ps.shard, 0, 11); /* it is 10 */
+    mr_shard_revoke(ps.shard, 0, 11); /* drops gradients of incarnation 10, which the worker has */
     pull(a, &v);
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
@@ -209,11 +210,12 @@ static void who_has_nothing_is_not_waited_for(void **state)
     pull(b, &v);
     push_nothing(a, 1);
     push_nothing(b, 1);
-    assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_ETIMEOUT); /* nobody has anything */
+    /* No worker has pushed a gradient. */
+    assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_ETIMEOUT);
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
     pull(a, &v);
-    push(a, 3); /* what b said was said of the version before */
+    push(a, 3); /* what worker b had announced was for the version before */
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     pull(b, &v);
     push_nothing(b, 2);
@@ -221,7 +223,7 @@ static void who_has_nothing_is_not_waited_for(void **state)
     pull(a, &v);
     pull(b, &v);
     push_nothing(b, 3);
-    push(b, 4); /* something after all */
+    push(b, 4); /* worker b pushes a gradient after all */
     assert_int_equal(mr_update_run(ps.update, 3, SHORTLY), MR_ETIMEOUT);
     push(a, 4);
     assert_int_equal(mr_update_run(ps.update, 3, SHORTLY), MR_OK);

@@ -1,5 +1,5 @@
-/* The synchronous rule over gradients that are announced while they are computed: the same numbers
- * as if they had been handed over whole, whoever is lost in between. */
+/* The synchronous rule with gradients that are announced while they are computed. The result must
+ * be the same as with whole gradients, also if a worker is lost in between. */
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
@@ -49,7 +49,7 @@ static void ps_open(struct rig_ps *p, const struct rig_plain *plain, uint32_t sh
     assert_int_equal(mr_update_open(&u, &p->update, &e), MR_OK);
 }
 
-/* Pulls, and announces all above `low` of the gradient of some batch. */
+/* Pulls the parameters, and announces the gradient of a batch from `low` on. */
 static float *begin_batch(
     struct mr_params *p, uint32_t worker, uint64_t batch, uint64_t step, uint64_t low)
 {
@@ -62,7 +62,8 @@ static float *begin_batch(
     mr_assert(!err);
     float *whole = mr_alloc(COUNT * sizeof *whole);
     rig_gradient(v.params, COUNT, worker, batch, whole);
-    memset(g, 0xff, COUNT * sizeof *g); /* NaN: what is used too early shows */
+    /* NaN: a gradient that is used too early shows in the result. */
+    memset(g, 0xff, COUNT * sizeof *g);
     for (uint64_t at = TRAINED; at > low;) {
         uint64_t n = MR_MIN(at - low, (uint64_t)100000);
         at -= n;
@@ -161,7 +162,7 @@ static void gradients_used_while_they_are_computed_give_the_same_result(void **s
     same_as_whole(2);
 }
 
-/* Until the server has nothing to do; in this thread. */
+/* Runs the server in this thread until it has nothing to do. */
 static void run(struct rig_ps *ps)
 {
     (void)mr_update_run(ps->update, 0, SHORTLY);
@@ -199,7 +200,7 @@ static void a_replacement_completes_what_a_lost_worker_announced(void **state)
     rig_plain_fini(&plain);
 }
 
-/* Two workers, of whom both have announced; the second one's gradient comes to nothing. */
+/* Two workers that have both announced; the gradient of the second one is never completed. */
 struct pair {
     struct rig_plain plain;
     struct rig_ps ps;
@@ -227,7 +228,8 @@ static void pair_announce(struct pair *p, uint64_t step)
     assert_int_equal(mr_shard_version(p->ps.shard), 0);
 }
 
-/* Version 1 is of worker 0's first gradient, and of worker 1's of that batch (0: of none). */
+/* Checks that version 1 has worker 0's first gradient, and worker 1's gradient of `batch` (0:
+ * none). */
 static void pair_end(struct pair *p, uint64_t batch)
 {
     assert_int_equal(mr_shard_version(p->ps.shard), 1);
@@ -291,7 +293,7 @@ static void who_passed_and_then_got_a_batch_is_late_with_all_of_it(void **state)
     pair_begin(&p, "{\"type\": \"rmsprop\", \"momentum\": 0.5}");
     assert_int_equal(mr_params_pull(p.b, 0, SOON, &v, &e), MR_OK);
     assert_int_equal(mr_params_buffer(p.b, SOON, &g, &e), MR_OK);
-    assert_int_equal(mr_params_push(p.b, 1, 0, &e), MR_OK); /* nothing */
+    assert_int_equal(mr_params_push(p.b, 1, 0, &e), MR_OK); /* an empty gradient */
     run(&p.ps);
     pair_announce(&p, 2);
     finish(p.a, 1, &p.whole_a);
@@ -342,7 +344,7 @@ static void a_restore_forgets_what_was_used_early(void **state)
     assert_int_equal(early_passes(&ps), 1);
     mr_update_restore(ps.update, 1, 0, plain.params, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        finish(w[i], 1, &whole[i]); /* of the epoch before: lost */
+        finish(w[i], 1, &whole[i]); /* of the epoch before, so it is dropped */
     run(&ps);
     assert_int_equal(mr_shard_version(ps.shard), 0);
     for (uint32_t i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/* Processes that die in the middle, and peers that do not keep to the rules. */
+/* train/params: processes that die at any moment, and peers that break the protocol. */
 #include "tests/unit/train/params_rig.h"
 
 #include "train/params/layout.h"
@@ -30,7 +30,7 @@ static void tell_path(int fd)
     mr_assert(write(fd, text, sizeof text) == sizeof text);
 }
 
-static void forget_path(char *path) /* what a killed process leaves */
+static void forget_path(char *path) /* a killed process leaves its socket file */
 {
     (void)unlink(path);
     char *slash = strrchr(path, '/');
@@ -75,7 +75,7 @@ static void a_worker_notices_a_killed_server(void **state)
     mr_time begun = mr_clock_now();
     assert_int_equal(mr_params_pull(p, 1000, SOON, &v, &e), MR_EAWAY);
     assert_true(mr_clock_now() - begun < MR_SECOND);
-    assert_true(last == last); /* it could be read */
+    assert_true(last == last); /* not NaN: the parameters could be read */
     int err = MR_OK;
     for (uint64_t step = 20; step < 24 && !err; step++) {
         err = mr_params_buffer(p, SOON, &g, &e);
@@ -109,7 +109,7 @@ static void push_until_killed(int in)
     }
 }
 
-/* Workers that push all the time are killed at any point of it; the others go on. */
+/* Workers that push all the time are killed at random moments; the other workers go on. */
 static void a_server_survives_workers_killed_in_mid_push(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void a_server_survives_workers_killed_in_mid_push(void **state)
     int down[2];
     pid_t pids[VICTIMS];
     assert_int_equal(pipe(down), 0);
-    for (int i = 0; i < VICTIMS; i++) { /* before this process has threads */
+    for (int i = 0; i < VICTIMS; i++) { /* forks before this process has threads */
         pids[i] = fork();
         if (!pids[i]) push_until_killed(down[0]);
     }
@@ -195,10 +195,11 @@ static void a_hello_is_checked(void **state)
     struct rig_ps ps;
     rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_ASYNC, 0, 1);
     struct mr_transport_hello h = hello_of(COUNT);
-    assert_int_equal(refused(&h, -1), MR_EFORMAT); /* no memory */
+    assert_int_equal(refused(&h, -1), MR_EFORMAT); /* the message has no memory descriptor */
     int plain_fd = memfd_create("m", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(plain_fd, (off_t)mr_client_bytes(COUNT, false)), 0);
-    assert_int_equal(refused(&h, plain_fd), MR_EPERM); /* it could shrink under us */
+    /* The memory is not sealed against shrinking. */
+    assert_int_equal(refused(&h, plain_fd), MR_EPERM);
     (void)close(plain_fd);
     int small = -1;
     void *map = NULL;
@@ -227,7 +228,7 @@ static void a_hello_is_checked(void **state)
     rig_plain_fini(&plain);
 }
 
-/* A client that writes what it likes where it may. */
+/* A client that writes arbitrary bytes into the memory that it may write. */
 static void nonsense_in_shared_memory_does_no_harm(void **state)
 {
     (void)state;
@@ -243,7 +244,7 @@ static void nonsense_in_shared_memory_does_no_harm(void **state)
     struct mr_transport_hello h = hello_of(COUNT);
     assert_int_equal(greet(&h, fd, &s, fds), MR_OK);
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-    assert_true(page == MAP_FAILED); /* the server's own memory is not for us to write */
+    assert_true(page == MAP_FAILED); /* the server's memory cannot be mapped for writing */
     struct mr_transport_bell *bell = NULL;
     assert_int_equal(mr_transport_map(fds[1], sizeof *bell, true, (void **)&bell, NULL), MR_OK);
     struct mr_client_line *line = map;
@@ -288,7 +289,7 @@ int main(void)
 {
     share_begin();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_notices_a_killed_server), /* these two fork: first */
+        cmocka_unit_test(a_worker_notices_a_killed_server), /* these two fork, so they run first */
         cmocka_unit_test(a_server_survives_workers_killed_in_mid_push),
         cmocka_unit_test(a_hello_is_checked),
         cmocka_unit_test(nonsense_in_shared_memory_does_no_harm),

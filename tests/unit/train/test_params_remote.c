@@ -1,4 +1,5 @@
-/* The same over gRPC, between "nodes" whose names differ, at a UNIX socket. */
+/* train/params over gRPC at a UNIX socket. The two sides have different node names, so they do not
+ * share memory. */
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
@@ -112,16 +113,17 @@ static void waits_and_refusals_are_those_of_shared_memory(void **state)
     float *g = NULL;
     assert_int_equal(mr_params_buffer(p, SOON, &g, &e), MR_OK);
     assert_int_equal(mr_params_push(p, 1, 1, &e), MR_OK);
-    assert_int_equal(mr_params_flush(p, SHORTLY, &e), MR_ETIMEOUT); /* nobody applies it */
+    /* No server applies the gradient. */
+    assert_int_equal(mr_params_flush(p, SHORTLY, &e), MR_ETIMEOUT);
     mr_shard_restore(ps.shard, 3, 5, plain.params);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_EABORTED);
-    mr_params_set_epoch(p, 4); /* later than the server's */
+    mr_params_set_epoch(p, 4); /* later than the server's epoch */
     assert_int_equal(mr_params_pull(p, 0, SHORTLY, &v, &e), MR_ETIMEOUT);
     mr_params_set_epoch(p, 3);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_OK);
     mr_time until = SOON;
     int err;
-    do { /* it was of epoch 0; it may still be on its way here */
+    do { /* the push of epoch 0 may still be on its way to the server */
         assert_int_equal(mr_update_run(ps.update, 6, SHORTLY), MR_ETIMEOUT);
         err = mr_params_flush(p, SHORTLY, &e);
     } while (err == MR_ETIMEOUT && mr_clock_now() < until);

@@ -1,6 +1,5 @@
-/* Issue 11, 6a: a ring of ranks over gRPC: what a step may cost, and what its ranks hear of each
- * other when one leaves, dies or is stopped. That its numbers are right stands in test_allreduce.c.
- */
+/* A ring of ranks over gRPC: how many messages a step may cost, and what the ranks learn when one
+ * of them leaves, dies or is stopped. test_allreduce.c checks the numbers. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
@@ -8,16 +7,16 @@
 
 #define SGD "{\"type\": \"sgd\", \"learning_rate\": 0.01}"
 #define RANKS 3u
-#define COUNT ((uint64_t)79512) /* 318 kB: the dense net of examples/mnist.json */
-#define HEAD_BYTES 64u          /* of a message beside its numbers, at most */
+#define COUNT ((uint64_t)79512) /* 318 kB: the dense network of examples/mnist.json */
+#define HEAD_BYTES 64u          /* limit of a message's bytes besides its numbers */
 
 struct rank {
     const struct mr_place *places;
     uint32_t index, ranks;
     uint64_t count, steps;
     const struct mr_flag *stop;
-    int err; /* of the last step */
-    int out; /* told of the tenth step; 0: nobody */
+    int err; /* error of the last step */
+    int out; /* a pipe to write to after the tenth step; 0: none */
     struct mr_thread *thread;
 };
 
@@ -73,7 +72,7 @@ static void places_fill(struct mr_place *places, uint32_t ranks, const char *add
         places[i] = (struct mr_place){.address = address, .node = "n1", .socket = ""};
 }
 
-/* All ranks in this process; each takes its own number of steps. */
+/* Runs all ranks in this process; each makes its own number of steps. */
 static void ring_run(struct rank *k, uint32_t ranks, const char *address)
 {
     struct mr_place places[RANKS];
@@ -99,8 +98,8 @@ static struct traffic traffic_now(void)
         atomic_load(&t->ring_messages), atomic_load(&t->ring_bytes), atomic_load(&t->ring_wakes)};
 }
 
-/* Of `ranks` ranks: a message and at most one wake a round, whatever the machine does meanwhile,
- * and one stream for as long as the ring lives. `pieces`: messages of a slice. */
+/* In each round, a rank sends one message and wakes at most once, however slow the machine is. A
+ * ring has one stream between two ranks for its whole life. `pieces`: messages for a slice. */
 static void costs(uint32_t ranks, uint64_t count, uint64_t steps, uint64_t pieces)
 {
     struct rig_net net;
@@ -113,7 +112,8 @@ static void costs(uint32_t ranks, uint64_t count, uint64_t steps, uint64_t piece
     struct traffic b = traffic_now();
     for (uint32_t i = 0; i < ranks; i++)
         assert_int_equal(k[i].err, MR_OK);
-    uint64_t rounds = ranks * (ranks - 1) * (1 + 2 * steps); /* the opening gathers only */
+    /* The opening only gathers, the steps also reduce. */
+    uint64_t rounds = ranks * (ranks - 1) * (1 + 2 * steps);
     uint64_t numbers = (ranks - 1) * count * (1 + 2 * steps);
     assert_int_equal(b.steps - a.steps, ranks * (1 + steps));
     assert_int_equal(b.streams - a.streams, ranks);
@@ -129,7 +129,7 @@ static void a_round_is_one_message_and_at_most_one_wake(void **state)
     (void)state;
     costs(2, COUNT, 100, 1);
     costs(3, COUNT, 30, 1);
-    costs(2, 1200000, 5, 3); /* slices of 2.4 MB, messages of 1 MiB */
+    costs(2, 1200000, 5, 3); /* slices of 2.4 MB in messages of 1 MiB */
 }
 
 static void those_who_wait_for_a_rank_that_left_hear_of_it(void **state)
@@ -153,7 +153,8 @@ static void a_rank_that_leaves_takes_no_slice_along(void **state)
     (void)state;
     struct rig_net net;
     rig_net_open(&net);
-    for (uint32_t i = 0; i < 20; i++) { /* all leave after the same step, none fails in it */
+    /* All ranks leave after the same step, and none fails in it. */
+    for (uint32_t i = 0; i < 20; i++) {
         struct rank k[RANKS] = {{.count = 300000, .steps = 2}, {.count = 300000, .steps = 2},
             {.count = 300000, .steps = 2}};
         ring_run(k, RANKS, net.address);
@@ -176,7 +177,7 @@ static void a_stop_ends_a_step_that_waits(void **state)
     struct rank k[2] = {
         {.places = places, .index = 0, .ranks = 2, .count = 5000, .steps = 10, .out = told[1]},
         {.places = places, .index = 1, .ranks = 2, .count = 5000, .steps = 11, .stop = &stop}};
-    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* will wait in its eleventh */
+    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* it will wait in its eleventh step */
     struct mr_reduce *r = open_rank(&k[0]);
     step_on(&k[0], r);
     assert_int_equal(k[0].err, MR_OK);
@@ -242,7 +243,8 @@ static void kill_one(uint32_t victim)
             assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
         (void)(close(up[i][0]) + close(up[i][1]) + close(down[i][0]) + close(down[i][1]));
     }
-    char *slash = strrchr(addresses[victim], '/'); /* what a killed process leaves: unix:DIR/s */
+    /* A killed process leaves its socket file, unix:DIR/s. */
+    char *slash = strrchr(addresses[victim], '/');
     (void)unlink(addresses[victim] + 5);
     *slash = 0;
     (void)rmdir(addresses[victim] + 5);
@@ -260,7 +262,8 @@ int main(void)
     const struct mr_transport_options o = {.node = "n1"};
     mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_others_hear_of_a_killed_rank), /* forks: before any thread */
+        /* Forks, so it runs before any thread is started. */
+        cmocka_unit_test(the_others_hear_of_a_killed_rank),
         cmocka_unit_test(a_round_is_one_message_and_at_most_one_wake),
         cmocka_unit_test(those_who_wait_for_a_rank_that_left_hear_of_it),
         cmocka_unit_test(a_rank_that_leaves_takes_no_slice_along),

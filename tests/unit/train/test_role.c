@@ -1,4 +1,4 @@
-/* What roles have in common: whom they call, what they count, what a checkpoint says of itself. */
+/* train/state: the retry rules of roles, their counters, and the records of checkpoints. */
 #include "train/state/checkpoint.h"
 #include "train/state/chosen_params.h"
 
@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 static void the_own_trainer_alone_is_called_and_shown_the_secret(void **state)
@@ -75,7 +75,8 @@ static void a_checkpoint_says_what_it_is_of(void **state)
     assert_false(mr_checkpoint_head_read(words, &got));
 }
 
-/* Issue 11, 6: parameters that come after the score which ends a session are not kept. */
+/* A plan with these stop rules. The tests check that parameters that come after the score that ends
+ * a session are not kept. */
 static struct mr_role_plan plan_of(const char *stop)
 {
     struct mr_role_plan p;
@@ -126,7 +127,7 @@ static void out_of_patience_the_best_parameters_are_kept(void **state)
     scored(c, 1, 10, "{\"accuracy\": 0.5}");
     scored(c, 2, 20, "{\"accuracy\": 0.8}");
     scored(c, 3, 30, "{\"accuracy\": 0.7}");
-    assert_null(mr_chosen_params(c, &version)); /* if it ends now, it is by another rule */
+    assert_null(mr_chosen_params(c, &version)); /* if the session ends now, another rule ends it */
     scored(c, 4, 40, "{\"accuracy\": \"NaN\"}");
     assert_true(mr_chosen_params(c, &version)[0] == 2);
     assert_int_equal(version, 20);

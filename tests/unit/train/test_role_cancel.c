@@ -1,5 +1,5 @@
-/* Issue 11, 9: a role that is cancelled while its trainer says nothing. Everything that it waits
- * for ends soon after, as a task that goes on costs its worker. */
+/* A role is cancelled while its trainer does not answer. Each wait of the role must end soon,
+ * because a task that ignores its cancel costs the worker process its life. */
 #include "train/feed/lease.h"
 #include "train/member/agent.h"
 
@@ -22,7 +22,7 @@
 
 #define FOR_EVER (3600 * MR_SECOND)
 
-struct silent { /* takes connections, and calls, and never answers one */
+struct silent { /* accepts connections and calls, and never answers a call */
     char dir[64];
     char path[96];
     char address[104];
@@ -34,7 +34,8 @@ struct silent { /* takes connections, and calls, and never answers one */
 
 static void *take_all(void *ctx)
 {
-    static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0}; /* HTTP/2: none */
+    /* An empty HTTP/2 SETTINGS frame. */
+    static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
     struct silent *s = ctx;
     while (s->taken_count < MR_ARRAY_LEN(s->taken)) {
         int fd = accept(s->fd, NULL, NULL);
@@ -81,7 +82,7 @@ struct cancelled {
     _Atomic uint32_t looks;
 };
 
-/* Cancelled while it waits, not before. */
+/* Returns true only after the role has begun to wait. */
 static bool is_cancelled(void *ctx)
 {
     struct cancelled *c = ctx;
@@ -106,7 +107,7 @@ static void who_tells_of_a_failure_is_cancelled(void **state)
     mr_agent_stop(&a);
 }
 
-/* An answer is on its way to the trainer; the call itself is given 5 s. */
+/* An acknowledgement is on its way to the trainer; its call may take 5 s. */
 static void who_has_taken_an_item_is_cancelled(void **state)
 {
     const struct silent *s = *state;

@@ -1,5 +1,5 @@
-/* Issue 11, 6a: workers train on the partitions of their own node, and no more is moved between
- * nodes than it takes for all of them to have as many rows as the even cut gives. */
+/* train/feed/row_plan: workers train on the partitions of their own node. Rows move between nodes
+ * only as far as needed to give each worker as many rows as an even split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static uint64_t rows_of(const struct facts *f)
     return n;
 }
 
-/* `count` parts more, of 100 rows of 8 bytes, on these nodes. */
+/* Adds `count` parts of 100 rows of 8 bytes, which are on these nodes. */
 static void add_parts(struct facts *f, uint32_t count, uint64_t nodes)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -43,7 +43,8 @@ static void add_workers(struct facts *f, uint32_t count, uint32_t node)
         f->node_of[f->workers++] = node;
 }
 
-/* Every row is one worker's, each has its number, and what moves is what the plan says. */
+/* Checks that each row belongs to exactly one worker, that rows are numbered without gaps, and that
+ * the moved rows are those of the plan. */
 static void check(const struct facts *f, const struct mr_row_plan *p)
 {
     uint64_t n = rows_of(f), touched[PARTS_MAX] = {0}, bytes = 0;
@@ -55,7 +56,8 @@ static void check(const struct facts *f, const struct mr_row_plan *p)
         for (; at < p->ends[w]; at++) {
             struct mr_row_range r = p->ranges[at];
             assert_true(r.count && r.first + r.count <= n);
-            assert_true(!mine || r.first > behind); /* ascending, and joined where they touch */
+            /* Ranges ascend, and adjacent ranges are merged. */
+            assert_true(!mine || r.first > behind);
             behind = r.first + r.count;
             mine += r.count;
             uint64_t start = 0;
@@ -79,7 +81,7 @@ static void check(const struct facts *f, const struct mr_row_plan *p)
     mr_release(seen);
 }
 
-/* How many parts move; the plan is checked, and again the same. */
+/* Returns how many parts move, and checks that a second plan is the same. */
 static uint32_t moved(const struct facts *f)
 {
     struct mr_row_plan p, again;
@@ -122,7 +124,7 @@ static void test_quotas_are_those_of_the_even_cut(void **state)
         }
 }
 
-/* As many rows lie on each node as its workers want: nothing moves, however the parts alternate. */
+/* Each node has as many rows as its workers need: no row moves, in whatever order the parts are. */
 static void test_balanced_parts_stay(void **state)
 {
     (void)state;
@@ -135,12 +137,13 @@ static void test_balanced_parts_stay(void **state)
     add_workers(&f, 2, 1);
     assert_int_equal(moved(&f), 0);
     assert_false(is_even(&f));
-    f.node_of[1] = 1; /* roles may lie in any order */
+    f.node_of[1] = 1; /* roles may be on nodes in any order */
     f.node_of[2] = 0;
     assert_int_equal(moved(&f), 0);
 }
 
-/* Of 12 and 8 parts two move; of 13 and 8, with 1050 rows a node, the second lacks 250. */
+/* Of 12 and 8 parts, two move. Of 13 and 8 parts, with 1050 rows a node, the second node lacks 250
+ * rows. */
 static void test_only_what_is_lacking_moves(void **state)
 {
     (void)state;
@@ -160,7 +163,7 @@ static void test_only_what_is_lacking_moves(void **state)
     assert_int_equal(moved(&skewed), 4);
 }
 
-/* A copy is as good as the original, on each node that has one. */
+/* A copy counts like the original on each node that has one. */
 static void test_copies_count_on_each_node(void **state)
 {
     (void)state;
@@ -170,7 +173,8 @@ static void test_copies_count_on_each_node(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(moved(&f), 0);
-    struct facts chain = {0}; /* a node has to give up what only it and another one could take */
+    /* A node has to give up a part that only one other node can also take. */
+    struct facts chain = {0};
     add_parts(&chain, 1, 3);
     add_parts(&chain, 1, 6);
     add_parts(&chain, 1, 3);
@@ -180,20 +184,21 @@ static void test_copies_count_on_each_node(void **state)
     assert_int_equal(moved(&chain), 0);
 }
 
-/* What lies on no worker's node has to move, and is given whole to those who lack rows. */
+/* Parts on nodes without workers have to move, and go to the workers that lack rows. */
 static void test_parts_from_elsewhere(void **state)
 {
     (void)state;
     struct facts f = {0};
     add_parts(&f, 3, 0);
     add_parts(&f, 4, 1);
-    add_parts(&f, 1, (uint64_t)1 << 9); /* of a node without workers */
+    add_parts(&f, 1, (uint64_t)1 << 9); /* on a node without workers */
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(moved(&f), 4);
 }
 
-/* A smaller part is better than two, and one that is cut better than two that fit. */
+/* One smaller part is better than two parts, and cutting one part is better than moving two whole
+ * ones. */
 static void test_few_bytes_are_chosen(void **state)
 {
     (void)state;
@@ -203,14 +208,14 @@ static void test_few_bytes_are_chosen(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(rows_of(&f), 1400);
-    assert_int_equal(moved(&f), 1); /* 300 rows, of the part of 400 */
+    assert_int_equal(moved(&f), 1); /* 300 rows of the part with 400 rows */
     struct mr_row_plan p;
     mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, &p);
     assert_int_equal(p.moved_bytes, 3200);
     mr_row_plan_fini(&p);
 }
 
-/* One node, unknown places, a single worker: as if there were no plan. */
+/* With one node, unknown places or a single worker, the result is the even split. */
 static void test_even_where_nothing_is_gained(void **state)
 {
     (void)state;
@@ -224,7 +229,7 @@ static void test_even_where_nothing_is_gained(void **state)
         f.parts[i].nodes = 0;
     assert_true(is_even(&f));
     for (uint32_t i = 0; i < f.parts_count; i++)
-        f.parts[i].nodes = i < 10 ? 1 : 2; /* the even cut is as good */
+        f.parts[i].nodes = i < 10 ? 1 : 2; /* the even split is as good */
     assert_true(is_even(&f));
     f.node_of[3] = MR_ROW_PLAN_NODES_MAX;
     assert_true(is_even(&f));
@@ -234,8 +239,8 @@ static void test_even_where_nothing_is_gained(void **state)
     assert_true(is_even(&nothing));
 }
 
-/* With one copy of each part, a node gets the rows that it lacks and less than a part more from
- * each of the others. */
+/* If each part has one copy, a node gets the rows that it lacks, plus less than one part from each
+ * other node. */
 static void bound(const struct facts *f, uint32_t nodes)
 {
     struct mr_row_plan p;
@@ -281,7 +286,7 @@ static void test_at_random(void **state)
     }
 }
 
-/* More sets of nodes than are told apart: one copy of each still counts. */
+/* More different sets of nodes than the plan distinguishes: one copy of each part still counts. */
 static void test_many_sets_of_nodes(void **state)
 {
     (void)state;
@@ -300,7 +305,7 @@ static void test_many_sets_of_nodes(void **state)
     mr_release(parts);
 }
 
-/* A collection may say of itself what it likes; its numbers end no process. */
+/* Forged numbers in a collection must not end the process. */
 static void test_more_rows_than_there_can_be(void **state)
 {
     (void)state;
@@ -312,7 +317,7 @@ static void test_more_rows_than_there_can_be(void **state)
     assert_true(is_even(&f));
     f.parts[0].rows = f.parts[1].rows = UINT64_MAX;
     assert_true(is_even(&f));
-    f.parts[0].rows = ((uint64_t)1 << 61) - 1; /* as many as are still divided */
+    f.parts[0].rows = ((uint64_t)1 << 61) - 1; /* the largest sum that still can be divided */
     f.parts[1].rows = 0;
     f.parts[0].nodes = 2;
     struct mr_row_plan p;

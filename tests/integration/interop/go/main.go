@@ -1,4 +1,5 @@
-// The interop cases, by Go's grpc-go: client ADDRESS. One line a case; exits 1 on a failure.
+// The interop cases with Go's grpc-go: client ADDRESS. Prints one line a case; exits with 1 after a
+// failure.
 package main
 
 import (
@@ -11,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	_ "google.golang.org/genproto/googleapis/rpc/errdetails" // so that details can be read
+	_ "google.golang.org/genproto/googleapis/rpc/errdetails" // registers the types of status details
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"

@@ -1,6 +1,6 @@
 //go:build tools
 
-// Programs that run.py builds at the versions that go.mod pins.
+// Programs that run.py builds, at the versions in go.mod.
 package main
 
 import (
