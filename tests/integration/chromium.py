@@ -1,5 +1,5 @@
-"""A headless Chromium on a profile of its own, driven through its DevTools protocol over two pipes (no
-port, no library): open a page, run script in it, take a picture. Standard library only."""
+"""A headless Chromium with a profile of its own, controlled by its DevTools protocol over two
+pipes: opens pages, runs scripts in them, takes pictures. Standard library only."""
 import base64
 import fcntl
 import json
@@ -15,7 +15,7 @@ from harness import SLOW
 
 
 def find():
-    """The program, or None where there is no Chromium."""
+    """The path of the program, or None without Chromium."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
             return shutil.which(name)
@@ -90,7 +90,7 @@ class Page:
         return answer["result"]
 
     def run(self, script):
-        """The value of an expression in the page; of a promise, what it comes to."""
+        """The value of an expression in the page; of a promise, its result."""
         r = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in r:
             raise AssertionError(f"in the page: {r['exceptionDetails']}")

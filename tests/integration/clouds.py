@@ -1,4 +1,5 @@
-"""Points around one corner a class, which any rule that works at all learns to tell apart, as .npy files."""
+"""A data set that every training rule can learn: for each class, points around one corner of a
+cube. As .npy files."""
 import array
 import random
 import struct

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Issue 11, 9: many fits of each solver, one after the other. A loop that ends cancels what was sent ahead of it; no such
+"""Many fits of each solver, one after the other. A loop that ends cancels what was sent ahead of it; no such
 task may cost a worker its process, and no fit may take more than three times as long as the median of its kind.
 
     tests/integration/fits.py FITS [SOLVER ...]      # MILLRACE_BIN: where the programs are
@@ -20,7 +20,7 @@ FAMILIES = ("logistic", "normal", "poisson")
 
 
 def lost(cluster):
-    """Events of the workers' logs that tell of a process that ended before its time."""
+    """Log events about worker processes that ended early."""
     logs = (cluster.dir / "c" / "log").glob("worker-*.log")
     words = ("task.cancel_ignored", "panic at", "ERROR: ", "store.lost")
     return [line for log in logs for line in log.read_text(errors="replace").splitlines() if any(w in line for w in words)]

@@ -1,6 +1,6 @@
-"""A worker that nobody here wrote in C: WorkerSession through grpcio, packs by hand. It runs
-`py:demo.double` beside the native workers of a real cluster, which shows that the protocol, and not
-the program, is the contract. The part that a reader would copy is ForeignWorker: 100 lines."""
+"""A worker in Python: WorkerSession through grpcio, MessagePack by hand. It runs `py:demo.double`
+beside the native workers of a real cluster, which shows that the protocol is enough to write a
+worker. The class ForeignWorker is the part to copy, 100 lines."""
 import os
 import pathlib
 import queue
@@ -18,7 +18,8 @@ from rig import grpc, pack, unpack  # noqa: E402
 
 
 class ForeignWorker:
-    """One slot. Values are inline; an input that is an object is reported as missing."""
+    """A worker with one slot. Its values are inline; an input that is an object is reported as
+    missing."""
 
     def __init__(self, address, messages, ops, secret):
         self.m, self.ops = messages, ops
@@ -107,7 +108,7 @@ class ForeignWorker:
             self.complete(key, attempt, 2)
 
     def work(self):
-        """Starts whatever has all its inputs, until nothing has."""
+        """Starts tasks that have all their inputs, until no such task is left."""
         while True:
             ready = [k for k, (_, _, _, inputs) in self.waiting.items()
                      if all(x in self.values or x in self.made for x in inputs)]
@@ -180,7 +181,7 @@ class Foreign(unittest.TestCase):
         self.assertEqual(self.cluster.value(job["id"], "t29"), 2 ** 30)
 
     def test_issue_11_5_what_its_tasks_write_can_be_read(self):
-        """Issue 11, 5: WorkerMessage.logs of a worker in another language is kept."""
+        """The logs that a worker in another language sends in WorkerMessage.logs are kept."""
         job = self.cluster.run({"tasks": {"x": {"op": "py:demo.double", "args": [21]}}, "targets": ["x"]})
         self.assertEqual(job["state"], "JOB_DONE", job)
         logs = self.cluster.get(f"/v1/jobs/{job['id']}/logs?key=x")

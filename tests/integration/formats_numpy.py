@@ -176,8 +176,8 @@ class Csv(unittest.TestCase):
              ("titanic.csv", ",", True)]
 
     def agree(self, text, value, where):
-        """Is the value what the field's text says? Types are inferred by us, so that a number may
-        be written otherwise; everything else is the text itself."""
+        """Does the value match the text of the field? Types are inferred, so a number may be
+        written in another form; anything else is the same text."""
         if value is None:
             self.assertEqual(text, "", where)
         elif isinstance(value, bool):

@@ -1,6 +1,7 @@
-"""The models of the reference fits of generalized linear models, as matrices: for the tests of operators and of the
-whole system. Each has X without a column of ones, y, weights and offset (None: none), the family by our name, and what
-is wanted: coefficients in the order of X with the intercept last."""
+"""The models of the reference fits of generalized linear models, as matrices, for tests of the
+operators and of the whole system. Each model has X without a column of ones, y, weights and
+offset (None: none), the family by millrace's name, and the expected coefficients in the order of
+X with the intercept last."""
 import csv
 import json
 

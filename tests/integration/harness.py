@@ -28,13 +28,13 @@ def bin_dir():
 
 
 def data_dir():
-    """The directory of real data sets, as the data roots see it: without links; or None."""
+    """The directory of real data sets without symbolic links, as --data-root wants it; or None."""
     path = pathlib.Path(os.environ.get("MILLRACE_TEST_DATA", ROOT.parent / "shared" / "data"))
     return path.resolve() if path.is_dir() else None
 
 
 def wait_for(what, ready, timeout=30.0, every=0.02):
-    """Calls `ready` until it returns something true, which it returns."""
+    """Calls `ready` until its result is true, and returns the result."""
     end = time.monotonic() + timeout * SLOW
     while True:
         value = ready()
@@ -46,7 +46,7 @@ def wait_for(what, ready, timeout=30.0, every=0.02):
 
 
 def job_text(job):
-    """A job's id as people see it, from how sessions of workers have it: tag << 32 | number."""
+    """The text of a job id from its number in worker sessions: tag << 32 | number."""
     tag, number = job >> 32, job & 0xffffffff
     digits = "".join("0123456789abcdefghjkmnpqrstvwxyz"[tag >> 5 * i & 31] for i in reversed(range(7)))
     return f"j{tag if tag < 1000000 else digits}-{number}"
@@ -76,7 +76,8 @@ class Cluster:
     url, trust = "", None  # for tests that give host and port only
 
     def __init__(self, *flags, directory=None, env=None, says=None):
-        """`says`: where `up` writes what it says, instead of the file that output() reads."""
+        """`says`: the file to which `up` writes its messages, instead of the one that output()
+        reads."""
         self.keep, self.says = directory is not None, says
         self.dir = pathlib.Path(directory or tempfile.mkdtemp(prefix="mr-"))
         self.flags, self.env, self.up = list(flags), dict(os.environ, **(env or {})), None
@@ -111,7 +112,7 @@ class Cluster:
         self.trust = ssl.create_default_context(cafile=info["ca"]) if info.get("ca") else None
 
     def stop(self, timeout=60):
-        """Ctrl-C; returns the exit code of `up`."""
+        """Stops the cluster with SIGINT; returns the exit code of `up`."""
         if self.up and self.up.poll() is None:
             self.up.send_signal(signal.SIGINT)
             try:
@@ -156,11 +157,11 @@ class Cluster:
         return (self.dir / "c" / "log" / f"{name}.log").read_text(errors="replace")
 
     def secret(self):
-        """What the services show each other."""
+        """The cluster's secret."""
         return (self.dir / "c" / "secret").read_text().strip()
 
     def pids(self, program):
-        """Of the children of `up` that run this program ("mr-worker", "redis-server")."""
+        """The pids of the children of `up` that run this program ("mr-worker", "redis-server")."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -174,7 +175,7 @@ class Cluster:
         return sorted(found)
 
     def pid_of(self, name):
-        """Of the child whose command line has `name` in it, e.g. "--name=worker-0-1"."""
+        """The pid of the child whose command line contains `name`, e.g. "--name=worker-0-1"."""
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
@@ -222,7 +223,7 @@ class Cluster:
         return self.get(f"/v1/jobs/{job_id}?wait_s={wait_s}")
 
     def wait(self, job_id, timeout=120):
-        """The job when it has ended, however often the gateway goes away meanwhile."""
+        """The job after its end; waits even if the gateway goes away meanwhile."""
         def over():
             if self.up.poll() is not None:
                 raise AssertionError(f"millrace up ended before job {job_id} did")
@@ -276,8 +277,9 @@ class Cluster:
         return self.get("/v1/workers").get("workers", [])
 
     def wait_for_workers(self, n):
-        """For tests of where things are placed: a cluster is ready with its first worker, who was killed comes again, and
-        a session's last roles leave after its end."""
+        """Waits until the cluster has all its workers and no roles of earlier sessions. A cluster
+        is ready with its first worker; killed workers come back; the last roles of a session
+        leave after its end."""
         def there():
             # a worker or role that is just starting may still appear
             with contextlib.suppress(OSError, http.client.HTTPException, HttpError):

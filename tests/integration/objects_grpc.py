@@ -437,7 +437,7 @@ class Cluster(unittest.TestCase):
         shutil.rmtree(self.dir)
 
     def retry(self, act):
-        """While Redis is coming up, names are UNAVAILABLE."""
+        """While Redis is starting, calls for names fail with UNAVAILABLE."""
         end = time.monotonic() + PATIENCE
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Issue 11, 15: clients that openapi-typescript and openapi-python-client make of openapi.json compile
+"""Clients that openapi-typescript and openapi-python-client make of openapi.json compile
 and work against a real cluster. openapi_clients.py OPENAPI WORK: programs are installed once, from PyPI
 and npm, into WORK; clients are made anew each time. What cannot be installed is skipped, loudly (77)."""
 import fcntl
@@ -34,7 +34,7 @@ def must(command, **more):
 
 
 def install_python(folder):
-    """The folder of its programs, or None."""
+    """The directory of its programs, or None if they cannot be installed."""
     mark = folder / "installed"
     if not mark.exists() or mark.read_text() != "\n".join(PYTHON):
         try:
@@ -51,7 +51,7 @@ def install_python(folder):
 
 
 def install_node(folder):
-    """Whether the packages are there."""
+    """Can the npm packages be installed?"""
     if not shutil.which("npm"):
         missing.append("the TypeScript client: npm is not installed")
         return False
@@ -70,7 +70,8 @@ def install_node(folder):
 
 
 def python_client(document, work, programs):
-    """Generates without a warning, is valid, has types. Returns how to run it."""
+    """Generates a client without a warning, checks that the document is valid and that the client
+    has types. Returns the command that runs it."""
     must([programs / "openapi-spec-validator", document])
     out = work / "python-client"
     shutil.rmtree(out, ignore_errors=True)
@@ -98,7 +99,7 @@ def node_client(document, folder):
 
 
 def array(path):
-    """[[0, 1, 2], [3, 4, 5]] of f64, as our own writer lays it out."""
+    """An npy file of [[0, 1, 2], [3, 4, 5]] in f64, as millrace writes it."""
     head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }"
     head += b" " * (-(len(head) + 11) % 64) + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<6d", *range(6)))

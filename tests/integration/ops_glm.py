@@ -46,7 +46,7 @@ def expect(what, good, detail=""):
 
 
 def fit(chunks, family, solver, evaluations=2000, standardize=False, tree=False, **settings):
-    """The state at the end, and the evaluations it took."""
+    """The final state of the fit, and the evaluations that it took."""
     if standardize:
         settings["moments"] = HELPER.call("array.moments_merge", *[HELPER.call("array.moments", c[0], axis=0) for c in chunks])
     state = HELPER.call("glm.start", family, solver, **settings)
@@ -69,7 +69,8 @@ def far(got, want):
 
 
 def runs_of(name):
-    """Solver, standardised columns, settings of each fit of a model: as it is, and in the metric of the first Hessian."""
+    """The fits of a model: solver, whether columns are standardised, and settings; without a
+    preconditioner and with the first Hessian as one."""
     for solver, settings in HARD.get(name, dict.fromkeys(SOLVERS, {})).items():
         for standardize in (True, False) if solver == "newton" else (True,):
             yield solver, standardize, settings
@@ -106,7 +107,7 @@ def test_published_fits():
 
 
 def sample(family, rows=900, columns=7, seed=5):
-    """Columns of unequal size, a true model with zeroes."""
+    """Random data with columns of different sizes; some true coefficients are zero."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((rows, columns)) * np.linspace(0.5, 1.5, columns)
     w = np.where(np.arange(columns) % 3 == 1, 0, rng.standard_normal(columns)) * 0.6
@@ -118,7 +119,7 @@ def sample(family, rows=900, columns=7, seed=5):
 
 
 def theirs(family, penalty, x, y, alpha, ratio, intercept):
-    """scikit-learn's coefficients of the same problem, or None where it has none."""
+    """The coefficients of scikit-learn for the same problem, or None if it has no such model."""
     kw = {"fit_intercept": intercept, "tol": 1e-12}
     if family == "normal":
         if penalty == "none":
@@ -141,7 +142,8 @@ def theirs(family, penalty, x, y, alpha, ratio, intercept):
 
 
 def from_optimal(family, x, y, w, l1, l2, intercept=True, weights=None):
-    """How far the coefficients are from the conditions of a minimum: no library's opinion."""
+    """How far the coefficients are from satisfying the conditions of a minimum, independent of any
+    library."""
     eta = x @ w[:-1] + w[-1]
     mean = {"normal": lambda: eta, "logistic": lambda: 1 / (1 + np.exp(-eta)), "poisson": lambda: np.exp(eta)}[family]()
     off = (mean - y) * (1 if weights is None else weights) / (len(y) if weights is None else weights.sum())
@@ -151,7 +153,7 @@ def from_optimal(family, x, y, w, l1, l2, intercept=True, weights=None):
 
 
 def variants(*solvers):
-    """Each solver as it is and preconditioned."""
+    """Each solver without and with a preconditioner."""
     for solver in solvers or SOLVERS:
         yield solver, {}
         if solver != "newton":
@@ -272,7 +274,8 @@ def test_a_fit_goes_on_from_another():
 
 
 def test_penalties_of_columns_that_hang_together():
-    """The published data with penalties, which nobody has published: a minimum by its conditions, and solvers that agree."""
+    """The published data with penalties, for which no fits are published: checks the conditions of
+    a minimum, and that the solvers agree."""
     print(f"\n{'model':14s} {'penalty':10s} " + " ".join(f"{s:>16s}" for s in SOLVERS) + "   evaluations, distance from a minimum")
     for name in ("longley", "star98", "lbw", "Insurance"):
         m = glm_models.load(DATA, name)
@@ -311,7 +314,8 @@ def from_optimal_with_offset(m, z, y, w, l1, l2):
 
 
 def is_over(solver, summary):
-    """Without a best fit admm goes on for as long as it may: its coefficients grow by less and less."""
+    """Without a finite best fit, admm runs until its limit: its coefficients grow in ever smaller
+    steps."""
     return solver == "admm" or "the loop ended" not in summary["status"]
 
 
@@ -421,7 +425,8 @@ def test_empty_chunks_and_collinear_columns():
 
 
 def drawn(seed):
-    """Family, rows in chunks (some empty), settings: columns of unequal size and place that hang together more or less."""
+    """Random fits: family, rows in chunks (some empty), settings; columns of different sizes and
+    offsets, more or less correlated."""
     rng = np.random.default_rng(seed)
     family = ("logistic", "normal", "poisson")[seed % 3]
     p, k = int(rng.integers(1, 12)), int(rng.integers(1, 6))

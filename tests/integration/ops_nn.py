@@ -21,7 +21,7 @@ RNG = np.random.default_rng(3)
 
 
 def forward(p, x):
-    """The same network in double precision."""
+    """The same network in NumPy in double precision."""
     x = x.reshape(-1, 6, 5, 2).astype("f8")
     k = p["eye/kernel"].astype("f8")
     h = np.zeros((len(x), 5, 4, 3))

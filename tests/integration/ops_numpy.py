@@ -36,11 +36,11 @@ RNG = np.random.default_rng(7)
 # ---- packs -----------------------------------------------------------------------------------
 
 class Slot(int):
-    """The n-th input."""
+    """Stands for the n-th input."""
 
 
 class Extent(str):
-    """A value that an operator made, by the name it is kept under."""
+    """Stands for a value that an operator has made, by the name under which it is kept."""
 
 
 def pack(v, inputs):
@@ -109,7 +109,7 @@ def unpack(b, at=0):
 
 
 def extent(b):
-    """A value in millrace's layout."""
+    """Reads a value in millrace's layout."""
     magic, version, kind, dtype, ndim, _, header, _, nbytes, data_at, data_bytes = struct.unpack_from("<IHBBBBHIQQQ", b)
     assert magic == 0x3156524D and version == 1, (magic, version)
     data = b[data_at:data_at + data_bytes]
@@ -185,7 +185,7 @@ def report(op, args, text):
 
 
 def same(got, want, ulp):
-    """Type, shape and elements; numbers stand for arrays without axes."""
+    """Compares type, shape and elements; numbers stand for arrays without axes."""
     want = np.asarray(want)
     if not isinstance(got, np.ndarray):
         if want.shape != ():
@@ -244,7 +244,7 @@ SHAPES = [(), (1,), (5,), (0,), (3, 4), (0, 3), (2, 0), (1, 7), (2, 3, 4), (67,)
 
 
 def values(dtype, shape, special=True):
-    """Elements over the type's range, with its corners."""
+    """Elements over the whole range of the type, with its extreme values."""
     d = np.dtype(dtype)
     n = int(np.prod(shape))
     if d.kind == "b":
@@ -604,7 +604,8 @@ def check_or_refused(op, args, numpys, words):
 
 
 def test_outside():
-    """Issue 11, 18: numbers outside an integer type are refused where they are to be elements, and compared as NumPy does."""
+    """A number outside an integer type is refused as an element of an array; comparisons with it
+    work as in NumPy."""
     compare = {"equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less": lambda a, b: a < b,
                "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b}
     for a in INTS:

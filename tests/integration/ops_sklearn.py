@@ -103,8 +103,9 @@ def compare_sgd(name, x, y, ours, **theirs):
 
 
 def averaged(x, y, penalty, rate, alpha, epochs, l1_ratio=0.15):
-    """Averaged stochastic gradient descent with hinge loss, written down plainly: the mean of the weights after each
-    gradient. The L1 part is cumulative (Tsuruoka et al. 2009) and follows the mean."""
+    """Averaged stochastic gradient descent with hinge loss, written simply: the mean of the weights
+    after each gradient. The L1 part is cumulative (Tsuruoka et al. 2009) and is applied after
+    the mean."""
     l1 = {"l1": 1.0, "l2": 0.0, "elasticnet": l1_ratio}[penalty]
     w, b, mean, mean_b, steps, credit, due = np.zeros(x.shape[1]), 0.0, np.zeros(x.shape[1]), 0.0, 0, np.zeros(x.shape[1]), 0.0
     for _ in range(epochs):
@@ -121,7 +122,7 @@ def averaged(x, y, penalty, rate, alpha, epochs, l1_ratio=0.15):
 
 
 def test_averages_are_the_mean_of_the_weights():
-    """Issue 11, 7: under an L1 part scikit-learn's average is another one, as docs/learning.md says."""
+    """With an L1 penalty, scikit-learn averages other weights, as docs/learning.md says."""
     x, y = data(rows=300, columns=5)
     for penalty in ("l1", "l2", "elasticnet"):
         got = HELPER.call("ml.sgd.fit", x, y, settings={"average": True, "penalty": penalty, "alpha": 1e-2, "learning_rate": "constant",

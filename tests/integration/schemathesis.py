@@ -55,7 +55,7 @@ def skip(why):
 
 
 def install(folder):
-    """For all tests that want it at once, by the first that comes."""
+    """Installs Schemathesis once for all tests: the first test takes a lock and installs it."""
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     with open(pathlib.Path(folder) / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

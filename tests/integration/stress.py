@@ -64,7 +64,8 @@ class Stress:
     # ---- one request ----
 
     def ask(self, who, method, path, body=None, headers=None, fine=(404, 409)):
-        """(status, data), (0, None) when nobody answered. What a calm cluster may not answer is noted."""
+        """Sends a request: (status, data), or (0, None) without an answer. Records answers that a
+        calm cluster must not give."""
         begun = time.monotonic()
         try:
             status, _, data = self.c.request(method, path, body, headers, timeout=REQUEST_S)
@@ -109,7 +110,8 @@ class Stress:
         return None
 
     def follow(self, who, job, rng):
-        """Reads the event stream for a while: ids must grow, and the last state be an end."""
+        """Reads the event stream for a while: ids must ascend, and the last state must be a final
+        one."""
         last, until = -1, time.monotonic() + rng.uniform(0.2, 5)
         try:
             for event_id, info in self.c.events(job.id, timeout=30):
@@ -132,7 +134,7 @@ class Stress:
         self.ask(who, "GET", f"/v1/jobs/{job.id}{path}", fine=(400, 404, 409))
 
     def check_values(self, who, job):
-        """Every target that has a value has the right one. True when all have."""
+        """Checks that each target with a value has the right one. True if all targets have a value."""
         targets = job.graph["targets"]
         whole = True
         for at in range(0, len(targets), 200):
@@ -212,7 +214,8 @@ class Stress:
     # ---- faults ----
 
     def chaos(self):
-        """Kills one thing every few seconds; a program at most four times a minute, or `up` gives up."""
+        """Kills a process every few seconds; one program at most four times a minute, because `up`
+        gives up at five."""
         rng = random.Random(f"{self.args.seed}/chaos")
         recent = collections.defaultdict(list)
         while not self.stop.wait(rng.uniform(2, 6)):
@@ -239,7 +242,7 @@ class Stress:
     # ---- the end ----
 
     def finish(self, job):
-        """Waits for the job's end and judges it."""
+        """Waits for the end of the job and checks its result."""
         try:
             ended = self.c.wait(job.id, END_S)
         except AssertionError as e:
@@ -304,7 +307,7 @@ class Stress:
                 self.fault(f"DELETE {path}/{item[of]}: {status} {data[:300]!r}")
 
     def state(self):
-        """What must come back to where it began."""
+        """The resources that must return to their first values."""
         found = {}
         for line in self.c.request("GET", "/metrics")[2].decode().splitlines():
             m = re.match(r"millrace_(store_objects|store_used_bytes|store_persisted_bytes|store_spilled_bytes|scheduler_jobs|scheduler_tasks|scheduler_jobs_running|scheduler_objects)\{.*?\} (\S+)$", line)
@@ -335,7 +338,8 @@ class Stress:
         self.fault(f"left behind: {left}; objects: {json.dumps(objects)[:1000]}")
 
     def processes(self):
-        """Who died without us, and what sanitizers said."""
+        """Finds processes that died although this test did not kill them, and reports of
+        sanitizers."""
         for line in self.c.output().splitlines():
             m = re.search(r"millrace up: (\S+) (was killed by signal|ended with code) (\d+)", line)
             if m and not (m[2] == "was killed by signal" and m[3] == "9") and not (m[2] == "ended with code" and m[3] in ("75", "76")):

@@ -1,4 +1,4 @@
-"""Random jobs for stress.py, each with what must come of it. Nothing here talks to a cluster."""
+"""Random jobs for stress.py, each with its expected result. Nothing here talks to a cluster."""
 
 
 class Job:
@@ -23,7 +23,7 @@ def ref(key):
 
 
 def options(rng, workers):
-    """Of a task: what changes its way and not its value."""
+    """Options of a task that change how it runs and not its value."""
     o = {}
     if rng.random() < 0.2:
         o["priority"] = rng.randint(-3, 3)
@@ -52,7 +52,7 @@ def chain(rng, workers):
 
 
 def dag(rng, workers):
-    """Each node from two earlier ones; a few wait."""
+    """Each task uses two earlier ones; a few tasks wait."""
     n = rng.choice((5, 30, 200))
     tasks, values = {}, {}
     for i in range(n):
@@ -76,7 +76,7 @@ def dag(rng, workers):
 
 
 def wide(rng, workers):
-    """Many leaves that wait a little, and a tree of sums above them."""
+    """Many short tasks, and a tree of sums above them."""
     n = rng.choice((20, 200, 1500))
     tasks = {f"leaf-{i}": task("test.record", i, rng.choice((0, 0, 0, 0.005))) for i in range(n)}
     level = list(tasks)
@@ -98,7 +98,7 @@ def loop(rng, workers):
 
 
 def blobs(rng, workers):
-    """Large values that several use."""
+    """Large values that several tasks use."""
     n, size = rng.randint(1, 12), rng.choice((5000, 100000, 1000000))
     tasks, values = {}, {}
     for i in range(n):
@@ -124,7 +124,7 @@ def arrays(rng, workers):
 
 
 def shared(rng, workers):
-    """Keys that jobs of one namespace share, always with the same definition."""
+    """Keys that the jobs of a namespace share, always with the same definition."""
     space = rng.randrange(3)
     picked = rng.sample(range(30), rng.randint(1, 8))
     tasks = {f"k/{i}": task("test.record", i * 7, 0.02, *([20000] if i % 5 == 4 else [])) for i in picked}
@@ -164,7 +164,7 @@ def failing(rng, workers):
 
 
 def late(rng, workers):
-    """A task, or the job, that takes too long."""
+    """A job in which a task, or the whole job, exceeds its time limit."""
     if rng.random() < 0.5:
         job = Job("late", {"s": task("sleep", 60, 1, timeout_s=0.3, retries=rng.randint(0, 1))}, ["s"])
     else:
@@ -174,7 +174,7 @@ def late(rng, workers):
 
 
 def slow(rng, workers):
-    """Something to cancel."""
+    """A long job, to be cancelled."""
     n = rng.randint(1, 6)
     tasks = {f"s/{i}": task("sleep", rng.choice((0.5, 2, 4)), i, long_running=rng.random() < 0.3) for i in range(n)}
     tasks["sum"] = task("sum", [ref(k) for k in list(tasks)])
@@ -182,14 +182,14 @@ def slow(rng, workers):
 
 
 def many(rng, workers):
-    """Thousands of targets."""
+    """A job with thousands of targets."""
     n = rng.choice((500, 4000))
     tasks = {f"{i:05}".ljust(rng.choice((5, 40)), "k"): task("add", i, 1) for i in range(n)}
     return Job("many", tasks, list(tasks), {k: i + 1 for i, k in enumerate(tasks)})
 
 
 def statistics(rng, workers):
-    """Mean of random parts as one tree of moments; two jobs of one seed agree."""
+    """The mean of random parts as a tree of moments; two jobs with the same seed must agree."""
     n, parts = 5000, rng.randint(1, 5)
     tasks = {f"x/{i}": task("array.arange", i * n, (i + 1) * n) for i in range(parts)}
     for i in range(parts):

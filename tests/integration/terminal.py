@@ -18,17 +18,18 @@ ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
 def width(line):
-    """Columns that a terminal gives a line."""
+    """The number of columns that a terminal uses for the line."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
 
 
 def lines(text):
-    """Without escapes, as a screen would have them: what stands before a carriage return is written over."""
+    """The lines of a text without escape sequences, as a screen shows them: a carriage return
+    overwrites the line."""
     return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in ESCAPE.sub("", text).split("\n")]
 
 
 class Terminal:
-    """Start it as `with Terminal([...]) as t`; it is killed in the end."""
+    """Start it as `with Terminal([...]) as t`; its program is killed at the end."""
 
     def __init__(self, args, env, columns=80, rows=24, stdout=None):
         self.master, self.slave = pty.openpty()
@@ -71,7 +72,8 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def wait_for(self, what, since=0, timeout=60):
-        """Until the text is there (a regular expression), behind `since` of the characters; the whole text."""
+        """Waits until the text matches a regular expression after the first `since` characters;
+        returns the whole text."""
         def there():
             if re.search(what, self.text()[since:]):
                 return True
@@ -89,7 +91,8 @@ class Terminal:
         raise AssertionError(f"ended with {self.p.returncode} without {what}\n{self.text()!r}")
 
     def end(self, timeout=60):
-        """The exit code (negative: by that signal), when all that was written is here."""
+        """Waits for the end of the program and of its output; returns the exit code (negative: a
+        signal)."""
         code = self.p.wait(timeout * SLOW)
         seen = -1
         while seen != len(self.bytes):
@@ -98,11 +101,11 @@ class Terminal:
         return code
 
     def is_as_before(self):
-        """Echo and lines are back, and the screen and the cursor too, if they were ever taken."""
+        """Checks that echo, line mode, screen and cursor are restored."""
         text = self.text()
         return (termios.tcgetattr(self.slave) == self.before and text.rfind(LEAVE) >= text.rfind(ENTER)
                 and text.rfind("\x1b[?25h") >= text.rfind("\x1b[?25l"))
 
     def pictures(self):
-        """What was drawn in place, picture by picture, as lists of lines."""
+        """The pictures that were drawn in place, as lists of lines."""
         return [[line for line in lines(p.replace("\r\n", "\n"))] for p in self.text().split("\x1b[H")[1:]]

@@ -1,4 +1,4 @@
-"""Packs, extents and ids, read and written as docs/values.md says, and from nothing else. Standard library, and
+"""Packs, extents and ids, read and written from docs/values.md alone. Standard library, and
 libxxhash for the header's checksum."""
 import ctypes
 import struct
@@ -17,15 +17,15 @@ class Wrong(Exception):
 
 
 class Input(int):
-    """Extension 1."""
+    """An input slot, extension 1."""
 
 
 class Object(bytes):
-    """Extension 3: the 16 bytes."""
+    """An object id, extension 3: the 16 bytes."""
 
 
 class Extent(bytes):
-    """Extension 2."""
+    """A value, extension 2."""
 
 
 def need(condition, what):
@@ -36,7 +36,7 @@ def need(condition, what):
 # ---- packs -------------------------------------------------------------------------------------
 
 def counted(n, short, short_max, tags):
-    """A tag with a count: the short form, or one of 1, 2 and 4 bytes (0: there is no such form)."""
+    """A tag with a count: in the short form, or with 1, 2 or 4 bytes (0: this form does not exist)."""
     if n <= short_max:
         return bytes([short | n])
     for width, tag in zip((1, 2, 4), tags):
@@ -233,7 +233,7 @@ def collection(kind, shape, axis, parts, dtype=0, divisions=None):
 
 
 def header(b):
-    """The fields of an extent, checked."""
+    """Checks an extent and returns the fields of its header."""
     need(len(b) >= 64, "cut off")
     magic, layout, kind, dtype, ndim, zero, header_bytes, flags, nbytes, data_at, data_n, meta_at, meta_n, said = \
         struct.unpack_from("<4sHBBBBHIQQQQQQ", b)
@@ -302,7 +302,7 @@ def read_collection(b, h):
 
 
 def read(b):
-    """(kind, what an extent holds)"""
+    """(kind, content of the extent)"""
     h = header(b)
     at, n = h["data"]
     if h["kind"] == TENSOR:
@@ -318,7 +318,7 @@ def read(b):
 
 
 def value_of(packed):
-    """What a pack is as a value: an extent, where it is one in extension 2."""
+    """A pack as a value: extension 2 contains an extent."""
     v = unpack(packed)
     return read(v) if isinstance(v, Extent) else (PACK, v)
 

@@ -1,4 +1,5 @@
-"""The interop cases, by Python's grpcio: client.py ADDRESS. One line a case; exits 1 on a failure."""
+"""The interop cases with Python's grpcio: client.py ADDRESS. Prints one line a case; exits with 1
+after a failure."""
 import concurrent.futures
 import sys
 import threading
@@ -17,7 +18,7 @@ def output_request(*sizes, status=None):
 
 
 def status_of(act):
-    """Runs `act`, which must fail; the error."""
+    """Runs `act`, which must fail, and returns its error."""
     try:
         act()
     except grpc.RpcError as e:
@@ -36,7 +37,7 @@ def large_unary(channel):
 
 
 def too_large_answer(channel):
-    """Over this client's own limit of 4 MiB."""
+    """The response is larger than this client's own limit of 4 MiB."""
     request = pb.SimpleRequest(response_bytes=5 << 20)
     e = status_of(lambda: contract.stub(channel, "UnaryCall")(request, timeout=PATIENCE))
     assert e.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -166,7 +167,7 @@ def custom_metadata(channel):
 
 
 def bad_request(channel):
-    """Bytes that are no message."""
+    """The request is not a valid message."""
     raw = channel.unary_unary(contract.TEST + "UnaryCall")
     e = status_of(lambda: raw(b"\xff\xff\xff", timeout=PATIENCE))
     assert e.code() != grpc.StatusCode.OK

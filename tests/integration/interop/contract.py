@@ -1,5 +1,5 @@
-"""TestService of interop.proto as Python's grpcio sees it: paths and (de)serializers, made from the
-messages that protoc generates. Stubs are spelled out here, so no plug-in is needed."""
+"""TestService of interop.proto for Python's grpcio: paths and (de)serializers, from the messages
+that protoc generates. The stubs are written by hand, so no plug-in of protoc is needed."""
 import interop_pb2 as pb
 
 TEST = "/millrace.interop.TestService/"

@@ -44,7 +44,7 @@ def must(argv, seconds=FETCH_SECONDS, **kw):
 
 
 def fetched(what, argv, **kw):
-    """Runs a package manager; without its network the client is missing, which is no failure."""
+    """Runs a package manager. Without network the client counts as missing, not as failed."""
     try:
         must(argv, **kw)
         return True
@@ -67,7 +67,7 @@ def clients(name, argv, **kw):
 
 
 class Server:
-    """A process that prints `listening PORT`."""
+    """Starts a process that prints `listening PORT`."""
 
     def __init__(self, argv, **kw):
         self.process = subprocess.Popen([str(a) for a in argv], text=True,
@@ -146,7 +146,7 @@ def prepare_go(work):
 
 
 def curl_services(curl, address):
-    """Everything that is served is listed and described."""
+    """All services are listed and described."""
     services = must([curl, "-plaintext", address, "list"]).split()
     assert services == ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
                         "grpc.reflection.v1alpha.ServerReflection",
@@ -161,7 +161,7 @@ def curl_services(curl, address):
 
 
 def curl_calls(curl, address):
-    """Unary, streams and errors, all through reflection."""
+    """A unary call, a stream and an error, all through reflection."""
     def call(method, data):
         return must([curl, "-plaintext", "-d", data, address, method])
 

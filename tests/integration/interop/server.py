@@ -1,5 +1,5 @@
-"""TestService by Python's grpcio, for our client: server.py. Prints `listening PORT`, ends when its
-standard input does."""
+"""TestService with Python's grpcio, for our client. Prints `listening PORT`; ends when its standard
+input is closed."""
 import concurrent.futures
 import sys
 

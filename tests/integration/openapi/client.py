@@ -1,5 +1,5 @@
-"""Uses a cluster through the client that openapi-python-client made: client.py URL NPY. Everything below
-is the generated code's; what it says of types is checked by the caller."""
+"""Uses a cluster through the client that openapi-python-client has generated: client.py URL NPY.
+The caller checks the types of this file against the generated code."""
 import io
 import json
 import sys

@@ -1,5 +1,6 @@
-"""A foreign role of a training session, of the standard library alone: checks what it was told, meets the other rank at
-MASTER_ADDR:MASTER_PORT, tells a score, and ends as MODE says. What is wrong ends it with a sentence and status 9."""
+"""A program as a role of a training session, with the standard library alone. It checks what it was
+told, connects to the other rank at MASTER_ADDR:MASTER_PORT, reports a score, and ends as MODE
+says. On an error it exits with a sentence and status 9."""
 import json
 import os
 import socket
@@ -38,7 +39,7 @@ def told():
 
 
 def meet():
-    """A sum over the ranks, made by rank 0."""
+    """The sum over both ranks, which rank 0 computes."""
     if rank == 0:
         total, peers = 1, []
         with socket.create_server(here) as server:
@@ -67,14 +68,15 @@ def tell(score):
 
 
 def has_been_told():
-    """By programs of an earlier life."""
+    """What programs of earlier attempts have written to the channel."""
     url = f"{os.environ['GATEWAY']}/v1/channels/{os.environ['MILLRACE_CHANNEL']}/entries"
     entries = json.load(urllib.request.urlopen(url, timeout=20)).get("entries", [])
     return [json.loads(e["value_json"]) for e in entries]
 
 
 def again():
-    """In the first life rank 1 waits to be killed, and rank 0 for its answer; the second life ends well."""
+    """In the first attempt rank 1 waits to be killed, and rank 0 for rank 1's answer; the second
+    attempt ends well."""
     is_second = bool(has_been_told())
     total = meet()
     check(total == world * (world + 1) // 2, f"the sum is {total}")
@@ -96,7 +98,7 @@ def again():
 
 
 def follow():
-    """Rank 0 runs on, and learns from the file where the new rank 1 is."""
+    """Rank 0 goes on, and reads from a file where the new rank 1 is."""
     mine = [s for s in has_been_told() if s["rank"] == rank]
     old = read_members()
     tell({"rank": rank, "pid": os.getpid(), "at": old["cluster"]["worker"][1]})
@@ -113,7 +115,8 @@ def follow():
 
 
 def torch_rank():
-    """Both ranks train one line on halves of the points, with gradients that are summed: they end up alike."""
+    """Each rank trains a line on half of the points, with summed gradients; both end with the same
+    line."""
     import torch
     import torch.distributed as dist
     dist.init_process_group("gloo")

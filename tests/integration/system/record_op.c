@@ -18,7 +18,8 @@ static void record(const struct mr_op_call *call)
         call->task.index, call->task.attempt);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return;
-    ssize_t put = write(fd, line, (size_t)n); /* one write of a short line is not torn */
+    /* a short line in one write is not mixed with others */
+    ssize_t put = write(fd, line, (size_t)n);
     (void)put;
     (void)close(fd);
 }
@@ -39,7 +40,7 @@ static int run_record(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* test.size(values...): the bytes of all of them. */
+/* test.size(values...): the sum of the bytes of all values. */
 static int run_size(struct mr_op_call *call)
 {
     int64_t n = 0;

@@ -1,6 +1,6 @@
-"""Who may do what in a whole cluster, and what its ports make of callers that misbehave: tokens, the
-secret, sockets; connections that begin and go no further, messages that are too large, readers that
-do not read."""
+"""Which callers may do what in a whole cluster: tokens, secrets, sockets. And how its ports treat
+faulty callers: connections that stop halfway, messages that are too large, readers that do not
+read."""
 import json
 import os
 import pathlib
@@ -45,7 +45,8 @@ class Case(unittest.TestCase):
         tokens.write_text("# token role name\n" + "".join(f"{t} {role} {role}-1\n" for role, t in TOKENS.items()))
         tokens.chmod(0o600)
         cls.c = Cluster(*[f.replace("TOKENS", str(tokens)) for f in cls.flags],
-                        env={"ASAN_OPTIONS": "quarantine_size_mb=1",  # what is freed is not in use
+                        # without it, AddressSanitizer counts freed memory as used
+                        env={"ASAN_OPTIONS": "quarantine_size_mb=1",
                              "MILLRACE_TRAINER": "unix:/nowhere/trainer.sock"})
         cls.run_dir = cls.c.dir / "c" / "run"
         cls.channels = {n: grpc.insecure_channel(f"unix:{cls.run_dir}/{n}.sock", options=[("grpc.max_send_message_length", -1)])
@@ -60,10 +61,11 @@ class Case(unittest.TestCase):
 
     def call(self, place, method, request=b"", metadata=None):
         return self.channels[place].unary_unary(method)(request, metadata=metadata, timeout=20 * SLOW,
-                                                        wait_for_ready=True)  # a worker may still begin to listen
+                                                        # a worker may not listen yet
+                                                        wait_for_ready=True)
 
     def session(self, method, metadata=None):
-        """What a session answers to an empty first message."""
+        """The answer of a session to an empty first message."""
         stream = self.channels["scheduler"].stream_stream(method)
         return next(iter(stream(iter([b""]), metadata=metadata, timeout=20 * SLOW)))
 
@@ -75,7 +77,7 @@ class Case(unittest.TestCase):
 
 
 class Local(Case):
-    """`up` without tokens: whoever the sockets let in is an admin, and no service."""
+    """`up` without tokens: a caller on a UNIX socket is an admin, but not a service."""
 
     def test_the_state_is_its_owners(self):
         secret = self.c.dir / "c" / "secret"
@@ -94,7 +96,7 @@ class Local(Case):
             self.refused("UNAUTHENTICATED", self.session, method, bearer("0123456789abcdef-wrong"))
             service = bearer(self.c.secret())
             self.assertIn("--secret-file", self.refused("PERMISSION_DENIED", self.session, method, service + passes("admin")))
-            try:  # in, and turned away by the session itself, which wants another first message
+            try:  # the connection is accepted; the session refuses its first message
                 self.session(method, service)
             except (StopIteration, grpc.RpcError) as e:
                 self.assertNotIn(getattr(e, "code", lambda: None)(), (grpc.StatusCode.PERMISSION_DENIED,
@@ -187,7 +189,7 @@ class Local(Case):
         for s in streams:
             next(s)
         time.sleep(1)
-        self.assertLess(resident() - before, 4 * size)  # a few MiB each, and not 8 copies
+        self.assertLess(resident() - before, 4 * size)  # a few MiB each, not 8 whole messages
         self.assertEqual(self.c.run(GRAPH)["state"], "JOB_DONE")
         for s in streams[1:]:
             s.cancel()
@@ -195,7 +197,7 @@ class Local(Case):
 
 
 class Tokens(Case):
-    """`up --token-file`: everybody shows something, at every port."""
+    """`up --token-file`: every caller on every port needs credentials."""
     flags = [*Case.flags, "--token-file", "TOKENS"]
 
     def test_the_gateway_takes_tokens_and_the_scheduler_knows_the_user(self):
@@ -250,7 +252,7 @@ class Tokens(Case):
 
 
 class Files(unittest.TestCase):
-    """Issue 11, C: what a user can have read by a job, and run."""
+    """Which files a user can read through a job, and which programs a user can run."""
 
     def up(self, *flags, env=None):
         c = Cluster("--workers", "1", *flags, directory=self.dir, env=env)
@@ -319,7 +321,7 @@ class Files(unittest.TestCase):
         self.assertIn("operators may read nothing there", done.stderr)
 
     def test_allow_exec_says_what_it_means(self):
-        c = self.up("--allow-exec")  # it writes its address before it says what it is
+        c = self.up("--allow-exec")  # the worker publishes its address before its other properties
         wait_for("the sentence", lambda: "whoever may submit a job" in c.output())
         help_text = subprocess.run([str(bin_dir() / "millrace"), "up", "--help"], capture_output=True, text=True).stdout
         self.assertIn("read the cluster's secret and tokens", help_text)

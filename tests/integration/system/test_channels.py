@@ -1,5 +1,5 @@
-"""Channels and queues of a real cluster: over HTTP, as Server-Sent Events that go on after the last
-id, and over gRPC; while the trainer is killed and Redis is stopped."""
+"""Channels and queues of a real cluster over HTTP, as Server-Sent Events that continue after the
+last id, and over gRPC, while the trainer is killed and Redis is stopped."""
 import http.client
 import json
 import os
@@ -58,7 +58,7 @@ class Watch(threading.Thread):
 
 
 def redis_cli(cluster, *words):
-    """One command, as Redis reads them, on a connection of its own."""
+    """Sends one command in Redis's protocol over a connection of its own."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(cluster.dir / "c" / "run" / "redis.sock"))
         s.sendall(f"*{len(words)}\r\n".encode() + b"".join(f"${len(w)}\r\n{w}\r\n".encode() for w in words))
@@ -132,11 +132,13 @@ class Channels(OnCluster):
         self.refused(400, 11, "empty", lambda: self.c.get("/v1/channels/no/entries?after_id=1-1"))
 
     def test_an_event_source_hears_the_gap_and_goes_on(self):
-        """Issue 11, 15: a stream, and not a 400 that an EventSource hides; its event brings the id to go on after."""
+        """After a gap the answer is a stream, not a 400, which an EventSource would hide from the
+        page. Its event has the id after which to continue."""
         ids = [self.append("gap", i, entries_max=10) for i in range(25)]
         path, last = f"/v1/channels/gap/events?last_event_id={ids[3]}", None
         seen = []
-        for attempt in range(2):  # as an EventSource does: the same URL again, and the last id
+        # requests the same URL again with the last id, as an EventSource does
+        for attempt in range(2):
             c = self.c.connect(60)
             headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
             c.request("GET", path, headers=headers)
@@ -338,7 +340,7 @@ class Queues(OnCluster):
             t = threading.Thread(target=lambda n=n: got.append((n, self.take("wait", wait_s=60)["items"][0]["value_json"])))
             t.start()
             threads.append(t)
-            time.sleep(0.5)  # it waits; nobody tells
+            time.sleep(0.5)  # the call waits and no change happens
         for i in range(3):
             self.put("wait", i)
             wait_for("a taker", lambda i=i: len(got) == i + 1)
@@ -363,7 +365,8 @@ class Queues(OnCluster):
         first = self.take("again", lease_s=0.3)["items"][0]
         begun = time.monotonic()
         second = self.take("again", wait_s=30, lease_s=0.3)["items"][0]
-        self.assertLess(time.monotonic() - begun, 20 * SLOW)  # of 30: it waits for the lease
+        # less than its 30 s: the wait ends with the lease
+        self.assertLess(time.monotonic() - begun, 20 * SLOW)
         self.assertEqual((second["item_id"], second["deliveries"]), ("x", 2))
         self.assertEqual(self.op("again", "ack", receipts=[first["receipt"]])["known"], 0)
         self.assertEqual(self.take("again", wait_s=1)["items"], [])
@@ -388,7 +391,7 @@ class Queues(OnCluster):
         self.c.call("POST", "/v1/queues/end:close", {})
         self.refused(400, 9, "closed", lambda: self.put("end", 2))
         time.sleep(0.3)
-        self.assertEqual(answers, [])  # the one that is leased may come back
+        self.assertEqual(answers, [])  # the leased item may come back
         self.op("end", "ack", receipts=[item["receipt"]])
         t.join(10 * SLOW)
         self.assertEqual(answers, [{"items": [], "closed": True}])
@@ -446,7 +449,8 @@ class Queues(OnCluster):
         self.refused(400, 9, "queue/things/t0", lambda: c.call("DELETE", f"/v1/objects/{ids[0]}"))
         self.refused(404, 5, "", lambda: self.op("things", "put", object="0" * 31 + "1"))
         c.call("DELETE", f"/v1/objects/{ids[0]}?force=true")
-        item = self.take("things", wait_s=10)["items"][0]  # the lost one is not given, nor waited for
+        # the lost item is neither delivered nor waited for
+        item = self.take("things", wait_s=10)["items"][0]
         self.assertEqual((item["item_id"], item["object"]), ("t1", ids[1]))
         q = wait_for("the dead one", lambda: (lambda q: q if q["dead"] else None)(self.state("things")))
         self.assertEqual(q["dead_items"][0]["item_id"], "t0")
@@ -476,7 +480,7 @@ class Queues(OnCluster):
         wait_for("the object to be held again", names)
         self.op("narrow", "ack", receipts=[self.take("narrow")["items"][0]["receipt"]])
         waits.join(20 * SLOW)
-        item = self.take("narrow")["items"][0]  # what is put is held
+        item = self.take("narrow")["items"][0]  # an object in a queue is held
         self.assertEqual((item["object"], names()), (made, ["queue/narrow/late"]))
 
     def test_what_is_wrong_with_a_queue_is_said(self):

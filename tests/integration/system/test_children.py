@@ -1,5 +1,6 @@
-"""Jobs that tasks submit: a task waits for one without holding its slot, and what ends the parent's
-job early ends the child's. One worker with one slot, so that a slot which is not left shows."""
+"""Jobs that tasks submit. A task that waits for such a job must not occupy its slot, and if the
+parent job ends early, the child job must end too. The cluster has one worker with one slot, so
+an occupied slot is noticed."""
 import json
 import os
 import pathlib
@@ -11,7 +12,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import Cluster, HttpError, main, read_events, wait_for  # noqa: E402
 
-# What a program in `exec` does: submit, wait however often the scheduler goes away, print the value.
+# A program for the operator `exec`: submits a job, waits for it even if the scheduler goes away,
+# and prints the value.
 SUBMIT = r"""
 import json, os, time, urllib.error, urllib.parse, urllib.request
 def ask(path, body=None, **headers):
@@ -58,7 +60,7 @@ class Children(unittest.TestCase):
         return jobs[0]["id"]
 
     def test_ready_asks_each_service(self):
-        """Issue 11, 16: what health checks of containers run."""
+        """The command that health checks of containers run."""
         self.assertEqual(self.c.cli("ready")[1], "ready\n")
         self.assertEqual(self.c.cli("ready", self.c.url)[1], "ready\n")
         sockets = self.c.dir / "c" / "run"
@@ -140,7 +142,7 @@ class Children(unittest.TestCase):
 
 
 class Logs(unittest.TestCase):
-    """Issue 11, 5: what tasks wrote is there while they run and afterwards, whether they fail or not."""
+    """The output of tasks can be read while they run and afterwards, whether they fail or not."""
 
     @classmethod
     def setUpClass(cls):
@@ -178,7 +180,8 @@ class Logs(unittest.TestCase):
         self.assertEqual(c.job(job)["state"], "JOB_RUNNING")
         self.assertEqual(self.logs(job, "x")["text"], "one\n")
         go.touch()
-        self.assertEqual("".join(e["text"] for _, e in events), "two\nthree\n")  # and ends
+        # the stream ends after this text
+        self.assertEqual("".join(e["text"] for _, e in events), "two\nthree\n")
         self.assertEqual(c.wait(job)["state"], "JOB_DONE")
         self.assertEqual(self.logs(job, "x")["text"], "one\ntwo\nthree\n")
         self.assertEqual(self.logs(job, "y")["text"], "of y\n")
@@ -207,7 +210,8 @@ class Logs(unittest.TestCase):
                 self.assertEqual(len(r["text"]) + int(r["dropped"]), total)
 
     def test_issue_11_5_a_stream_of_much_comes_to_its_end(self):
-        """More than the scheduler queues for one stream: the rest follows when that has left, though nothing else happens."""
+        """More output than the scheduler queues for one stream. The rest must follow when the
+        stream has room again, without another event."""
         keys = [f"x{i}" for i in range(40)]
         job = self.c.run({"tasks": {k: self.sh("seq 1 12000 >&2") for k in keys}, "targets": keys})
         self.assertEqual(job["state"], "JOB_DONE")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line as people and scripts use it: exit codes, stdin and stdout, a terminal of 80 columns."""
+"""The command line: exit codes, stdin and stdout, a terminal of 80 columns."""
 import http.server
 import json
 import pathlib
@@ -25,7 +25,7 @@ def commands():
 
 
 class TooLate(http.server.BaseHTTPRequestHandler):
-    """A gateway that always says that time is over."""
+    """A gateway that answers every request with 504."""
 
     def log_message(self, *_):
         pass
@@ -53,7 +53,7 @@ class Cli(unittest.TestCase):
                               **{"env": dict(self.c.env, MILLRACE_URL=self.c.url), "cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **kw})
 
     def test_help_names_a_command(self):
-        """Issue 11, 14: `help CMD` is `CMD --help`, for every command."""
+        """`help CMD` is `CMD --help`, for every command."""
         self.assertIn("run", commands())
         for name in commands():
             flag = self.millrace(name, "--help")
@@ -63,7 +63,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.millrace("help", "frobnicate").returncode, 2)
 
     def test_exit_codes_are_those_of_the_document(self):
-        """Issue 11, 14: every row of the table in docs/cli.md is seen."""
+        """Every exit code in the table of docs/cli.md occurs."""
         job = json.loads(self.millrace("run", "-", "--json", input=json.dumps(FAILS)).stdout)["job"]["id"]
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), TooLate)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -90,7 +90,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(sorted(seen), [int(n) for n in table])
 
     def test_what_cannot_be_written_is_an_error(self):
-        """Issue 11, 14: stdout on a full device, or closed."""
+        """Stdout is a full device, or closed."""
         job = self.millrace("submit", "-", "--wait", input=json.dumps(GRAPH)).stdout.strip()
         for args in (["help"], ["status", "--help"], ["--version"], ["status"], ["status", job], ["get", job, "z"], ["ops", "--json"],
                      ["run", "examples/hello.json"], ["run", "examples/hello.json", "--json"], ["watch", job], ["logs", job, "--help"]):
@@ -100,7 +100,7 @@ class Cli(unittest.TestCase):
             self.assertIn("cannot write to stdout", r.stderr, args)
         closed = subprocess.run(["sh", "-c", f"{PROGRAM} ops --url {self.c.url} >&-"], capture_output=True, text=True)
         self.assertEqual(closed.returncode, 1, closed.stderr)
-        # More than stdout's buffer holds: the write fails while the answer comes.
+        # The output is larger than stdout's buffer, so the write fails while the answer arrives.
         big = self.millrace("submit", "-", "--wait", input=json.dumps({"dsk": {"a": ["array.zeros", [1000000]]}, "targets": ["a"]})).stdout.strip()
         with open("/dev/full", "w") as full:
             r = self.millrace("get", big, "a", stdout=full)
@@ -108,7 +108,7 @@ class Cli(unittest.TestCase):
         self.assertIn("No space left", r.stderr)
 
     def test_graphs_come_from_stdin_and_results_leave_as_json(self):
-        """Issue 11, 14: `submit -`, `run -` and `run --json`, with nothing else on stdout."""
+        """`submit -`, `run -` and `run --json`, with nothing else on stdout."""
         r = self.millrace("run", "-", "--json", input=json.dumps(GRAPH))
         self.assertEqual(r.returncode, 0, r.stderr)
         said = json.loads(r.stdout)
@@ -127,9 +127,10 @@ class Cli(unittest.TestCase):
         self.assertTrue(r.stderr.strip())
 
     def test_data_is_of_this_machine_only_where_up_runs_the_cluster(self):
-        """Issue 11, 14: --data of a cluster elsewhere is the cluster's path: it goes as it stands, and is checked there."""
+        """With a cluster on another machine, --data is a path of that machine: it is sent unchanged
+        and checked there."""
         graph = json.dumps({"params": {"data": None}, "tasks": {"a": {"op": "text.read", "args": ["${data}/x.txt"]}}, "targets": ["a"]})
-        home = self.dir / "elsewhere"  # no cluster was started from there
+        home = self.dir / "elsewhere"  # no cluster was started from this directory
         for command in (["run", "-"], ["submit", "-", "--wait"]):
             r = self.millrace(*command, "--data", "/no/such/data", input=graph)
             self.assertEqual((r.returncode, "--data /no/such/data: " in r.stderr), (5, True), r.stderr)
@@ -139,17 +140,17 @@ class Cli(unittest.TestCase):
                 job = self.c.get("/v1/jobs?page_size=1")["jobs"][0]
                 self.assertIn(data + "/x.txt", job["error"]["message"] + job["error"]["arguments"])
                 self.assertNotIn("--data", r.stderr)
-        # The same machine by another name, or a directory given from here.
+        # The same machine under another name, and a relative path.
         other = self.c.url.replace("127.0.0.1", "localhost")
         (self.dir / "x.txt").write_text("x")
         r = self.millrace("run", "-", "--data", ".", input=graph, cwd=self.dir, env=dict(self.c.env, MILLRACE_URL=other))
-        self.assertEqual(r.returncode, 4, r.stdout + r.stderr)  # outside the data roots
+        self.assertEqual(r.returncode, 4, r.stdout + r.stderr)  # the path is outside the data roots
         self.assertIn(str(self.dir.resolve()) + "/x.txt", r.stdout)
         for command in ("run", "submit", "train"):
             self.assertIn("a path of this machine if `up` runs the cluster here", self.millrace(command, "--help").stdout)
 
     def start_run(self):
-        """A `run` that waits for its job, with its signals in its hands: (process, job's id)."""
+        """Starts `run`, which waits for its job and handles signals: (process, job id)."""
         label = str(time.monotonic_ns())
         graph = self.dir / f"{label}.json"
         graph.write_text(json.dumps({"tasks": {"s": {"op": "sleep", "args": [60, 1]}}, "targets": ["s"], "labels": {"of": label}}))
@@ -165,7 +166,7 @@ class Cli(unittest.TestCase):
         return p, self.c.get(f"/v1/jobs?label=of%3D{label}")["jobs"][0]["id"]
 
     def test_ctrl_c_in_run_says_the_job_and_twice_cancels_it(self):
-        """Issue 11, 14: Ctrl-C once, twice; SIGTERM leaves."""
+        """Ctrl-C cancels the job, a second one leaves at once; SIGTERM leaves without a cancel."""
         p, job = self.start_run()
         p.send_signal(signal.SIGINT)
         said = p.stderr.readline()
@@ -187,7 +188,7 @@ class Cli(unittest.TestCase):
         self.millrace("cancel", job)
 
     def test_jobs_are_retried_forgotten_and_looked_into(self):
-        """Issue 11, 14: retry, profile, graph, forget, and the filters of `status`."""
+        """Retry, profile, graph, forget, and the filters of `status`."""
         def listed(*flags):
             return [j["id"] for j in json.loads(self.millrace("status", "--json", *flags).stdout).get("jobs", [])]
         labelled = {"tasks": {"a": {"op": "inc", "args": [1]}, "b": {"op": "inc", "args": [{"ref": "a"}]}}, "targets": ["b"],
@@ -214,7 +215,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(listed("--label", "of=cli"), [failed])
 
     def test_templates_and_queues_are_made(self):
-        """Issue 11, 14: template list/show/install/instantiate/delete, queue create."""
+        """Template list/show/install/instantiate/delete, queue create."""
         body = json.dumps({"params": {"n": 1}, "tasks": {"a": {"op": "inc", "args": ["${n}"]}}, "targets": ["a"]})
         other = body.replace('"n": 1', '"n": 2')
         self.assertEqual(self.millrace("template", "install", "-", "--name", "one", input=body).stdout, "one\n")
@@ -233,7 +234,8 @@ class Cli(unittest.TestCase):
         self.assertIn("of 3", self.millrace("queue", "get", "small").stdout)
 
     def test_worker_retires(self):
-        """Issue 11, 14: `retire`; last in the alphabet, because the worker leaves."""
+        """`retire`. Its name is the last in the alphabet, so this test runs last: the worker
+        leaves."""
         self.assertEqual(self.millrace("retire", "nobody").returncode, 5)
         name = self.c.workers()[0]["name"]
         r = self.millrace("retire", name)

@@ -1,5 +1,5 @@
-"""Issue 11, 15: what happens in a cluster, told by Server-Sent Events: workers, stores and jobs that come, change and go;
-a stream goes on where it ended, and says so where it cannot."""
+"""Events of a cluster as Server-Sent Events: workers, stores and jobs come, change and go. A stream
+continues after its last event, or says that it cannot."""
 import contextlib
 import http.client
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness import Cluster, HttpError, read_events, wait_for  # noqa: E402
 
-KEPT = 64  # events that the scheduler keeps here
+KEPT = 64  # events that the scheduler keeps in this test
 
 
 class Watch:
@@ -41,7 +41,7 @@ class Watch:
                 self.seen.append(self.news.get_nowait())
 
     def find(self, change, timeout=60, **fields):
-        """The first event of the kind with these fields; waits for it."""
+        """Waits for the first event of this kind with these fields."""
         def there():
             self.drain()
             for event_id, e in self.seen:
@@ -100,7 +100,7 @@ class ClusterEvents(unittest.TestCase):
     def test_what_is_not_kept_any_more_is_a_gap(self):
         w = self.watch()
         begin, _ = w.find("SCHEDULER")
-        last = [self.inc() for _ in range(KEPT // 2)][-1]  # three events each
+        last = [self.inc() for _ in range(KEPT // 2)][-1]  # each makes three events
         w.find("JOB_STATE", job=last, state="JOB_DONE")
         again = self.watch(begin)
         _, gap = again.find("GAP")
@@ -132,7 +132,7 @@ class ClusterEvents(unittest.TestCase):
         _, old = w.find("SCHEDULER")
         names = sorted(x["name"] for x in self.cluster.workers())
         os.kill(self.cluster.pids("mr-scheduler")[0], signal.SIGKILL)
-        w.find("GAP")  # the gateway has gone on by itself
+        w.find("GAP")  # the gateway has continued by itself
         _, new = w.find("SCHEDULER", epoch=self.cluster.get("/v1/cluster")["epoch"])
         self.assertNotEqual(old["scheduler"], new["scheduler"])
         self.assertGreater(new["epoch"], old["epoch"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Issue 11, 14: completion for bash, zsh and fish: what the shells offer for commands, flags, files and job ids."""
+"""Completion for bash, zsh and fish: what the shells offer for commands, flags, files and job ids."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ from harness import SLOW, Cluster, bin_dir  # noqa: E402
 
 PROGRAM = str(bin_dir() / "millrace")
 SCRIPTS = pathlib.Path(os.environ["MILLRACE_BUILD"]) / "completion"
-# What bash does at the key: the words so far, the function, and what it found.
+# What bash does at the Tab key: sets the words so far, calls the function, and prints its answers.
 DRIVE = """
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}

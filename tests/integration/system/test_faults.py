@@ -18,7 +18,8 @@ PLUGIN = os.environ.get("MILLRACE_TEST_PLUGIN", "")
 
 
 def layered(width, layers, bytes_each=0, seconds=0.0, every=1):
-    """`width` chains of `layers` recorded tasks; every `every`-th waits. Then one sum over all."""
+    """A graph of `width` chains with `layers` recorded tasks each, of which every `every`-th waits,
+    and a sum over all chains."""
     tasks = {}
     for i in range(width):
         tasks[f"n/{i:05d}/000"] = {"op": "test.record", "args": [i, seconds if i % every == 0 else 0]}
@@ -57,7 +58,7 @@ class Faults(unittest.TestCase):
         return self.cluster
 
     def starts(self):
-        """(job, index) -> how many attempts of it started, by the workers' own account."""
+        """(job, index) -> how many attempts of the task have started, as the workers recorded."""
         counts = collections.Counter()
         for line in self.record.read_text().splitlines():
             job, index, _ = line.split()
@@ -97,10 +98,11 @@ class Faults(unittest.TestCase):
             job = c.submit({"tasks": tasks, "targets": ["text"], "on_error": "continue"})
             self.assertEqual(c.wait(job, 60)["state"], "JOB_FAILED")
             pathlib.Path(text).write_text("here now")
-            for pid in c.pids("mr-worker"):  # or it would be done before the scheduler dies
+            # keeps the job from ending before the scheduler is killed
+            for pid in c.pids("mr-worker"):
                 os.kill(pid, signal.SIGSTOP)
             c.call("POST", f"/v1/jobs/{job}:retry", {})
-            time.sleep(0.5)  # the journal has it
+            time.sleep(0.5)  # gives the journal time to receive the record
             os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
             for pid in c.pids("mr-worker"):
                 os.kill(pid, signal.SIGCONT)
@@ -111,7 +113,8 @@ class Faults(unittest.TestCase):
         c = self.start()
         forgotten = c.submit({"tasks": {"x": {"value": 1}}, "targets": ["x"]})
         slow = {"tasks": {"k": {"op": "test.record", "args": [7, 5]}}, "targets": ["k"], "namespace": "shared"}
-        older = c.submit(slow)  # the slot of the forgotten job is below its own, and taken by the next
+        # the forgotten job's slot has a lower number than this job's, and the next job takes it
+        older = c.submit(slow)
         c.call("DELETE", f"/v1/jobs/{forgotten}")
         younger = c.submit({"tasks": {"y": {"op": "add", "args": [{"ref": "k"}, 1]}}, "targets": ["y"], "namespace": "shared"})
         os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
@@ -186,26 +189,29 @@ class Faults(unittest.TestCase):
         finally:
             os.kill(store, signal.SIGCONT)
         wait_for("the store to join again", lambda: joined() > before, 30)
-        self.assertEqual(c.value(job, "sum"), 300000.0)  # from the journal, or made again
+        # replayed from the journal, or computed again
+        self.assertEqual(c.value(job, "sum"), 300000.0)
         after = c.submit({"tasks": {"x": {"op": "array.full", "args": [[1000, 200], 2.5]}, "sum": {"op": "array.sum", "args": [{"ref": "x"}]}},
                           "targets": ["x", "sum"]})
         self.assertEqual(c.wait(after, 60)["state"], "JOB_DONE")
         self.assertEqual(c.value(after, "sum"), 500000.0)
 
     def test_a_crashed_machine_that_is_there_again_waits_for_no_lease(self):
-        """Issue 11, G: `kill -9` of `up`, and `up` again."""
+        """`kill -9` of `up`, and `up` again."""
         c = self.start(workers=2)
         tasks = {"big": {"op": "test.record", "args": [7, 0, 20000]}, "size": {"op": "test.size", "args": [{"ref": "big"}]},
                  "gate": {"op": "test.record", "args": [5, 3]}, "end": {"op": "sum", "args": [[{"ref": "size"}, {"ref": "gate"}]]}}
         job = c.submit({"tasks": tasks, "targets": ["big", "end"]})
-        self.assertEqual(len(c.value(job, "big")), 20000)  # an object, which the journal says is in a store
+        # an object, which the journal locates in a store
+        self.assertEqual(len(c.value(job, "big")), 20000)
         c.kill()
         c.start()
         self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
         self.assertEqual(c.value(job, "end"), 20005)
         log = c.log("scheduler")
-        self.assertEqual(log.count("store.replaced"), 1, log)  # the node's new store has ended the old one,
-        self.assertEqual(log.count("store.lost"), 0, log)  # and no lease did
+        # the node's new store has replaced the old one
+        self.assertEqual(log.count("store.replaced"), 1, log)
+        self.assertEqual(log.count("store.lost"), 0, log)  # and no lease has expired
 
     def test_redis_stopped_for_ten_seconds(self):
         c = self.start()
@@ -250,7 +256,8 @@ class Faults(unittest.TestCase):
         self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
         self.check_sum(c, job, width)
         self.assertEqual(c.value(finished["id"], "x"), 42)
-        # the journal was written anew: a scheduler that dies now still knows both jobs
+        # The journal was replaced by a snapshot: a scheduler that dies now must still know both
+        # jobs.
         os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
         self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")
         self.check_sum(c, job, width)
@@ -277,7 +284,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(c.wait(job, 60)["state"], "JOB_CANCELLED")
 
     def assert_unavailable(self, c, method, job):
-        """With a deadline of 2 s, shortly before which the scheduler says so itself."""
+        """The job has a deadline of 2 s; the scheduler announces it shortly before."""
         try:
             import grpc
         except ImportError:
@@ -306,7 +313,8 @@ class Faults(unittest.TestCase):
         status, _, body = c.request("GET", f"/v1/jobs/{done}")
         self.assertEqual(status, 404)
         self.assertIn(b"forgotten", body)
-        self.assertEqual(c.request("DELETE", f"/v1/jobs/{done}")[0], 200)  # asking again does no harm
+        # deleting it again is harmless
+        self.assertEqual(c.request("DELETE", f"/v1/jobs/{done}")[0], 200)
         for _ in range(2):
             self.assertEqual(c.call("POST", f"/v1/jobs/{job}:retry", {})["state"], "JOB_RUNNING")
         os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
@@ -358,7 +366,8 @@ class Faults(unittest.TestCase):
         if not crash:
             self.skipTest("MILLRACE_EXAMPLE_PLUGIN is not set")
         c = self.start("--plugin", crash, workers=1)
-        tasks = {f"bad/{i}": {"op": "example.crash", "args": []} for i in range(3)}  # nine crashes within a minute
+        # nine crashes within a minute
+        tasks = {f"bad/{i}": {"op": "example.crash", "args": []} for i in range(3)}
         tasks["ok"] = {"op": "inc", "args": [1]}
         job = c.submit({"tasks": tasks, "targets": list(tasks), "on_error": "continue"})
         done = c.wait(job, 120)
@@ -370,10 +379,10 @@ class Faults(unittest.TestCase):
     def test_up_outlives_whoever_read_what_it_says(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
-        os.close(reader)  # before it says anything, even that it is ready
+        os.close(reader)  # `up` can write none of its messages
         c = self.start(workers=1, says=writer)
         old = c.pid_of("--name=worker-0-0")
-        os.kill(old, signal.SIGKILL)  # it says that the worker is started again
+        os.kill(old, signal.SIGKILL)  # now `up` tries to write that the worker is started again
         wait_for("the worker to be replaced", lambda: c.pid_of("--name=worker-0-0") not in (None, old), 20)
         job = c.submit({"tasks": {"x": {"op": "inc", "args": [1]}}, "targets": ["x"]})
         self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")

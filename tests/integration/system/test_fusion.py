@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Short tasks that follow from each other run in one go; whatever is said of them says their own keys."""
+"""Short tasks in a chain run in one message (task fusion); events, traces and errors still name
+each task's own key."""
 import contextlib
 import pathlib
 import sys
@@ -19,7 +20,7 @@ def chain(n, first=1):
 
 
 def diamonds(n):
-    """y = (x + 1) + -x, n times, x = i + 1."""
+    """n chains: y = (x + 1) + -x, where x = i + 1."""
     each = {"for": {"i": n}}
     return {"tasks": {"x-${i}": {"op": "inc", "args": ["${i}"], **each},
                       "up-${i}": {"op": "inc", "args": [{"ref": "x-${i}"}], **each},
@@ -33,15 +34,17 @@ class Fusion(unittest.TestCase):
     def setUpClass(cls):
         cls.cluster = Cluster("--workers", "2", "--threads", "2")
         cls.addClassCleanup(cls.cluster.close)
-        cls.cluster.run({"tasks": chain(200), "targets": ["c199"]})  # from now on it is known how long an inc takes
+        # from now on the scheduler knows how long an `inc` takes
+        cls.cluster.run({"tasks": chain(200), "targets": ["c199"]})
 
     def tasks(self, job):
-        """How many tasks are done; `counts.done` has the literals in it, too."""
+        """How many tasks are done; `counts.done` includes the literals."""
         nodes = self.cluster.get(f"/v1/jobs/{job}/graph?nodes_max=10000")["nodes"]
         return sum(n["op"] != "" and n["state"] in ("TASK_DONE", "TASK_RELEASED") for n in nodes)
 
     def spans(self, job, count):
-        """By key, when that many are there: the trace is written a moment later."""
+        """Spans by key; waits until this many are there, because the trace is written a moment
+        after the tasks."""
         def all_of_them():
             found = self.cluster.get(f"/v1/jobs/{job}/timeline?spans_max=10000").get("spans", [])
             return found if len(found) >= count else None
@@ -59,7 +62,8 @@ class Fusion(unittest.TestCase):
         self.assertEqual(set(spans), {f"c{i}" for i in range(50)})
         times = [spans[f"c{i}"]["times"] for i in range(50)]
         for a, b in zip(times, times[1:]):
-            self.assertLessEqual(int(a["finished_ns"]), int(b["started_ns"]) + 1000)  # ticks of 100 ns
+            # a tick has 100 ns
+            self.assertLessEqual(int(a["finished_ns"]), int(b["started_ns"]) + 1000)
         for t in times:
             self.assertLessEqual(int(t["ready_ns"]), int(t["started_ns"]) + 1000)
 
@@ -137,7 +141,7 @@ class Fusion(unittest.TestCase):
 
 
 class Sharing(unittest.TestCase):
-    """What extends a graph that is there already costs what is new."""
+    """Extending a graph costs only as much as its new part."""
     def cpu_ms(self, cluster):
         pid = cluster.pids("mr-scheduler")[0]
         total = 0
@@ -155,14 +159,15 @@ class Sharing(unittest.TestCase):
             whole = cluster.run({"namespace": f"n{size}", "tasks": {"t-${i}": {"op": "inc", "args": ["${i}"], **each}},
                                  "targets": [{"each": "t-${i}", "for": {"i": size}}]})
             self.assertEqual(whole["state"], "JOB_DONE", whole)
-            time.sleep(1)  # the trace is written
+            time.sleep(1)  # gives the trace time to be written
             begun = self.cpu_ms(cluster)
             for k in range(20):
                 keys = [f"new-{k}-{i}" for i in range(10)]
                 job = cluster.run({"namespace": f"n{size}", "targets": keys,
                                    "tasks": {key: inc(f"t-{(7919 * i + k) % size}") for i, key in enumerate(keys)}})
                 self.assertEqual(job["state"], "JOB_DONE", job)
-                self.assertEqual(int(job["counts"]["done"]), 20)  # with the keys that they refer to
+                # including the keys that they refer to
+                self.assertEqual(int(job["counts"]["done"]), 20)
             cost[size] = self.cpu_ms(cluster) - begun
         self.assertLess(cost[100000], 3 * cost[100] + 50, cost)
 

@@ -36,7 +36,7 @@ def document(name, **params):
 
 
 def wanted(family, penalty, x, y, alpha, ratio):
-    """scikit-learn's coefficients, the intercept last; None where it has no such model."""
+    """The coefficients of scikit-learn with the intercept last; None if it has no such model."""
     if family == "normal":
         m = LinearRegression() if penalty == "none" else ElasticNet(alpha, l1_ratio={"l1": 1, "l2": 0}.get(penalty, ratio), tol=1e-12, max_iter=100000)
     elif family == "poisson":
@@ -72,7 +72,7 @@ class Glm(unittest.TestCase):
             self.assertIn(word, json.dumps(job))
 
     def data(self, family):
-        """The rows of the small example, as the cluster makes them."""
+        """The rows of the small example, as the cluster generates them."""
         d = document("glm", family=family, **SMALL)
         d["targets"] = [f"{k}/{i}" for i in range(SMALL["chunks"]) for k in "xy"]
         del d["repeat"]
@@ -101,12 +101,14 @@ class Glm(unittest.TestCase):
                     raw = got[:-1] * deviation
                     got = np.append(raw, got[-1] + (raw / deviation) @ mean)
                     if want is None:
-                        want = got  # of the first solver
+                        want = got  # the result of the first solver
                     off = np.abs(got - want).max() / np.abs(want).max()
                     row.append(f"{off:.1e}")
                     self.assertLess(off, 1e-8 if solver == "newton" and family != "poisson" else 1e-5, what)
                     means = self.c.value(job, "means")
-                    if penalty == "none":  # the intercept's gradient is 0: means of predictions are means of y
+                    # the gradient for the intercept is 0, so the mean of the predictions is the
+                    # mean of y
+                    if penalty == "none":
                         self.assertAlmostEqual(np.mean(means), y.mean(), 6)
                 table.append((family, penalty, row))
         print("\n" + f"{'':9s} {'':10s} " + " ".join(f"{s:>8s}" for s in SOLVERS))
@@ -124,7 +126,7 @@ class Glm(unittest.TestCase):
         np.testing.assert_allclose(got, m.published, rtol=1e-6)
         np.testing.assert_allclose(s["std_err"], m.std_err, rtol=1e-6)
         self.assertAlmostEqual(s["deviance"], m.deviance, 6)
-        for solver in SOLVERS[1:]:  # in the metric of the first Hessian, as the example has it
+        for solver in SOLVERS[1:]:  # preconditioned by the first Hessian, as in the example
             s = self.c.value(self.done(document("glm-schools", data=str(DATA), solver=solver)), "summary")
             self.assertTrue(s["converged"], s)
             np.testing.assert_allclose(np.append(s["coef"], s["intercept"]), m.computed, rtol=1e-4)
@@ -162,7 +164,8 @@ class Glm(unittest.TestCase):
         self.assertAlmostEqual(self.c.value(again, "n"), sum(coef), 12)
 
     def test_a_template_is_every_fit(self):
-        """examples/glm-template.sh as it is, and its rows against fits by newton and one another."""
+        """Runs examples/glm-template.sh unchanged, and compares its results with fits by newton and
+        with each other."""
         done = subprocess.run([ROOT / "examples" / "glm-template.sh", self.c.url, "300"], capture_output=True, text=True, timeout=240 * SLOW)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [line.split() for line in done.stdout.splitlines()[1:]]

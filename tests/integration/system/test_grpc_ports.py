@@ -1,4 +1,4 @@
-"""Issue 11, 15: `up --grpc` serves gRPC over TCP: scheduler, object store and trainer at three ports, with tokens and TLS
+"""`up --grpc` serves gRPC over TCP: scheduler, object store and trainer at three ports, with tokens and TLS
 as at the gateway. The client is Python's grpcio, with types made of the build's descriptors."""
 import os
 import pathlib
@@ -18,7 +18,7 @@ from harness import SKIP, Cluster, bin_dir, wait_for  # noqa: E402
 try:
     import grpc
     from fake import Types
-except ImportError as missing:  # python3-grpcio, python3-protobuf
+except ImportError as missing:  # needs python3-grpcio and python3-protobuf
     print(f"SKIPPED: {missing}: gRPC over TCP was not tried", file=sys.stderr)
     sys.exit(SKIP)
 
@@ -28,7 +28,8 @@ ADMIN, READER = "0123456789abcdef", "fedcba9876543210"
 
 
 def call(channel, method, request, token=None, streams=False, answers=False):
-    """One call of "Jobs.Get": its answer, or the list of them. `request`: a message, or a list of them."""
+    """Calls a method such as "Jobs.Get": its reply, or the list of its replies. `request` is a
+    message or a list of messages."""
     service, name = method.split(".")
     kind = next(m for m in TYPES.services[f"millrace.v1.{service}"].method if m.name == name)
     make = getattr(channel, ("stream" if streams else "unary") + ("_stream" if answers else "_unary"))
@@ -54,7 +55,7 @@ class Ports(unittest.TestCase):
         return TYPES.get("google.api.HttpBody")(content_type="application/json", data=data)
 
     def use(self, scheduler, store, trainer, token=None):
-        """A job, a value and a channel, each at its port."""
+        """A job, a value and a channel, each at the port of its service."""
         answer = call(scheduler, "Jobs.Submit", [TYPES.SubmitRequest(wait_s=30, want_values=True, body=self.body(GRAPH))],
                       token, streams=True)
         self.assertEqual((answer.job.state, answer.values[0].pack), (3, b"\x02"))
@@ -67,7 +68,7 @@ class Ports(unittest.TestCase):
     def test_plain_on_loopback(self):
         cluster, addresses = self.start("--grpc", "127.0.0.1:0")
         self.use(*(grpc.insecure_channel(a) for a in addresses))
-        for a in addresses:  # nothing listens elsewhere
+        for a in addresses:  # only these addresses listen
             with self.assertRaises(OSError):
                 socket.create_connection(("127.0.0.2", int(a.rpartition(":")[2])), timeout=5)
         self.assertEqual(cluster.run({"dsk": {"x": ["inc", 1]}, "targets": ["x"]})["state"], "JOB_DONE")
@@ -94,7 +95,7 @@ class Ports(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as refused:
             call(secure[0], "Cluster.Retire", TYPES.RetireRequest(worker="worker-0-0"), READER)
         self.assertEqual(refused.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
-        with self.assertRaises(grpc.RpcError):  # plain, where TLS is spoken
+        with self.assertRaises(grpc.RpcError):  # a connection without TLS to a port with TLS
             call(grpc.insecure_channel(addresses[0]), "Jobs.List", TYPES.ListJobsRequest(), ADMIN)
 
     def refused(self, *flags):

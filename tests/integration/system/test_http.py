@@ -1,5 +1,5 @@
 """HTTP in front of a real cluster: lists that page, names with slashes, conditional and partial
-requests, compression, images. Issue 11, 15."""
+requests, compression, images."""
 import gzip
 import json
 import pathlib
@@ -23,7 +23,7 @@ class Http(unittest.TestCase):
         cls.c.close()
 
     def put(self, data, kind="application/octet-stream", **query):
-        """Uploads bytes; the object's description."""
+        """Uploads bytes and returns the description of the object."""
         status, _, body = self.c.request("POST", f"/v1/objects?{urllib.parse.urlencode(query)}", data, {"Content-Type": kind})
         self.assertEqual(status, 200, body)
         return json.loads(body)
@@ -38,7 +38,7 @@ class Http(unittest.TestCase):
 
 
 class Lists(Http):
-    """Issue 11, 15: lists that page."""
+    """Lists in pages."""
 
     def setUp(self):
         c = self.c
@@ -99,7 +99,7 @@ class Lists(Http):
 
 
 class Names(Http):
-    """Issue 11, 15: `name:a/b` both ways."""
+    """Names with slashes: `name:a/b` in both directions."""
 
     def test_names_with_slashes(self):
         name = "models/2026 ä/best+1"
@@ -143,7 +143,7 @@ class Names(Http):
 
 
 class Conditions(Http):
-    """Issue 11, 15: HEAD, ETag, gzip, Range."""
+    """HEAD, ETag, gzip, Range."""
 
     def test_head_is_get_without_its_body(self):
         info = self.put(b"h" * 3000, name="head/x")
@@ -179,7 +179,7 @@ class Conditions(Http):
                 status, found, nothing = self.ask("GET", path, If_None_Match=known)
                 self.assertEqual((status, found["etag"], nothing), (304, tag, b""), (path, known))
             self.assertEqual(self.ask("GET", path, If_None_Match='"other"')[2], body)
-        # another format is another answer, another object under the name another, too
+        # Another format and another object under the name have another ETag.
         path = f"/v1/jobs/{large}/results/z"
         tag = self.ask("GET", path, Accept="application/x-npy")[1]["etag"]
         self.assertEqual(self.ask("GET", path, Accept="application/json", If_None_Match=tag)[0], 200)
@@ -209,7 +209,7 @@ class Conditions(Http):
             self.assertIsNone(self.ask("GET", path, Accept_Encoding="gzip")[1]["content-encoding"], path)
 
     def test_a_part_of_an_object(self):
-        data = bytes(range(256)) * 16384 + b"end"  # 4 MiB and a bit
+        data = bytes(range(256)) * 16384 + b"end"  # a little more than 4 MiB
         n = len(data)
         path = f"/v1/objects/{self.put(data)['id']}"
         tag = self.ask("GET", path)[1]["etag"]
@@ -237,7 +237,8 @@ class Conditions(Http):
             self.assertEqual((status, len(body)), (200, len(part)), query)
             self.assertTrue(body == part, query)
         status, headers, body = self.ask("GET", f"{path}?offset=4&bytes_max=6", Range="bytes=1-2")
-        self.assertIn((status, body), [(206, data[5:7]), (200, data[4:10])])  # of what the query names, if all of it was there at once
+        # a part of the bytes that the query selects, or all of them if they came at once
+        self.assertIn((status, body), [(206, data[5:7]), (200, data[4:10])])
         empty = f"/v1/objects/{self.put(b'')['id']}"
         self.assertEqual(self.ask("GET", empty)[2], b"")
         self.assertEqual(self.ask("GET", empty, Range="bytes=0-")[0], 416)
@@ -255,7 +256,7 @@ class Conditions(Http):
 
 
 class Pictures(Http):
-    """Issue 11, 15: `image/png` for PNG results."""
+    """`image/png` for PNG results."""
 
     PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8ffff3f0005fe02fe0dccdd48"
                         "0000000049454e44ae426082")

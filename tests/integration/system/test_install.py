@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Issue 11, 13: what `cmake --install` puts under a prefix works from there, and scripts say what they do without
-doing it."""
+"""The files that `cmake --install` puts under a prefix work there. The scripts print their help
+without doing anything."""
 import os
 import pathlib
 import shutil
@@ -90,7 +90,7 @@ class Scripts(unittest.TestCase):
                         self.assertFalse(log.exists(), log.exists() and log.read_text())
 
     def test_what_was_skipped_is_said_by_name_and_reason(self):
-        """Issue 11, 17."""
+        """scripts/skipped.awk lists each skipped test with its reason."""
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "LastTest.log"
             log.write_text("3/9 Test: system_stubs\ntest_go (__main__.Stubs.test_go) ... skipped 'no Go'\nok\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs over HTTP as users send them: what they get, what they are told when they are wrong."""
+"""Jobs over HTTP: their results, and the error texts for malformed jobs."""
 import json
 import os
 import pathlib
@@ -29,7 +29,7 @@ class Jobs(unittest.TestCase):
         cls.cluster.close()
 
     def refused(self, body, *words, status=400, headers=None, path="/v1/jobs"):
-        """The submission is refused with this status and a sentence with all these words in it."""
+        """Submits; expects this status and a sentence that contains all these words."""
         got, _, data = self.cluster.request("POST", path, body, headers)
         text = data.decode(errors="replace")
         self.assertEqual(got, status, text)
@@ -39,7 +39,8 @@ class Jobs(unittest.TestCase):
         return message
 
     def test_a_large_graph_stops_nobody_from_being_heard(self):
-        """While 200,000 tasks are read and taken in, the core's thread answers others within a third of a lease."""
+        """While 200,000 tasks are parsed and added, the core thread answers other calls within a
+        third of a lease."""
         c = self.cluster
         body = '{"tasks":{' + ",".join(f'"leaf{i:08d}":{{"op":"inc","args":[{i}]}}' for i in range(200_000)) + "}}"
         before, jobs, longest = {(w["name"], w["incarnation"]) for w in c.workers()}, [], 0.0
@@ -54,7 +55,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual({(w["name"], w["incarnation"]) for w in workers}, before)
 
     def test_a_small_job_does_not_wait_for_a_large_one(self):
-        """Issue 11, E: what runs of the other job meanwhile are a few tasks; it used to be all that were left."""
+        """Only a few tasks of the other job run while the large job is added."""
         c = self.cluster
         large = c.submit({"tasks": {"s-${i}": {"op": "sleep", "args": [0.02], "for": {"i": 1000}}}})
         wait_for("the large job to run", lambda: self.done(large) >= 20)
@@ -66,7 +67,8 @@ class Jobs(unittest.TestCase):
         self.assertLess(after - before, 300)
 
     def test_small_jobs_pass_a_large_one_that_is_being_read(self):
-        """Issue 11, E: a body whose loop is long to write is read (and refused at its end) while others are served."""
+        """While a body with a very long loop is read (and refused at its end), other requests are
+        served."""
         c, answered, passed = self.cluster, threading.Event(), 0
         body = {"tasks": {"a-${i}": {"value": 1, "for": {"i": 3_000_000}}, "z": {"op": "no-such-op", "args": []}}}
 
@@ -76,8 +78,8 @@ class Jobs(unittest.TestCase):
 
         got, thread = [], threading.Thread(target=large)
         thread.start()
-        time.sleep(0.2)  # until it is being read
-        # It waits where large ones do: small ones are answered at once again.
+        time.sleep(0.2)  # gives the gateway time to begin reading
+        # A large job waits among the large ones, so small ones are answered at once again.
         wait_for("no small job to wait behind it", lambda: answered.is_set() or self.small_unread() == 0)
         passed_on = not answered.is_set()
         for i in range(10):
@@ -186,7 +188,8 @@ class Jobs(unittest.TestCase):
         self.assertEqual(c.wait(job["id"])["state"], "JOB_FAILED")
 
     def test_issue_11_2_results_of_failed_and_cancelled_jobs(self):
-        """Issue 11, 2: what a failed or cancelled job has made can be fetched, large or small; every other key tells its own error."""
+        """The values of a failed or cancelled job can be fetched, small and large ones; each other
+        key has an error of its own."""
         c = self.cluster
         tasks = {"large": {"op": "array.full", "args": [[2000], 3]}, "small": {"op": "inc", "args": [1]},
                  "bad": {"op": "fail", "args": ["bad luck"]}, "worse": {"op": "fail", "args": ["worse luck"]},
@@ -213,7 +216,8 @@ class Jobs(unittest.TestCase):
                           "worse": many["errors"]["worse"]["message"].split(":")[0], "fell": 'it needs "worse", which failed'})
         self.assertIn("bad luck", many["errors"]["bad"]["message"])
         self.assertIn("worse luck", many["errors"]["worse"]["message"])
-        with tempfile.TemporaryDirectory() as out:  # `run` writes what there is, and its exit code says that the job failed
+        # `run` writes the values that exist, and its exit code says that the job has failed
+        with tempfile.TemporaryDirectory() as out:
             graph = pathlib.Path(out) / "job.json"
             graph.write_text(json.dumps({"on_error": "continue", "tasks": tasks, "targets": list(tasks)}))
             r = subprocess.run([str(bin_dir() / "millrace"), "run", "--url", c.url, "--out", out + "/got", str(graph)],
@@ -233,10 +237,12 @@ class Jobs(unittest.TestCase):
         self.assertIn("enough", json.loads(e.exception.body)["message"])
 
     def test_issue_11_3_counts_add_up_and_no_more_run_than_there_are_slots(self):
-        """Issue 11, 3: at every moment the states add up to the graph's nodes, and `running` is at most the slots."""
+        """At every moment the counts of the states add up to the nodes of the graph, and `running`
+        is at most the number of slots."""
         c, states = self.cluster, ("waiting", "ready", "sent", "running", "done", "erred", "cancelled", "skipped")
         tasks = {f"s{i}": {"op": "sleep", "args": [0.05, i]} for i in range(40)}
-        c.run({"tasks": {"s": {"op": "sleep", "args": [0.001, 1]}}})  # how long it takes is known, and more is sent
+        # the scheduler now knows how long the task takes, and sends more at once
+        c.run({"tasks": {"s": {"op": "sleep", "args": [0.001, 1]}}})
         job, most = c.submit({"tasks": dict(tasks, x={"value": 1}), "targets": list(tasks) + ["x"]}), 0
         while True:
             info = c.job(job)
@@ -258,7 +264,7 @@ class Jobs(unittest.TestCase):
         other = dict(DSK, targets=["y"])
         self.refused(other, "once", status=409, headers={"Idempotency-Key": "once", "Content-Type": "application/json"})
 
-    # Issue 11, B: what was cancelled stands in the executor's inbox behind what runs there.
+    # A cancelled task waits in the executor's inbox behind a running one.
     def test_submitting_and_cancelling_ends_no_worker(self):
         c = self.cluster
         c.run({"tasks": {f"s{i}": {"op": "sleep", "args": [0.00001, i]} for i in range(500)}})
@@ -279,7 +285,7 @@ class Jobs(unittest.TestCase):
         begun = time.monotonic()
         job = c.run({"tasks": {"s": {"op": "sleep", "args": [60, 1], "timeout_s": 0.3}}, "targets": ["s"]})
         self.assertEqual(job["state"], "JOB_FAILED")
-        self.assertLess(time.monotonic() - begun, 50)  # of 60
+        self.assertLess(time.monotonic() - begun, 50)  # less than the 60 s of the task
         job = c.submit({"tasks": {"s": {"op": "sleep", "args": [60, 1]}}, "targets": ["s"]})
         wait_for("it to run", lambda: c.explain(job, "s")["state"] == "TASK_RUNNING", 10)
         c.call("POST", f"/v1/jobs/{job}:cancel", {})
@@ -436,7 +442,7 @@ class Jobs(unittest.TestCase):
     # ---- the command line ----
 
     def test_texts_are_put_and_listed_with_their_size(self):
-        """Issue 11, 18: a text file; a collection's data and not its own size."""
+        """`ls` shows a text file as text, and a collection with the size of its data."""
         c = self.cluster
         with tempfile.TemporaryDirectory() as d:
             path = pathlib.Path(d) / "note.txt"
@@ -451,7 +457,7 @@ class Jobs(unittest.TestCase):
         self.assertNotRegex(line, r"\d B\b")
 
     def test_no_help_says_twice_that_a_flag_may_be_repeated(self):
-        """Issue 11, 18."""
+        """A repeatable flag says so once in --help, not twice."""
         for program in ("mr-worker", "mr-scheduler", "mr-objectstore", "mr-trainer", "mr-gateway", "millrace up"):
             name, *command = program.split()
             text = subprocess.run([str(bin_dir() / name), *command, "--help"], capture_output=True, text=True).stdout
@@ -529,7 +535,7 @@ class Restart(unittest.TestCase):
                 self.assertEqual(c.job(small)["state"], "JOB_DONE")
                 self.assertEqual(c.value(small, "z"), 3)
                 self.assertEqual(len(c.value(large, "a", accept="application/x-npy")), 100000 * 8 + 128)
-                c.up.kill()  # however it dies, its children die with it
+                c.up.kill()  # the kernel kills its child processes too
                 c.up.wait()
                 wait_for("the children to die", lambda: not c.pids("mr-worker"), 10)
                 c.start()
@@ -556,7 +562,7 @@ class Restart(unittest.TestCase):
                     self.assertEqual((status, len(data)), (200, rows * 8 + 128))
                     self.assertEqual(struct.unpack("<d", data[-8:]), (float(i),))
             check_parts()
-            time.sleep(2.5)  # heartbeats, and what follows from them
+            time.sleep(2.5)  # time for heartbeats and their effects
             check_parts()
             os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
             wait_for("the scheduler to be back", lambda: self.is_up(c), 60)

@@ -1,5 +1,5 @@
-"""Issue 11, 15: a browser shows a token by logging in: the cookie that it gets is sent by our own pages, read by no script, and of
-no use to a page of another server, also one on this machine. A real Chromium."""
+"""Logging in with a token in a browser. Pages of the gateway send the cookie; scripts cannot read
+it; a page of another server cannot use it, even on the same machine. With a real Chromium."""
 import http.server
 import json
 import os
@@ -24,7 +24,7 @@ GRAPH = json.dumps({"dsk": {"x": ["inc", 1]}, "targets": ["x"]})
 
 
 class Other(http.server.BaseHTTPRequestHandler):
-    """A page of somebody else, at another port of this host: of the same site, but of another origin."""
+    """A page of another server on another port of this host: the same site, but another origin."""
 
     def do_GET(self):
         self.send_response(200)
@@ -49,7 +49,7 @@ class Login(unittest.TestCase):
         self.addCleanup(self.page.close)
 
     def fetch(self, path, **options):
-        """The status, as the page sees it; or what went wrong."""
+        """The status of a request as the page sees it, or the error."""
         return self.page.run(f"fetch({json.dumps(path)}, {json.dumps(options)}).then(r => r.status || r.type, e => String(e))")
 
     def log_in(self, token):
@@ -74,7 +74,8 @@ class Login(unittest.TestCase):
                       "source.onmessage = e => seen.push(JSON.parse(e.data).change); 1")
         wait_for("an event in the browser", lambda: self.page.run("seen.length") > 0, 60, every=0.1)
 
-        # another server's page, to which the browser would send cookies of this host
+        # The server of another origin on the same host, to which the browser would send this host's
+        # cookies.
         other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
         threading.Thread(target=other.serve_forever, daemon=True).start()
         self.addCleanup(other.server_close)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Loops and templates with real processes: a loop ends by its own condition, whoever is killed in the
-middle of it; templates live as long as Redis does."""
+"""Loops and templates with real processes. A loop ends by its own condition, even if processes are
+killed meanwhile; templates are stored as long as Redis lives."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ from harness import Cluster, HttpError, wait_for  # noqa: E402
 
 
 def loop(rounds, stop, seconds=0.0):
-    """Adds 1 + 2 + 3 to a number each round until that is at least `stop`."""
+    """A loop that adds 1 + 2 + 3 to a number in each round, until the number is at least `stop`."""
     part = {"op": "sleep", "args": [seconds, {"op": "add", "args": [{"ref": "n"}, "${i}"]}], "for": {"i": [1, 2, 3]}}
     return {"params": {"stop": stop},
             "repeat": {"l": {"max": rounds, "carry": {"n": {"value": 0}},
@@ -55,8 +55,9 @@ class Loops(unittest.TestCase):
         self.assertIn("l[3].part-2", {s["key"] for s in spans})
 
     def test_who_did_not_converge_is_told(self):
-        """Issue 11, 8: a loop that ended because its rounds were used up is no plain success, wherever the job is shown,
-        after a restart of the scheduler and of a template, too."""
+        """A loop that ended because it reached its limit of rounds is not shown as a plain success:
+        in every view of the job, after a restart of the scheduler, and for a job from a
+        template."""
         c = self.c
         c.call("POST", "/v1/templates?name=bounded", loop(5, 60))
         by_until = c.run(loop(500, 60))

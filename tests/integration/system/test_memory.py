@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Graphs whose values are more than the object store's memory, with real processes: those that have an order without
-spilling use it, the others spill and end, and what can never fit fails with a sentence."""
+"""Graphs whose values are larger than the object store's memory. If there is an order without
+spilling, the scheduler uses it; otherwise the store spills and the job ends; a value that can
+never fit fails with a sentence."""
 import os
 import pathlib
 import sys
@@ -15,7 +16,7 @@ from harness import Cluster  # noqa: E402
 
 MIB = 1 << 20
 MEMORY = 256 * MIB
-PART = 8 * MIB  # bytes of one root
+PART = 8 * MIB  # size of the value of one root task
 FLOATS = PART // 8
 
 
@@ -24,7 +25,7 @@ def root(i, floats=FLOATS):
 
 
 def tree(tasks, names, op, width=2):
-    """Merges `names` level by level; the name of the last."""
+    """Merges `names` level by level; returns the name of the last task."""
     level = 0
     while len(names) > 1:
         merged = []
@@ -38,7 +39,7 @@ def tree(tasks, names, op, width=2):
 
 
 def tree_sum(parts):
-    """Roots of several MiB each, a small partial sum of each, a tree of sums."""
+    """Root values of several MiB, a small partial sum of each, and a tree of sums."""
     tasks = {}
     for i in range(parts):
         tasks[f"x/{i}"] = root(i)
@@ -48,7 +49,7 @@ def tree_sum(parts):
 
 
 def tree_of_arrays(parts):
-    """The sums are as large as the roots: an order by depth keeps one of each level."""
+    """The sums are as large as the root values: a depth-first order keeps one of each level."""
     tasks = {f"x/{i}": root(i) for i in range(parts)}
     names, level = [f"x/{i}" for i in range(parts)], 0
     while len(names) > 1:
@@ -64,7 +65,7 @@ def tree_of_arrays(parts):
 
 
 def map_reduce(parts, steps=3):
-    """Of each part a chain of arrays, and a small value at its end; one task takes all of those."""
+    """For each part a chain of arrays that ends in a small value; one task takes all small values."""
     tasks = {}
     for i in range(parts):
         tasks[f"x/{i}/0"] = root(i)
@@ -92,7 +93,7 @@ def stencil(parts):
 
 
 def all_to_all(parts):
-    """Every result needs a piece of every part, and is as large as one."""
+    """Each result needs a piece of every part and is as large as a part."""
     tasks = {f"x/{i}": root(i) for i in range(parts)}
     piece = FLOATS // parts
     for k in range(parts):
@@ -122,14 +123,14 @@ class Memory(unittest.TestCase):
         return {k: int(s.get(k, 0)) for k in ("used_bytes", "spilled_bytes", "spills", "restores", "memory_bytes")}
 
     def measured(self, what, graph, expected, timeout=120):
-        """Runs it, checks its one target, and says what the store did meanwhile."""
+        """Runs the job, checks its only target, and returns what the store did meanwhile."""
         before, t = self.stats(), time.monotonic()
         done = self.cluster.run(graph, timeout)
         took = time.monotonic() - t
         self.assertEqual(done["state"], "JOB_DONE", done)
         self.assertEqual(done["counts"]["recomputed"], "0", done)
         value = self.cluster.value(done["id"], graph["targets"][0])
-        if isinstance(value, bytes):  # npy, of no axes
+        if isinstance(value, bytes):  # an npy file of an array without axes
             value = struct.unpack("<d", value[-8:])[0]
         self.assertEqual(value, expected)
         after = self.stats()
@@ -140,7 +141,7 @@ class Memory(unittest.TestCase):
 
 
 class WithoutSpilling(Memory):
-    """Ten times the memory in values, and an order that needs a small part of it."""
+    """The values are ten times the memory; a good order needs a small part of it at a time."""
     parts = 10 * MEMORY // PART
 
     def test_a_tree_of_sums(self):
@@ -158,11 +159,11 @@ class WithoutSpilling(Memory):
 
 class WithSpilling(Memory):
     def test_all_to_all_spills_and_ends(self):
-        parts = 64  # 512 MiB of roots into 256, all of them needed by each result
+        parts = 64  # 512 MiB of root values in a store of 256 MiB; each result needs all of them
         self.assertGreater(self.measured("all to all", *all_to_all(parts)), 0)
 
     def test_a_collection_of_more_than_memory_holds(self):
-        parts = 5  # none is read for its header
+        parts = 5  # no part is read for its header alone
         floats = 60 * MIB // 8
         tasks = {f"x/{i}": root(i, floats) for i in range(parts)}
         tasks["all"] = {"op": "collection", "args": [{"ref": f"x/{i}"} for i in range(parts)]}
@@ -172,20 +173,21 @@ class WithSpilling(Memory):
         self.assertEqual(self.stats()["restores"], 0)
 
     def joined(self, count, mib, groups):
-        """`groups` tasks, each of which puts `count` arrays of `mib` MiB behind each other."""
+        """`groups` tasks, each of which concatenates `count` arrays of `mib` MiB."""
         tasks = {}
         for g in range(groups):
             for i in range(count):
                 tasks[f"x/{g}/{i}"] = root(i, mib * MIB // 8)
             tasks[f"y/{g}"] = {"op": "array.concat", "args": [[{"ref": f"x/{g}/{i}"} for i in range(count)]]}
             tasks[f"p/{g}"] = {"op": "array.reduce_partial", "args": [{"ref": f"y/{g}"}, "sum"]}
-        # all roots first, so that each task finds its own on disk
+        # All root tasks run first, so that each later task finds its inputs on disk.
         last = tree(tasks, [f"p/{g}" for g in range(groups)], ("array.reduce_merge", "sum"), groups)
         return {"tasks": tasks, "targets": [last] + [k for k in tasks if k.startswith("x/")]}, \
             float(sum(range(count)) * mib * MIB // 8 * groups)
 
     def test_tasks_that_fit_one_at_a_time_all_end(self):
-        self.measured("four that fit alone", *self.joined(2, 50, 4), timeout=150)  # 200 of 256 MiB each, at four workers
+        # 200 inputs of 256 MiB for each task, with four workers
+        self.measured("four that fit alone", *self.joined(2, 50, 4), timeout=150)
 
     def fails(self, graph, key, *words, timeout):
         job, said = self.cluster.submit(graph), set()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The main job: distributed mean and variance agree with NumPy, on MNIST where it is there and on
-drawn digits where it is not; a second run finds its results by name."""
+"""The main example: the distributed mean and variance agree with NumPy, on MNIST if its files are
+there, otherwise on generated digits. A second run finds its results by name."""
 import gzip
 import json
 import pathlib
@@ -53,7 +53,7 @@ class Mnist(unittest.TestCase):
 
 
 class Drawn(Mnist):
-    """Issue 11, 1: data that was given is read or refused; what was drawn is said to be."""
+    """Given data are read or refused; generated data are labelled as such."""
     test_mnist = None
 
     @classmethod

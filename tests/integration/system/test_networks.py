@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Networks as values of a cluster: prediction over an array in parts is a graph, and a kept model goes to NumPy and back."""
+"""Networks as values of a cluster: a prediction over an array in parts becomes a graph, and a saved
+model goes to NumPy and back."""
 import io
 import json
 import pathlib
@@ -65,7 +66,8 @@ class Networks(unittest.TestCase):
         self.assertEqual((score["accuracy"], score["examples"]), (1, PARTS * ROWS))
         self.assertAlmostEqual(score["cross_entropy"], -np.log(want.max(1)).mean(), 4)
 
-        # The kept model, by its name, in another job; and one that NumPy has changed, as an uploaded object.
+        # The saved model by its name in another job; and a model that NumPy has changed, as an
+        # uploaded object.
         job = self.run_job({"y": {"op": "nn.predict", "args": [{"name": "test/model"}, {"value": x[:2].tolist()}]}}, "y")
         np.testing.assert_allclose(npy(self.c.value(job, "y")), p[:2], rtol=0, atol=1e-6)
         changed = {k: f[k] for k in f}

@@ -1,5 +1,5 @@
-"""The README's first job, as it stands there: its lines are taken from README.md and run by bash, but
-for the address, which is a free port here."""
+"""Runs the first job of README.md: bash runs the lines of the page, with a free port in place of
+the page's address."""
 import os
 import pathlib
 import re
@@ -14,7 +14,7 @@ from harness import ROOT, SLOW, bin_dir  # noqa: E402
 
 
 def first_job():
-    """The shell lines of the block that has U=http… in it."""
+    """The lines of the shell block that sets U=http…."""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     found = [b for b in blocks if re.search(r"^U=http", b, re.M)]
     assert len(found) == 1, found
@@ -44,7 +44,8 @@ class Readme(unittest.TestCase):
             text = out.read()
         self.assertEqual(code, 0, text)
         self.assertIn("JOB_DONE", text)
-        self.assertRegex(text, r"(?m)^3($|millrace is up)")  # which the cluster may say after its first result
+        # `up` may print its line after the first result
+        self.assertRegex(text, r"(?m)^3($|millrace is up)")
 
 
 if __name__ == "__main__":

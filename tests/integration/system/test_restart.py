@@ -1,5 +1,6 @@
-"""Issue 11, F: parts of a cluster that are stopped or killed, as their clients see it: no connection is refused while one
-gateway makes way for the next, and whoever waits at a scheduler or trainer that stops hears what is known."""
+"""Clients of a cluster whose parts are stopped or killed. No connection is refused while one
+gateway replaces another. A client that waits at a scheduler or a trainer that stops gets the
+state so far."""
 import http.client
 import os
 import pathlib
@@ -24,7 +25,7 @@ V1 = "/millrace.v1."
 
 
 def is_here(host):
-    """Can one listen there? Not without IPv6, or where no file names localhost."""
+    """Can a socket listen there? Not without IPv6, or if no file names localhost."""
     try:
         address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(address[0]) as s:
@@ -68,7 +69,7 @@ class Gateways(unittest.TestCase):
                         wait_for("the next gateway", lambda: [p for p in c.pids("mr-gateway") if p != pid], 60)
                         before = answers[0]
                         wait_for("its answers", lambda: answers[0] >= before + 3, 60)
-                        # what a killed one was answering is lost with it, and nothing else
+                        # A killed gateway loses only the requests that it was answering.
                         self.assertLessEqual(len(failures), 0 if number == signal.SIGTERM else 1, failures)
                         self.assertNotIn("Refused", "".join(failures))
                 finally:
@@ -102,7 +103,7 @@ class Waiters(unittest.TestCase):
         for method, request in calls.items():
             threads.append(threading.Thread(target=run, args=(method, request)))
             threads[-1].start()
-        time.sleep(1)  # they arrive; one that does not is answered all the same
+        time.sleep(1)  # time for the calls to arrive; a call that arrives later is answered too
         self.assertEqual(ends, {})
         pid = self.c.pids("mr-" + place)[0]
         os.kill(pid, signal.SIGTERM)
@@ -123,7 +124,8 @@ class Waiters(unittest.TestCase):
         self.assertEqual(code, "OK", words)
         known = self.m("Job").FromString(replies[0])
         self.assertEqual(known.id, job)
-        for method in ("Jobs/Result", "Jobs/Watch"):  # to be asked again
+        # these calls have to be repeated by the client
+        for method in ("Jobs/Result", "Jobs/Watch"):
             self.assertEqual(ends[method][:2], ("UNAVAILABLE", "the scheduler is stopping: ask again"))
         self.assertEqual(self.c.wait(job, 120)["state"], "JOB_DONE")
 

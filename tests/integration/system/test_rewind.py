@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Issue 11, A: Redis and the scheduler lose their memory together, and workers, store and trainer live on. What those hold of
-the cluster's other life is never taken for a value of this one, and who asks for a job of it is told so."""
+"""Redis and the scheduler lose their state at the same time, while workers, store and trainer go
+on. Values from before are never taken for values of the new state, and a client that asks for an
+old job is told that it is gone."""
 import http.client
 import os
 import pathlib
@@ -18,7 +19,8 @@ WIDTH = 200
 
 
 def job_of(base):
-    """Small values and a large one, all wanted; the same keys in the same order whatever `base` is."""
+    """Small values and a large one, all of them targets; the keys and their order do not depend on
+    `base`."""
     tasks = {f"k{i:03d}": {"op": "add", "args": [base, i]} for i in range(WIDTH)}
     tasks["large"] = {"op": "array.full", "args": [[5000], base]}
     tasks["sum"] = {"op": "array.sum", "args": [{"ref": "large"}]}
@@ -32,13 +34,13 @@ class Rewind(unittest.TestCase):
         self.journal = self.cluster.dir / "c" / "redis" / "appendonlydir"
 
     def killed(self, *programs):
-        """`up` does not see it before it may go on."""
+        """Kills all processes of these programs."""
         for program in programs:
             for pid in self.cluster.pids(program):
                 os.kill(pid, signal.SIGKILL)
 
     def rewind(self, copy=None):
-        """Redis comes back empty, or from a copy, with a scheduler that knows no more."""
+        """Redis comes back empty, or from an older copy, together with a scheduler without memory."""
         up, workers = self.cluster.up.pid, self.cluster.pids("mr-worker")
         os.kill(up, signal.SIGSTOP)
         try:
@@ -52,7 +54,8 @@ class Rewind(unittest.TestCase):
         self.assertEqual(self.cluster.pids("mr-worker"), workers, "the workers were to live on")
 
     def here(self, workers):
-        """So many that a scheduler knows which is not the one that died."""
+        """Waits until so many workers are connected that the new scheduler knows which worker has
+        died."""
         def connected():
             try:
                 return len([w for w in self.cluster.workers() if w["state"] == "connected"]) == workers
@@ -104,8 +107,9 @@ class Rewind(unittest.TestCase):
         self.assertIn("session.other_life", self.cluster.log("scheduler"))
 
     def test_who_waits_for_a_lost_job_is_told(self):
-        """Issue 11, A: who asked for a job before its cluster lost its memory, and waits still: for its end, a result, its
-        events, and at the terminal. Nobody gets an answer of another job, or waits for ever."""
+        """Clients that waited for a job when its cluster lost its state: for its end, a result, its
+        events, and in the terminal. None of them gets an answer about another job, and none
+        waits for ever."""
         c = self.cluster
         job = c.submit({"tasks": {"k000": {"op": "sleep", "args": [600, 1]}}, "targets": ["k000"]})
         wait_for("it to run", lambda: c.job(job)["state"] == "JOB_RUNNING")
@@ -152,9 +156,10 @@ class Rewind(unittest.TestCase):
         self.assertNotIn(young, (kept, lost))
         self.check_values(young, 3000)
         self.check_is_refused(lost)
-        self.assertEqual(c.job(kept)["state"], "JOB_DONE")  # that one the copy has
+        self.assertEqual(c.job(kept)["state"], "JOB_DONE")  # the copy of the journal has this job
         self.check_values(kept, 1000)
-        events = [(id, job["state"]) for id, job in c.events(kept, last_id="1000000")]  # a number of what is lost
+        # an event number from the time that Redis has lost
+        events = [(id, job["state"]) for id, job in c.events(kept, last_id="1000000")]
         self.assertEqual([state for _, state in events], ["JOB_DONE"])
         self.assertGreater(self.info()["epoch"], told["epoch"])
 

@@ -1,6 +1,7 @@
-"""The scores of one real session, followed by curl, a Python stub and a browser's EventSource, live and from
-the beginning after the run, while the trainer is killed in the middle, and the gateway, too: each ends up
-with every entry once and in order. Who is not on this machine is left out, loudly (exit 77)."""
+"""The scores of a real session, followed by curl, a Python stub and a browser's EventSource, live
+and after the run from the beginning. Meanwhile the trainer and the gateway are killed. Each
+follower must get each entry once and in order. A follower that is missing on this machine is
+skipped (exit 77)."""
 import json
 import os
 import pathlib
@@ -23,7 +24,8 @@ missing = []
 
 
 class Process:
-    """A follower that prints; `entries` are what it has told. `again` is the command that goes on after an id."""
+    """A process that prints events; `entries` are those so far. `again` makes the command that
+    continues after an id."""
 
     def __init__(self, again, last=""):
         self.again, self.last, self.entries, self.resumed, self.closed = again, last, [], 0, False
@@ -85,7 +87,8 @@ class Curl(Process):
 
 
 class States(Curl):
-    """Of a session: events with an id are changes of its state, and the stream ends after the last."""
+    """Events of a session: those with an id are changes of its state, and the stream ends after the
+    last one."""
 
     def got(self, event_id, data):
         self.entry({"id": event_id})
@@ -94,7 +97,7 @@ class States(Curl):
 
 
 class Tab:
-    """An EventSource in the page, left to itself: it resumes as browsers do."""
+    """An EventSource in a page, without any code for reconnecting: the browser does it."""
 
     def __init__(self, page, name, path):
         self.page, self.name = page, name
@@ -139,7 +142,7 @@ class Scores(unittest.TestCase):
             missing.append("Chromium (Debian: chromium): the browser's EventSource")
 
     def followers(self, name, channel):
-        """Everyone, from the beginning of the channel."""
+        """Starts all followers at the beginning of the channel."""
         path = f"/v1/channels/{channel}/events"
         those = {"curl": Curl(self.cluster.url + path)}
         self.addCleanup(those["curl"].close)
@@ -185,7 +188,8 @@ class Scores(unittest.TestCase):
         self.assertEqual(end["state"], "TRAINING_DONE", end)
         told = self.entries(channel)
         self.assertEqual(told, sorted(set(told), key=lambda i: tuple(map(int, i.split("-")))))
-        self.kill("mr-trainer")  # the channel is Redis's, whoever serves it
+        # the channel is stored in Redis and does not depend on this process
+        self.kill("mr-trainer")
         self.entries_when_served(channel)
         anew = self.followers("anew", channel)
         for name, follower in [*live.items(), *anew.items()]:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import ROOT, SKIP, Cluster, data_dir  # noqa: E402
 
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ[threads] = "1"  # of scikit-learn's networks: more spin more than they compute
+    os.environ[threads] = "1"  # for scikit-learn's networks: more threads would only spin
 try:
     import numpy as np
     import scipy.stats
@@ -44,7 +44,7 @@ def run(c, example, *flags):
 
 
 def ran(c, job):
-    """Keys of the tasks that ran, one for each time."""
+    """The keys of the tasks that ran, once for each run."""
     return [s["key"] for s in c.get(f"/v1/jobs/{job['id']}/timeline")["spans"] if s.get("state", "run") != "waiting"]
 
 
@@ -126,7 +126,8 @@ class Search(unittest.TestCase):
         self.assertEqual([count(keys, f"{r}/fit") for r in "123"], [p["first"], p["second"], p["third"]])
 
     def check_rungs(self, got, p):
-        """Each rung goes on with the best of the one before; nothing else is trained on."""
+        """Each rung continues with the best settings of the rung before; no other settings are
+        trained."""
         before = got["rungs"]["1"]
         self.assertEqual([e["number"] for e in before], list(range(p["first"])))
         for rung, size in (("2", p["second"]), ("3", p["third"])):
@@ -159,7 +160,7 @@ class Search(unittest.TestCase):
                     self.assertGreater(a, c, "two settings stand the other way round")
 
     def check_kept(self, got, p):
-        """The model under its name scores what the search said."""
+        """The saved model has the score that the search has reported."""
         tensor = lambda op, *a: {"op": op, "args": list(a)}  # noqa: E731
         images = tensor("digits.load", str(DATA / "mnist/train-images-idx3-ubyte.gz"))
         x = tensor("array.scale", tensor("array.reshape", tensor("array.slice", images, p["rows"], p["rows_end"]), [-1, 784]), 0, 255)

@@ -1,5 +1,6 @@
-"""Issue 11, 16: each service has a secret of its own, which opens what it needs and no more; secrets and users' tokens
-change without a restart. Two nodes on TCP ports, a trainer and a gateway, all with the files of `millrace secrets`."""
+"""Each service has a secret of its own that allows only what the service needs. Secrets and users'
+tokens change without a restart. Two nodes on TCP ports, a trainer and a gateway, with the files
+of `millrace secrets`."""
 import contextlib
 import pathlib
 import re
@@ -28,7 +29,7 @@ def secrets(directory, *flags):
 
 
 class Own(Parts):
-    """Each program has the secret of its kind."""
+    """A cluster in which each program has the secret of its kind."""
 
     def start(self, name, program, *flags, tls=None, access=None):
         if not (self.dir / "own").exists():
@@ -114,7 +115,8 @@ class Secrets(unittest.TestCase):
         self.call(self.p.scheduler, "Jobs/List", self.p.shown("gateway", "scheduler"), more=PASSES)
 
     def test_what_one_service_is_shown_or_has_is_no_key_to_another(self):
-        # the trainer was shown this: it may not pose as a worker with it
+        # The trainer receives this secret from others, and must not be able to pose as a worker
+        # with it.
         self.refused("UNAUTHENTICATED", self.p.scheduler, "Jobs/List", self.p.shown("worker", "trainer"))
         self.refused("UNAUTHENTICATED", self.p.trainer, "Channels/List", self.p.shown("worker", "scheduler"))
         texts = {kind: (self.p.dir / "own" / kind / "secret").read_text() for kind in SERVICES}
@@ -130,7 +132,7 @@ class Secrets(unittest.TestCase):
             secrets(self.p.dir / "own", "--rotate")
             new = self.p.shown("gateway", "scheduler")
             self.assertNotEqual(old, new)
-            for secret in (new, old):  # the new one at once, the one of before still
+            for secret in (new, old):  # the new one at once, the previous one still
                 self.call(self.p.scheduler, "Jobs/List", secret, more=PASSES)
             self.run_job()
         wait_for("the first one to be taken back", lambda: self.is_refused(first), 60)
@@ -145,7 +147,8 @@ class Secrets(unittest.TestCase):
 
     def renewed(self, name):
         with contextlib.suppress(OSError):
-            self.g.request("GET", "/metrics")  # asks each of them, and a file is looked at when somebody asks
+            # this asks every service, and a service checks its files only when it is called
+            self.g.request("GET", "/metrics")
         return "event=secrets.renewed" in self.p.log(name)
 
     def is_refused(self, secret):

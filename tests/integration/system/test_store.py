@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the object store keeps, what it lets go, and what it says about that, with real processes."""
+"""What the object store keeps and frees, and what it reports about that, with real processes."""
 import json
 import os
 import pathlib
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def blobs(count, nbytes):
-    """`count` targets of `nbytes` each."""
+    """A graph with `count` targets of `nbytes` each."""
     tasks = {f"b/{i}": {"op": "test.record", "args": [i, 0, nbytes]} for i in range(count)}
     return {"tasks": tasks, "targets": sorted(tasks)}
 
@@ -43,7 +43,7 @@ class Rig(unittest.TestCase):
                        env={"MILLRACE_STORE_CLAIM_TIME": "2s"})
 
     def stats(self):
-        """Of the node's store, numbers as numbers."""
+        """The statistics of the node's store, converted to numbers."""
         s = self.cluster.get("/v1/store/stats")
         return {k: int(s.get(k, 0)) for k in ("memory_bytes", "committed_bytes", "used_bytes", "spilled_bytes", "persisted_bytes",
                                               "pinned_bytes", "objects", "freed_unclaimed", "seals_refused", "spills", "restores")}
@@ -61,7 +61,7 @@ class Rig(unittest.TestCase):
         return sum(p.stat().st_blocks * 512 for p in self.cluster.dir.rglob(f"{folder}/*"))
 
     def settled(self, what, ready, timeout=30):
-        """Waits for `ready(stats)`; the numbers that came last are in the message."""
+        """Waits until `ready(stats)` is true; on failure the message has the last numbers."""
         last = {}
 
         def look():
@@ -100,7 +100,7 @@ class Store(Rig):
         self.assertEqual(self.metric("used_bytes"), self.stats()["used_bytes"])
 
     def test_more_than_the_memory_is_spilled_and_the_sum_is_right(self):
-        c, count, size = self.cluster, 80, 4 * MIB  # 320 MiB into 256
+        c, count, size = self.cluster, 80, 4 * MIB  # 320 MiB in a store of 256 MiB
         done = c.run(blobs(count, size), timeout=180)
         self.assertEqual(done["state"], "JOB_DONE", done)
         s = self.settled("the targets to be counted", lambda s: s["used_bytes"] + s["spilled_bytes"] >= count * size)
@@ -109,13 +109,13 @@ class Store(Rig):
         self.assertLessEqual(s["committed_bytes"], s["memory_bytes"])
         states = {"memory": 0, "spilled": 0}
 
-        def agree(s):  # spilling may go on for a moment
+        def agree(s):  # spilling may take a moment longer
             listed = c.get("/v1/objects?page_size=1000")["objects"]
             for state in states:
                 states[state] = sum(int(o["nbytes"]) for o in listed if o["state"] == state)
             return (states["memory"], states["spilled"]) == (s["used_bytes"], s["spilled_bytes"])
         s = self.settled("list and numbers to agree", agree)
-        # one that is read or pinned just then keeps its place, and its bytes
+        # An object that is being read or pinned keeps its file and its bytes.
         self.assertGreaterEqual(self.disk_bytes("spill"), s["spilled_bytes"])
         c.call("DELETE", f"/v1/jobs/{done['id']}")
         self.settled("everything to go", lambda s: s["used_bytes"] == s["spilled_bytes"] == s["objects"] == 0)
@@ -127,7 +127,7 @@ class Store(Rig):
         self.assertEqual(c.stop(), 0)
         self.assertEqual(len(self.files("held")), 5)
         self.cluster = c = self.start()
-        time.sleep(6)  # three times what nobody claims may stay
+        time.sleep(6)  # three times the time after which an unheld object is freed
         self.assertEqual(len(self.files("held")), 5)
         self.assertEqual(len(c.value(done["id"], "b/3", accept="application/octet-stream")) >= MIB, True)
         c.call("DELETE", f"/v1/jobs/{done['id']}")
@@ -140,18 +140,20 @@ class Store(Rig):
         return r.stdout.split()
 
     def redis_counts(self):
-        """Key -> fields, entries or members in it."""
+        """Each key in Redis -> its number of fields, entries or members."""
         count = {"hash": "HLEN", "zset": "ZCARD", "set": "SCARD", "list": "LLEN", "stream": "XLEN"}
         counts = {}
         for key in self.redis("KEYS", "*"):
             kind = self.redis("TYPE", key)[0]
             n = int(self.redis(count[kind], key)[0]) if kind in count else 1
-            if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster")):  # bounded, and trimmed
+            # bounded and trimmed
+            if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster")):
                 counts[key] = n
         return counts
 
     def test_issue_11_h_nothing_is_left_in_redis_when_everything_was_taken_away(self):
-        """Issue 11, H: names taken away and replaced, persisted and deleted objects, forgotten jobs, templates, queues."""
+        """No entries are left in Redis after names are removed and replaced, objects persisted and
+        deleted, jobs forgotten, and templates and queues deleted."""
         c = self.cluster
         before = self.redis_counts()
 
@@ -162,7 +164,7 @@ class Store(Rig):
             return json.loads(data)["id"]
         for i in range(60):
             put(f"h/{i}")
-        for i in range(60):  # replaced: the first objects go
+        for i in range(60):  # replaces the names, so the first objects are freed
             put(f"h/{i}", replace=True)
         self.settled("the replaced objects to go", lambda s: s["objects"] == 60)
         wait_for("their entries to go", lambda: self.redis_counts().get("millrace:objects") == 60)
@@ -195,7 +197,7 @@ class Store(Rig):
             raise AssertionError(f"left in Redis: {last}, before: {before}") from None
 
     def test_issue_11_h_what_a_dead_store_left_in_redis_goes_at_its_start(self):
-        """Issue 11, H: objects that died with the store leave entries; the next store of the node takes them away."""
+        """Objects that died with a store leave entries; the node's next store removes them."""
         c = self.cluster
         for i in range(5):
             status, _, data = c.request("POST", f"/v1/objects?name=h/{i}", b"x" * 100, {"Content-Type": "application/octet-stream"})
@@ -211,7 +213,8 @@ class Store(Rig):
         self.assertEqual(lost["state"], "JOB_DONE", lost)
         before = self.settled("the targets", lambda s: s["used_bytes"] >= 10 * MIB)
         self.assertEqual(before["freed_unclaimed"], 0)
-        # Redis loses everything and the scheduler dies with it; so do the workers that made the objects.
+        # Redis loses everything and the scheduler dies at the same time, and so do the workers that
+        # made the objects.
         redis = c.pids("redis-server")[0]
         scheduler = c.pids("mr-scheduler")[0]
         os.kill(scheduler, signal.SIGSTOP)
@@ -252,7 +255,7 @@ class Store(Rig):
         self.assertGreaterEqual(len(c.value(done["id"], "b/5", accept="application/octet-stream")), MIB)
 
     def store_process(self, *args):
-        """Another object store beside the cluster's: (process, what it says)."""
+        """Starts another object store beside the cluster's: (process, its output)."""
         c = self.cluster
         at = ["--listen", f"unix:{self.dir}/other.sock", "--socket", f"{self.dir}/other.ctl", "--memory", "64MiB", "--secret-file",
               str(c.dir / "c" / "secret"), *args]
@@ -263,7 +266,8 @@ class Store(Rig):
         return p, lambda: (self.dir / "other.out").read_text()
 
     def test_issue_11_j_a_second_store_is_refused_in_words(self):
-        """Issue 11, J: of the same directory at its start; of the same node by the scheduler, while the first is there."""
+        """A second store with the same directory is refused at its start; one for the same node is
+        refused by the scheduler while the first is alive."""
         c = self.cluster
         pid = c.pids("mr-objectstore")[0]
         args = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -273,7 +277,7 @@ class Store(Rig):
         second, said = self.store_process("--dir", flag["dir"], "--node", flag["node"])
         self.assertEqual(second.wait(30), 1)
         self.assertIn(f'the object store of node "{flag["node"]}" (pid {pid}) has {flag["dir"]}', said())
-        # what the first has on disk, and its place in the cluster, are as they were
+        # The files of the first store and its registration are unchanged.
         self.assertGreaterEqual(len(c.value(done["id"], "b/1", accept="application/octet-stream")), MIB)
         before = c.get("/v1/cluster")["store"]
         other, said = self.store_process("--dir", str(self.dir / "elsewhere"), "--node", flag["node"], "--scheduler", flag["scheduler"])
@@ -281,7 +285,8 @@ class Store(Rig):
         self.assertIn(f"pid {pid}", said())
         self.assertEqual([s["address"] for s in c.get("/v1/cluster")["store"]], [s["address"] for s in before])
         self.assertEqual(c.run(blobs(3, MIB))["state"], "JOB_DONE")
-        # the first dies: the next one with its directory is there at once, though another waits for the node
+        # The first store dies: the next store with its directory starts at once, although another
+        # one waits for the node.
         os.kill(pid, signal.SIGKILL)
         other.kill()
         wait_for("a store", lambda: c.get("/v1/cluster").get("store") and c.pids("mr-objectstore") not in ([], [pid]), 30)
@@ -289,7 +294,7 @@ class Store(Rig):
 
 
 class Limits(unittest.TestCase):
-    """Issue 11, 10: programs in a control group with a limit, whichever version of them there is."""
+    """Worker processes in a control group with a memory limit, v1 or v2."""
 
     def make_group(self, limit):
         root = pathlib.Path("/sys/fs/cgroup")
@@ -320,7 +325,7 @@ class Limits(unittest.TestCase):
 
     @staticmethod
     def kills(group):
-        """How often the kernel ended a process of the group."""
+        """How often the kernel has killed a process of the group."""
         for name in ("memory.events", "memory.oom_control"):
             if (group / name).exists():
                 return int(dict(line.split() for line in (group / name).read_text().splitlines()).get("oom_kill", 0))
@@ -340,7 +345,8 @@ class Limits(unittest.TestCase):
         self.assertEqual(int(said[1]), limit // 10 * 8)
 
     def limited_worker(self, c, group):
-        """A worker beside that of `up`, in the group; tasks that want the resource "limited" run there alone."""
+        """Starts a worker in the group, beside that of `up`; tasks with the resource "limited" run
+        only there."""
         args = [a.decode() for a in pathlib.Path(f"/proc/{c.pids('mr-worker')[0]}/cmdline").read_bytes().split(b"\0")[:-1]]
         drop = ("--name=", "--listen=", "--memory=", "--dir=")
         args = [a for a in args if not a.startswith(drop)] + ["--name=limited", "--memory=96MiB", "--resource=limited=1"]
@@ -368,7 +374,8 @@ class Limits(unittest.TestCase):
         return wait_for("the job", over, 240)
 
     def test_issue_11_10_a_worker_makes_more_than_its_group_allows_and_lives(self):
-        """Issue 11, 10: 256 MiB for a worker that makes 1 GiB of objects. What it made leaves memory; it waits, and is not killed."""
+        """A worker with a limit of 256 MiB makes 1 GiB of objects. They leave its memory; the
+        worker waits and is not killed."""
         group = self.make_group(256 * MIB)
         with Cluster("--workers", "1", "--threads", "1", "--memory", "2GiB", "--plugin", PLUGIN) as c:
             p = self.limited_worker(c, group)
@@ -380,8 +387,9 @@ class Limits(unittest.TestCase):
             self.assertEqual([c.value(done["id"], key) for key in sums], [8 * size] * len(sums))
             self.assertRegex(c.log("objectstore-0"), "event=client.limited .*limit=268435456 own=100663296")
             spills = int(c.get("/v1/store/stats").get("spills", 0))
-            self.assertGreaterEqual(spills * size, count * size - 256 * MIB)  # though the store has room for all
-            # what never fits is refused in words
+            # although the store itself has room for all objects
+            self.assertGreaterEqual(spills * size, count * size - 256 * MIB)
+            # An object that can never fit is refused with a reason.
             large = self.run_limited(c, p, {"l": {"op": "test.record", "args": [1, 0, 150 * MIB]}}, ["l"])
             self.assertEqual(large["state"], "JOB_FAILED", large)
             self.assertRegex(large["error"]["message"], "more than the 1[01][0-9]{7} bytes that this process may write into shared memory")
@@ -390,7 +398,7 @@ class Limits(unittest.TestCase):
 
 
 class FullDisk(Rig):
-    """Issue 11, J: the store's directory is a file system of 64 MiB."""
+    """The store's directory is a file system of 64 MiB."""
 
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-"))
@@ -409,7 +417,8 @@ class FullDisk(Rig):
             super().tearDown()
 
     def test_issue_11_j_a_full_disk_is_called_by_its_name_and_tried_again(self):
-        c, much = self.cluster, blobs(100, 4 * MIB)  # 400 MiB into 256 of memory and 64 of disk
+        # 400 MiB for 256 MiB of memory and 64 MiB of disk
+        c, much = self.cluster, blobs(100, 4 * MIB)
         done = c.run(much, timeout=120)
         self.assertEqual(done["state"], "JOB_FAILED", done)
         self.assertRegex(done["error"]["message"], f"no space left on {self.disk}")
@@ -418,7 +427,7 @@ class FullDisk(Rig):
         self.assertGreater(self.metric("write_failures_total"), 0)
         wait_for("the cluster to say so", lambda: c.get("/v1/cluster")["store"][0].get("disk_full") == str(self.disk))
         self.assertIn("event=disk.full", c.log("objectstore-0"))
-        # it goes on serving what is there, and whoever needs no disk
+        # The store still serves existing objects, and new ones that need no disk.
         c.call("DELETE", f"/v1/jobs/{done['id']}")
         self.settled("the objects to go", lambda s: s["used_bytes"] + s["spilled_bytes"] < 16 * MIB)
         self.assertEqual(c.run(blobs(10, MIB))["state"], "JOB_DONE")
@@ -432,7 +441,7 @@ class FullDisk(Rig):
 
 
     def fill(self):
-        """Leaves nothing of the disk free."""
+        """Fills the disk."""
         with open(self.disk / "filler", "wb", buffering=0) as f:
             try:
                 while f.write(b"x" * 4096) == 4096:
@@ -441,7 +450,7 @@ class FullDisk(Rig):
                 pass
 
     def test_issue_11_j_a_task_that_persists_on_a_full_disk_fails_in_words(self):
-        """Issue 11, J: persist inside a task, and a worker that starts while the disk is full."""
+        """A task that persists, and a worker that starts, while the disk is full."""
         c = self.cluster
         large = {"tasks": {"a": {"op": "test.record", "args": [1, 0, 80 * MIB], "persist": "j/large"}}, "targets": ["a"]}
         done = c.run(large)
@@ -449,12 +458,12 @@ class FullDisk(Rig):
         self.assertRegex(done["error"]["message"], f"no space left on {self.disk}")
         self.assertNotIn("needs more memory", done["error"]["message"])
         self.assertEqual(c.get("/v1/names?prefix=j/").get("names", []), [])
-        self.assertEqual([p.name for p in self.disk.rglob("*.tmp")], [])  # and no half of a file
-        # nor does a worker crash that cannot make its page of what runs
+        self.assertEqual([p.name for p in self.disk.rglob("*.tmp")], [])  # no partial file is left
+        # A worker that cannot write its page of running tasks must not crash.
         pages = list(self.disk.glob("worker-*.running"))
         self.assertEqual(len(pages), 2)
         for page in pages:
-            held = open(page, "rb")  # its space stays taken when its worker dies
+            held = open(page, "rb")  # the open file keeps its space after its worker has died
             self.addCleanup(held.close)
             page.unlink()
         self.fill()
@@ -472,7 +481,8 @@ class FullDisk(Rig):
         self.assertEqual([n["name"] for n in c.get("/v1/names?prefix=j/")["names"]], ["j/large"])
 
     def test_issue_11_j_a_training_goes_on_without_checkpoints_and_says_so(self):
-        """Issue 11, J: checkpoints of a training on a full disk; at its end the model is not kept, which fails the session in words."""
+        """Checkpoints of a training on a full disk. At the end the model cannot be saved, which
+        fails the session with a reason."""
         c = self.cluster
         upload(c, train=500, validation=100)
         self.fill()
@@ -483,13 +493,13 @@ class FullDisk(Rig):
         self.assertRegex(logs, f"event=checkpoint.failed .*no space left on {self.disk}")
         self.assertEqual(t["state"], "TRAINING_FAILED", t)
         self.assertIn(f"no space left on {self.disk}", json.dumps(t))
-        self.assertGreaterEqual(int(t["version"]), 200)  # it went on all the same
+        self.assertGreaterEqual(int(t["version"]), 200)  # the training went on
         (self.disk / "filler").unlink()
         self.assertEqual(ended(c, start(c, doc), 120)["state"], "TRAINING_DONE")
 
 
 class FullTraceDisk(Rig):
-    """Issue 11, J: the directory of traces is a file system without space."""
+    """The directory of traces is a full file system."""
 
     def test_issue_11_j_traces_that_find_no_space_are_counted_and_nothing_else_fails(self):
         at = self.cluster.dir / "c" / "trace"
@@ -511,7 +521,8 @@ class FullTraceDisk(Rig):
         found = wait_for("what was not recorded", lambda: (t := c.get(f"/v1/jobs/{done['id']}/timeline")) and
                          int(t.get("not_recorded", 0)) > 0 and t)
         self.assertGreater(int(found["not_recorded"]), 0)
-        self.assertEqual([p.name for p in at.iterdir() if p.name != "filler" and p.stat().st_size], [])  # no half of a block
+        # no partial block is left
+        self.assertEqual([p.name for p in at.iterdir() if p.name != "filler" and p.stat().st_size], [])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The death of an object store fails no job that could be run again: what is lost with it is made again, whatever its
-tasks were doing with the store at that moment."""
+"""The death of an object store fails no job that can be run again: lost values are computed again,
+whatever the tasks were doing with the store at that moment."""
 import os
 import pathlib
 import signal
@@ -11,8 +11,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import Cluster, wait_for  # noqa: E402
 
 KILLS = int(os.environ.get("MILLRACE_STORE_KILLS", "6"))  # scripts/soak.sh asks for more
-OF_ONE = 3  # kills of one cluster: `up` ends when a child falls five times in a minute
-WIDE = 40  # of these at once: parts that lie on both nodes, a collection of them, what reads its parts, what persists
+OF_ONE = 3  # kills of one cluster: `up` gives up when a child dies five times in a minute
+# jobs at the same time: parts on both nodes, collections of them, tasks that read the parts, tasks
+# that persist
+WIDE = 40
 
 
 def graph(rows, tag):
@@ -44,7 +46,7 @@ class StoreDeaths(unittest.TestCase):
                 self.assertEqual(values[f"size/{i}"], rows * (i + 1))
 
     def kill_stores(self, nodes):
-        """One store after the other is killed while jobs run."""
+        """Kills one store after another while jobs run."""
         for begin in range(0, KILLS, OF_ONE):
             with Cluster("--nodes", str(nodes), "--workers", "2", "--threads", "1") as c:
                 wait_for("the workers", lambda: len(c.workers()) == 2 * nodes)
@@ -61,11 +63,12 @@ class StoreDeaths(unittest.TestCase):
             self.check(c, job, rows)
 
     def test_no_death_of_a_store_fails_a_job(self):
-        """Issue 11, J."""
+        """One node."""
         self.kill_stores(1)
 
     def test_no_death_of_one_of_two_stores_fails_a_job(self):
-        """Issue 11, J: values that are read across nodes, and parts of collections, which no input names."""
+        """Two nodes: values that are read across nodes, and parts of collections, which no input
+        names."""
         self.kill_stores(2)
 
 

@@ -1,5 +1,5 @@
 """A real cluster used through stubs that Python, Node and Go generate from proto/, and by grpcurl
-through reflection. A language that is not on this machine is skipped, loudly (exit 77)."""
+through reflection. A language that is missing on this machine is skipped (exit 77)."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ def protos():
 
 
 def python_stubs(out=WORK / "stubs/python"):
-    """The environment of a Python client, or None."""
+    """The environment for a Python client, or None."""
     plugin = shutil.which("grpc_python_plugin")
     try:
         import grpc  # noqa: F401
@@ -38,14 +38,14 @@ def python_stubs(out=WORK / "stubs/python"):
     google = sorted(str(p.relative_to(PROTO)) for p in (PROTO / "google/api").glob("*.proto"))
     interop.must(["protoc", f"-I{PROTO}", f"--python_out={out}", f"--plugin=protoc-gen-grpc_python={plugin}",
                   f"--grpc_python_out={out}", *protos(), *google])
-    # google.protobuf lies in another directory under the same name
+    # google.protobuf is in another directory with the same name
     (out / "google/__init__.py").write_text("__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n")
     return dict(os.environ, PYTHONPATH=str(out), PYTHONDONTWRITEBYTECODE="1")
 
 
 def go_stubs(tools):
-    """The Go client, with the pinned versions of the interop client. Our own protos say by themselves where they
-    belong (Issue 11, point 15: go_package), in a module that is called millrace."""
+    """Builds the Go client with the versions that the interop client pins. The go_package of each
+    proto file says where its code belongs, in a module named millrace."""
     out = WORK / "stubs/go"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Graphs that come as columns in pieces: worked on while they come, the same as if they had come at
-once, and gone when their call is. The messages are made here, so no stubs are needed."""
+"""Graphs that arrive as columns in pieces. They are parsed while they arrive, with the same result
+as in one piece, and dropped if their call ends. The messages are made by hand, so no stubs are
+needed."""
 import os
 import pathlib
 import sys
@@ -17,7 +18,7 @@ except ImportError:
     print("skipped: python3-grpcio is missing")
     sys.exit(SKIP)
 
-PIECE = 20_000  # nodes; a piece takes some 400 KiB, more than is handed over at once
+PIECE = 20_000  # nodes in a piece, about 400 KiB: more than the gateway passes on at once
 
 
 def varint(n):
@@ -52,7 +53,7 @@ def key(i):
 
 
 def chain_pieces(pieces, last=b"", **kw):
-    """x0 = 0, x[i] = add(x[i-1], 1) in chains of ten; the targets are the ends."""
+    """x0 = 0 and x[i] = add(x[i-1], 1) in chains of ten; the last task of each chain is a target."""
     for p in range(pieces):
         nodes = range(p * PIECE, (p + 1) * PIECE)
         heads = [i % 10 == 0 for i in nodes]
@@ -116,7 +117,7 @@ class SubmitStream(unittest.TestCase):
         self.refused(chain_pieces(1, columns([b"bad"], [1], [b"\x91\x01"], [[]])), invalid, '"bad"', "takes 2 arguments")
 
     def test_messages_without_nodes_are_bounded(self):
-        """Each takes more memory than it has bytes."""
+        """Small messages that take much memory."""
         invalid, end = grpc.StatusCode.INVALID_ARGUMENT, columns([], [], [], [], targets=[9])
         self.assertEqual(self.ended(self.submit([*chain_pieces(1), *[b""] * 1000, end]))["state"], "JOB_DONE")
         self.refused([*chain_pieces(1), *[b""] * 1024, end], invalid, "1024 messages", "no node")
@@ -128,7 +129,7 @@ class SubmitStream(unittest.TestCase):
         self.refused(chain_pieces(3, request_id="cut"), grpc.StatusCode.ALREADY_EXISTS, "cut")
 
     def test_calls_that_end_early_leave_nothing_behind(self):
-        """More of them than may be worked on ahead at a time, twice."""
+        """Twice, more streams than the scheduler parses ahead at a time."""
         go = threading.Event()
 
         def forever():
@@ -145,11 +146,12 @@ class SubmitStream(unittest.TestCase):
         self.assertEqual(self.ended(job)["state"], "JOB_DONE")
 
     def filler(self):
-        """A MiB of a body that is never complete."""
+        """A piece of 1 MiB of a body that is never complete."""
         return field(100, b" " * (1 << 20))
 
     def test_bodies_that_do_not_end_are_bounded(self):
-        """Issue 11, E: one caller's several bodies get half of what there is; small jobs pass, and all do when these are gone."""
+        """Several bodies of one caller may use half of the memory for reading. Small jobs pass;
+        after the bodies are gone, all jobs pass."""
         go = threading.Event()
 
         def hold():
@@ -202,14 +204,14 @@ def json_messages(text, size=300_001, request_id=""):
 
 
 class SubmitText(SubmitStream):
-    """The same for a graph in JSON: large enough that it is read while it comes."""
+    """The same for a graph in JSON that is large enough to be parsed while it arrives."""
     N = 30_000
 
     def filler(self):
         return field(3, field(2, b" " * (1 << 20)))
 
     def test_a_body_of_which_nothing_more_comes_is_given_up(self):
-        """Issue 11, E: after --reading-idle."""
+        """A stream without data is ended after --reading-idle."""
         go = threading.Event()
 
         def hold():
@@ -254,7 +256,7 @@ class SubmitText(SubmitStream):
         self.refused(json_messages(json_text(self.N, tail=', "targts": []')), invalid, "targts")
 
     def test_messages_without_nodes_are_bounded(self):
-        """Of a text every byte is kept, and no message."""
+        """For a text in pieces, each byte is kept, and no message."""
         text = [*json_messages(json_text(self.N))]
         self.assertEqual(self.ended(self.submit([*text[:1], *[b""] * 2000, *text[1:]]))["state"], "JOB_DONE")
 
@@ -301,7 +303,8 @@ def resident(pid):
 
 class Freed(unittest.TestCase):
     def test_the_text_goes_back_to_the_kernel_when_it_has_been_read(self):
-        """Not ten seconds later, as jemalloc would have it: the tasks of a large graph come next."""
+        """The memory of a large graph is returned at once, and not after jemalloc's ten seconds,
+        because the graph's tasks need it."""
         with Cluster("--workers", "1", "--threads", "1") as c, grpc.insecure_channel(c.scheduler) as channel:
             pid = c.pids("mr-scheduler")[0]
             if "jemalloc" not in pathlib.Path(f"/proc/{pid}/maps").read_text():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Issue 11, 14: the command line on a terminal of 80 columns: tables that fit, `top` and `watch` in place, Ctrl-C in
-`run`, and a terminal that is afterwards what it was before."""
+"""The command line in a terminal of 80 columns: tables that fit, `top` and `watch` that redraw in
+place, Ctrl-C in `run`. Afterwards the terminal must be in its first state."""
 import json
 import os
 import pathlib
@@ -79,7 +79,8 @@ class OnTerminal(unittest.TestCase):
             args = [self.job if a == "JOB" else a for a in args]
             for columns in (80, 100):
                 for line in self.shown(*args, columns=columns):
-                    alone = " " not in line.strip()  # one word, which is not broken: a name in a list of names
+                    # a single word is not broken: a name in a list of names
+                    alone = " " not in line.strip()
                     self.assertTrue(width(line) <= columns or alone, f"{args} at {columns}: {width(line)}: {line}")
             whole = self.piped(*args)
             self.assertNotIn("…", re.sub("… and| … ", "", whole), args)
@@ -102,7 +103,8 @@ class OnTerminal(unittest.TestCase):
     def test_a_terminal_that_does_not_know_its_size(self):
         with Terminal([PROGRAM, "status"], self.env(), columns=0, rows=0) as t:
             self.assertEqual(t.end(), 0)
-            self.assertIn(max(map(width, lines(t.text()))), (79, 80))  # half of a wide character is not shown
+            # half of a wide character is not shown
+            self.assertIn(max(map(width, lines(t.text()))), (79, 80))
         with Terminal([PROGRAM, "status"], self.env(COLUMNS="64"), columns=0, rows=0) as t:
             self.assertEqual(t.end(), 0)
             self.assertIn(max(map(width, lines(t.text()))), (63, 64))
@@ -188,7 +190,7 @@ class OnTerminal(unittest.TestCase):
         return self.terminal("run", str(path))
 
     def live_job(self):
-        """The newest one, which is cancelled in the end."""
+        """The newest job; it is cancelled at the end of the test."""
         job = self.c.get("/v1/jobs?page_size=1")["jobs"][0]["id"]
         self.addCleanup(self.c.call, "POST", f"/v1/jobs/{job}:cancel", {})
         return job
@@ -219,12 +221,13 @@ class OnTerminal(unittest.TestCase):
             t.type("\x03")
             t.wait_for("Ctrl-C again cancels it")
             t.type("\x03")
-            # The thread of the signals waits for an answer: it no longer holds SIGINT.
+            # The thread that handles signals waits for an answer, so a second SIGINT is not held
+            # back.
             wait_for("the cancel to be on its way", lambda: any(
                 not int(re.search(r"SigBlk:\s*(\w+)", task.read_text()).group(1), 16) & 1 << (signal.SIGINT - 1)
                 for task in pathlib.Path(f"/proc/{t.p.pid}/task").glob("*/status")) or t.p.poll() is not None)
             t.type("\x03")
-            self.assertEqual(t.end(), 130)  # and not by the answer that never comes, as its last words say
+            self.assertEqual(t.end(), 130)  # by the signal, and not by an answer, which never comes
             self.assertIn(f"job {job}: left", t.text())
 
     def test_the_bar_says_which_task_it_waits_for(self):
@@ -243,7 +246,7 @@ class OnTerminal(unittest.TestCase):
         store = self.c.pids("mr-objectstore")[0]
         over = threading.Event()
 
-        def slow_down():  # so that a persist takes longer than a heartbeat
+        def slow_down():  # makes a persist take longer than a heartbeat
             while not over.is_set():
                 os.kill(store, signal.SIGSTOP)
                 time.sleep(0.19)
@@ -254,7 +257,7 @@ class OnTerminal(unittest.TestCase):
         path.write_text(json.dumps({"tasks": {**parts, "all": {"op": "collection", "args": [[{"ref": p} for p in parts]], "persist": True}},
                                     "targets": ["all"]}))
 
-        def seen():  # once more where all was written between two heartbeats
+        def seen():  # tries again if everything was written between two heartbeats
             with self.terminal("run", str(path)) as t:
                 self.assertEqual(t.end(), 0, t.text())
                 said = re.search(r"; persisting [0-9.]+ MiB", t.text())

@@ -1,4 +1,4 @@
-"""TLS in whole clusters: one on TCP ports whose bytes are looked at on their way, and `up --tls`. (Issue 11, D.)"""
+"""TLS in whole clusters: on TCP ports through relays that record the bytes, and with `up --tls`."""
 import contextlib
 import json
 import os
@@ -31,7 +31,7 @@ MARK = "the quick brown fox and what it costs "
 
 
 class Relay:
-    """A TCP port before another one. Keeps what passes, in both directions."""
+    """A relay before a TCP port that keeps the bytes of both directions."""
 
     def __init__(self, port):
         self.to, self.seen = port, bytearray()
@@ -68,7 +68,7 @@ def free_port():
 
 
 class Parts:
-    """The programs of a cluster on TCP ports of 127.0.0.1, each told how to find the others."""
+    """The programs of a cluster on TCP ports of 127.0.0.1, with each other's addresses."""
 
     def __init__(self, tls=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-tls-"))
@@ -94,7 +94,7 @@ class Parts:
             self.children[name] = subprocess.Popen(args, env=self.env, cwd=self.dir, stderr=subprocess.STDOUT, stdout=log)
 
     def node(self, n):
-        """An object store behind a relay, and a worker."""
+        """Starts an object store behind a relay, and a worker."""
         port = free_port()
         relay = Relay(port)
         at = f"127.0.0.1:{self.to_scheduler.port}"
@@ -126,7 +126,7 @@ class Parts:
 
 
 class Gateway:
-    """Questions with a token, for training_cases."""
+    """An HTTP client with a token, for training_cases."""
 
     def __init__(self, port, context):
         self.url, self.context = f"{'https' if context else 'http'}://127.0.0.1:{port}", context
@@ -146,11 +146,11 @@ class Gateway:
 
 
 class Made(unittest.TestCase):
-    """A cluster of `up --tls`; its certificates serve the other tests, too."""
+    """A cluster of `up --tls`; other tests use its certificates too."""
 
     @classmethod
     def setUpClass(cls):
-        # The names of what --tls makes are in the environment of nobody.
+        # No process has the file names that --tls makes in its environment.
         cls.c = Cluster("--tls", "--workers", "2")
         cls.ca = cls.c.dir / "c" / "tls" / "ca.pem"
         cls.flags = [f"--tls-cert={cls.ca.parent}/cert.pem", f"--tls-key={cls.ca.parent}/key.pem", f"--tls-ca={cls.ca}"]
@@ -184,7 +184,7 @@ class Made(unittest.TestCase):
         with Parts(self.flags) as p:
             relays = [p.to_scheduler, p.node(0), p.node(1)]
             self.train(p, relays[1:], self.look(p, relays))
-            for relay in relays[:2]:  # nobody wants a value of node 1
+            for relay in relays[:2]:  # no client asks node 1 for a value
                 self.assertGreater(len(relay.seen), 1000)
             for relay in relays:
                 for text in (SECRET, TOKEN, MARK):
@@ -199,7 +199,7 @@ class Made(unittest.TestCase):
             self.assertIn(MARK.encode(), seen)
 
     def look(self, p, relays):
-        """A value of node 0 is used on node 1, asked for with a token at a gateway with HTTPS."""
+        """A value of node 0 is used on node 1, by a job that was submitted with a token over HTTPS."""
         (p.dir / "text").write_text(MARK * 1000)
         p.start("gateway", "mr-gateway", "--listen=127.0.0.1:0", f"--port-file={p.dir}/port",
                 f"--scheduler=127.0.0.1:{p.to_scheduler.port}", f"--store=127.0.0.1:{relays[1].port}",
@@ -218,7 +218,8 @@ class Made(unittest.TestCase):
         return g
 
     def train(self, p, relays, g):
-        """Three ranks and a scorer in two slots a node: gradients pass from node to node, by the workers' own ports."""
+        """Three ranks and a scorer with two slots a node, so gradients pass between nodes, on the
+        workers' own ports."""
         p.start("trainer", "mr-trainer", f"--listen=127.0.0.1:{p.trainer}", f"--scheduler=127.0.0.1:{p.to_scheduler.port}",
                 f"--store=127.0.0.1:{relays[0].port}", f"--redis={p.redis}")
         wait_for("the trainer", lambda: self.answers(p.trainer))
@@ -264,7 +265,8 @@ class Made(unittest.TestCase):
                     self.assertIn(words, r.stderr)
 
     def test_the_documents_certificates_work(self):
-        """docs/operations/tls.md: its openssl commands, and what a client without a certificate may."""
+        """Runs the openssl commands of docs/operations/tls.md, and checks what a client without a
+        certificate may do."""
         text = (ROOT / "docs" / "operations" / "tls.md").read_text()
         block = text[text.index("openssl req -x509"):]
         commands = block[:block.index("```")].replace("10.0.0.5", "127.0.0.1")
@@ -312,20 +314,21 @@ class Made(unittest.TestCase):
             self.assertEqual(shown(), first)
             subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                             "-subj", "/CN=new", "-keyout", f"{p.dir}/new-key", "-out", f"{p.dir}/new"], check=True, capture_output=True)
-            os.replace(p.dir / "new", at["cert"])  # a pair that does not belong together
+            # a certificate and a key that do not belong together
+            os.replace(p.dir / "new", at["cert"])
             wait_for("the gateway to look", lambda: shown() == first and "tls.kept" in p.log("gateway"))
             (p.dir / "new-key").chmod(0o600)
             os.replace(p.dir / "new-key", at["key"])
             wait_for("the new certificate", lambda: shown() == at["cert"].read_text() != first)
 
     def test_up_takes_what_the_environment_has(self):
-        """MILLRACE_TLS_* once left `up` waiting: its gateway spoke HTTPS, and `up` asked it in plain HTTP."""
+        """With MILLRACE_TLS_* set, the gateway uses HTTPS, so `up` must ask it with HTTPS too."""
         tls = self.ca.parent
         env = {"MILLRACE_TLS_CERT": str(tls / "cert.pem"), "MILLRACE_TLS_KEY": str(tls / "key.pem")}
         with Cluster("--workers", "1", env=env) as c:
             self.assertTrue(c.url.startswith("https://"), c.url)
             code, _, err = c.cli("workers", check=False)
-            self.assertIn("MILLRACE_TLS_CA", err)  # the CA of a given certificate is not known
+            self.assertIn("MILLRACE_TLS_CA", err)  # the CA of the given certificate is not known
             self.assertIn("worker-0-0", c.cli("workers", "--tls-ca", str(self.ca))[1])
         for more, words in (({"MILLRACE_TLS_CA": str(self.ca)}, "--tls-cert"), ({"MILLRACE_TLS_CERT": str(tls / "cert.pem")}, "--tls-key")):
             self.assertIn(words, self.refused(more))

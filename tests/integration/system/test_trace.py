@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What tasks did when is still there after the scheduler died, in Redis or in files, and goes with its job."""
+"""The trace of a job survives the scheduler's death, in Redis or in files, and is deleted with the
+job."""
 import json
 import os
 import pathlib
@@ -35,7 +36,7 @@ class Trace(unittest.TestCase):
         return c.get(f"/v1/jobs/{job}/timeline{query}")
 
     def timeline(self, c, job, page=10000):
-        """All spans, page by page, and how many are not recorded."""
+        """All spans, read in pages, and the number of spans that were not recorded."""
         spans, after, lost = [], 0, 0
         while True:
             r = self.page(c, job, f"?spans_max={page}&after_ns={after}")
@@ -46,7 +47,8 @@ class Trace(unittest.TestCase):
             after = spans[-1]["times"]["finished_ns"]
 
     def until_written(self, c, job):
-        """What is younger than half a second may die with the scheduler; on a busy machine, older: until a second brings nothing."""
+        """Waits until the trace is written: until nothing is added for a second. The last half
+        second may otherwise die with the scheduler."""
         path, seen = c.dir / "c" / "trace" / f"{job}.trace", [(0, 0)]
 
         def written():
@@ -108,7 +110,7 @@ class Trace(unittest.TestCase):
         self.assertEqual(len(with_it["spans"]), width + 1)
         self.until_written(c, job)
         scheduler = c.pids("mr-scheduler")[0]
-        os.kill(scheduler, signal.SIGSTOP)  # wedged
+        os.kill(scheduler, signal.SIGSTOP)  # the scheduler hangs
         try:
             without = json.loads(c.cli("timeline", job, "--offline", "--json")[1])
             self.assertEqual(without["spans"], with_it["spans"])
@@ -152,7 +154,7 @@ class Trace(unittest.TestCase):
         wait_for("it to be deleted", lambda: self.redis(c, "EXISTS", f"millrace:trace:{gone}") == "0", 10)
         self.assertEqual(self.redis(c, "HKEYS", "millrace:traces"), kept)
         self.assertEqual(len(self.timeline(c, kept)[0]), 51)
-        # a deletion that its scheduler did not live to send is made up for by the next
+        # A deletion that a dead scheduler could not send is made by the next scheduler.
         self.redis(c, "XADD", "millrace:trace:j1-999999", "1-1", "b", "x")
         self.redis(c, "HSET", "millrace:traces", "j1-999999", "x")
         self.kill_scheduler(c)

@@ -1,5 +1,6 @@
-"""`millrace train` against a gateway of the test's own, so that every turn of a session can be played:
-streams that break and are resumed, answers of 503, Ctrl-C once and twice, a session that fails."""
+"""`millrace train` against a gateway that the test plays, so that a session can take every course:
+streams break and are resumed, answers are 503, Ctrl-C is pressed once and twice, a session
+fails."""
 import http.server
 import json
 import os
@@ -20,7 +21,7 @@ DOCUMENT = {"name": "fake", "params": {"below": 0.12, "data": "."},
 
 
 class Play:
-    """What the session does: one score a tick until the threshold, or until it is asked to stop."""
+    """A simulated session: one score a tick, until the threshold or a request to stop."""
 
     def __init__(self, ticks=12, end="TRAINING_DONE", every=0.1, breaks=()):
         self.ticks, self.end, self.every, self.breaks = ticks, end, every, set(breaks)
@@ -77,7 +78,7 @@ def handler(play):
             self.wfile.write(body)
 
         def breaks(self, name):
-            """Is this the time to break off?"""
+            """Should the stream break now?"""
             with play.lock:
                 if name not in play.breaks or name in play.broken or play.tick() < play.ticks // 2:
                     return False

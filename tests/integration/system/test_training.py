@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The example that trains on MNIST ends by its threshold under each rule, with its model kept; on
-drawn digits where the files are not there."""
+"""The MNIST example ends by its threshold under each rule, and its model is saved. Without the
+files of MNIST, digits are generated."""
 import json
 import pathlib
 import sys
@@ -26,7 +26,7 @@ class Training(unittest.TestCase):
                     self.assertEqual(t["state"], "TRAINING_DONE", t.get("reason"))
                     self.assertIn("below 0.3", t["reason"])
                     score = json.loads(t["score_json"])
-                    # Issue 11, 6: what is kept is what was scored, not what came after it
+                    # the saved model is the one that was scored, not one that came later
                     self.assertLess(score["validation"]["cross_entropy"], 0.3, score)
                     self.assertGreater(score["validation"]["accuracy"], 0.88, score)
                     self.assertGreater(score["test"]["accuracy"], 0.88, score)
@@ -46,11 +46,13 @@ class Training(unittest.TestCase):
                 t = c.call("POST", "/v1/trainings", d)
                 t = c.get(f"/v1/trainings/{t['id']}?wait_s=30", timeout=60)
                 self.assertEqual((t["state"], t["reason"]), ("TRAINING_DONE", "5 epochs are over"))
-                # told once where its data are, no role needs a second attempt
+                # The roles have the addresses of their data from the start, so no role needs a
+                # second attempt.
                 self.assertEqual({m["task"].rsplit("/", 1)[1] for m in t["members"]}, {"1"}, t["members"])
 
     def test_what_is_not_finite_fails_the_session_in_words(self):
-        """Issue 11, 8: neither NaN among the data nor a rate that explodes ends a training as done."""
+        """With NaN in the data, or a rate at which the parameters diverge, a training does not end
+        as done."""
         with Cluster("--workers", "2", "--threads", "1") as c:
             upload(c, train=2000, validation=500)
             x, _ = clouds(2000, 1)

@@ -1,5 +1,5 @@
-"""docs/training.md, run: every line of its shell blocks against a cluster, in order; and every REST route
-of trainings, channels and queues stands in one of them."""
+"""Runs every line of the shell blocks of docs/training.md against a cluster, in order. Every REST
+route of trainings, channels and queues must be in one of them."""
 import os
 import pathlib
 import re
@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import ROOT, SLOW, Cluster, bin_dir  # noqa: E402
 
 PAGE = ROOT / "docs" / "training.md"
-# Any answer that is no 2xx, and any failure but the end of --max-time, ends the script.
+# Any status but 2xx and any failure but the end of --max-time stops the script.
 PREAMBLE = """set -euo pipefail
 curl() { local c=0; command curl --fail-with-body "$@" || c=$?; [ $c = 28 ] || return $c; }
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Roles that are programs of their own: what they are told is right, two ranks meet, their end is the session's."""
+"""Roles that are programs: they get the right environment, two ranks connect, and their exit ends
+the session."""
 import contextlib
 import json
 import os
@@ -102,7 +103,8 @@ class Exec(unittest.TestCase):
         self.assertEqual(last["at"], over["cluster"]["worker"][1])
 
     def test_programs_begin_again_together_if_their_document_says_so(self):
-        for fragile in ("no", "yes"):  # ended by us, or failed as the other one died
+        # stopped by the session, or failed because the other rank died
+        for fragile in ("no", "yes"):
             with self.subTest(fragile=fragile):
                 session = self.begin("again", restart=True, FRAGILE=fragile)
                 self.kill_rank_1(session)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A training session reaches its target, or fails with a reason within a bound, whatever dies."""
+"""Whatever process dies, a training session reaches its target, or fails with a reason within a
+bound."""
 import http.client
 import json
 import os
@@ -16,11 +17,11 @@ from clouds import CLASSES, FEATURES, clouds  # noqa: E402
 from harness import SLOW, Cluster, HttpError, bin_dir, wait_for  # noqa: E402
 
 ENDED = ("TRAINING_DONE", "TRAINING_FAILED")
-WORKERS = 4  # processes; most sessions have six roles, so that one process holds several
+WORKERS = 4  # worker processes; most sessions have six roles, so some processes have several
 
 
 class TrainingFaults(unittest.TestCase):
-    """The tests share a cluster: what one of them killed has to be there again for the next."""
+    """The tests share a cluster: before the next test, killed processes have to be back."""
     cluster = None
 
     def setUp(self):
@@ -42,7 +43,7 @@ class TrainingFaults(unittest.TestCase):
         result = self._outcome.result
         if any(test is self for test, _ in result.failures + result.errors):
             print(self.cluster.output(), self.cluster.logs(), "\n".join(map(str, self.seen[-5:])), file=sys.stderr)
-            self.tearDownClass()  # who knows what it is like now
+            self.tearDownClass()  # the state of the cluster is unknown now
             return
         for session in self.sessions:
             t = self.get(session)
@@ -57,7 +58,7 @@ class TrainingFaults(unittest.TestCase):
     # ---- a session ----
 
     def document(self, rule, **more):
-        """Six roles on four processes. It ends when it is told to."""
+        """A session of six roles on four processes. It runs until it is told to stop."""
         def data(name):
             return {part: {"name": f"clouds/{name}/{part}"} for part in "xy"}
         roles = {"worker": 5, "scorer": 1} if rule == "allreduce" else {"ps": 1, "worker": 4, "scorer": 1}
@@ -78,7 +79,7 @@ class TrainingFaults(unittest.TestCase):
         return session
 
     def get(self, session):
-        """None while something on the way is away."""
+        """The session, or None while a process between the test and the trainer is away."""
         try:
             t = self.cluster.get(f"/v1/trainings/{session}")
         except (OSError, http.client.HTTPException):
@@ -126,14 +127,14 @@ class TrainingFaults(unittest.TestCase):
         self.fail(f"no {role} {index} in {training['members']}")
 
     def process_of(self, member):
-        """The mr-worker that runs a role: the one that listens at its address."""
+        """The pid of the mr-worker that runs a role: the worker that listens at the role's address."""
         path = member["address"].removeprefix("unix:")
         pid = self.cluster.pid_of(path)
         self.assertIsNotNone(pid, f"nobody listens at {path}")
         return pid
 
     def beside(self, training, role, index=0):
-        """Who lives in the same process."""
+        """The roles in the same process."""
         address = self.member(training, role, index)["address"]
         return [m for m in training["members"] if m["address"] == address and m is not self.member(training, role, index)]
 
@@ -147,8 +148,9 @@ class TrainingFaults(unittest.TestCase):
         self.assertEqual(status, 200, body)
 
     def survive(self, rule, kill, lost=(), **options):
-        """It is hit in the middle, learns on, and keeps a good model when it is told to stop. `lost`: who must be
-        replaced, besides whoever shared the process."""
+        """A process dies in the middle of the session; the session continues, and saves a good
+        model when it is told to stop. `lost`: the roles that must be replaced, besides the
+        others in the same process."""
         session = self.start(self.document(rule, **options))
         before = self.running(session)
         kill(before)
@@ -178,11 +180,11 @@ class TrainingFaults(unittest.TestCase):
         return lambda t=None: os.kill(self.cluster.pids(program)[0], signal.SIGKILL)
 
     def check_restored(self, t, lost=0):
-        """At least so many versions are counted as lost: those since the last checkpoint, which may have been the last."""
+        """At least so many versions count as lost: those since the last checkpoint."""
         self.assertGreaterEqual(int(t.get("restores", 0)), 1)
         self.assertGreaterEqual(int(t["counters"].get("steps_lost", 0)), lost, "what was lost is not counted")
 
-    # ---- one death each ----
+    # ---- the death of one process ----
 
     def test_a_training_worker_under_the_asynchronous_rule(self):
         _, t = self.survive("async", self.kill_role("TRAINING_WORKER", 2), lost=[("TRAINING_WORKER", 2)])
@@ -211,7 +213,7 @@ class TrainingFaults(unittest.TestCase):
         self.check_restored(t)
 
     def test_one_of_two_parameter_servers_under_the_synchronous_rule(self):
-        """There is no checkpoint: all begins anew."""
+        """Without a checkpoint, the session begins again from the start."""
         before, t = self.survive("sync", self.kill_role("TRAINING_PS", 1), lost=[("TRAINING_PS", 1)], roles={"ps": 2, "worker": 3},
                                  checkpoint={"every_steps": 0})
         self.check_restored(t, lost=int(before["version"]))
@@ -249,12 +251,13 @@ class TrainingFaults(unittest.TestCase):
         self.assertEqual(int(t["generation"]), int(before["generation"]), "no role was lost, so none is replaced")
 
     def test_the_object_store(self):
-        """Its workers end with it and begin again; the next one finds on its disk what is persisted."""
+        """The workers of the store end with it and start again; the new store finds persisted
+        objects on its disk."""
         _, t = self.survive("async", self.kill_program("mr-objectstore"), lost=[("TRAINING_PS", 0), ("TRAINING_WORKER", 2)])
         self.check_restored(t)
 
     def freeze(self, session, seconds):
-        """A training worker's process sleeps for so long, and wakes up."""
+        """Stops the process of a training worker for a time, and continues it."""
         before = self.running(session)
         pid = self.process_of(self.member(before, "TRAINING_WORKER", 2))
         os.kill(pid, signal.SIGSTOP)
@@ -269,16 +272,17 @@ class TrainingFaults(unittest.TestCase):
         return before, t
 
     def test_a_worker_that_sleeps_past_its_lease_of_the_session(self):
-        """The scheduler's lease is longer: its task goes on, and joins again."""
+        """The trainer's lease ends before the scheduler's: the task goes on, and the role joins
+        again."""
         document = self.document("sync")
         document["limits"]["lease_s"] = 1
         self.freeze(self.start(document), 2)
 
     def test_a_worker_that_sleeps_past_all_leases(self):
-        """It is revoked everywhere, and another process has its roles when it wakes."""
+        """Both leases end: another process has its roles when the stopped process continues."""
         self.freeze(self.start(self.document("async")), 5)
 
-    # ---- while it begins and ends ----
+    # ---- faults while a session begins and ends ----
 
     def test_a_worker_dies_while_the_session_forms(self):
         session = self.start(self.document("sync"))
@@ -314,7 +318,7 @@ class TrainingFaults(unittest.TestCase):
         self.kill_role("TRAINING_WORKER", 2)(t)
         self.check_kept(self.end(session, 45))
 
-    # ---- and what cannot go on says so ----
+    # ---- sessions that cannot continue fail with a reason ----
 
     def test_a_role_that_nobody_can_replace_fails_the_session_within_its_bound(self):
         document = self.document("async")
@@ -338,7 +342,7 @@ class TrainingFaults(unittest.TestCase):
         good = self.start(self.document("async"))
         before = self.running(good)
         document = self.document("async", name="bad")
-        document["model"]["layers"][-1]["units"] = CLASSES - 1  # there are labels that it has no unit for
+        document["model"]["layers"][-1]["units"] = CLASSES - 1  # some labels have no output unit
         bad = self.end(self.start(document), 45)
         self.assertEqual(bad["state"], "TRAINING_FAILED", bad)
         self.assertRegex(bad["reason"], r"worker \d|scorer \d")
@@ -357,7 +361,7 @@ class TrainingFaults(unittest.TestCase):
         self.running(good, int(self.get(good)["version"]) + 400)
         self.check_kept(self.stop(good))
 
-    # ---- who follows it ----
+    # ---- clients that follow a session ----
 
     def test_the_command_line_follows_through_a_killed_gateway_and_a_killed_trainer(self):
         document = self.document("async", stop={"time_s": 12})
@@ -372,7 +376,8 @@ class TrainingFaults(unittest.TestCase):
                                                                 if t["state"] not in ENDED), None), 30)
                 self.running(session)
                 self.kill_program("mr-gateway")()
-                both.append(subprocess.Popen([*command, "--follow", session], **how))  # it is not there yet
+                # the session does not exist yet
+                both.append(subprocess.Popen([*command, "--follow", session], **how))
                 self.running(session, int(wait_for("the gateway", lambda: self.get(session), 20)["version"]) + 100)
                 self.kill_program("mr-trainer")()
                 said = [one.communicate(timeout=60 * SLOW)[0] for one in both]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where a session's examples and parameters come from: a queue that a graph fills, several parameter
+"""The sources of a session's examples and parameters: a queue that a graph fills, several parameter
 servers, a checkpoint, a saved model."""
 import json
 import os
@@ -14,7 +14,7 @@ from harness import SLOW, Cluster, wait_for  # noqa: E402
 from training_cases import at_version, document, ended, member, pid_of, start, upload, validation  # noqa: E402
 
 BATCHES, ROWS = 90, 32
-WORKERS = 5  # processes: one a role
+WORKERS = 5  # worker processes: one for each role
 
 
 class Feeds(unittest.TestCase):
@@ -34,7 +34,7 @@ class Feeds(unittest.TestCase):
     # ---- a queue ----
 
     def graph(self, queue, n, rows):
-        """A task an item: sliced, and put where a training worker takes it."""
+        """One task an item: it slices the data and puts the slice into the queue."""
         put = {"op": "queue.put", "pure": False, "for": {"i": n}, "args": [queue, *(
             {"op": "array.slice", "args": [{"name": f"clouds/train/{p}"}, {"ref": "from/${i}"}, {"ref": "to/${i}"}]} for p in "xy")]}
         tasks = {"put/${i}": put}
@@ -50,7 +50,8 @@ class Feeds(unittest.TestCase):
         return self.cluster.get(f"/v1/queues/{name}")
 
     def fed(self, rule, queue, n=BATCHES, rows=ROWS, **data):
-        """The end of a session whose queue was full before it began: everything was put, taken, learned and acknowledged."""
+        """A session whose queue was full before it began. At its end each item was put, taken,
+        learned and acknowledged."""
         self.queue(queue)
         job = self.cluster.submit(self.graph(queue, n, rows))
         self.until_full(queue)
@@ -87,7 +88,8 @@ class Feeds(unittest.TestCase):
         return t
 
     def check_all_were_learned(self, rule, t, rows=BATCHES * ROWS, killed=False):
-        """As servers count gradients; as workers do, except for what one did not live to report."""
+        """Counts gradients as servers do, or as workers do, which misses those that a killed worker
+        did not report."""
         if rule != "allreduce":
             self.assertGreaterEqual(int(t["counters"]["gradients_applied"]) * 32, rows, t["counters"])
         if not killed:
@@ -102,10 +104,11 @@ class Feeds(unittest.TestCase):
                 self.check_all_were_learned(rule, t)
 
     def killed(self, rule, queue):
-        """A worker that has taken up its work dies while the queue has far more to give than was taken: it is stopped while
-        the queue is empty, and killed when that is full again, so that what it waited for was given to it. The first graph's
-        items are few, as all-reduce learns nothing again that was acknowledged before it went back to its start."""
-        self.cluster.wait_for_workers(WORKERS)  # for each role a process of its own
+        """A worker dies after it has begun to take items. It is stopped while the queue is empty,
+        and killed when the queue is full again, so an item is delivered to it that it never
+        acknowledges. The first graph has few items, because all-reduce does not learn items
+        again that were acknowledged before it went back to its start."""
+        self.cluster.wait_for_workers(WORKERS)  # so that each role has a process of its own
         self.queue(queue)
         session = self.begin(rule, queue)
         jobs = [self.cluster.submit(self.graph(queue, BATCHES // 3, ROWS))]
@@ -124,7 +127,8 @@ class Feeds(unittest.TestCase):
                 self.assertGreater(int(t["generation"]), int(before["generation"]), "nobody died")
                 self.check_all_were_learned(rule, t, (BATCHES // 3 + BATCHES) * ROWS, killed=True)
                 dead = member(before, "TRAINING_WORKER", 1)["address"]
-                # Roles may share a process on a busy machine: then the server died with the worker.
+                # On a busy machine roles may share a process: then the parameter server died with
+                # the worker.
                 if rule == "allreduce" or member(before, "TRAINING_PS")["address"] == dead:
                     self.assertGreaterEqual(int(t.get("restores", 0)), 1, t)
                 else:
@@ -145,7 +149,7 @@ class Feeds(unittest.TestCase):
         self.check_all_were_learned("sync", t, rows=60 * 4)
 
     def test_many_that_wait_to_put_keep_no_slot_from_the_roles(self):
-        """A hundred times what the queue holds, before the session that takes it is there."""
+        """A hundred times as many items as the queue holds, put before the session begins."""
         self.queue("flood")
         job = self.cluster.submit(self.graph("flood", 400, 4))
         wait_for("a full queue", lambda: int(self.state("flood").get("waiting", 0)) == 4, 20)
@@ -166,7 +170,7 @@ class Feeds(unittest.TestCase):
         self.assertEqual(t["state"], "TRAINING_FAILED", t)
         self.assertIn("--allow-exec", t["reason"])
 
-    # ---- several servers, the remainder ----
+    # ---- several parameter servers, rows that are left over ----
 
     def test_two_servers_under_each_rule(self):
         for rule in ("async", "sync"):
@@ -187,7 +191,7 @@ class Feeds(unittest.TestCase):
                 self.assertEqual(t["state"], "TRAINING_DONE", t)
                 self.assertEqual(int(t["version"]), steps, t)
 
-    # ---- going on where another session was ----
+    # ---- continuing from the checkpoint of another session ----
 
     def scores(self, t):
         entries = self.cluster.get(f"/v1/channels/{t['channel']}/entries")["entries"]
@@ -236,7 +240,8 @@ class Feeds(unittest.TestCase):
                 self.assertEqual((t["state"], int(t["version"])), ("TRAINING_DONE", 130), t)
                 self.assertIn("version 130", t["reason"])
                 took = []
-                while not took or (took[-1] >= 1.9 and len(took) < 10):  # one stall of a busy machine is no finding
+                # a single slow step on a busy machine does not fail the test
+                while not took or (took[-1] >= 1.9 and len(took) < 10):
                     session = start(self.cluster, document(rule, stop={"epochs": 100000}))
                     at_version(self.cluster, session, 100)
                     begun = time.monotonic()
@@ -253,7 +258,8 @@ class End(unittest.TestCase):
             at_version(c, start(c, document("async", stop={"epochs": 1000000})), 1)
             begun = time.monotonic()
             self.assertEqual(c.stop(), 0)
-            self.assertLess(time.monotonic() - begun, 30 * SLOW)  # 15 for roles, which do not end by themselves
+            # the roles get 15 s, and then are killed
+            self.assertLess(time.monotonic() - begun, 30 * SLOW)
 
 
 if __name__ == "__main__":

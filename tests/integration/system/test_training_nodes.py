@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Roles on two nodes reach each other through gRPC and learn as well; between roles of one node no parameter passes it."""
+"""Roles on two nodes train over gRPC as well as in one node; between roles of one node, no
+parameters pass through gRPC."""
 import pathlib
 import re
 import sys
@@ -13,7 +14,7 @@ from training_cases import document, ended, start, upload, validation  # noqa: E
 
 class Nodes(unittest.TestCase):
     def learn(self, cluster, rule, **more):
-        cluster.wait_for_workers(4)  # the roles of the session before leave after its end
+        cluster.wait_for_workers(4)  # the roles of the last session leave a moment after its end
         d = document(rule, stop={"threshold": {"field": "cross_entropy", "below": 0.3}, "epochs": 1000, "time_s": 40}, **more)
         t = ended(cluster, start(cluster, d))
         self.assertEqual(t["state"], "TRAINING_DONE", t)
@@ -22,7 +23,8 @@ class Nodes(unittest.TestCase):
         return t
 
     def traffic(self, cluster):
-        """(ways by shared memory, ways by gRPC, bytes by gRPC) of all workers until now."""
+        """(connections by shared memory, connections by gRPC, bytes by gRPC), summed over all
+        workers so far."""
         status, _, body = cluster.request("GET", "/metrics")
         self.assertEqual(status, 200)
         sums = {"memory": 0, "grpc": 0, "bytes": 0}
@@ -36,7 +38,7 @@ class Nodes(unittest.TestCase):
         return sums
 
     def ring(self, cluster):
-        """What all ranks have counted of their rings until now."""
+        """The counters of all rings so far."""
         status, _, body = cluster.request("GET", "/metrics")
         self.assertEqual(status, 200)
         sums = dict.fromkeys(("steps", "streams", "messages", "bytes", "wakes"), 0.0)
@@ -49,7 +51,7 @@ class Nodes(unittest.TestCase):
         return now["grpc"] > before["grpc"] and now["bytes"] - before["bytes"] > bytes_min
 
     def settled(self, cluster):
-        """What workers tell with their heartbeats has all come."""
+        """Waits until the counters that workers send with their heartbeats have arrived."""
         was = now = None
         while was is None or was != now:
             was, now = now, self.traffic(cluster)
@@ -60,18 +62,20 @@ class Nodes(unittest.TestCase):
         with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
             upload(c, train=4000, validation=500)
             before = self.traffic(c)
-            # As many roles as slots, so that no node has all that talk to each other: three ranks do not fit on one.
+            # There are as many roles as slots, so no node has all roles that exchange parameters:
+            # three ranks do not fit on one.
             for rule, more in (("async", {}), ("sync", {}), ("sync", {"ps": 2}), ("allreduce", {"workers": 3})):
                 with self.subTest(rule, **more):
                     t = self.learn(c, rule, **more)
                     self.assertEqual({m["node"] for m in t["members"]}, {"node-0", "node-1"}, t["members"])
-                    one = 4 * (16 * 32 + 32 + 32 * 4 + 4)  # bytes of the parameters
+                    one = 4 * (16 * 32 + 32 + 32 * 4 + 4)  # bytes of the model's parameters
                     wait_for("roles to be reached from the other node", lambda: self.has_gone(c, before, 10 * one / 2))
                     before = self.settled(c)
             self.ring_is_cheap(c)
 
     def ring_is_cheap(self, cluster):
-        """Issue 11, 6a: a step of a rank is a message a round, wakes it once a round at most, and opens no stream."""
+        """In a step, a rank sends one message a round, is woken at most once a round, and opens no
+        stream."""
         ring, rounds = self.ring(cluster), 2 * (3 - 1)
         self.assertGreater(ring["steps"], 100, ring)
         self.assertGreaterEqual(ring["messages"], (ring["steps"] - 3 * ring["streams"]) * rounds, ring)

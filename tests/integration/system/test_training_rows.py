@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Issue 11, 6a: workers train on the partitions of their own node. Of two nodes with ten partitions each nothing moves; of
-twelve and eight what evenness needs; and neither a dead trainer nor a dead worker changes whose rows are whose."""
+"""Workers train on the partitions of their own node. With ten partitions on each of two nodes
+nothing moves; with twelve and eight, only what an even split needs. The death of the trainer or
+of a worker does not change which worker has which rows."""
 import os
 import pathlib
 import signal
@@ -12,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import Cluster, wait_for  # noqa: E402
 from training_cases import ENDED, document, ended, member, pid_of, start, upload  # noqa: E402
 
-ROWS, FEATURES = 400, 16  # of a partition
+ROWS, FEATURES = 400, 16  # rows of a partition, and features
 
 
 class Rows(unittest.TestCase):
@@ -38,7 +39,7 @@ class Rows(unittest.TestCase):
             cluster, cls.cluster = cls.cluster, None
             cluster.close()
 
-    # ---- what the tests are about ----
+    # ---- helpers ----
 
     def nodes(self):
         """Names of workers by node."""
@@ -48,7 +49,8 @@ class Rows(unittest.TestCase):
         return found
 
     def graph(self, *counts):
-        """x and y of so many partitions made on each node, in turns; those of y are small and come along with their tasks."""
+        """x and y of this many partitions on each node, made alternately; the partitions of y are
+        small and inline."""
         names = [sorted(names) for _, names in sorted(self.nodes().items())]
         left, tasks, parts = list(counts), {}, []
         while any(left):
@@ -80,19 +82,19 @@ class Rows(unittest.TestCase):
             (m["role"], m["node"], m["state"], self.moved(m)) for m in t["members"]]
 
     def shape(self, t):
-        """How many workers of the session each node has."""
+        """The number of the session's workers on each node."""
         nodes = [m["node"] for m in t["members"] if m["role"] == "TRAINING_WORKER"]
         return {node: nodes.count(node) for node in nodes}
 
     def learn(self, counts, parts, rule="sync"):
-        """A session over these partitions moves `parts` of them."""
+        """Runs a session over these partitions and expects that `parts` of them move."""
         t = ended(self.c, start(self.c, self.session(rule, self.graph(*counts))), 120)
         self.assertEqual(t["state"], "TRAINING_DONE", self.brief(t))
         self.assertEqual(self.shape(t), {"node-0": 2, "node-1": 2}, t["members"])
         moved, bytes_moved = self.moved(t)
         self.assertEqual(moved, parts, self.brief(t))
         self.assertTrue(4 * ROWS * FEATURES * parts <= bytes_moved <= (4 * ROWS * FEATURES + 1024) * parts, self.brief(t))
-        # Every worker goes through its quarter three times, whoever's partitions they are.
+        # Each worker passes three times over its quarter, on whatever node its partitions are.
         steps = {int(m["counters"]["steps"]) for m in t["members"] if m["role"] == "TRAINING_WORKER"}
         self.assertEqual(steps, {3 * sum(counts) * ROWS // (4 * 50)} if rule == "allreduce" else steps)
         return t
@@ -105,7 +107,8 @@ class Rows(unittest.TestCase):
         self.learn((12, 8), 2, rule="allreduce")
 
     def test_a_restart_changes_nothing(self):
-        """The trainer dies, then a worker: what comes back has the same rows, and needs nothing from elsewhere."""
+        """The trainer dies, then a worker. The restarted roles have the same rows and need nothing
+        from the other node."""
         graph = self.graph(10, 10)
         session = start(self.c, {**self.session("async", graph), "stop": {"epochs": 1000000, "time_s": 200}})
         t = self.learns(session)
@@ -120,14 +123,16 @@ class Rows(unittest.TestCase):
         os.kill(pid_of(self.c, lost), signal.SIGKILL)
         was = self.places(t)
         back = self.until(session, "all to learn again", lambda t: self.is_back(t, lost))
-        # A role that came back on the other node has the same rows, of five partitions that are not there.
+        # A role that was restarted on the other node has the same rows, from five partitions that
+        # this node does not have.
         elsewhere = sum(1 for a, b in zip(was, self.places(back)) if a != b)
         self.assertEqual(self.moved(back)[0], 5 * elsewhere, self.brief(back))
         self.c.call("POST", f"/v1/trainings/{session}:stop", {"reason": "enough"})
         self.assertEqual(ended(self.c, session)["state"], "TRAINING_DONE")
 
     def test_a_replacement_on_another_node_has_the_same_rows(self):
-        """The workers of one node sleep past their leases: their roles go to the other, and bring what they lack."""
+        """The workers of one node are stopped for longer than their leases: their roles move to the
+        other node and bring the missing partitions."""
         session = start(self.c, {**self.session("async", self.graph(10, 10)), "stop": {"epochs": 1000000, "time_s": 200}})
         t = self.learns(session)
         self.assertEqual(self.moved(t), (0, 0), self.brief(t))
@@ -147,7 +152,7 @@ class Rows(unittest.TestCase):
         self.c.call("POST", f"/v1/trainings/{session}:stop", {"reason": "enough"})
         self.assertEqual(ended(self.c, session)["state"], "TRAINING_DONE")
 
-    # ---- a session on its way ----
+    # ---- a running session ----
 
     def steps(self, t):
         return int(t["counters"].get("steps", 0))
@@ -156,7 +161,8 @@ class Rows(unittest.TestCase):
         return [m["node"] for m in t["members"] if m["role"] == "TRAINING_WORKER"]
 
     def is_back(self, t, lost):
-        """Another attempt learns, and so do all others: what they had to bring is counted."""
+        """Waits until a new attempt of the role and all other roles have learned; the partitions
+        that they had to copy are counted."""
         at = lost["address"]
         for m in (m for m in t["members"] if m["role"] == "TRAINING_WORKER"):
             before = self.before.get(int(m.get("index", 0)))
@@ -177,7 +183,7 @@ class Rows(unittest.TestCase):
         return wait_for(what, there, 90, every=0.1)
 
     def learns(self, session):
-        """All workers of two nodes do."""
+        """Waits until all workers of both nodes have learned."""
         t = self.until(session, "all to learn", lambda t: all(
             int(m.get("counters", {}).get("steps", 0)) > 20 for m in t["members"] if m["role"] == "TRAINING_WORKER"))
         self.assertEqual(self.shape(t), {"node-0": 2, "node-1": 2}, t["members"])
@@ -186,7 +192,7 @@ class Rows(unittest.TestCase):
 
 class OneNode(unittest.TestCase):
     def test_one_node_is_as_ever(self):
-        """Nothing to decide: no store is asked, nothing moves."""
+        """On a single node no store is asked and nothing moves."""
         with Cluster("--workers", "2", "--threads", "1") as c:
             upload(c, train=2000, validation=200)
             t = ended(c, start(c, document("allreduce", stop={"epochs": 2})))

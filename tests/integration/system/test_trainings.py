@@ -1,4 +1,4 @@
-"""Training sessions of a real trainer, with roles that do as the test says (training_rig.py)."""
+"""Training sessions of a real trainer, with simulated roles (training_rig.py)."""
 import json
 import pathlib
 import socket
@@ -81,7 +81,8 @@ class Trainings(unittest.TestCase):
         self.assertEqual(now["channel"], f"{session}.scores")
         self.assertTrue(now["graph_job"] and now["role_job"], now)
         self.assertEqual(json.loads(now["document_json"])["name"], "test")
-        self.rig.score(f"{session}.scores", step=1, cross_entropy=2.3)  # poor: it goes on
+        # a bad score: the session continues
+        self.rig.score(f"{session}.scores", step=1, cross_entropy=2.3)
         time.sleep(0.3)
         self.assertEqual(self.rig.session(session)["state"], "TRAINING_RUNNING")
         end = self.finish(session)
@@ -115,7 +116,7 @@ class Trainings(unittest.TestCase):
         self.assertLess(time.monotonic() - begun, 40)
         others = self.worker.role(session, WORKER, 0)
         wait_for("the others to be cancelled", lambda: others.ended)
-        self.assertNotIn(RUN, others.phases)  # all or none
+        self.assertNotIn(RUN, others.phases)  # all roles run or none
 
     def test_a_graph_that_fails_fails_the_session_with_its_reason(self):
         graph = {"tasks": {"x": {"op": "fake.fail", "args": [1]}, "y": {"value": 1}}}
@@ -197,7 +198,7 @@ class Trainings(unittest.TestCase):
     def test_a_worker_that_dies_is_replaced(self):
         session, before = self.running()
         role = self.worker.role(session, WORKER, 1)
-        role.dead = True  # its task fails: the scheduler runs it again
+        role.dead = True  # its task fails, and the scheduler runs it again
         other = wait_for("another attempt",
                          lambda: (lambda r: r is not role and r.joined and r)(self.worker.role(session, WORKER, 1)))
         now = self.rig.wait_state(session, "TRAINING_RUNNING", *STATES[5:])
@@ -336,7 +337,7 @@ class Trainings(unittest.TestCase):
 
 
 class LostIds(unittest.TestCase):
-    """Redis has forgotten the trainer's sessions and its epoch."""
+    """Redis has lost the trainer's sessions and its epoch."""
 
     def test_a_session_has_an_id_and_jobs_of_its_own(self):
         rig = Rig(OPS)
@@ -359,7 +360,7 @@ class LostIds(unittest.TestCase):
             wait_for("the trainer", rig.trainer_answers)
         self.assertEqual(len(set(jobs)), 4, jobs)
         first, second = (tuple(map(int, i[1:].split("-"))) for i in ids)
-        self.assertLess(first, second)  # and newer ones stand behind older ones
+        self.assertLess(first, second)  # newer sessions are listed after older ones
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Issue 11, 15: docs/values.md is enough to write a client from: the examples in it are what they say, and what a codec that
-was written from it (value_codec.py) makes, a real cluster takes, uses and gives back unchanged, and the other way round."""
+"""Checks that docs/values.md is enough to write a client: its examples are right, and values of a
+codec that was written from it (value_codec.py) are accepted, used and returned unchanged by a
+real cluster, and the other way round."""
 import base64
 import json
 import pathlib
@@ -34,7 +35,7 @@ EXTENTS = {
 
 
 def dumps():
-    """Name and bytes of every hex dump of the page."""
+    """The name and the bytes of each hex dump on the page."""
     for size, name, text in re.findall(r"\n(\d+) bytes: ([^\n]*)\n\n```hex\n(.*?)```", PAGE, re.S):
         data, again = b"", False
         for line in text.splitlines():
@@ -100,7 +101,8 @@ class Real(unittest.TestCase):
         return body
 
     def kept(self, extent, kind):
-        """Puts it, gets the same again, and says what the store takes it for."""
+        """Stores the value, gets it back unchanged, and returns the kind that the store has
+        recognised."""
         info = self.put(extent)
         self.assertEqual(info["kind"], kind)
         self.assertEqual(self.get(info["id"]), extent)
@@ -108,7 +110,7 @@ class Real(unittest.TestCase):
 
     def test_the_examples_are_taken(self):
         for name, data in dumps():
-            if "cut into" not in name:  # that one names an object which is not there
+            if "cut into" not in name:  # this one names an object that does not exist
                 self.kept(data, name.replace("scalar", "json").replace("i16 ", "").split()[1])
 
     def test_tensors(self):

@@ -1,4 +1,4 @@
-"""What tests of whole training sessions have in common: a session from its start to its end."""
+"""Common parts of tests of whole training sessions: start, wait, end."""
 import json
 
 from clouds import CLASSES, FEATURES, clouds
@@ -8,7 +8,7 @@ ENDED = ("TRAINING_DONE", "TRAINING_FAILED")
 
 
 def upload(cluster, **sets):
-    """Stored and named clouds/<set>/x and /y."""
+    """Uploads data sets and names them clouds/<set>/x and /y."""
     for seed, (name, n) in enumerate(sets.items(), 1):
         for part, data in zip("xy", clouds(n, seed)):
             status, _, body = cluster.request("POST", f"/v1/objects?name=clouds/{name}/{part}&persist=true", data,
@@ -21,7 +21,8 @@ def named(name):
 
 
 def document(rule, workers=2, ps=1, scorer=1, **more):
-    """Of a small net on the clouds; `more` replaces members, one level deep."""
+    """The document of a session with a small network on the clouds; `more` replaces members, one
+    level deep."""
     d = {"name": "clouds", "model": {"input": [FEATURES], "layers": [{"type": "Dense", "units": 32, "activation": "relu"},
                                                                      {"type": "Dense", "units": CLASSES, "activation": "softmax"}]},
          "init": {"seed": 1}, "data": {"train": named("train"), "validation": named("validation"), "batch": 32, "seed": 3},
@@ -57,7 +58,8 @@ def member(training, role, index=0):
 
 
 def pid_of(cluster, m):
-    """Of the mr-worker that runs a member's role: the one that listens at its address."""
+    """The pid of the mr-worker that runs a member's role: the worker that listens at the role's
+    address."""
     path = m["address"].removeprefix("unix:")
     pid = cluster.pid_of(path)
     assert pid, f"nobody listens at {path}"

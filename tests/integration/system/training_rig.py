@@ -1,6 +1,6 @@
-"""A small cluster whose only worker is this process: redis, scheduler, object store, trainer and
-gateway are real, the roles of a training session are threads here that Join and Report as a test
-tells them to. Packs by hand, messages from the .proto files."""
+"""A small cluster whose only worker is this process. Redis, scheduler, object store, trainer and
+gateway are real. The roles of a training session are threads here, which Join and Report as a
+test tells them. MessagePack by hand, messages from the .proto files."""
 import contextlib
 import http.client
 import json
@@ -31,7 +31,7 @@ ENDED = ("TRAINING_DONE", "TRAINING_FAILED")
 
 
 def unpack_all(b, at=0):
-    """(value, end): MessagePack with lists and maps; extensions come as None."""
+    """Decodes MessagePack: (value, end). Extensions become None."""
     t = b[at]
     if t < 0x80:
         return t, at + 1
@@ -73,7 +73,7 @@ def unpack_all(b, at=0):
 
 
 class Role(threading.Thread):
-    """One attempt of one role: joins, reports, does what the phase says."""
+    """One attempt of a role: joins, reports, and does what the phase asks."""
 
     def __init__(self, worker, key, attempt, op, args, data):
         super().__init__(daemon=True)
@@ -112,7 +112,7 @@ class Role(threading.Thread):
         return self.cancelled or self.dead or self.worker.closing
 
     def done_what(self, phase):
-        """Fields of a report of somebody who has done what the phase asks."""
+        """The fields of a report that says that the phase's work is done."""
         saver = self.role == SCORER or (self.role == WORKER and self.index == 0 and not self.worker.has_scorer)
         if phase == HALT and self.role == WORKER:
             return {"finished": True}
@@ -165,7 +165,7 @@ class Role(threading.Thread):
 
 
 class RoleWorker(foreign_worker.ForeignWorker):
-    """Runs roles as threads, and anything in `ops` at once."""
+    """A worker that runs roles as threads, and any operator in `ops` at once."""
 
     def __init__(self, rig, ops):
         self.rig, self.roles, self.attempts, self.closing, self.has_scorer = rig, {}, {}, False, True
@@ -202,7 +202,7 @@ class RoleWorker(foreign_worker.ForeignWorker):
             args = unpack_all(args)[0]
             names = args if isinstance(args, dict) else {"": args}
             args = names[""]
-            if (op, args[1]) in self.hold:  # never begins
+            if (op, args[1]) in self.hold:  # the task is never started
                 continue
             role = Role(self, key, attempt, op, args, names.get("data"))
             self.roles[role.session, role.role, role.index] = role
@@ -215,7 +215,7 @@ class RoleWorker(foreign_worker.ForeignWorker):
 
 
 class Rig:
-    """The processes. `url` is the gateway's."""
+    """The processes of the cluster. `url` is the gateway's."""
 
     def __init__(self, ops=None, trainer_flags=()):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-t-"))
@@ -356,7 +356,8 @@ class Rig:
         try:
             c.request("GET", f"/v1/trainings/{session}/events", headers=headers)
             r = c.getresponse()
-            if r.status == 204:  # nothing is left to tell: an EventSource would not come again
+            # no more events will come, so an EventSource would not connect again
+            if r.status == 204:
                 return
             if r.status != 200:
                 raise HttpError(r.status, r.read().decode(errors="replace"))

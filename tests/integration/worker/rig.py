@@ -1,5 +1,5 @@
-"""A scripted scheduler for one real worker: WorkerSession served by grpcio, messages made from the
-.proto files by protoc at start. Packs are written by hand, as any language would."""
+"""A simulated scheduler for one real worker: WorkerSession through grpcio, with messages that
+protoc makes from the .proto files at the start. Packs are written by hand, as in any language."""
 import concurrent.futures
 import os
 import pathlib
@@ -64,7 +64,7 @@ def pack(v):
 
 
 def unpack(b):
-    """The scalars that tests look at; anything else comes back as bytes."""
+    """Decodes the scalars that the tests look at; other values are returned as bytes."""
     t = b[0]
     if t < 0x80:
         return t
@@ -85,7 +85,7 @@ def unpack(b):
 
 
 class Session:
-    """One stream: what the worker said, and a way to answer."""
+    """One session: the worker's messages, and functions that answer."""
 
     def __init__(self, rig, context):
         self.rig, self.context = rig, context
@@ -111,7 +111,8 @@ class Session:
                   ops=self.ops, nodes=[self.rig.Node(address=a, id=i) for a, i in nodes])
 
     def tasks(self, *rows, job=JOB, **more):
-        """Rows are (index, op, args, inputs) or that with a dict of extras; attempt 1."""
+        """Sends tasks. A row is (index, op, args, inputs), or the same with a dict of further
+        fields; the attempt is 1."""
         t = self.rig.Tasks(runs=[self.rig.Run(job=job, count=len(rows))])
         for i, row in enumerate(rows):
             index, op, args, inputs = row[:4]
@@ -130,7 +131,8 @@ class Session:
         self.send(tasks=t, **more)
 
     def plain(self, *rows):
-        """Rows of one op without inputs, (index, args): no column that has only what is usual."""
+        """Sends tasks of one operator without inputs, as rows (index, args); columns with default
+        values are left out."""
         t = self.rig.Tasks(runs=[self.rig.Run(job=JOB, count=len(rows))], op=[self.ops.index("inc") + 1])
         for index, args in rows:
             t.index.append(index)
@@ -139,7 +141,7 @@ class Session:
         self.send(tasks=t)
 
     def take(self, m):
-        """Notes one message of the worker."""
+        """Records one message of the worker."""
         if m.HasField("heartbeat"):
             self.beats.append(m.heartbeat)
         self.leaving |= m.leaving
@@ -166,7 +168,7 @@ class Session:
             self.done.setdefault(index, []).append(row)
 
     def run(self):
-        """Takes what has been said, without waiting."""
+        """Takes the messages that have arrived, without waiting."""
         while not self.said.empty():
             m = self.said.get()
             if m is None:
@@ -193,7 +195,7 @@ class Session:
 
 
 class Rig:
-    """The scheduler's side; workers and stores are started by hand."""
+    """The scheduler's side; a test starts workers and stores itself."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="mr-worker-")

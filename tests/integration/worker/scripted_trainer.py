@@ -1,5 +1,5 @@
-"""A scripted trainer for real roles: Trainings, Channels and Queues served by grpcio, just enough to
-form a session, to watch it and to move it from phase to phase."""
+"""A simulated trainer for real roles: Trainings, Channels and Queues through grpcio, as far as a
+session needs to be formed, watched and moved from phase to phase."""
 import concurrent.futures
 import json
 import sys
@@ -179,7 +179,7 @@ class Trainer:
             self.phase = phase
 
     def go_back(self, version):
-        """All roles back to a checkpoint (None: to the beginning)."""
+        """Sets all roles back to a checkpoint (None: to the start)."""
         with self.changed:
             if version is not None:
                 objects = self.checkpoints[version]

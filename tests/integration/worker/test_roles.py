@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Roles of a training session in real workers, with a scripted trainer: each rule learns, goes back
-to a checkpoint, halts, and keeps its model; queues feed; what is wrong is said."""
+"""Roles of a training session in real workers, with a simulated trainer: each rule learns, goes
+back to a checkpoint, halts and saves its model; queues deliver; errors are reported."""
 import json
 import os
 import pathlib
@@ -46,7 +46,7 @@ class Roles(unittest.TestCase):
         return d
 
     def session(self, document, data=True, extra=None):
-        """The trainer, and the job of the roles."""
+        """Starts the simulated trainer and the job of the roles."""
         # Replaces the cluster's own trainer, whose address the workers know, because they call no
         # other.
         t = Trainer(self.cluster.dir / "c" / "run" / "trainer.sock", self.work.name, document)
@@ -68,7 +68,7 @@ class Roles(unittest.TestCase):
         t.wait(f"version {version}", lambda: self.version(t) >= version)
 
     def end(self, t, job):
-        """Halt, keep, exit; the saver's report."""
+        """Phases halt, keep and exit; returns the report of the role that saves."""
         t.set_phase(HALT)
         t.wait("the workers to finish", lambda: all(t.reports[k].finished for k in t.wanted if k[0] == "worker"))
         t.set_phase(KEEP)

@@ -1,4 +1,4 @@
-"""A real mr-worker, a scripted scheduler, and where it matters a real mr-objectstore."""
+"""A real mr-worker with a simulated scheduler and, for some tests, a real mr-objectstore."""
 import contextlib
 import os
 import pathlib
@@ -391,7 +391,7 @@ class Exec(Case):
 
 @unittest.skipUnless(os.geteuid() == 0, "SKIPPED: --exec-user wants root")
 class ExecUser(Case):
-    """Issue 11, C: programs as another user."""
+    """Programs run as another user."""
 
     def begin(self, *flags, **more):
         self.secret = pathlib.Path(self.r.dir) / "secret"

@@ -120,7 +120,7 @@ static void leave_once_more(void *p)
     if (left.count < 3) mr_deferred_add(&left.later, leave_once_more, (void *)((uintptr_t)p + 10));
 }
 
-/* Issue 11, B: a loop's own thread that found no room in its inbox ended the process. */
+/* A loop's own thread that found no room in its inbox ended the process. */
 static void what_is_left_for_later_runs_in_the_next_round(void **state)
 {
     (void)state;

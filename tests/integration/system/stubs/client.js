@@ -1,5 +1,5 @@
 // The README's job through Node's grpc-js and proto-loader: node client.js SCHEDULER STORE PROTOS.
-// One line a case; exits 1 on a failure.
+// Prints one line a case; exits with 1 after a failure.
 'use strict';
 const assert = require('assert');
 const grpc = require('@grpc/grpc-js');

@@ -1,5 +1,5 @@
 """The README's job through Python stubs (protoc, grpc_python_plugin): client.py SCHEDULER STORE.
-One line a case; exits 1 on a failure."""
+Prints one line a case; exits with 1 after a failure."""
 import sys
 
 import grpc

@@ -1,5 +1,5 @@
-"""Follows a channel through Python stubs until it is killed: scores.py TRAINER CHANNEL AFTER_ID. One JSON
-line an entry; goes on after the last one whenever the stream breaks."""
+"""Follows a channel through Python stubs until it is killed: scores.py TRAINER CHANNEL AFTER_ID.
+Prints one JSON line an entry. When the stream breaks, it continues after the last entry."""
 import json
 import sys
 import time

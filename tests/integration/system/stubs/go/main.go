@@ -1,5 +1,5 @@
-// The README's job through Go's grpc-go and generated stubs: client SCHEDULER STORE. One line a case;
-// exits 1 on a failure.
+// The README's job through Go's grpc-go and generated stubs: client SCHEDULER STORE. Prints one
+// line a case; exits with 1 after a failure.
 package main
 
 import (
@@ -31,7 +31,7 @@ func body(text string) *httpbody.HttpBody {
 	return &httpbody.HttpBody{ContentType: "application/json", Data: []byte(text)}
 }
 
-// What `next` gives until the end of its stream.
+// Collects the results of `next` until the stream ends.
 func all[T any](next func() (*T, error)) ([]*T, error) {
 	var messages []*T
 	for {
