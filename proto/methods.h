@@ -1,6 +1,6 @@
-/* What the .proto files say and protobuf-c does not keep: the methods with their streaming flags,
- * the HTTP routes, which messages are map entries, the descriptor set, the OpenAPI document. All of
- * it is generated from the descriptor set (proto/gen/); there is no second copy of any of it. */
+/* Tables that are generated from the .proto files (proto/gen/), for what protobuf-c does not keep:
+ * methods with their streaming flags, HTTP routes, which messages are map entries, the descriptor
+ * set, and the OpenAPI document. */
 #pragma once
 
 #include "base/role.h"
@@ -17,21 +17,23 @@ struct mr_proto_method {
     const ProtobufCMessageDescriptor *response;
     bool client_streaming;
     bool server_streaming;
-    enum mr_role role; /* that it wants of its caller */
-    unsigned callers;  /* 1 << MR_SERVICE_…: which services call it by themselves */
+    enum mr_role role; /* the role that a caller needs */
+    /* 1 << MR_SERVICE_…: the services that call the method for themselves, not for a user. */
+    unsigned callers;
 };
 
-/* By enum mr_method_id; MR_METHOD_COUNT of them. */
+/* Indexed by enum mr_method_id; there are MR_METHOD_COUNT methods. */
 const struct mr_proto_method *mr_proto_method(enum mr_method_id id);
-const struct mr_proto_method *mr_proto_method_find(struct mr_str path); /* NULL: none */
-/* What a call of "/package.Service/Method" wants. Methods that are not in the table are gRPC's own
- * (health, reflection), which only look. */
+/* NULL: there is no such method. */
+const struct mr_proto_method *mr_proto_method_find(struct mr_str path);
+/* The role that a call of "/package.Service/Method" needs. Methods that are not in the table belong
+ * to gRPC itself (health, reflection); they need the role of a reader. */
 enum mr_role mr_proto_role(struct mr_str path);
-/* Which services call it by themselves, as bits 1 << MR_SERVICE_…: a service with a secret of its
- * own may call nothing else. */
+/* The services that call this method for themselves, as bits 1 << MR_SERVICE_…. A service with a
+ * secret of its own may call only these methods. */
 unsigned mr_proto_callers(struct mr_str path);
 
-/* Does this message stand for one entry of a map field (field 1 the key, field 2 the value)? A
+/* Does this message stand for one entry of a map field (field 1 is the key, field 2 the value)? A
  * repeated field of such messages is a map. */
 bool mr_proto_is_map_entry(const ProtobufCMessageDescriptor *type);
 
@@ -50,43 +52,46 @@ enum mr_proto_backend {
 };
 
 struct mr_route_segment {
-    const char *text; /* literal text, or the name of the field that is bound */
-    bool is_field;    /* binds */
-    bool rest;        /* binds the rest of the path: `{name=**}`; after it come literals only */
+    const char *text; /* literal text, or the name of the field to which the segment is bound */
+    bool is_field;    /* the segment is bound to a field */
+    /* The field gets the rest of the path: `{name=**}`; only literals may follow. */
+    bool rest;
 };
 
 struct mr_route_header {
     const char *field;  /* NULL: the end of the list */
-    const char *header; /* fills it, when neither path, query nor body does */
+    const char *header; /* this header fills the field if path, query and body do not */
 };
 
 struct mr_route {
     enum mr_http_verb verb;
     enum mr_method_id method;
     enum mr_proto_backend backend;
-    const char *path; /* as annotated: "/v1/jobs/{id}:cancel" */
+    const char *path; /* as in the annotation: "/v1/jobs/{id}:cancel" */
     const struct mr_route_segment *segments;
     unsigned segments_count;
-    const struct mr_route_header *headers; /* ends with a NULL field */
-    const char *action;                    /* what follows the colon at the end; NULL: nothing */
-    const char *body;                      /* field, "*", or NULL */
-    bool raw_request;                      /* the body field is a google.api.HttpBody */
-    bool raw_response;                     /* the response is a google.api.HttpBody */
+    const struct mr_route_header *headers; /* the last element has the field NULL */
+    /* What follows the colon at the end of the path; NULL: nothing. */
+    const char *action;
+    /* Name of the field that is the body; "*": the whole request; NULL: no body. */
+    const char *body;
+    bool raw_request;  /* the body field is a google.api.HttpBody */
+    bool raw_response; /* the response is a google.api.HttpBody */
 };
 
 const struct mr_route *mr_proto_routes(size_t *count);
 
-/* The least and the greatest value that HTTP accepts for a number of a request. */
+/* The least and the greatest value that HTTP accepts for a number in a request. */
 struct mr_proto_bound {
     const ProtobufCMessageDescriptor *message;
     const char *field;
     double min, max;
 };
 const struct mr_proto_bound *mr_proto_bound_find(
-    const ProtobufCMessageDescriptor *message, const char *field); /* NULL: none */
+    const ProtobufCMessageDescriptor *message, const char *field); /* NULL: no bounds */
 
-/* A bytes field that holds a value as a pack: over HTTP the value stands there, under this name.
- * NULL: it is just bytes. */
+/* A bytes field that holds a value as a pack. Over HTTP the value itself is there, under this name.
+ * NULL: the field holds plain bytes. */
 struct mr_proto_value_field {
     const ProtobufCMessageDescriptor *message;
     const char *field;
@@ -94,6 +99,6 @@ struct mr_proto_value_field {
 };
 const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field);
 
-/* A serialized google.protobuf.FileDescriptorSet of everything, without comments. */
+/* A serialized google.protobuf.FileDescriptorSet of all files, without comments. */
 struct mr_str mr_proto_descriptor_set(void);
 struct mr_str mr_proto_openapi(void); /* the text of openapi.json */

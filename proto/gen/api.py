@@ -1,10 +1,10 @@
-"""What the protos say in comments only, as data: bounds, headers that fill fields, and the content
-types of raw bodies."""
+"""What the .proto files say only in comments, as data: bounds, headers that fill fields, and
+content types of raw bodies."""
 
 import documents
 from model import Wrong
 
-# A field of a request with this name may come as this header.
+# A request field of this name may also be sent as this header.
 HEADERS = [
     ("request_id", "Idempotency-Key"),
     ("parent", "Millrace-Parent"),
@@ -12,9 +12,9 @@ HEADERS = [
     ("accept", "Accept"),
 ]
 
-# Numbers that HTTP refuses outside of low..high, by field name in every request message that has
-# the field, or by "Message.field" where the name alone is not enough. The comments in the protos
-# say the same in words.
+# Numbers that HTTP refuses outside of low..high: by field name in every request message that has
+# the field, or by "Message.field" if the name is ambiguous. The comments in the .proto files have
+# the same bounds.
 BOUNDS = {
     "wait_s": (0, 3600),
     "page_size": (0, 1000),
@@ -33,8 +33,9 @@ BOUNDS = {
     "TakeItemsRequest.items_max": (0, 1000),
 }
 
-# Which role a method wants: a reader may what is a GET, a user everything else that has a route,
-# and what has none stands here, as do the exceptions. "Service.*" are all methods of a service.
+# The role that a method needs. A method whose route is a GET needs a reader, any other method with
+# a route needs a user. Exceptions and methods without a route are listed here. "Service.*" are all
+# methods of a service.
 ROLES = {
     "millrace.v1.Cluster.Retire": "ADMIN",
     "millrace.v1.Jobs.SubmitStream": "USER",
@@ -54,8 +55,8 @@ ROLES = {
 }
 
 
-# Which services call a method by themselves, that is not for a user: what a service with a secret of
-# its own may do (lib/rpc/util/auth.h). Every method stands here; most are for users alone.
+# The services that call a method for themselves, not for a user: a service with a secret of its own
+# may call only these (lib/rpc/util/auth.h). Every method must be listed; most have an empty list.
 CALLERS = {
     "millrace.v1.Channels.Append": "worker",
     "millrace.v1.Channels.List": "",
@@ -152,8 +153,9 @@ def role_of(method):
         raise Wrong(f"{method.full_name}: no route and no role; add it to ROLES in proto/gen/api.py")
     return "READER" if all(r.verb == "get" for r in method.routes) else "USER"
 
-# What raw bodies are made of. Generators of clients take the last of several kinds of bytes for all of
-# them, or cannot tell any value from bytes; so openapi.json has one, and `format` says what they are.
+# Content types of raw bodies. If a body may have several types, generators of clients use the last
+# one for all, or cannot tell a value from bytes. So openapi.json has one type, and `format` names
+# the real one.
 UPLOAD_TYPES = ["application/octet-stream"]
 DOWNLOAD_TYPES = [
     "application/octet-stream",
@@ -196,10 +198,10 @@ def bounds(model):
                 out.append((message, f.name, float(bound[0]), float(bound[1])))
     return out
 
-# Fields that hold a value as a pack: over HTTP the value itself stands there, under this name.
+# Fields that hold a value as a pack. Over HTTP the value itself is there, under this name.
 VALUE_FIELDS = {"millrace.v1.TargetValue.pack": "value"}
 
-# Streams that HTTP answers as one JSON object, made of all their messages.
+# Streams that HTTP answers as one JSON object with the content of all messages.
 COLLECTED = {"millrace.v1.Jobs.Results": "ResultSet"}
 
 EXTRA_SCHEMAS = {
@@ -272,21 +274,21 @@ RAW_BODIES = {
     "millrace.v1.Objects.Put": {t: {"type": "string", "format": "binary"} for t in UPLOAD_TYPES},
 }
 
-# What there is to say of a raw body, beside its schema.
+# Descriptions of raw bodies, besides their schemas.
 BODY_WORDS = {
     "millrace.v1.Objects.Put": "The value. Its content type selects the format: application/json,"
     " application/octet-stream (raw bytes), application/x-npy, application/x-idx, text/csv,"
     " application/vnd.millrace.value or application/vnd.millrace.text; `format` takes precedence over the content type.",
 }
 
-# What the gateway answers by itself: path -> (summary, content type, schema).
+# Paths that the gateway answers itself: path -> (summary, content type, schema).
 GATEWAY_PATHS = {
     "/healthz": ("Tells whether a job could run now", {"application/json": {"$ref": "#/components/schemas/Health"}}),
     "/metrics": ("Returns the metrics of all services, for Prometheus", {"text/plain": {"type": "string"}}),
     "/openapi.json": ("Returns this document", {"application/json": {"type": "object"}}),
 }
 
-# These answer the same when it is 503.
+# The answer with status 503 has the same schema for these paths.
 NOT_NOW = ("/healthz",)
 
 EXTRA_SCHEMAS["Health"] = {

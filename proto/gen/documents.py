@@ -1,8 +1,7 @@
-"""Schemas of documents that the gateway passes on unchanged, so that no proto describes them: jobs
-(docs/graphs.md) and descriptions of trainings (docs/training.md). The schemas are flat on purpose:
-client generators make one class of each, but with `oneOf` they make a class for every combination.
-Defaults stand in the descriptions: with the keyword `default`, generators treat a field as required
-or always send it."""
+"""Schemas of documents that the gateway passes on unchanged, so no .proto file describes them: jobs
+(docs/graphs.md) and training sessions (docs/training.md). The schemas avoid `oneOf`, for which
+client generators make a class for every combination. Default values are in the descriptions,
+because generators treat a field with the keyword `default` as required, or always send it."""
 
 ANY = {}  # any JSON value
 
@@ -24,7 +23,7 @@ def any_value(description):
 
 
 PRIORITY = {"type": "integer", "minimum": -100, "maximum": 100}
-# A number, or a text that the parameters of the job replace by a number.
+# A number, or a text that the job's parameters replace by a number.
 COUNT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}
 
 EACH = {

@@ -1,5 +1,5 @@
-"""The one generator: from the descriptor set to tables.c, method_ids.h, openapi.json, and the
-descriptor set that protoc-c can read. Run by the build; writes nothing but into --out."""
+"""The generator: reads the descriptor set and writes tables.c, method_ids.h, openapi.json, and a
+descriptor set that protoc-c can read. The build runs it; it writes only into --out."""
 
 import argparse
 import json
@@ -13,7 +13,8 @@ from model import Model, Wrong
 
 
 def plain(model):
-    """What protoc-c reads: no options of methods, and no import of the file that declares them."""
+    """The descriptor set for protoc-c: without options of methods, and without the import of the
+    file that declares them."""
     out = type(model.set)()
     for f in model.set.file:
         if f.name in ("google/api/annotations.proto", "google/api/http.proto"):

@@ -1,4 +1,5 @@
-"""The descriptions of the gateway's own login in openapi.json; no proto has this login."""
+"""The gateway's login in openapi.json. The gateway answers it itself, so no .proto file describes
+it."""
 
 IDENTITY = {
     "type": "object",

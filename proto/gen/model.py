@@ -11,7 +11,7 @@ VERBS = ("get", "put", "post", "delete", "patch")
 
 
 class Wrong(Exception):
-    """A proto that this project does not allow; the text names the place."""
+    """A .proto file breaks a rule of this project; the text names the place."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Message:
 
 
 def snake(name):
-    """As protoc-c lowers a name: an underscore where upper case begins."""
+    """A name in protoc-c's lower case: an underscore before each upper-case letter."""
     out, last_upper = "", True
     for c in name:
         if c.isupper() and not last_upper:
@@ -87,7 +87,7 @@ def c_name(full_name):
 
 
 def parse_template(path):
-    """`/v1/jobs/{id}:cancel` as segments and action."""
+    """Splits `/v1/jobs/{id}:cancel` into segments and action."""
     if not path.startswith("/"):
         raise Wrong(f"path {path!r} does not begin with a slash")
     action = None
@@ -115,7 +115,7 @@ def parse_rule(rule):
     verb = rule.WhichOneof("pattern")
     if verb not in VERBS:
         raise Wrong(f"{rule.selector}: a rule without verb")
-    if rule.response_body:  # none of ours needs it
+    if rule.response_body:  # no method of this project needs it
         raise Wrong(f"{rule.selector}: response_body is not supported")
     path = getattr(rule, verb)
     segments, action = parse_template(path)

@@ -1,5 +1,5 @@
-"""openapi.json: the routes for people and tools. JSON follows proto3 JSON with the original names of
-the fields: 64-bit integers are texts, bytes are base64, enums are names."""
+"""Writes openapi.json: the HTTP routes, for people and tools. JSON follows proto3 JSON with the
+original field names: 64-bit integers are texts, bytes are base64, enums are names."""
 
 import re
 
@@ -109,7 +109,8 @@ class Document:
         return name
 
     def is_always_there(self, full_name, f):
-        """In an answer: what has its default is written out, too, but messages and choices."""
+        """Is the field always in an answer? Default values are written, except for messages and
+        fields of a oneof."""
         if f"{full_name}.{f.name}" in api.VALUE_FIELDS or f.HasField("oneof_index"):
             return False
         return f.label == F.LABEL_REPEATED or f.type != F.TYPE_MESSAGE
@@ -127,7 +128,7 @@ class Document:
             schema = {} if value else self.field(full_name, f, incoming)
             properties[value or f.name] = self.described(schema, m.comments[f.name])
         out = {"type": "object", "description": m.comment or name, "properties": properties}
-        if incoming:  # everything has a default
+        if incoming:  # every field of a request has a default
             out["additionalProperties"] = False
         else:
             always = [f.name for f in m.proto.field if self.is_always_there(full_name, f)]
@@ -193,7 +194,7 @@ class Document:
         return {"required": False, "content": {"application/json": {"schema": schema}}}
 
     def body_message(self, route):
-        """The request without what the path says."""
+        """The request without the fields that are in the path."""
         full_name = route.method.request
         name = self.message(full_name)
         schema = self.schemas[name]
@@ -219,7 +220,7 @@ class Document:
             "description": f"Each line is a {short(name)} in JSON",
             "x-line-schema": schema,
         }
-        # Client generators read the whole answer as one text; a live reader uses an EventSource.
+        # Generated clients read the whole answer as one text; a browser uses an EventSource.
         event = {
             "anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/StreamEvent"}],
             "description": f"Server-Sent Events. `data` of an event is a {short(name)} in JSON; for type `error` it is a"

@@ -1,4 +1,4 @@
-"""The C tables: proto/methods.h says what they mean."""
+"""Writes the C tables that proto/methods.h declares."""
 
 from model import c_name
 
