@@ -73,7 +73,8 @@ static bool look(struct mr_secret_file *f, bool at_once)
         mr_secrets_free(&old);
     }
     bool is_new = mr_reread_end(&f->reread, err, &e);
-    if (is_new) mr_log(MR_WARN, "secrets.kept", "why=\"%s; what was read before goes on\"", e.text);
+    if (is_new)
+        mr_log(MR_WARN, "secrets.kept", "why=\"%s; the secrets read before stay valid\"", e.text);
     if (!err) mr_log(MR_INFO, "secrets.renewed", "file=\"%s\"", f->path);
     return !err;
 }

@@ -83,7 +83,7 @@ static int add_shown(
 {
     if (s->shown[to])
         return mr_fail(
-            e, MR_EINVAL, "what is shown to a %s stands in a line before", mr_service_name(to));
+            e, MR_EINVAL, "an earlier line already has the secret for a %s", mr_service_name(to));
     int err = mr_token_is_good(secret, e);
     if (!err) s->shown[to] = mr_format("%.*s", MR_STR_ARG(secret));
     return err;

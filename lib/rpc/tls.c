@@ -32,7 +32,7 @@ int mr_rpc_tls_open(
     if (err) return err;
     if (!mr_certificate_is_given(f->ca))
         return mr_fail(e, MR_EINVAL,
-            "--tls-ca is missing: gRPC with TLS wants --tls-cert, --tls-key and --tls-ca");
+            "--tls-ca is missing: gRPC with TLS needs --tls-cert, --tls-key and --tls-ca");
     mr_duration refresh = options->refresh ? options->refresh : REFRESH;
     struct mr_rpc_tls *t = mr_alloc(sizeof *t);
     t->cert = copy_given(f->cert);
@@ -76,8 +76,8 @@ int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e)
     if (!has_cert && !has_ca && !mr_certificate_is_given(files->key)) return MR_OK;
     if (!has_cert && !mr_certificate_is_given(files->key))
         return mr_fail(e, MR_EINVAL,
-            "--tls-ca wants --%s-cert and --%s-key beside it: services show each other "
-            "certificates",
+            "--tls-ca needs --%s-cert and --%s-key: services present certificates to each "
+            "other",
             kind, kind);
     int err = mr_rpc_tls_open(&(struct mr_rpc_tls_options){.files = *files}, &process_wide, e);
     if (!err) (void)atexit(stop_watching);

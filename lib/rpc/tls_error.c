@@ -25,7 +25,7 @@ static bool words_of_plain(const char *address, struct mr_str why, struct mr_err
 {
     if (!was_ended(why)) return false;
     (void)mr_fail(out, MR_EAWAY,
-        "%s ended the connection before it answered: it is about to start or to end, or it wants "
+        "%s closed the connection before it answered: it is starting or stopping, or it requires "
         "TLS, for which this program needs --tls-cert, --tls-key and --tls-ca",
         address);
     return true;
@@ -38,7 +38,7 @@ bool mr_rpc_tls_words(
     if (!tls) return words_of_plain(address, why, out);
     if (has(why, "wrong version number"))
         (void)mr_fail(out, MR_EAWAY,
-            "%s speaks no TLS, and this program wants it (--tls-ca): the service there needs "
+            "%s does not use TLS, which this program requires (--tls-ca): the service there needs "
             "--tls-cert, --tls-key and --tls-ca",
             address);
     else if (has(why, "certificate verify failed"))
@@ -54,9 +54,9 @@ bool mr_rpc_tls_words(
         (void)mr_fail(out, MR_EAWAY, "no TLS with %s (--tls-ca): %.*s", address, MR_STR_ARG(why));
     else if (was_ended(why))
         (void)mr_fail(out, MR_EAWAY,
-            "%s ended the connection at once: it is about to start or to end, or it does not take "
-            "this program's certificate (--tls-cert): a CA in the --tls-ca there must have signed "
-            "it, and it must not have expired",
+            "%s closed the connection at once: it is starting or stopping, or it refuses this "
+            "program's certificate (--tls-cert): a CA in the --tls-ca there must have signed it, "
+            "and it must not have expired",
             address);
     else
         return false;
@@ -74,7 +74,7 @@ bool mr_rpc_tls_notice(const char *text)
     if (has(said, "certificate verify failed"))
         why = "the other side's certificate is not signed by a CA in --tls-ca, or has expired";
     else if (has(said, "wrong version number") || has(said, "http request"))
-        why = "one side speaks TLS and the other does not (--tls-cert, --tls-key, --tls-ca)";
+        why = "one side uses TLS and the other does not (--tls-cert, --tls-key, --tls-ca)";
     mr_time now = mr_clock_now(), then = atomic_load(&last);
     bool due = !then || now - then >= NOTICE_EVERY;
     if (!due || !atomic_compare_exchange_strong(&last, &then, now)) return true;

@@ -74,7 +74,7 @@ static int parse_words(struct mr_tokens *t, struct mr_str line, struct mr_error 
         return mr_fail(
             e, MR_EINVAL, "a name has 1 to %d bytes of printable ASCII", MR_TOKEN_NAME_BYTES_MAX);
     if (mr_tokens_find(t, secret))
-        return mr_fail(e, MR_EINVAL, "its token stands in a line before");
+        return mr_fail(e, MR_EINVAL, "an earlier line already has its token");
     if (t->count == MR_TOKENS_MAX)
         return mr_fail(e, MR_EINVAL, "a file has at most %d tokens", MR_TOKENS_MAX);
     t->items[t->count++] = token;

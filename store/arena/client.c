@@ -42,7 +42,7 @@ static int take_welcome(
         return mr_fail(e, d->err ? d->err : MR_EFORMAT, "%s", d->text);
     }
     if (m->type != MR_CTL_WELCOME || fd < 0)
-        return mr_fail(e, MR_EFORMAT, "object store: no welcome came");
+        return mr_fail(e, MR_EFORMAT, "object store: no answer to the first message");
     if (m->request != MR_CTL_VERSION)
         return mr_fail(e, MR_ESTATE,
             "this program speaks version %d of the control messages, the object store %llu: both "
@@ -225,7 +225,7 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     }
     struct mr_store_request *r = mr_store_request_take(st);
     if (!r)
-        return mr_fail(e, MR_ELIMIT, "more than %u questions to the object store are under way",
+        return mr_fail(e, MR_ELIMIT, "more than %u requests to the object store are under way",
             MR_REQUESTS_MAX);
     uint64_t number = r->number;
     struct mr_ctl_grant grant = {
@@ -471,7 +471,7 @@ static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     struct mr_store_request *r = mr_store_request_take(st);
     if (!r) {
         pthread_mutex_unlock(&st->lock);
-        return mr_fail(e, MR_ELIMIT, "more than %u questions to the object store are under way",
+        return mr_fail(e, MR_ELIMIT, "more than %u requests to the object store are under way",
             MR_REQUESTS_MAX);
     }
     r->stats = stats;

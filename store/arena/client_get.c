@@ -120,7 +120,7 @@ static struct mr_store_request *ask(
 static int too_many(struct mr_error *e)
 {
     return mr_fail(
-        e, MR_ELIMIT, "more than %u questions to the object store are under way", MR_REQUESTS_MAX);
+        e, MR_ELIMIT, "more than %u requests to the object store are under way", MR_REQUESTS_MAX);
 }
 
 int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *source,

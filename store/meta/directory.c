@@ -358,7 +358,8 @@ static int resolve_some(struct mr_directory *d, const struct mr_str *names, size
     int err = mr_redis_call(d->redis, 2 + count, argv, &reply, e);
     if (err) return err;
     if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != count)
-        err = mr_fail(e, MR_EFORMAT, "Redis: names are asked for, and something else comes");
+        err =
+            mr_fail(e, MR_EFORMAT, "Redis: the answer to a lookup of names has an unexpected form");
     for (size_t i = 0; !err && i < count; i++) {
         const struct mr_reply *one = mr_reply_at(reply, i);
         struct mr_name_record record;

@@ -327,7 +327,7 @@ class Life(unittest.TestCase):
         denied = grpc.StatusCode.PERMISSION_DENIED
         for metadata in (reader, secret + [("millrace-user", "x"), ("millrace-role", "reader")]):
             words = self.refused(denied, lambda m=metadata: s.call("Unname", metadata=m, name="x"))
-            self.assertIn("wants the role user", words)
+            self.assertIn("needs the role user", words)
         self.refused(grpc.StatusCode.NOT_FOUND, lambda: s.call("Unname", metadata=user, name="x"))
         pull = lambda m: s.call("Pull", metadata=m, id=bytes.fromhex(info.id))  # noqa: E731
         info = s.put(b"x", "application/octet-stream", metadata=user)

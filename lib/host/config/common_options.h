@@ -35,7 +35,7 @@
 
 #define MR_OPTION_REDIS_PASSWORD_FILE(offset)                                                      \
     {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT, \
-        .value = "FILE", .help = "what Redis wants to hear, alone in a file of mode 0600",         \
+        .value = "FILE", .help = "the password of Redis, alone in a file of mode 0600",         \
         .at = (offset)}
 
 #define MR_OPTION_REDIS_TIMEOUT(offset)                                                            \
@@ -57,7 +57,7 @@
 /* The offset is that of a struct mr_texts, which mr_peer_rules_parse (host/os/peer.h) reads. */
 #define MR_OPTION_ALLOW_UID(offset)                                                                \
     {.name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID",    \
-        .help = "a user who may connect to the UNIX sockets, beside our own and root",             \
+        .help = "id of a user who may connect to the UNIX sockets, besides root and this program's user",             \
         .at = (offset)}
 
 /* TLS for programs with one server certificate. Services use the three rows of MR_RPC_TLS_OPTIONS

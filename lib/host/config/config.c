@@ -152,7 +152,7 @@ static int refuse(
     }
     if (nearest) return mr_fail(e, MR_EINVAL, "unknown flag %s: did you mean --%s?", arg, nearest);
     return mr_fail(
-        e, MR_EINVAL, "unknown flag %s: \"%s --help\" lists what there is", arg, spec->program);
+        e, MR_EINVAL, "unknown flag %s: \"%s --help\" lists all flags", arg, spec->program);
 }
 
 static const struct mr_option *find(const struct mr_config_spec *spec, struct mr_str name)
@@ -206,7 +206,7 @@ static int parse_flag(struct parse *p, struct mr_error *e)
     if (!text && o->type == MR_OPTION_BOOL) text = "yes";
     if (!text) {
         if (p->at + 1 >= p->argc)
-            return mr_fail(e, MR_EINVAL, "%s wants a value: %s", where, expected(o->type));
+            return mr_fail(e, MR_EINVAL, "%s needs a value: %s", where, expected(o->type));
         text = p->argv[++p->at];
     }
     size_t i = (size_t)(o - p->spec->options);

@@ -81,8 +81,8 @@ static int check(const struct mr_allowance *q, const struct user *u,
     bool is_alone = u->holds == (hold->counted > 0);
     if (more > q->bytes_max - MR_MIN(q->bytes, q->bytes_max))
         return mr_fail(e, MR_ELIMIT,
-            "too much is being read at once: %llu bytes of bodies have not come to their end, the "
-            "limit is %llu; try again later",
+            "too much is being read at once: %llu bytes of incomplete bodies, the limit "
+            "is %llu; try again later",
             (unsigned long long)q->bytes, (unsigned long long)q->bytes_max);
     if (is_alone || u->bytes + more <= q->bytes_max / 2) return MR_OK;
     return mr_fail(e, MR_ELIMIT,

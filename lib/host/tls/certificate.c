@@ -53,7 +53,7 @@ static int read_text(const char *path, bool is_secret, BIO **out, struct mr_erro
     if (!err) {
         *out = BIO_new(BIO_s_mem());
         bool ok = *out && BIO_write(*out, text.p, (int)text.n) == (int)text.n;
-        if (!ok) err = mr_fail(e, MR_EINTERNAL, "\"%s\": libcrypto takes no memory", path);
+        if (!ok) err = mr_fail(e, MR_EINTERNAL, "\"%s\": libcrypto cannot allocate memory", path);
     }
     mr_buf_fini(&text);
     return err;
@@ -117,7 +117,7 @@ static int read_store(const char *path, X509_STORE **out, struct mr_error *e)
         if (!ca) break;
         if (!X509_STORE_add_cert(store, ca))
             return mr_fail(
-                e, MR_EINVAL, "\"%s\": libcrypto does not take certificate %zu", path, count + 1);
+                e, MR_EINVAL, "\"%s\": libcrypto cannot use certificate %zu", path, count + 1);
         count++;
     }
     if (!count) return mr_fail(e, MR_EINVAL, "\"%s\" holds no certificate in PEM", path);

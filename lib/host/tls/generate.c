@@ -74,7 +74,7 @@ static int add_names(
               add_extension(cert, issuer, NID_subject_alt_name, (const char *)b.p);
     if (!err) err = mr_buf_status(&b);
     mr_buf_fini(&b);
-    return ok ? err : mr_fail(e, MR_EINTERNAL, "libcrypto does not take the names");
+    return ok ? err : mr_fail(e, MR_EINTERNAL, "libcrypto cannot use the names");
 }
 
 /* Sets the serial number, the period of validity, the subject and the public key. */
@@ -106,7 +106,7 @@ int mr_certificate_make_ca(const char *cert_path, const char *key_path,
               add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") &&
               add_extension(cert, cert, NID_subject_key_identifier, "hash") &&
               X509_sign(cert, key, EVP_sha256());
-    if (!ok) return mr_fail(e, MR_EINTERNAL, "libcrypto makes no CA for \"%s\"", cert_path);
+    if (!ok) return mr_fail(e, MR_EINTERNAL, "libcrypto cannot make a CA for \"%s\"", cert_path);
     int err = write_key(key_path, key, e);
     return err ? err : write_cert(cert_path, cert, e);
 }
@@ -115,7 +115,7 @@ static int settle_key(const char *path, EVP_PKEY **out, struct mr_error *e)
 {
     if (access(path, F_OK) == 0) return mr_certificate_read_key(path, out, e);
     MR_AUTO(mr_certificate_free_key) EVP_PKEY *key = EVP_EC_gen("P-256");
-    if (!key) return mr_fail(e, MR_EINTERNAL, "libcrypto makes no key for \"%s\"", path);
+    if (!key) return mr_fail(e, MR_EINTERNAL, "libcrypto cannot make a key for \"%s\"", path);
     int err = write_key(path, key, e);
     if (!err) *out = MR_STEAL(key);
     return err;
@@ -142,6 +142,7 @@ int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char
     err = ok ? add_names(cert, ca, spec, e) : MR_EINTERNAL;
     if (ok && err) return err;
     if (!ok || !X509_sign(cert, ca_key, EVP_sha256()))
-        return mr_fail(e, MR_EINTERNAL, "libcrypto makes no certificate for \"%s\"", cert_path);
+        return mr_fail(
+            e, MR_EINTERNAL, "libcrypto cannot make a certificate for \"%s\"", cert_path);
     return write_cert(cert_path, cert, e);
 }

@@ -48,15 +48,16 @@ int mr_rpc_server_listen(
     mr_assert(!server->started);
     if (strncmp(address, "unix:", 5) == 0) return listen_unix(server, address + 5, port, e);
     if (!strrchr(address, ':'))
-        return mr_fail(e, MR_EINVAL,
-            "\"%s\" is no address: \"unix:/path\" or \"host:port\" would be one", address);
+        return mr_fail(
+            e, MR_EINVAL, "\"%s\" is not an address: expected unix:/path or host:port", address);
     struct mr_rpc_tls *tls = mr_rpc_tls_for(server->tls, address);
     grpc_server_credentials *own = tls ? mr_rpc_tls_server_credentials(tls) : NULL;
     int bound = grpc_server_add_http2_port(server->grpc, address, own ? own : server->credentials);
     if (own) grpc_server_credentials_release(own);
     if (bound <= 0)
         return mr_fail(e, MR_EIO,
-            "cannot listen on \"%s\": the address is in use, not ours or not allowed", address);
+            "cannot listen on \"%s\": the address is in use, not of this machine, or not allowed",
+            address);
     if (tls) server->has_tls = true;
     if (port) *port = bound;
     return MR_OK;

@@ -176,7 +176,7 @@ static void begin(struct mr_rpc_call *call, const struct mr_rpc_entry *entry)
     struct mr_rpc_server *s = call->server;
     if (s->draining && !entry->ours) {
         struct mr_error e;
-        (void)mr_fail(&e, MR_EAWAY, "the server is going down");
+        (void)mr_fail(&e, MR_EAWAY, "the server is shutting down");
         (void)mr_rpc_call_fail(call, &e);
         return;
     }
@@ -284,7 +284,7 @@ void mr_rpc_server_drain(struct mr_rpc_server *s)
         s->health[i].serving = false;
     mr_rpc_health_changed(s);
     static const struct mr_rpc_status away = {
-        GRPC_STATUS_UNAVAILABLE, MR_STR_INIT("the server is going down"), {0}};
+        GRPC_STATUS_UNAVAILABLE, MR_STR_INIT("the server is shutting down"), {0}};
     MR_LIST_EACH(node, &s->calls)
     {
         struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owner_node);

@@ -33,8 +33,8 @@ int mr_rpc_auth_new(
     a->user = mr_alloc(sizeof *a->user);
     if (options->token_file && !options->secret_file)
         return mr_fail(e, MR_EINVAL,
-            "--token-file wants --secret-file beside it: with tokens, the services of a cluster "
-            "know each other by the secret in that file");
+            "--token-file needs --secret-file: with tokens, the services of a cluster authenticate "
+            "each other by the secret in that file");
     int err = MR_OK;
     if (options->secret_file) err = mr_secret_file_open(options->secret_file, &a->secrets, e);
     if (!err && options->token_file)
@@ -80,14 +80,14 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
     bool is_any = services == MR_SERVICES_ALL;
     if (credentials->lacks_certificate)
         return mr_fail(e, MR_EAUTH,
-            "who shows the cluster's secret shows a certificate of the cluster's CA, too "
+            "a caller with the cluster's secret also needs a certificate of the cluster's CA "
             "(--tls-cert and --tls-key of the caller, signed by --tls-ca)");
     *out = (struct mr_rpc_caller){
         {is_any ? MR_STR("cluster") : mr_str(service_words(services)), MR_ROLE_SERVICE}, services};
     if (!credentials->user.p && !credentials->role.p) return MR_OK;
     if (!(services & 1u << MR_SERVICE_GATEWAY))
         return mr_fail(e, MR_EPERM,
-            "%s may not pass a user on (" MR_RPC_USER ", " MR_RPC_ROLE "): a gateway may",
+            "%s may not name a user (" MR_RPC_USER ", " MR_RPC_ROLE "): only a gateway may",
             service_words(services));
     if (!credentials->user.n || !credentials->role.p)
         return mr_fail(e, MR_EINVAL, MR_RPC_USER " and " MR_RPC_ROLE " go together");
@@ -118,15 +118,16 @@ int mr_rpc_auth_identify(const struct mr_rpc_auth *a, const struct mr_rpc_creden
     unsigned services = shows ? find(a, token, &is_user) : 0;
     if (services && is_user) /* both files have changed since they were last compared */
         return mr_fail(e, MR_EAUTH,
-            "what \"authorization\" shows stands in --token-file and in --secret-file");
+            "the token of \"authorization\" is both in --token-file and in --secret-file");
     if (services) return identify_service(services, credentials, out, e);
     if (credentials->authorization.p && !is_user)
-        return mr_fail(e, MR_EAUTH, "what \"authorization\" shows is not known here");
+        return mr_fail(e, MR_EAUTH, "the token of \"authorization\" is unknown");
     if (!is_user && a->tokens)
-        return mr_fail(e, MR_EAUTH, "a token is wanted: metadata \"authorization: Bearer TOKEN\"");
+        return mr_fail(
+            e, MR_EAUTH, "a token is required: metadata \"authorization: Bearer TOKEN\"");
     if (credentials->user.p || credentials->role.p)
         return mr_fail(e, MR_EPERM,
-            MR_RPC_USER " and " MR_RPC_ROLE " are taken only from who shows the cluster's secret "
+            MR_RPC_USER " and " MR_RPC_ROLE " are accepted only with the cluster's secret "
                         "(--secret-file)");
     *out = (struct mr_rpc_caller){{MR_STR("local"), MR_ROLE_ADMIN}, 0};
     if (is_user) out->who = (struct mr_identity){mr_str(a->user->name), a->user->role};
@@ -137,7 +138,7 @@ static int want_certificate(const struct mr_rpc_auth *a, struct mr_str method, s
 {
     if (a->role_of(method) != MR_ROLE_SERVICE) return MR_OK;
     return mr_fail(e, MR_EAUTH,
-        "%.*s is for the services of the cluster: by TLS it wants a certificate of the cluster's CA "
+        "%.*s is for the services of the cluster: over TLS it needs a certificate of the cluster's CA "
         "(--tls-cert and --tls-key of the caller, signed by --tls-ca)",
         MR_STR_ARG(method));
 }
@@ -167,10 +168,10 @@ int mr_rpc_auth_check(const struct mr_rpc_auth *a, struct mr_str method,
     if (who->role >= wanted) return MR_OK;
     if (wanted == MR_ROLE_SERVICE)
         return mr_fail(e, MR_EPERM,
-            "%.*s is for the services of the cluster: it wants the cluster's secret "
+            "%.*s is for the services of the cluster: it needs the cluster's secret "
             "(--secret-file)",
             MR_STR_ARG(method));
-    return mr_fail(e, MR_EPERM, "%.*s wants the role %s; \"%.*s\" is %s", MR_STR_ARG(method),
+    return mr_fail(e, MR_EPERM, "%.*s needs the role %s; \"%.*s\" is %s", MR_STR_ARG(method),
         mr_role_name(wanted), MR_STR_ARG(who->name), mr_role_name(who->role));
 }
 
@@ -246,7 +247,7 @@ int mr_rpc_auth_listen(const struct mr_rpc_auth *a, struct mr_rpc_server *server
 {
     if (!a->tokens && mr_rpc_address_is_public(address))
         return mr_fail(e, MR_EPERM,
-            "--listen %s: others can reach this address, so it needs --token-file; unix: and "
+            "--listen %s: other machines can reach this address, so it needs --token-file; unix: and "
             "127.0.0.1 do not",
             address);
     if (!mr_rpc_tls_is_used() && mr_rpc_address_is_public(address))

@@ -26,8 +26,8 @@ static int tell_apart(struct mr_secret_file *secrets, const struct mr_tokens *t,
     for (size_t i = 0; secrets && mr_tokens_at(t, i, &token, &who); i++)
         if (mr_secret_file_accepted(secrets, token))
             return mr_fail(e, MR_EINVAL,
-                "--token-file: the token of \"%.*s\" stands in --secret-file, too; only services "
-                "may show what is in there",
+                "--token-file: the token of \"%.*s\" is also in --secret-file, whose secrets are "
+                "for services only",
                 MR_STR_ARG(who->name));
     return MR_OK;
 }
@@ -80,7 +80,8 @@ static bool look(struct mr_token_file *f, bool at_once)
         mr_tokens_free(&old);
     }
     bool is_new = mr_reread_end(&f->reread, err, &e);
-    if (is_new) mr_log(MR_WARN, "tokens.kept", "why=\"%s; the tokens read before go on\"", e.text);
+    if (is_new)
+        mr_log(MR_WARN, "tokens.kept", "why=\"%s; the tokens read before stay valid\"", e.text);
     if (!err) mr_log(MR_INFO, "tokens.renewed", "file=\"%s\"", f->path);
     return !err;
 }
@@ -114,7 +115,7 @@ int mr_token_file_check(struct mr_token_file *f, struct mr_str authorization,
 {
     struct mr_str token;
     if (!mr_token_of(authorization, &token))
-        return mr_fail(e, MR_EAUTH, "a token is wanted: Authorization: Bearer TOKEN");
+        return mr_fail(e, MR_EAUTH, "a token is required: Authorization: Bearer TOKEN");
     if (mr_token_file_find(f, token, out)) return MR_OK;
-    return mr_fail(e, MR_EAUTH, "the token is not known here");
+    return mr_fail(e, MR_EAUTH, "the token is unknown");
 }

@@ -136,7 +136,9 @@ static int load_page(struct mr_redis *redis, const char *stream, uint64_t *next,
     *count = mr_reply_count(reply);
     for (size_t i = 0; i < *count && !err; i++) {
         err = read_entry(mr_reply_at(reply, i), next, fn, ctx);
-        if (err == MR_EFORMAT) err = mr_fail(e, err, "Redis: %s holds what is no record", stream);
+        if (err == MR_EFORMAT)
+            err = mr_fail(
+                e, err, "Redis: key %s holds something that is not a journal record", stream);
     }
     mr_reply_free(&reply);
     return err;

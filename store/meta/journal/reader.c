@@ -43,7 +43,9 @@ int mr_journal_read(struct mr_redis *redis, const char *prefix,
         for (size_t i = 0; i < n && !err; i++)
             err = one_entry(mr_reply_at(reply, i), from, fn, ctx);
         mr_reply_free(&reply);
-        if (err) return mr_fail(e, err, "Redis: %s holds what is no record", key);
+        if (err)
+            return mr_fail(
+                e, err, "Redis: key %s holds something that is not a journal record", key);
         if (!n) return MR_OK;
     }
 }

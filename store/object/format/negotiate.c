@@ -190,7 +190,7 @@ int mr_format_accept(
     }
     char list[LIST_BYTES_MAX];
     list_formats(v, list);
-    return mr_fail(e, MR_EACCEPT, "nothing of \"%.*s\" can hold this value; what can: %s",
+    return mr_fail(e, MR_EACCEPT, "no format of \"%.*s\" can hold this value; these can: %s",
         (int)MR_MIN(accept.n, (size_t)200), accept.p, list);
 }
 

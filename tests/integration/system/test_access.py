@@ -108,7 +108,7 @@ class Local(Case):
         self.assertIn("millrace-role", self.refused("PERMISSION_DENIED", self.call, "scheduler", *cancel, passes("admin")))
         service = bearer(self.c.secret())
         words = self.refused("PERMISSION_DENIED", self.call, "scheduler", *cancel, service + passes("reader"))
-        self.assertIn('Jobs/Cancel wants the role user; "somebody" is reader', words)
+        self.assertIn('Jobs/Cancel needs the role user; "somebody" is reader', words)
         self.refused("NOT_FOUND", self.call, "scheduler", *cancel, service + passes("user"))
         self.call("scheduler", V1 + "Cluster/Info", b"", service + passes("reader"))
 
@@ -231,7 +231,7 @@ class Tokens(Case):
         self.assertEqual(top(token=TOKENS["reader"]).returncode, 0)
         refused = top()
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("a token is wanted", refused.stderr)
+        self.assertIn("a token is required", refused.stderr)
 
     def test_every_port_wants_a_token_and_looks_at_its_role(self):
         for place in self.channels:

@@ -252,7 +252,7 @@ class Made(unittest.TestCase):
         with Parts() as p:
             at = f"127.0.0.1:{p.scheduler}"
             p.start("ours", "mr-worker", "--name=ours", f"--scheduler={at}", "--threads=1", tls=self.flags)
-            wait_for("its words", lambda: at in p.log("ours") and "speaks no TLS" in p.log("ours"))
+            wait_for("its words", lambda: at in p.log("ours") and "does not use TLS" in p.log("ours"))
 
     def test_a_service_without_all_three_does_not_start(self):
         with Parts(self.flags) as p:

@@ -143,7 +143,7 @@ static void what_is_wrong_is_refused_by_name(void **state)
     r = PARSE("--threads", "65");
     assert_string_equal(r.e.text, "--threads: \"65\" is out of range: from 1 to 64 is allowed");
     r = PARSE("--threads");
-    assert_string_equal(r.e.text, "--threads wants a value: a whole number");
+    assert_string_equal(r.e.text, "--threads needs a value: a whole number");
     r = PARSE("--no-threads");
     assert_int_equal(r.err, MR_EINVAL);
     r = PARSE("a", "b");

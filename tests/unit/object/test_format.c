@@ -106,7 +106,7 @@ static void an_accept_header_is_followed_as_far_as_the_value_allows(void **state
     struct mr_error e;
     enum mr_format f;
     assert_int_equal(mr_format_accept(MR_STR("image/png"), &number, &f, &e), MR_EACCEPT);
-    assert_string_equal(e.text, "nothing of \"image/png\" can hold this value; what can: value "
+    assert_string_equal(e.text, "no format of \"image/png\" can hold this value; these can: value "
                                 "(application/vnd.millrace.value), json (application/json)");
 }
 

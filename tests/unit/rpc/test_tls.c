@@ -111,7 +111,7 @@ static void a_client_with_tls_at_a_plain_port_is_told_of_tls(void **state)
     (void)state;
     struct ends n;
     open_ends(&n, NULL, open_tls("ca", "service"), NULL, NULL);
-    assert_refused(&n, "speaks no TLS", "--tls-cert");
+    assert_refused(&n, "does not use TLS", "--tls-cert");
 }
 
 static void a_server_of_another_ca_is_refused(void **state)
@@ -152,9 +152,9 @@ static void a_client_of_another_ca_or_an_expired_one_is_refused(void **state)
     (void)state;
     struct ends n;
     open_ends(&n, open_tls("ca", "service"), open_turned("other-ca", -60, DAY), NULL, NULL);
-    assert_refused(&n, "does not take this program's certificate", "--tls-cert");
+    assert_refused(&n, "refuses this program's certificate", "--tls-cert");
     open_ends(&n, open_tls("ca", "service"), open_turned("ca", -60, 30), NULL, NULL);
-    assert_refused(&n, "does not take this program's certificate", "--tls-cert");
+    assert_refused(&n, "refuses this program's certificate", "--tls-cert");
 }
 
 /* The server's certificate is replaced by one of another CA while the server runs. Clients that
