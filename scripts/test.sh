@@ -34,7 +34,7 @@ say_skipped() {
 }
 # Tests of code with several threads: inboxes, the gRPC loop, executors, parameters, the store's
 # client, connections to Redis, the gateway, and one job through all real processes.
-unit=(host_os host_inbox host_work_sharing host_thread_pool host_gate rpc_call rpc_server rpc_sync rpc_unix_listener rpc_tls
+unit=(host_os host_inbox host_work_sharing host_thread_pool host_parker rpc_call rpc_server rpc_sync rpc_unix_listener rpc_tls
   worker_delegate worker_executor arena_pin_model train_params train_params_early train_params_remote
   train_allreduce train_feed)
 real=(journal journal_snapshot meta_directory meta_queue meta_redis objectstore)

@@ -91,7 +91,7 @@ static void reply(struct mr_exchange *x, enum mr_reply_kind kind, struct mr_rpc_
     int err = mr_inbox_push(x->replies, &r);
     mr_assert(!err); /* there is room for the window, all chunks and OPENED, END */
     x->last_reply = mr_clock_now();
-    if (mr_sleep_gate_open(&x->gate)) x->wake(x->wake_ctx);
+    if (mr_parker_unpark(&x->parker)) x->wake(x->wake_ctx);
 }
 
 static void free_if_done(struct mr_exchange *x)
@@ -355,7 +355,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
 
 static bool client_has_gone(const struct mr_exchange *x)
 {
-    if (x->fd < 0 || !mr_sleep_gate_is_closed(&x->gate))
+    if (x->fd < 0 || !mr_parker_is_parked(&x->parker))
         return false; /* an HTTP thread uses the connection now */
     struct pollfd p = {.fd = x->fd, .events = POLLRDHUP};
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));

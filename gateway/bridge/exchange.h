@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "host/sleep_gate.h"
+#include "host/parker.h"
 #include "host/inbox.h"
 #include "proto/methods.h"
 #include "rpc/client.h"
@@ -67,7 +67,7 @@ struct mr_exchange {
     void (*wake)(void *ctx);
     void *wake_ctx;
 
-    struct mr_sleep_gate gate; /* closed: the HTTP side sleeps until `wake` */
+    struct mr_parker parker; /* parked: the HTTP side sleeps until `wake` */
     struct mr_inbox *replies;
 
     uint32_t stores_count; /* written when the call starts */

@@ -59,7 +59,7 @@ void mr_request_use(struct mr_request *r)
 void mr_request_sleep(struct mr_request *r)
 {
     MHD_suspend_connection(r->connection);
-    if (!mr_sleep_gate_close(&r->x->gate)) MHD_resume_connection(r->connection);
+    if (!mr_parker_park(&r->x->parker)) MHD_resume_connection(r->connection);
 }
 
 static void wake(void *connection)
