@@ -1,6 +1,6 @@
 /* millrace: finds the command and runs it. */
 #include "cli/internal.h"
-#include "host/config/config.h"
+#include "host/config/help.h"
 
 #include <errno.h>
 #include <fcntl.h>

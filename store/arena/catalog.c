@@ -40,7 +40,7 @@ static void place_tables(struct mr_catalog *d, void *p, uint32_t slots_count)
     d->slots = (_Atomic uint32_t *)(void *)((char *)p + slots_offset());
     d->entries = (struct mr_dir_entry *)(void *)((char *)p + entries_offset(slots_count));
     d->slots_mask = slots_count - 1;
-    d->graves = 0;
+    d->tombstones = 0;
 }
 
 void mr_catalog_format(struct mr_catalog *d, void *p, uint32_t entries_count, mr_node_id node)
@@ -163,8 +163,8 @@ static void insert_slot(struct mr_catalog *d, uint32_t entry)
     uint32_t at = (uint32_t)mr_object_id_hash(entry_id(d, entry)) & d->slots_mask;
     for (;; at = (at + 1) & d->slots_mask) {
         uint32_t old = atomic_load_explicit(&d->slots[at], memory_order_relaxed);
-        if (old != 0 && old != MR_DIR_GONE) continue;
-        if (old == MR_DIR_GONE) d->graves--;
+        if (old != 0 && old != MR_DIR_TOMBSTONE) continue;
+        if (old == MR_DIR_TOMBSTONE) d->tombstones--;
         atomic_store_explicit(&d->slots[at], entry, memory_order_release);
         return;
     }
@@ -172,11 +172,11 @@ static void insert_slot(struct mr_catalog *d, uint32_t entry)
 
 /* Tombstones make unsuccessful lookups long. When a quarter of the slots are tombstones, the table
  * is built anew. A reader that looks meanwhile may miss an entry and then asks the store. */
-static void clear_graves(struct mr_catalog *d)
+static void rebuild_slots(struct mr_catalog *d)
 {
     for (uint32_t i = 0; i <= d->slots_mask; i++)
         atomic_store_explicit(&d->slots[i], 0, memory_order_relaxed);
-    d->graves = 0;
+    d->tombstones = 0;
     for (uint32_t i = 1; i < d->entries_count; i++)
         if (mr_entry_state(d->entries[i].word) != MR_ENTRY_FREE) insert_slot(d, i);
 }
@@ -192,8 +192,8 @@ void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id)
     atomic_store_explicit(&x->number, id.number, memory_order_relaxed);
     atomic_store_explicit(&x->word, mr_entry_word(mr_entry_generation(word) + 1, MR_ENTRY_AWAY),
         memory_order_release);
-    if (d->graves > d->slots_mask / 4) {
-        clear_graves(d); /* this inserts the new entry too */
+    if (d->tombstones > d->slots_mask / 4) {
+        rebuild_slots(d); /* this inserts the new entry too */
         return;
     }
     insert_slot(d, entry);
@@ -245,8 +245,8 @@ void mr_catalog_remove(struct mr_catalog *d, uint32_t entry)
         at = (at + 1) & d->slots_mask;
     uint32_t next = (at + 1) & d->slots_mask;
     bool last = atomic_load_explicit(&d->slots[next], memory_order_relaxed) == 0;
-    atomic_store_explicit(&d->slots[at], last ? 0 : MR_DIR_GONE, memory_order_release);
-    if (!last) d->graves++;
+    atomic_store_explicit(&d->slots[at], last ? 0 : MR_DIR_TOMBSTONE, memory_order_release);
+    if (!last) d->tombstones++;
     set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_FREE);
 }
 

@@ -15,7 +15,7 @@ struct mr_catalog {
     /* Private copies of the sizes in shared memory, which the other process could change. */
     uint32_t slots_mask;
     uint32_t entries_count;
-    uint32_t graves; /* tombstones among the slots; counted by the writer */
+    uint32_t tombstones; /* tombstones among the slots; counted by the writer */
 };
 
 uint64_t mr_catalog_bytes(uint32_t entries_count);

@@ -1,6 +1,5 @@
 /* The client of the object store on this node. It makes objects in shared memory, reads any object
- * without a copy, and waits for objects that do not exist yet. It uses the store's control socket
- * and shared pages. store/object defines what the bytes of an object mean.
+ * without a copy, and waits for objects that do not exist yet. store/object defines their bytes.
  *
  * A process opens one `struct mr_store`. All functions may be called on any thread. One thread of
  * the client reads the socket. If the store dies, calls return MR_EAWAY from then on; views stay
@@ -17,8 +16,7 @@ struct mr_store;
  * this process. */
 int mr_store_open(
     const char *socket_path, const char *name, struct mr_store **out, struct mr_error *e);
-/* The store frees the objects that only this client held. */
-void mr_store_close(struct mr_store **st);
+void mr_store_close(struct mr_store **st); /* ends all holds of this client */
 mr_node_id mr_store_node(const struct mr_store *st);
 bool mr_store_is_alive(const struct mr_store *st);
 
@@ -39,9 +37,7 @@ struct mr_store_draft {
     uint32_t segment; /* the members from here on are private */
     uint64_t offset;
     uint64_t room;
-    /* False: a copy of an existing object, which does not count against the store's limit of
-     * objects. */
-    bool is_new;
+    bool is_new; /* false: a copy, which does not count against the limit of objects */
 };
 
 /* A pinned object: its bytes are read-only and never change. */
@@ -49,9 +45,8 @@ struct mr_store_view {
     const void *p; /* aligned to 64 */
     uint64_t bytes;
     mr_object_id id;
-    uint64_t pin; /* private */
-    /* This get has copied the object from another store; true for one get per copy. */
-    bool is_pulled;
+    uint64_t pin;   /* private */
+    bool is_pulled; /* this get has copied the object from another store */
 };
 
 /* Reserves room for a new object under a new id. Up to 256 KiB this needs no message to the store;
@@ -81,8 +76,7 @@ int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
  * MR_ELOST: the object existed and is lost. */
 int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_duration timeout,
     struct mr_store_view *out, struct mr_error *e);
-/* Releasing a view twice is harmless. */
-void mr_store_release(struct mr_store *st, struct mr_store_view *view);
+void mr_store_release(struct mr_store *st, struct mr_store_view *view); /* may be repeated */
 
 /* mr_store_get that does not block. MR_OK: the object is in memory, and `*out` is its view.
  * MR_EAGAIN: exactly one completion with this `token` follows, also after a timeout. Any other code
@@ -96,8 +90,7 @@ struct mr_store_completion {
     struct mr_store_view view; /* after an error only the id is set */
 };
 
-/* Readable while completions are waiting; only mr_store_completions reads it. */
-int mr_store_fd(const struct mr_store *st);
+int mr_store_fd(const struct mr_store *st); /* readable while completions wait */
 size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out, size_t n_max);
 
 /* Prefetch: asks the store to restore those of the objects that are on disk, as far as there is
@@ -108,10 +101,9 @@ bool mr_store_has_spilled(const struct mr_store *st); /* is any object on disk o
 /* ---- life of an object ----------------------------------------------------------------------- */
 
 enum mr_store_holder_kind {
-    /* This client holds the object until its connection ends; `key` is ignored. */
-    MR_HOLD_CLIENT = 1,
-    MR_HOLD_JOB,  /* `key` is the id of the job */
-    MR_HOLD_NAME, /* `key` is a number that the store has given to the name */
+    MR_HOLD_CLIENT = 1, /* this client, until its connection ends; `key` is ignored */
+    MR_HOLD_JOB,        /* `key` is the id of the job */
+    MR_HOLD_NAME,       /* `key` is a number that the store has given to the name */
     MR_HOLD_QUEUE,
     MR_HOLD_COLLECTION,
     MR_HOLD_CHECKPOINT,

@@ -52,8 +52,8 @@ struct mr_dir_entry {
 static_assert(sizeof(struct mr_dir_entry) == 64, "an entry is a cache line");
 
 /* The head of the directory. `slots_count` slots of uint32_t follow (a power of two): 0 is empty,
- * MR_DIR_GONE is a tombstone, any other number is an entry from 1 on. Then `entries_count` entries
- * follow. Both tables begin at a multiple of 64 bytes. */
+ * MR_DIR_TOMBSTONE is a tombstone, any other number is an entry from 1 on. Then `entries_count`
+ * entries follow. Both tables begin at a multiple of 64 bytes. */
 struct mr_dir_head {
     uint64_t magic;
     uint32_t version;
@@ -68,7 +68,7 @@ struct mr_dir_head {
 };
 static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 
-#define MR_DIR_GONE UINT32_MAX
+#define MR_DIR_TOMBSTONE UINT32_MAX
 #define MR_DIR_ENTRIES_MAX ((uint32_t)1 << 24)
 
 struct mr_pin_page {

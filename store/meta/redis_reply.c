@@ -1,4 +1,6 @@
 /* Reads replies of Redis, and waits for a reply. */
+#include "store/meta/redis_reply.h"
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/meta/redis.h"

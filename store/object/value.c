@@ -38,6 +38,20 @@ static size_t header_bytes_of(enum mr_value_kind kind, unsigned ndim)
     return sizeof(struct mr_value_header) + words * sizeof(uint64_t);
 }
 
+const char *mr_value_kind_name(enum mr_value_kind kind)
+{
+    switch (kind) {
+    case MR_VALUE_TENSOR: return "tensor";
+    case MR_VALUE_TABLE: return "table";
+    case MR_VALUE_PACK: return "json";
+    case MR_VALUE_BYTES: return "bytes";
+    case MR_VALUE_MODEL: return "model";
+    case MR_VALUE_COLLECTION: return "collection";
+    case MR_VALUE_NONE: break;
+    }
+    return "none";
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static int check_identity(const struct raw_header *raw, size_t n, struct mr_error *e)

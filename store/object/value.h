@@ -131,8 +131,4 @@ int mr_value_from_pack(
  * than MR_INLINE_VALUE_BYTES_MAX. */
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out);
 
-/* Describes a value for people: "f32[60000,784] 179.4 MiB", "table[891 rows, 12 columns] 80.1 KiB",
- * "int 42". */
-#define MR_VALUE_SUMMARY_MAX 512
-void mr_value_summary(const struct mr_value *v, char out[MR_VALUE_SUMMARY_MAX]);
 const char *mr_value_kind_name(enum mr_value_kind kind); /* "tensor", "table", "json", "bytes" … */

@@ -1,5 +1,5 @@
 /* Describes values for people. */
-#include "store/object/value.h"
+#include "store/object/value_text.h"
 
 #include "base/units.h"
 #include "base/utf8.h"
@@ -10,20 +10,6 @@
 #include <stdio.h>
 
 #define PREVIEW_BYTES 40 /* bytes of a text or byte string that are shown */
-
-const char *mr_value_kind_name(enum mr_value_kind kind)
-{
-    switch (kind) {
-    case MR_VALUE_TENSOR: return "tensor";
-    case MR_VALUE_TABLE: return "table";
-    case MR_VALUE_PACK: return "json";
-    case MR_VALUE_BYTES: return "bytes";
-    case MR_VALUE_MODEL: return "model";
-    case MR_VALUE_COLLECTION: return "collection";
-    case MR_VALUE_NONE: break;
-    }
-    return "none";
-}
 
 static void pack_summary(struct mr_str pack, char *out, size_t n)
 {

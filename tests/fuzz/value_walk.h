@@ -6,6 +6,7 @@
 #include "store/object/collection.h"
 #include "store/object/format/format.h"
 #include "store/object/table.h"
+#include "store/object/value_text.h"
 
 #define WALK_OUT_BYTES_MAX ((size_t)4 << 20)
 

@@ -3,6 +3,7 @@
  * error, writes to standard error and exits with status 1. */
 #include "base/alloc.h"
 #include "store/object/format/format.h"
+#include "store/object/value_text.h"
 
 #include <stdio.h>
 

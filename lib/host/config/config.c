@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/config/help.h"
+#include "host/config/value.h"
 
 #include <inttypes.h>
 #include <stdio.h>

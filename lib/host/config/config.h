@@ -78,11 +78,3 @@ void mr_config_load(
 /* Frees the lists in `config`. */
 void mr_config_fini(const struct mr_config_spec *spec, void *config);
 void mr_texts_fini(struct mr_texts *texts);
-char *mr_config_help(const struct mr_config_spec *spec); /* free it with mr_release */
-
-int mr_config_parse_u64(struct mr_str text, uint64_t *out);
-int mr_config_parse_bytes(struct mr_str text, uint64_t *out);
-int mr_config_parse_duration(struct mr_str text, mr_duration *out);
-int mr_config_parse_bool(struct mr_str text, bool *out);
-
-const char *mr_version(void); /* "0.1.0" */

@@ -1,5 +1,5 @@
 /* Formats the text of --help. */
-#include "host/config/config.h"
+#include "host/config/help.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"

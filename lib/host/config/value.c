@@ -1,6 +1,8 @@
 /* Parses numbers, sizes, durations and booleans of option values. Uses integer arithmetic only, so
  * that "0.1s" is exactly 100 ms. */
-#include "host/config/config.h"
+#include "host/config/value.h"
+
+#include "base/err.h"
 
 #define FRACTION_DIGITS_MAX 12
 

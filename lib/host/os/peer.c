@@ -1,6 +1,7 @@
 /* Checks the user of a UNIX socket's peer by SO_PEERCRED. */
 #include "host/os/peer.h"
 
+#include "host/config/value.h"
 #include "host/os/log.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* The tables of methods of the services Objects and Metrics. Stat, List and Pin. */
+#include "host/config/value.h"
 #include "services/objectstore/api/internal.h"
 
 #include "services/objectstore/call/info.h"

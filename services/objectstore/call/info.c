@@ -3,6 +3,7 @@
 
 #include "host/clock.h"
 #include "store/object/value.h"
+#include "store/object/value_text.h"
 
 #include <stdio.h>
 #include <string.h>

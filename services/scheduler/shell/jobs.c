@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "graph/explain.h"
-#include "host/config/config.h"
+#include "host/config/value.h"
 #include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/job_message.h"
 #include "services/scheduler/telemetry/logs.h"

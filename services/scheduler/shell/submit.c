@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/clock.h"
-#include "host/config/config.h"
+#include "host/config/value.h"
 #include "proto/methods.h"
 #include "services/scheduler/base/job_lookup.h"
 #include "services/scheduler/shell/job_message.h"

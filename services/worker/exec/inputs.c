@@ -6,6 +6,7 @@
 #include "base/pack.h"
 #include "base/units.h"
 #include "graph/args.h"
+#include "store/object/value_text.h"
 
 #include <stdio.h>
 

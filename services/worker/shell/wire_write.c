@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 #include "base/utf8.h"
-#include "host/config/config.h"
+#include "host/config/help.h"
 #include "millrace/v1/session.pb-c.h"
 #include "ops/describe.h"
 

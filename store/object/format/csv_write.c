@@ -1,5 +1,5 @@
 /* Writes tables and small tensors as CSV. */
-#include "store/object/format/csv.h"
+#include "store/object/format/csv_write.h"
 
 #include "base/alloc.h"
 #include "store/object/format/writer.h"

@@ -5,12 +5,14 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 #include "store/object/format/csv.h"
+#include "store/object/format/csv_write.h"
 #include "store/object/format/elements.h"
 #include "store/object/format/idx.h"
 #include "store/object/format/json.h"
 #include "store/object/layout.h"
 #include "store/object/format/npy.h"
 #include "store/object/format/png.h"
+#include "store/object/value_text.h"
 
 #include <inttypes.h>
 

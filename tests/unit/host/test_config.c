@@ -8,6 +8,8 @@
 
 #include "base/alloc.h"
 #include "host/config/config.h"
+#include "host/config/help.h"
+#include "host/config/value.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/pack.h"
 #include "nn/model/model_value.h"
+#include "store/object/value_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

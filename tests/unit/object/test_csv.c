@@ -1,6 +1,7 @@
 /* store/object/format/csv: quoting, inference of types, missing values, and export. */
 #include "base/alloc.h"
 #include "store/object/format/csv.h"
+#include "store/object/format/csv_write.h"
 #include "store/object/format/csv_field.h"
 #include "store/object/format/json.h"
 #include "store/object/table.h"

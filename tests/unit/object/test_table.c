@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/table.h"
+#include "store/object/value_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
  * header is noticed. */
 #include "base/alloc.h"
 #include "store/object/value.h"
+#include "store/object/value_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

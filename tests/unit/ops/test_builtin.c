@@ -7,6 +7,7 @@
 #include "store/object/collection.h"
 #include "store/object/format/json.h"
 #include "store/object/value.h"
+#include "store/object/value_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,8 @@
+/* Writes tables and small tensors as CSV (RFC 4180, any delimiter). */
+#pragma once
+
+#include "store/object/format/format.h"
+
+/* Exports a table; or a tensor of one or two axes, one row a line, without a header. */
+int mr_csv_export(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
+    struct mr_error *e);
