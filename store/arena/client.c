@@ -232,7 +232,8 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
         ordinary ? st->welcome.segment_bytes : wants, wants, deadline > now ? deadline - now : 0};
     st->grants_asked += ordinary;
     pthread_mutex_unlock(&st->lock);
-    int err = mr_store_send_or_stop(st, MR_CTL_GRANT, number, &grant, NULL, 0, stop);
+    const struct mr_ctl_message m = {MR_CTL_GRANT, number, .fixed = &grant};
+    int err = mr_store_send_or_stop(st, &m, stop);
     pthread_mutex_lock(&st->lock);
     /* The store answers in any case, because it enforces the deadline. Room that other objects free
      * also ends the wait; the segment is then not needed. */
@@ -247,7 +248,8 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     if (!answered && !err) {
         pthread_mutex_unlock(&st->lock);
         /* If this message is lost, nothing breaks. */
-        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0);
+        (void)mr_ctl_send_now(
+            st->socket, &(struct mr_ctl_message){.type = MR_CTL_CANCEL, .request = number});
         pthread_mutex_lock(&st->lock);
         return MR_OK;
     }
@@ -461,11 +463,9 @@ void mr_store_unhold(
     send_ids(st, MR_CTL_UNHOLD, &fixed, ids, n);
 }
 
-/* Sends a request and waits for the answer, which is in the request's fields until the request is
- * dropped. */
-static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
-    const mr_object_id *ids, uint32_t n, struct mr_stop stop, struct mr_store_stats *stats,
-    struct mr_error *e)
+/* Sends a request, whose number is chosen here, and waits for the answer. */
+static int ask(struct mr_store *st, struct mr_ctl_message m, struct mr_stop stop,
+    struct mr_store_stats *stats, struct mr_error *e)
 {
     pthread_mutex_lock(&st->lock);
     struct mr_store_request *r = mr_store_request_take(st);
@@ -475,9 +475,9 @@ static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
             MR_REQUESTS_MAX);
     }
     r->stats = stats;
-    uint64_t number = r->number;
+    m.request = r->number;
     pthread_mutex_unlock(&st->lock);
-    int err = mr_store_send_or_stop(st, type, number, fixed, ids, n, stop);
+    int err = mr_store_send_or_stop(st, &m, stop);
     bool is_stopped = err == MR_ECANCELED;
     pthread_mutex_lock(&st->lock);
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
@@ -500,7 +500,8 @@ int mr_store_delete_or_stop(struct mr_store *st, const mr_object_id *ids, size_t
     struct mr_ctl_delete fixed = {force, 0};
     for (size_t at = 0; at < n;) {
         uint32_t count = (uint32_t)MR_MIN(n - at, (size_t)mr_ctl_items_max(MR_CTL_DELETE));
-        int err = ask(st, MR_CTL_DELETE, &fixed, ids + at, count, stop, NULL, e);
+        const struct mr_ctl_message m = {MR_CTL_DELETE, 0, &fixed, ids + at, count};
+        int err = ask(st, m, stop, NULL, e);
         if (err) return err;
         at += count;
     }
@@ -516,7 +517,7 @@ int mr_store_delete(
 int mr_store_stats_or_stop(
     struct mr_store *st, struct mr_stop stop, struct mr_store_stats *out, struct mr_error *e)
 {
-    return ask(st, MR_CTL_STATS, NULL, NULL, 0, stop, out, e);
+    return ask(st, (struct mr_ctl_message){.type = MR_CTL_STATS}, stop, out, e);
 }
 
 int mr_store_stats(struct mr_store *st, struct mr_store_stats *out, struct mr_error *e)

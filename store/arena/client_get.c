@@ -135,7 +135,8 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     struct mr_store_request *r = ask(st, &get, false, 0, &number);
     if (!r) return too_many(e);
     bool is_stopped = false;
-    err = mr_store_send_or_stop(st, MR_CTL_GET, number, &get, NULL, 0, stop);
+    const struct mr_ctl_message m = {MR_CTL_GET, number, .fixed = &get};
+    err = mr_store_send_or_stop(st, &m, stop);
     bool is_sent = err != MR_ECANCELED;
     is_stopped = !is_sent;
     pthread_mutex_lock(&st->lock);
@@ -153,7 +154,8 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     mr_store_request_drop(st, r);
     pthread_mutex_unlock(&st->lock);
     if (is_stopped && is_sent)
-        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0);
+        (void)mr_ctl_send_now(
+            st->socket, &(struct mr_ctl_message){.type = MR_CTL_CANCEL, .request = number});
     return err;
 }
 

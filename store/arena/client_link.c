@@ -126,12 +126,12 @@ bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop)
     return is_set;
 }
 
-int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t number,
-    const void *fixed, const mr_object_id *ids, uint32_t n, struct mr_stop stop)
+int mr_store_send_or_stop(struct mr_store *st, const struct mr_ctl_message *m, struct mr_stop stop)
 {
-    if (!stop.is_set) return mr_ctl_send(st->socket, type, number, fixed, ids, n, -1);
+    if (!stop.is_set)
+        return mr_ctl_send(st->socket, m->type, m->request, m->fixed, m->items, m->count, -1);
     for (;;) {
-        int err = mr_ctl_send_now(st->socket, type, number, fixed, ids, n);
+        int err = mr_ctl_send_now(st->socket, m);
         if (err != MR_EAGAIN) return err;
         struct pollfd writable = {.fd = st->socket, .events = POLLOUT};
         (void)poll(&writable, 1, (int)(MR_STOP_LOOK / MR_MS));

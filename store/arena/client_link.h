@@ -137,8 +137,7 @@ bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
 int mr_store_stopped_error(struct mr_error *e);
 /* Sends a request. If the socket is full, waits until `stop` is set: MR_ECANCELED, without an error
  * text, and nothing was sent. */
-int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t number,
-    const void *fixed, const mr_object_id *ids, uint32_t n, struct mr_stop stop);
+int mr_store_send_or_stop(struct mr_store *st, const struct mr_ctl_message *m, struct mr_stop stop);
 
 int mr_store_dead_error(struct mr_error *e);
 mr_time mr_store_now(void);

@@ -104,15 +104,14 @@ int mr_ctl_parse(
     return MR_OK;
 }
 
-static int send_with(int flags, int socket, enum mr_ctl_type type, uint64_t request,
-    const void *fixed, const void *items, uint32_t count, int fd)
+static int send_with(int flags, int socket, const struct mr_ctl_message *c, int fd)
 {
-    mr_assert(count <= mr_ctl_items_max(type));
-    struct mr_ctl_head head = {(uint32_t)type, count, request};
+    mr_assert(c->count <= mr_ctl_items_max(c->type));
+    struct mr_ctl_head head = {(uint32_t)c->type, c->count, c->request};
     struct iovec parts[3] = {
         {&head, sizeof head},
-        {mr_unconst(fixed), shapes[type].fixed},
-        {mr_unconst(items), (size_t)count * shapes[type].item},
+        {mr_unconst(c->fixed), shapes[c->type].fixed},
+        {mr_unconst(c->items), (size_t)c->count * shapes[c->type].item},
     };
     union {
         struct cmsghdr align;
@@ -122,11 +121,11 @@ static int send_with(int flags, int socket, enum mr_ctl_type type, uint64_t requ
     if (fd >= 0) {
         m.msg_control = side.bytes;
         m.msg_controllen = sizeof side.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        struct cmsghdr *with = CMSG_FIRSTHDR(&m);
+        with->cmsg_level = SOL_SOCKET;
+        with->cmsg_type = SCM_RIGHTS;
+        with->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(with), &fd, sizeof fd);
     }
     ssize_t sent;
     do
@@ -139,13 +138,12 @@ static int send_with(int flags, int socket, enum mr_ctl_type type, uint64_t requ
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count, int fd)
 {
-    return send_with(0, socket, type, request, fixed, items, count, fd);
+    return send_with(0, socket, &(struct mr_ctl_message){type, request, fixed, items, count}, fd);
 }
 
-int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
-    const void *items, uint32_t count)
+int mr_ctl_send_now(int socket, const struct mr_ctl_message *m)
 {
-    return send_with(MSG_DONTWAIT, socket, type, request, fixed, items, count, -1);
+    return send_with(MSG_DONTWAIT, socket, m, -1);
 }
 
 /* Keeps the first descriptor of a packet and closes the others. */

@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "store/arena/control_messages.h"
 
-/* A received message that has passed the check. The pointers go into the received bytes, which must
- * be aligned to 8. */
+/* A message. In one that was received and has passed the check, the pointers go into the received
+ * bytes, which must be aligned to 8. */
 struct mr_ctl_message {
     enum mr_ctl_type type;
     uint64_t request;
@@ -33,8 +33,7 @@ int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void 
     const void *items, uint32_t count, int fd);
 /* mr_ctl_send without a descriptor that never waits: MR_EAGAIN if the socket is full, also on a
  * blocking socket. */
-int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
-    const void *items, uint32_t count);
+int mr_ctl_send_now(int socket, const struct mr_ctl_message *m);
 /* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`. `*fd` receives its
  * descriptor, which the caller owns, or -1. MR_EAWAY: the peer has closed. MR_EAGAIN: no packet is
  * there. */

@@ -48,8 +48,8 @@ static const char *expected(enum mr_option_type type)
     return "a value";
 }
 
-static int set_number(const struct mr_option *o, uint64_t v, void *config, const char *where,
-    const char *text, struct mr_error *e)
+static int check_range(
+    const struct mr_option *o, uint64_t v, const char *where, const char *text, struct mr_error *e)
 {
     if (o->max && (v < o->min || v > o->max))
         return mr_fail(e, MR_EINVAL,
@@ -58,7 +58,6 @@ static int set_number(const struct mr_option *o, uint64_t v, void *config, const
             o->type == MR_OPTION_DURATION ? " ns"
             : o->type == MR_OPTION_BYTES  ? " bytes"
                                           : "");
-    *(uint64_t *)field(o, config) = v;
     return MR_OK;
 }
 
@@ -83,7 +82,9 @@ static int set(const struct mr_option *o, const char *text, void *config, const 
     }
     if (err) return mr_fail(e, MR_EINVAL, "%s: \"%s\" is not %s", where, text, expected(o->type));
     if (o->type == MR_OPTION_BOOL) return MR_OK;
-    return set_number(o, v, config, where, text, e);
+    err = check_range(o, v, where, text, e);
+    if (!err) *(uint64_t *)field(o, config) = v;
+    return err;
 }
 
 /* Splits the value of an environment variable at commas. The pieces are never freed: the fields of

@@ -146,7 +146,7 @@ static unsigned quality(struct mr_str parameters)
     return 1000;
 }
 
-/* Finds the format for a media type or a range of types ("text/*"), if it can hold `v`. */
+/* Finds the format for a media type or a range of types, if it can hold `v`. */
 static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_format *out)
 {
     if (same_word(type, "*/*") || same_word(type, "*")) {
