@@ -122,7 +122,8 @@ static void a_bad_line_is_named_by_its_number(void **state)
         {"show worker short", "line 1: a token has 16 to 256 bytes"},
         {"hide worker " WORKER, "line 1: it is none of"},
         {"show worker " WORKER " " WORKER, "line 1: it is none of"},
-        {"show worker " WORKER "\nshow worker " NEXT, "line 2: what is shown to a worker stands"},
+        {"show worker " WORKER "\nshow worker " NEXT,
+            "line 2: an earlier line already has the secret for a worker"},
         {"accept worker " WORKER, "line 1: it is not accept SERVICE sha256:HEX"},
         {"accept worker sha256:0123456789abcdef", "line 1: it is not accept SERVICE"},
     };

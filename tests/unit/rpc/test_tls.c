@@ -103,7 +103,7 @@ static void a_plain_client_at_a_port_with_tls_is_told_of_tls(void **state)
     (void)state;
     struct ends n;
     open_ends(&n, open_tls("ca", "service"), NULL, NULL, NULL);
-    assert_refused(&n, "it wants TLS", "--tls-ca");
+    assert_refused(&n, "it requires TLS", "--tls-ca");
 }
 
 static void a_client_with_tls_at_a_plain_port_is_told_of_tls(void **state)

@@ -62,7 +62,8 @@ static void a_bad_line_is_named_by_its_number_and_its_token_by_nothing(void **st
             "line 1: a token is of printable ASCII"},
         {"0123456789abcdef admin ada lovelace", "line 1: it is not TOKEN ROLE NAME"},
         {"0123456789abcdef admin b\xc3\xa4r", "line 1: a name has 1 to 128 bytes of printable"},
-        {"0123456789abcdef user a\n0123456789abcdef admin a", "line 2: its token stands"},
+        {"0123456789abcdef user a\n0123456789abcdef admin a",
+            "line 2: an earlier line already has its token"},
     };
     for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
         struct mr_tokens *t = NULL;
