@@ -14,7 +14,7 @@
 #define REPLY_TIMEOUT (40 * MR_SECOND) /* longer than the blocking read */
 #define ID_BYTES_MAX 48
 
-    struct mr_tail {
+struct mr_tail {
     struct mr_redis *redis;
     mr_tail_fn fn;
     void *ctx;
