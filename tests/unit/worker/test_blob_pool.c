@@ -1,0 +1,125 @@
+/* Blobs: each has its own bytes, what is put back is used again, and there is a limit. */
+#include "services/worker/core/blob_pool.h"
+
+#include "base/rng.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+/* after those */
+#include <cmocka.h>
+
+#define COUNT 300u
+#define BYTES_MAX ((uint64_t)1 << 20)
+
+static void fill(struct mr_blob *b, uint32_t i)
+{
+    memset(mr_worker__blob_at(b), (int)(i & 0x7f) + 1, b->bytes);
+}
+
+static void is_as_filled(struct mr_blob *b, uint32_t i)
+{
+    const unsigned char *p = mr_worker__blob_at(b);
+    for (uint32_t k = 0; k < b->bytes; k++)
+        assert_int_equal(p[k], (i & 0x7f) + 1);
+}
+
+static void blobs_of_any_size_have_bytes_of_their_own(void **state)
+{
+    struct mr_worker__blob_pool p;
+    struct mr_blob *blobs[COUNT] = {0};
+    struct mr_rng rng;
+    (void)state;
+    mr_rng_init(&rng, 1);
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    for (uint32_t n = 0; n < 20000; n++) {
+        uint32_t i = (uint32_t)mr_rng_below(&rng, COUNT);
+        if (blobs[i]) {
+            is_as_filled(blobs[i], i);
+            mr_worker__blob_put(&p, &blobs[i]);
+            assert_null(blobs[i]);
+            continue;
+        }
+        uint32_t bytes = (uint32_t)mr_rng_below(&rng, n % 2 ? 400 : 4000);
+        uint64_t before = p.bytes;
+        blobs[i] = mr_worker__blob_new(&p, bytes);
+        assert_non_null(blobs[i]);
+        assert_int_equal(blobs[i]->bytes, bytes);
+        uint64_t took = p.bytes - before, wanted = bytes + sizeof *blobs[i];
+        assert_true(took >= wanted);
+        assert_true(took == 64 || 2 * took <= 3 * wanted + 1); /* at most half as much again */
+        fill(blobs[i], i);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        mr_worker__blob_put(&p, &blobs[i]);
+    assert_int_equal(p.bytes, 0);
+    mr_worker__blob_pool_fini(&p);
+}
+
+static void what_is_put_back_is_used_again(void **state)
+{
+    struct mr_worker__blob_pool p;
+    (void)state;
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    for (uint32_t i = 0; i < 100000; i++) {
+        struct mr_blob *b = mr_worker__blob_copy(&p, MR_STR("bytes that are copied"));
+        assert_memory_equal(mr_worker__blob_at(b), "bytes that are copied", b->bytes);
+        assert_int_equal(p.arena.bytes, p.bytes);
+        mr_worker__blob_put(&p, &b);
+    }
+    mr_worker__blob_pool_fini(&p);
+}
+
+static void a_blob_lives_until_its_last_reference_goes(void **state)
+{
+    struct mr_worker__blob_pool p;
+    (void)state;
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    struct mr_blob *b = mr_worker__blob_copy(&p, MR_STR("x")), *again = mr_worker__blob_ref(b);
+    mr_worker__blob_put(&p, &b);
+    assert_int_equal(p.bytes, 64);
+    struct mr_blob *other = mr_worker__blob_copy(&p, MR_STR("y"));
+    assert_true(other != again);
+    mr_worker__blob_put(&p, &again);
+    mr_worker__blob_put(&p, &other);
+    mr_worker__blob_put(&p, &other); /* there is none */
+    assert_int_equal(p.bytes, 0);
+    mr_worker__blob_pool_fini(&p);
+}
+
+static void a_full_pool_refuses_and_has_room_again(void **state)
+{
+    struct mr_worker__blob_pool p;
+    struct mr_blob *blobs[BYTES_MAX / 128 + 1] = {0};
+    (void)state;
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    assert_null(mr_worker__blob_new(&p, BYTES_MAX));
+    assert_null(mr_worker__blob_new(&p, (size_t)1 << 33));
+    assert_null(mr_worker__blob_new(&p, SIZE_MAX));
+    uint32_t n = 0;
+    size_t bytes = 128 - sizeof(struct mr_blob); /* with its header, a class of its own */
+    while ((blobs[n] = mr_worker__blob_new(&p, bytes)))
+        n++;
+    assert_int_equal(n, BYTES_MAX / 128);
+    assert_int_equal(p.bytes, BYTES_MAX);
+    assert_null(mr_worker__blob_new(&p, 0));
+    mr_worker__blob_put(&p, &blobs[0]);
+    blobs[0] = mr_worker__blob_new(&p, 0); /* of another class */
+    assert_non_null(blobs[0]);
+    for (uint32_t i = 0; i < n; i++)
+        mr_worker__blob_put(&p, &blobs[i]);
+    assert_int_equal(p.bytes, 0);
+    mr_worker__blob_pool_fini(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blobs_of_any_size_have_bytes_of_their_own),
+        cmocka_unit_test(what_is_put_back_is_used_again),
+        cmocka_unit_test(a_blob_lives_until_its_last_reference_goes),
+        cmocka_unit_test(a_full_pool_refuses_and_has_room_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

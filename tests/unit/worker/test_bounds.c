@@ -1,0 +1,368 @@
+/* The bounds of the worker's core: what a message holds, how many classes of needs there are, what
+ * comes of too much, and how long it waits before it connects again. */
+#include "base/limits.h"
+#include "tests/unit/worker/test.h"
+
+static struct heard {
+    uint32_t messages, rows, failures;
+    size_t inlined_max, texts_max, log_bytes, message_bytes;
+    char log_end[8];
+} heard;
+
+static void hear(struct rig *r, const struct mr_ws_up *up)
+{
+    const struct mr_ws_completed *c = up->reg ? &up->reg->holding : &up->completed;
+    size_t texts = 0;
+    (void)r;
+    if (!c->count) return;
+    heard.messages++;
+    heard.rows += c->count;
+    heard.failures += c->failures_count;
+    heard.inlined_max = MR_MAX(heard.inlined_max, c->inlined.n);
+    for (uint32_t i = 0; i < c->failures_count; i++) {
+        const struct mr_ws_failure *f = &c->failures[i];
+        texts += f->message.n + f->arguments.n + f->log.n;
+        heard.message_bytes = f->message.n;
+        heard.log_bytes = f->log.n;
+        if (f->log.n > 4) memcpy(heard.log_end, f->log.p + f->log.n - 4, 4);
+    }
+    heard.texts_max = MR_MAX(heard.texts_max, texts);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void run_with(struct rig *r, uint32_t count, struct mr_str pack)
+{
+    for (uint32_t i = 0; i < count; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    for (rig_turn(r); r->strands_count; rig_turn(r)) {
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_DONE);
+        s->items[0].result.pack = pack;
+        rig_report(r, s, 1);
+    }
+    r->now += MR_SECOND;
+    rig_turn(r);
+}
+
+/* What does not fit into one message comes with the next. */
+static void small_values_go_in_as_many_messages_as_they_need(void **state)
+{
+    static const char bytes[100000];
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    r->connected = false;
+    run_with(r, 9, mr_str_of(bytes, sizeof bytes));
+    assert_int_equal(heard.rows, 0);
+    r->connected = true;
+    rig_turn(r);
+    assert_int_equal(heard.rows, 9);
+    assert_int_equal(heard.messages, 5); /* two fit into one */
+    assert_true(heard.inlined_max <= MR_INLINE_MESSAGE_BYTES_MAX);
+    for (uint32_t i = 0; i < 9; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+}
+
+/* A Register takes more, and what it does not take follows. */
+static void what_a_register_does_not_take_follows(void **state)
+{
+    static const char bytes[200 << 10];
+    struct rig *r = *state;
+    run_with(r, 24, mr_str_of(bytes, sizeof bytes));
+    for (uint32_t i = 0; i < 24; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+    heard = (struct heard){0};
+    r->on_up = hear;
+    r->done_count = 0;
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 20);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, r->held_rows[i].index, 1);
+    rig_register(r, 9);
+    r->m.registered.adopt = (struct mr_ws_refs){0};
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(heard.rows, 24);
+    assert_int_equal(r->done_count, 4);
+    for (uint32_t i = 0; i < 24; i++)
+        assert_true(mr_worker_keeps(r->w, RIG_JOB, i));
+}
+
+static void fail_with(struct rig *r, uint32_t count, struct mr_str message, struct mr_str log)
+{
+    for (uint32_t i = 0; i < count; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    for (rig_turn(r); r->strands_count; rig_turn(r)) {
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_FAILED);
+        s->items[0].result.message = message;
+        s->items[0].result.log = log;
+        rig_report(r, s, 1);
+    }
+    r->now += MR_SECOND;
+    rig_turn(r);
+}
+
+static void errors_go_in_as_many_messages_as_they_need(void **state)
+{
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    r->connected = false;
+    fail_with(r, 600, MR_STR("no"), MR_STR("a line"));
+    r->connected = true;
+    rig_turn(r);
+    assert_int_equal(heard.failures, 600);
+    assert_int_equal(heard.messages, 3); /* of 256 at most */
+    for (uint32_t i = 0; i < 600; i++)
+        assert_int_equal(rig_find(r, i)->code, MR_EUNKNOWN);
+}
+
+/* Of a text that is too long its beginning stays, of an output its end. */
+static void long_texts_of_errors_are_cut(void **state)
+{
+    static char log[MR_TASK_LOG_BYTES_MAX + 100], message[2 * MR_ERROR_TEXT_MAX];
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    memset(log, 'l', sizeof log);
+    memset(message, 'm', sizeof message);
+    memcpy(log + sizeof log - 4, "last", 4);
+    fail_with(r, 90, mr_str_of(message, sizeof message), mr_str_of(log, sizeof log));
+    assert_int_equal(heard.failures, 90);
+    assert_true(heard.messages >= 2);
+    assert_true(heard.texts_max <= (size_t)4 << 20);
+    assert_int_equal(heard.log_bytes, MR_TASK_LOG_BYTES_MAX);
+    assert_int_equal(heard.message_bytes, MR_ERROR_TEXT_MAX);
+    assert_string_equal(heard.log_end, "last");
+}
+
+/* ---- needs ----------------------------------------------------------------------------------- */
+
+static void task_with_gpu(struct rig *r, uint32_t i, struct mr_ws_resource *gpu, uint64_t micro)
+{
+    *gpu = (struct mr_ws_resource){MR_STR("gpu"), micro};
+    rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = gpu;
+    x->resources_count = 1;
+}
+
+/* One after another any number of different needs. */
+static void a_class_of_needs_is_used_again(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource gpu;
+    for (uint32_t i = 0; i < 200; i++) {
+        task_with_gpu(r, i, &gpu, 1000 + i);
+        rig_deliver(r);
+        rig_run_all(r);
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+    }
+}
+
+static void too_many_different_needs_at_once_go_back(void **state)
+{
+    static struct mr_ws_resource gpu[80];
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 80; i++)
+        task_with_gpu(r, i, &gpu[i], 1000 + i);
+    rig_deliver(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    uint32_t returned = 0;
+    for (uint32_t i = 0; i < r->done_count; i++) {
+        assert_int_equal(r->done[i].outcome, MR_WS_RETURNED);
+        assert_int_equal(r->done[i].code, MR_ELIMIT);
+        returned++;
+    }
+    assert_int_equal(
+        returned, 80 - (MR_WORKER_CLASSES_MAX - 1)); /* one is of those without needs */
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 80);
+}
+
+static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource none[] = {{MR_STR("tpu"), 0}, {MR_STR("gpu"), 1000000}},
+                          some = {MR_STR("tpu"), 1};
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = none;
+    x->resources_count = 2;
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    x = rig_extra(r);
+    x->resources = &some;
+    x->resources_count = 1;
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK); /* all of what there is */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_RETURNED);
+    assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
+}
+
+/* ---- too much -------------------------------------------------------------------------------- */
+
+/* Completions that do not fit any more: both sides begin anew, and nothing is said that is wrong.
+ */
+static void an_outbox_that_runs_over_begins_a_new_session(void **state)
+{
+    struct rig *r = *state;
+    uint32_t registers = r->registers, connects = r->connects;
+    r->connected = false; /* the stream takes nothing */
+    for (uint32_t n = 0; n < 2; n++) {
+        for (uint32_t i = 0; i < 1600; i++)
+            rig_task(r, RIG_JOB, i, 1, OP_NONE, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        assert_int_equal(r->connects, connects + n);
+    }
+    r->connected = true;
+    rig_event(r, MR_WORKER_CONNECTED);
+    rig_turn(r);
+    assert_int_equal(r->registers, registers + 1);
+    rig_register(r, 9);
+    rig_turn(r);
+    assert_int_equal(r->connects, connects + 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+}
+
+/* Names of operators in one session. */
+static void a_session_with_too_many_names_begins_anew(void **state)
+{
+    static struct mr_str names[65536];
+    struct rig *r = *state;
+    uint32_t connects = r->connects;
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(names); i++)
+        names[i] = MR_STR("inc");
+    r->m.down.ops = names;
+    r->m.down.ops_count = MR_ARRAY_LEN(names) - 6; /* six came before */
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->connects, connects);
+    rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL); /* the last one */
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    r->m.down.ops = names;
+    r->m.down.ops_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->connects, connects + 1);
+}
+
+static void nodes_are_known_by_address_and_incarnation(void **state)
+{
+    static char far_too_long[1002];
+    struct rig *r = *state;
+    memset(far_too_long, 'a', sizeof far_too_long - 1);
+    const struct mr_ws_node nodes[] = {{MR_STR("unix:a"), {90}}, {MR_STR("unix:a"), {91}},
+        {MR_STR("unix:b"), {91}}, {MR_STR("unix:a"), {90}}, {mr_str(far_too_long), {92}}};
+    r->m.down.nodes = nodes;
+    r->m.down.nodes_count = MR_ARRAY_LEN(nodes);
+    rig_deliver(r);
+    uint32_t rows[MR_ARRAY_LEN(nodes)];
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(nodes); i++) {
+        rig_value(r, RIG_JOB, 100 + i, 3 + i); /* two came before */
+        rig_task(r, RIG_JOB, i, 1, OP_REF, INPUTS((int)(100 + i)));
+        rig_deliver(r);
+        rig_turn(r);
+        const struct mr_strand *s = r->strands[0];
+        rows[i] = s->items[0].inputs[0].node;
+        bool is_known = i < 4;
+        assert_int_equal(s->nodes[rows[i]].id.v, is_known ? nodes[i].id.v : 0);
+        assert_int_equal(s->nodes[rows[i]].address.n, is_known ? nodes[i].address.n : 0);
+        rig_run(r, 0, MR_STRAND_DONE);
+    }
+    assert_int_equal(rows[0], rows[3]);
+    assert_true(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
+    assert_int_equal(mr_worker_node(r->w, 4711)->address.n, 0);
+    assert_int_equal(mr_worker_node(r->w, 4711)->id.v, 0);
+}
+
+/* ---- the stream ------------------------------------------------------------------------------ */
+
+/* It tries at once, and then less and less often, but not in step with others. */
+static void a_scheduler_that_is_away_is_tried_less_and_less_often(void **state)
+{
+    struct rig *r = *state;
+    mr_duration last = 0;
+    bool differs = false;
+    r->connected = false;
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t connects = r->connects;
+        rig_event(r, MR_WORKER_DISCONNECTED);
+        assert_true(mr_worker_deadline(r->w) <= r->now);
+        rig_turn(r);
+        assert_int_equal(r->connects, connects + 1);
+        rig_turn(r); /* one at a time */
+        assert_int_equal(r->connects, connects + 1);
+        mr_duration wait = r->last[MR_WORKER_CONNECT].at - r->now;
+        if (i == 0) assert_int_equal(wait, 0);
+        if (i == 1) assert_in_range(wait, 25 * MR_MS, 50 * MR_MS);
+        if (i > 1) assert_in_range(wait, 50 * MR_MS, 2 * MR_SECOND);
+        if (i > 10) assert_in_range(wait, MR_SECOND, 2 * MR_SECOND);
+        differs |= i > 10 && last && wait != last;
+        last = wait;
+        r->now += wait;
+    }
+    assert_true(differs);
+    rig_connect(r);
+    rig_register(r, 9); /* it is heard again: the next loss is tried at once */
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_turn(r);
+    assert_int_equal(r->last[MR_WORKER_CONNECT].at, r->now);
+}
+
+static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_SECOND;
+    uint32_t before = r->heartbeats;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 1);
+    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three of 10 ms on two slots */
+    assert_int_equal(r->heartbeat.running, 2);
+    assert_int_equal(r->heartbeat.queued, 1);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
+    r->now += 500 * MR_MS - 1;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 1);
+    r->now += 1;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(small_values_go_in_as_many_messages_as_they_need),
+        TEST(what_a_register_does_not_take_follows),
+        TEST(errors_go_in_as_many_messages_as_they_need),
+        TEST(long_texts_of_errors_are_cut),
+        TEST(a_class_of_needs_is_used_again),
+        TEST(too_many_different_needs_at_once_go_back),
+        TEST(a_resource_that_is_not_here_matters_when_it_is_needed),
+        TEST(an_outbox_that_runs_over_begins_a_new_session),
+        TEST(a_session_with_too_many_names_begins_anew),
+        TEST(nodes_are_known_by_address_and_incarnation),
+        TEST(a_scheduler_that_is_away_is_tried_less_and_less_often),
+        TEST(heartbeats_keep_to_what_the_scheduler_asked_within_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/* How tasks end that did not simply succeed: the outcome that is told, its error and its times;
+ * what is stopped once and what is given its grace; a value that cannot be had. */
+#include "tests/unit/worker/test.h"
+
+static struct heard { /* of the last failure that was told */
+    uint32_t count;
+    int code;
+    uint64_t started, duration, cpu;
+    char message[256];
+} heard;
+
+static void hear(struct rig *r, const struct mr_ws_up *up)
+{
+    (void)r;
+    const struct mr_ws_completed *c = &up->completed;
+    for (uint32_t k = 0; k < c->failures_count; k++) {
+        uint32_t row = c->failures[k].row;
+        heard = (struct heard){.count = heard.count + 1,
+            .code = c->failures[k].code,
+            .started = c->started_ns[row] ? c->base_ns + c->started_ns[row] : c->base_ns,
+            .duration = c->duration_ns[row],
+            .cpu = c->cpu_ns[row]};
+        (void)snprintf(
+            heard.message, sizeof heard.message, "%.*s", MR_STR_ARG(c->failures[k].message));
+    }
+}
+
+static void nothing_is_left(struct rig *r)
+{
+    r->now += MR_SECOND; /* all is told */
+    rig_turn(r);
+    const char *left = mr_worker_leftover(r->w);
+    assert_string_equal(left ? left : "", "");
+}
+
+static void cancel(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, index, attempt);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+/* One task, as attempt `attempt`, is running. */
+static struct mr_strand_item *run_one(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_task(r, RIG_JOB, index, attempt, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    return &r->strands[r->strands_count - 1]->items[0];
+}
+
+static const struct rig_done *end_as(
+    struct rig *r, uint32_t index, enum mr_strand_end end, int code)
+{
+    struct mr_strand *s = r->strands[0];
+    r->now += 5 * MR_MS;
+    rig_result(r, &s->items[0], end);
+    s->items[0].result.code = code;
+    s->items[0].result.message = MR_STR("so it ended");
+    rig_report(r, s, 1);
+    rig_turn(r);
+    return rig_find(r, index);
+}
+
+static void each_end_has_its_outcome_its_error_and_its_times(void **state)
+{
+    static const struct {
+        enum mr_strand_end end;
+        int said, told;
+        enum mr_ws_outcome outcome;
+    } ends[] = {
+        {MR_STRAND_FAILED, MR_EUNKNOWN, MR_EUNKNOWN, MR_WS_ERROR},
+        {MR_STRAND_FAILED, MR_EINVAL, MR_EINVAL, MR_WS_BAD_ARGUMENT},
+        {MR_STRAND_FAILED, MR_EFORMAT, MR_EFORMAT, MR_WS_BAD_ARGUMENT},
+        {MR_STRAND_NO_ROOM, MR_EUNKNOWN, MR_ELIMIT, MR_WS_NO_ROOM},
+        {MR_STRAND_STORE_GONE, MR_EAWAY, MR_EAWAY, MR_WS_LOST_INPUT},
+    };
+    struct rig *r = *state;
+    r->on_up = hear;
+    heard = (struct heard){0};
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(ends); i++) {
+        (void)run_one(r, i, 1 + i);
+        mr_time began = r->now + 5 * MR_MS;
+        const struct rig_done *d = end_as(r, i, ends[i].end, ends[i].said);
+        assert_int_equal(d->outcome, ends[i].outcome);
+        assert_int_equal(d->attempt, 1 + i);
+        assert_int_equal(heard.count, i + 1);
+        assert_int_equal(heard.code, ends[i].told);
+        assert_string_equal(heard.message, "so it ended");
+        assert_int_equal(heard.started, began);
+        assert_int_equal(heard.duration, 200);
+        assert_int_equal(heard.cpu, 150);
+    }
+    assert_int_equal(r->heartbeat.tasks_done, 0);
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.tasks_done, 3); /* that failed; the others are to run again */
+    assert_int_equal(r->heartbeat.tasks_started, 5);
+}
+
+/* Whatever kept it from its end: a cancelled task was cancelled. */
+static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
+{
+    static const enum mr_strand_end ends[] = {
+        MR_STRAND_NO_ROOM, MR_STRAND_STORE_GONE, MR_STRAND_STOPPED, MR_STRAND_SKIPPED};
+    struct rig *r = *state;
+    r->on_up = hear;
+    heard = (struct heard){0};
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(ends); i++) {
+        (void)run_one(r, i, 1);
+        cancel(r, i, 1);
+        assert_int_equal(end_as(r, i, ends[i], MR_ELIMIT)->outcome, MR_WS_CANCELLED);
+        assert_int_equal(r->done_count, i + 1);
+        assert_int_equal(heard.count, 0); /* no error of its own */
+    }
+    nothing_is_left(r);
+}
+
+/* ---- stops ----------------------------------------------------------------------------------- */
+
+/* A cancel sent twice, and a timeout meanwhile, are one stop, and the grace is that of the first.
+ */
+static void a_task_is_stopped_once(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->timeout_ns = MR_SECOND;
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_SECOND / 2;
+    cancel(r, 1, 1);
+    assert_int_equal(r->stops, 1);
+    cancel(r, 1, 1);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    assert_true(mr_worker_deadline(r->w) > r->now);
+    r->now += MR_SECOND - 1;
+    rig_turn(r);
+    assert_false(r->lethal);
+    const struct rig_done *d = end_as(r, 1, MR_STRAND_STOPPED, MR_OK);
+    assert_int_equal(d->outcome, MR_WS_CANCELLED); /* no timeout: it was cancelled before */
+    r->now += 2 * MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_false(r->lethal);
+}
+
+/* The other way round it is a timeout, and costs one stop as well. */
+static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->timeout_ns = MR_SECOND;
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_SECOND - 1;
+    rig_turn(r);
+    assert_int_equal(r->stops, 0);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 1);
+    r->now += 1;
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(r->last[MR_WORKER_STOP].item.at, 0);
+    assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
+    cancel(r, 1, 1);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_WS_TIMEOUT);
+}
+
+static void a_timeout_that_is_ignored_costs_the_process(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->timeout_ns = MR_SECOND;
+    for (uint32_t i = 2; i < 6; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    r->now += MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_true(r->lethal);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_TIMEOUT);
+    assert_int_equal(heard.code, MR_ETIMEOUT);
+    assert_non_null(strstr(heard.message, "ignored the request to stop"));
+    for (uint32_t i = 2; i < 6; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_RETURNED);
+    assert_int_equal(r->done_count, 5);
+    assert_true(mr_worker_deadline(r->w) > r->now); /* it does not go round in circles until then */
+    uint32_t connects = r->connects;
+    r->now += 10 * MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_int_equal(r->done_count, 5);
+    assert_int_equal(r->connects, connects);
+}
+
+/* Items before it are reported one by one: its grace goes on. */
+static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 6; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    r->hold_cuts = true;
+    cancel(r, s->items[2].index, 1);
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 3}}; /* it runs */
+    rig_step(r, &cut);
+    assert_true(r->stops == 1 && r->stopped[2]);
+    rig_turn(r);
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_result(r, &s->items[i], MR_STRAND_DONE);
+        rig_report(r, s, i + 1);
+    }
+    assert_true(mr_worker_deadline(r->w) <= r->now + MR_WORKER_GRACE);
+    r->now += MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_true(r->lethal);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_CANCELLED);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void fetched(struct rig *r, int err, const char *why)
+{
+    struct mr_worker_event ev = {
+        .kind = MR_WORKER_FETCHED, .fetched = {r->fetch_value, r->fetch_serial, err, mr_str(why)}};
+    if (err) rig_unpin(r, r->fetch_serial); /* nothing is pinned */
+    rig_step(r, &ev);
+    rig_turn(r);
+}
+
+/* The store has no room for an object: all that wait for it come again later. */
+static void what_finds_no_room_for_its_input_is_told_so(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    heard = (struct heard){0};
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21)); /* twice */
+    rig_task(r, RIG_JOB, 2, 3, OP_SLOW, INPUTS(21));
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(90, 21)); /* waits for another, too */
+    rig_deliver(r);
+    rig_turn(r);
+    fetched(r, MR_ELIMIT, "too large");
+    for (uint32_t i = 1; i <= 3; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_NO_ROOM);
+    assert_int_equal(r->done_count, 3);
+    assert_int_equal(heard.count, 3);
+    assert_int_equal(heard.code, MR_ELIMIT);
+    assert_string_equal(heard.message, "too large");
+    assert_int_equal(r->missing, 0); /* it is where it was */
+    nothing_is_left(r);
+}
+
+static struct mr_ws_missing missing[8];
+static uint32_t missing_count;
+static char whys[8][32];
+
+static void hear_missing(struct rig *r, const struct mr_ws_up *up)
+{
+    hear(r, up);
+    for (uint32_t i = 0; i < up->missing_count && missing_count < 8; i++) {
+        (void)snprintf(whys[missing_count], 32, "%.*s", MR_STR_ARG(up->missing[i].why));
+        missing[missing_count++] = up->missing[i];
+    }
+}
+
+static void what_cannot_be_fetched_is_named_for_each_that_needs_it(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear_missing;
+    missing_count = 0;
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21));
+    rig_task(r, RIG_JOB, 2, 3, OP_SLOW, INPUTS(90, 21));
+    rig_deliver(r);
+    rig_turn(r);
+    fetched(r, MR_ENOENT, "not there");
+    assert_int_equal(missing_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t at = missing[0].index == 1 ? i : 1 - i;
+        assert_int_equal(missing[at].job.v, RIG_JOB.v);
+        assert_int_equal(missing[at].index, 1 + i);
+        assert_int_equal(missing[at].attempt, 1 + 2 * i);
+        assert_int_equal(missing[at].input, 21);
+        assert_string_equal(whys[at], "not there");
+        assert_int_equal(rig_find(r, 1 + i)->outcome, MR_WS_LOST_INPUT);
+    }
+    nothing_is_left(r);
+}
+
+/* The scheduler says where it is now: the fetch goes there. */
+static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++) { /* three are under way */
+        rig_value(r, RIG_JOB, 20 + i, 2);
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS((int)(20 + i)));
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 3);
+    rig_value(r, RIG_JOB, 23, 2);
+    r->m.value_node[0] = 0; /* the same object, of a node that this worker does not know */
+    rig_value(r, RIG_JOB, 20, 2);
+    r->m.value_node[1] = 0; /* already under way */
+    rig_deliver(r);
+    fetched(r, MR_OK, "");
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 4);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 23);
+    assert_int_equal(mr_worker_node(r->w, r->last[MR_WORKER_FETCH].object.node)->id.v, 0);
+    rig_value(r, RIG_JOB, 23, 1); /* another object of that value is at hand */
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands[r->strands_count - 1]->items[0].index, 3);
+}
+
+/* A small value that came by itself needs no object, and stays. */
+static void a_value_that_came_inline_is_not_fetched(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, INPUTS(21));
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(21, 22));
+    rig_deliver(r);
+    rig_value(r, RIG_JOB, 21, 0);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 0);
+    assert_int_equal(r->strands[0]->items[0].inputs[0].kind, MR_STRAND_PACK);
+    rig_value(r, RIG_JOB, 21, 2); /* not once more */
+    rig_value(r, RIG_JOB, 22, 0);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 0);
+    assert_int_equal(r->strands_count, 2);
+}
+
+/* Jobs are forgotten in one message, with what they made and with what still runs for them. */
+static void several_jobs_are_forgotten_at_once(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 3; i++) {
+        rig_task(r, (mr_job_id){10 + i}, 1, 1, OP_INC, NULL);
+        rig_extra(r)->want_object = true;
+        r->m.forget[i] = (mr_job_id){10 + i};
+    }
+    rig_deliver(r);
+    rig_run_all(r);
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 3;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->drops, 3);
+    nothing_is_left(r);
+}
+
+/* Rows of several jobs in one message. */
+static void several_values_are_released_and_asked_for_at_once(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_task(r, (mr_job_id){10 + i / 2}, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    r->done_count = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10 + i / 2}, i, i % 2);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 77, 0);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10}, 1, 2);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 4);
+    assert_int_equal(r->unknown, 2); /* not here; not of that attempt */
+    for (uint32_t i = 0; i < 4; i++)
+        rig_ref(&r->m.down.release, &r->m.release, (mr_job_id){10 + i / 2}, i, i % 2);
+    rig_deliver(r);
+    nothing_is_left(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_end_has_its_outcome_its_error_and_its_times),
+        TEST(a_cancelled_task_that_found_no_room_is_cancelled),
+        TEST(a_task_is_stopped_once),
+        TEST(what_runs_into_its_timeout_and_is_cancelled_then_timed_out),
+        TEST(a_timeout_that_is_ignored_costs_the_process),
+        TEST(the_end_of_others_does_not_pardon_what_is_stopped),
+        TEST(what_finds_no_room_for_its_input_is_told_so),
+        TEST(what_cannot_be_fetched_is_named_for_each_that_needs_it),
+        TEST(what_lies_elsewhere_now_is_fetched_from_there),
+        TEST(a_value_that_came_inline_is_not_fetched),
+        TEST(several_jobs_are_forgotten_at_once),
+        TEST(several_values_are_released_and_asked_for_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

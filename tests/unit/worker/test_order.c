@@ -1,0 +1,200 @@
+/* In which order tasks start and objects are fetched: the highest priority first, then the lowest
+ * order, whatever came and went in between. */
+#include "base/rng.h"
+#include "tests/unit/worker/test.h"
+
+#define COUNT 200u
+
+static struct row {
+    int32_t priority;
+    uint32_t order;
+    bool is_gone;
+} rows[COUNT];
+
+static int setup_one(void **state)
+{
+    *state = rig_new(1);
+    return 0;
+}
+
+/* Few priorities, so that many tasks have the same; each order is one task's. */
+static void draw_rows(uint64_t seed)
+{
+    struct mr_rng rng;
+    mr_rng_init(&rng, seed);
+    for (uint32_t i = 0; i < COUNT; i++)
+        rows[i] = (struct row){.priority = (int32_t)mr_rng_below(&rng, 5) - 2, .order = i};
+    for (uint32_t i = COUNT; i > 1; i--) {
+        uint32_t k = (uint32_t)mr_rng_below(&rng, i), order = rows[k].order;
+        rows[k].order = rows[i - 1].order;
+        rows[i - 1].order = order;
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        rows[i].is_gone = mr_rng_below(&rng, 4) == 0;
+}
+
+static bool goes_before(uint32_t a, uint32_t b)
+{
+    if (rows[a].priority != rows[b].priority) return rows[a].priority > rows[b].priority;
+    return rows[a].order < rows[b].order;
+}
+
+/* The best that is left. */
+static uint32_t best(const bool *is_over)
+{
+    uint32_t at = COUNT;
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (!is_over[i] && !rows[i].is_gone && (at == COUNT || goes_before(i, at))) at = i;
+    return at;
+}
+
+static void put_task(struct rig *r, uint32_t i, const int *inputs)
+{
+    uint32_t at = r->m.down.tasks.count;
+    rig_task(r, RIG_JOB, i, 1, OP_BLOCK, inputs);
+    r->m.priority[at] = rows[i].priority;
+    r->m.order[at] = rows[i].order;
+}
+
+static void cancel_the_gone(struct rig *r)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (rows[i].is_gone) rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
+    rig_deliver(r);
+}
+
+static void the_best_of_the_ready_tasks_starts_next(void **state)
+{
+    struct rig *r = *state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        bool is_over[COUNT] = {0};
+        draw_rows(seed);
+        for (uint32_t i = 0; i < COUNT; i++)
+            put_task(r, i, NULL);
+        rig_deliver(r);
+        cancel_the_gone(r);
+        for (uint32_t next; (next = best(is_over)) < COUNT;) {
+            rig_turn(r);
+            assert_int_equal(r->strands_count, 1);
+            assert_int_equal(r->strands[0]->count, 1);
+            assert_int_equal(r->strands[0]->items[0].index, next);
+            is_over[next] = true;
+            rig_run(r, 0, MR_STRAND_FAILED); /* nothing stays, so that it may be sent again */
+        }
+        rig_turn(r);
+        assert_int_equal(r->strands_count, 0);
+    }
+}
+
+/* An object for each task, and for each object a second task that is worse, but for a while. */
+static void send_objects(struct rig *r)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        rig_value(r, RIG_JOB, 300 + i, 2);
+    for (uint32_t i = 0; i < COUNT; i++)
+        put_task(r, i, INPUTS((int)(300 + i)));
+    for (uint32_t i = 0; i < COUNT; i++)
+        rig_task(r, RIG_JOB, 600 + i, 1, OP_BLOCK, INPUTS((int)(300 + i)));
+    for (uint32_t i = COUNT; i < 2 * COUNT; i++) {
+        r->m.priority[i] = -10;
+        r->m.order[i] = 2 * COUNT - i;
+    }
+    rig_deliver(r);
+    cancel_the_gone(r);
+    for (uint32_t i = 0; i < COUNT; i++)
+        rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 600 + i, 1);
+    rig_deliver(r);
+}
+
+/* The first object that is under way comes, and its task fails, so that nothing of it stays. */
+static void fetched(struct rig *r)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
+        .fetched = {r->fetched[0].value, r->fetched[0].serial, MR_OK, {0}}};
+    rig_step(r, &ev);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+}
+
+static void the_object_of_the_best_task_is_fetched_next(void **state)
+{
+    struct rig *r = *state;
+    for (uint64_t seed = 11; seed <= 15; seed++) {
+        bool is_over[COUNT] = {0};
+        uint32_t asked = 0;
+        draw_rows(seed);
+        send_objects(r);
+        rig_turn(r);
+        assert_int_equal(r->fetched_count, 3); /* the budget, of a MiB each */
+        for (uint32_t next; (next = best(is_over)) < COUNT; asked++) {
+            is_over[next] = true;
+            if (asked >= 3) fetched(r);
+            bool is_there = false;
+            for (uint32_t i = 0; i < r->fetched_count; i++)
+                is_there |= r->fetched[i].object.number == 300 + next;
+            assert_true(is_there);
+            if (asked >= 3)
+                assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 300 + next);
+        }
+        while (r->fetched_count)
+            fetched(r);
+        r->now += MR_SECOND; /* all is told */
+        rig_turn(r);
+        assert_string_equal(mr_worker_leftover(r->w) ? mr_worker_leftover(r->w) : "", "");
+    }
+}
+
+/* Jobs of one order and priority go by their number, and then by the index. */
+static void what_is_equal_goes_by_its_number(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 6; i++) {
+        rig_task(r, (mr_job_id){9 - i % 3}, 5 - i / 3, 1, OP_BLOCK, NULL);
+        r->m.order[i] = 1;
+    }
+    rig_deliver(r);
+    for (uint32_t i = 0; i < 6; i++) {
+        rig_turn(r);
+        assert_int_equal(r->strands[0]->items[0].job.v, 7 + i / 2);
+        assert_int_equal(r->strands[0]->items[0].index, 4 + i % 2);
+        rig_run(r, 0, MR_STRAND_DONE);
+    }
+}
+
+/* A task that comes later and is better takes the object it needs ahead of others. */
+static void a_better_task_hurries_the_fetch(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 10; i++) {
+        rig_value(r, RIG_JOB, 300 + i, 2);
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS((int)(300 + i)));
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 3);
+    rig_task(r, RIG_JOB, 20, 1, OP_BLOCK, INPUTS(307));
+    r->m.priority[0] = 1;
+    rig_deliver(r);
+    struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
+        .fetched = {r->fetched[0].value, r->fetched[0].serial, MR_OK, {0}}};
+    rig_step(r, &ev);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
+}
+
+#define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ONE(the_best_of_the_ready_tasks_starts_next),
+        TEST(the_object_of_the_best_task_is_fetched_next),
+        ONE(what_is_equal_goes_by_its_number),
+        TEST(a_better_task_hurries_the_fetch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
