@@ -2,7 +2,10 @@
 #include "services/scheduler/core/check.h"
 
 #include "base/assert.h"
+#include "services/scheduler/core/core.h"
+#include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/placement_table.h"
 #include "services/scheduler/core/index/ready_queue.h"
 #include "services/scheduler/core/index/worker_index.h"
 #include "services/scheduler/core/state/lookup.h"
@@ -212,12 +215,204 @@ static void check_counts(const struct mr_sched *s)
     mr_assert(stories == s->failures.index.count);
 }
 
+/* Does the task wait in the ring? */
+static bool is_in_ring(const struct mr_sched *s, const struct task_ring *r, uint32_t task)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->at[(r->first + i) % s->config.tasks_max] == task) return true;
+    return false;
+}
+
+/* A ready task is where dispatch finds it. */
+static void check_ready(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (j->flags & (J_STOPPED | J_FORGETTING)) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        if (t->state != MR_TASK_READY || t->flags & (T_QUEUED | T_PARKED)) continue;
+        mr_assert(t->flags & T_QUARANTINED || t->oom_retries > 1);
+        mr_assert(is_in_ring(s, &s->quarantine.ring, j->base + i) ||
+                  is_in_ring(s, &s->memory_retry.ring, j->base + i));
+    }
+}
+
+/* The bits of the ready queue, and what sums them up. */
+static void check_bits(const struct mr_sched *s)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
+        const struct job *j = &s->jobs[i];
+        for (uint32_t k = 0; j->id && k < j->graph->nodes_count; k++) {
+            uint32_t task = j->base + k, at = place_of(s, task);
+            bool is_set = s->queue.bits[0][at >> 6] >> (at & 63) & 1;
+            mr_assert(is_set == ((s->tasks[task].flags & T_QUEUED) != 0));
+            mr_assert(!(j->flags & J_RANKED) || s->queue.ranked[at] == task);
+        }
+    }
+    for (uint32_t at = 0; at < s->numbers.top / 64; at++)
+        count += (uint64_t)__builtin_popcountll(s->queue.bits[0][at]);
+    mr_assert(count == s->queue.count);
+    for (uint32_t level = 1, words = s->numbers.top / 64; level < 4;
+         level++, words = words / 64 + 1)
+        for (uint32_t at = 0; at < words; at++)
+            mr_assert((s->queue.bits[level][at >> 6] >> (at & 63) & 1) ==
+                      (s->queue.bits[level - 1][at] != 0));
+}
+
+/* Numbers of tasks: each belongs to one job or is free, and neighbours that are free are one. */
+static void check_numbers(const struct mr_sched *s)
+{
+    const struct extent *x = s->numbers.free;
+    uint64_t taken = 0;
+    for (uint32_t i = 0; i < s->job_list.top; i++)
+        if (s->jobs[i].id) taken += s->jobs[i].span;
+    for (uint32_t i = 0; i < s->numbers.free_count; i++) {
+        mr_assert(x[i].count && x[i].at + x[i].count <= s->numbers.top);
+        mr_assert(!i || x[i - 1].at + x[i - 1].count < x[i].at);
+        taken += x[i].count;
+    }
+    mr_assert(taken == s->numbers.top);
+}
+
+/* Jobs by age and by name. */
+static void check_job_list(const struct mr_sched *s)
+{
+    uint32_t count = 0, older = NONE, requests = 0;
+    for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
+        const struct job *j = &s->jobs[i];
+        mr_assert(j->older == older && mr_sched__job_find(s, j->id) == i);
+        struct mr_str request = j->graph->job.request_id;
+        requests += request.n && mr_sched__request_find(s, request) == i;
+        older = i;
+        count++;
+    }
+    mr_assert(s->job_list.newest == older);
+    mr_assert(s->job_list.count == count && s->job_list.by_id.count == count);
+    mr_assert(s->job_list.by_request.count == requests);
+}
+
+/* Tasks that share a key, and what loops have left out. */
+static void check_shared(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    uint32_t users = 0, skipped = 0;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t task = j->base + i, head = s->keys.head[task];
+        mr_assert((head != 0) == ((s->tasks[task].flags & T_HAS_SHARERS) != 0));
+        mr_assert((s->keys.source[task] != 0) == ((s->tasks[task].flags & T_SHARED) != 0));
+        for (; head; head = s->keys.next[head - 1]) {
+            mr_assert(s->keys.source[head - 1] == task + 1);
+            users++;
+        }
+    }
+    mr_assert(j->users == users);
+    for (uint32_t l = 0; j->loops && l < j->graph->loops_count; l++)
+        if (j->loops[l].stop != NONE) skipped += mr_graph_loop_tail(j->graph, l, j->loops[l].stop);
+    mr_assert(j->skipped == skipped);
+}
+
+/* Classes and tables of placements: by whom they are used. */
+static void check_users(const struct mr_sched *s)
+{
+    for (uint32_t c = s->config.ops_max; c < s->class_list.top; c++) {
+        uint32_t users = 0;
+        for (uint32_t i = 0; i < s->job_list.top; i++)
+            for (uint32_t k = 0; s->jobs[i].id && k < s->jobs[i].graph->nodes_count; k++)
+                users += s->tasks[s->jobs[i].base + k].class == c;
+        mr_assert(s->classes[c].users == users);
+    }
+    for (uint32_t x = 0; x < SHAPES_MAX; x++) {
+        uint32_t users = 0;
+        for (uint32_t i = 0; i < s->job_list.top; i++)
+            users += s->jobs[i].id && s->jobs[i].shape_1 == x + 1;
+        mr_assert(s->placements.at[x].users == users);
+    }
+}
+
+/* A tick comes in time for whatever ends by itself. */
+static void check_due(const struct mr_sched *s)
+{
+    mr_time deadline = mr_sched_deadline(s);
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE) continue;
+        mr_assert(deadline <= MR_MAX(mr_time_after(w->last_heard, s->config.lease), s->now));
+    }
+    for (uint32_t i = 1; i <= s->store_list.count; i++) {
+        const struct store *st = &s->stores[i];
+        if (st->is_alive && *st->node && !st->is_expected)
+            mr_assert(deadline <= MR_MAX(mr_time_after(st->last_heard, s->config.lease), s->now));
+    }
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
+        const struct job *j = &s->jobs[i];
+        if (!j->id || j->state >= MR_JOB_DONE) continue;
+        mr_assert(deadline <= MR_MAX(j->deadline, s->now));
+        if (j->flags & J_DIRTY && j->flags & J_ACCEPTED)
+            mr_assert(deadline <= s->now + 100 * MR_MS);
+    }
+}
+
+/* What is kept free for tasks that run apart. */
+static void check_reserved(const struct mr_sched *s)
+{
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE) continue;
+        mr_assert(w->is_reserved == (s->quarantine.reserved == i));
+        if (w->is_node_reserved) mr_assert(w->store == s->memory_retry.reserved_store);
+        if (w->is_closed) mr_assert(w->probation != NONE);
+        if (w->probation == NONE) continue;
+        mr_assert(s->tasks[w->probation].worker == i);
+        mr_assert(s->tasks[w->probation].flags & T_QUARANTINED);
+    }
+}
+
+/* What waits for the journal, in order. */
+static void check_promises(const struct mr_sched *s)
+{
+    uint64_t values = s->journal.open_count, sequence = 0, bytes = s->journal.acked_bytes;
+    for (uint64_t i = s->journal.pending_at; i < s->journal.pending_end; i++) {
+        const struct pending *p = &s->journal.pending[i % s->config.tasks_max];
+        if (p->type == P_VALUES) values += p->count;
+        mr_assert(p->sequence >= sequence && p->sequence <= s->journal.sequence);
+        mr_assert(p->bytes >= bytes && p->bytes <= s->journal.written_bytes);
+        sequence = p->sequence;
+        bytes = p->bytes;
+    }
+    mr_assert(values == s->journal.unacked_end - s->journal.unacked_at);
+    mr_assert(s->journal.acked_bytes <= s->journal.written_bytes);
+}
+
+/* Records of values and blocks of bytes: those that are free form lists. */
+static void check_free(const struct mr_sched *s)
+{
+    uint32_t values = 0, blocks = 0;
+    for (uint32_t v = s->value_list.free; v != NONE; v = s->values[v].next) {
+        mr_assert(s->values[v].kind == V_FREE);
+        values++;
+    }
+    mr_assert(values + s->value_list.count == s->value_list.top);
+    for (uint32_t b = s->blocks.free; b != NONE; b = s->blocks.at[b].next)
+        blocks++;
+    mr_assert(blocks + s->config.inline_blocks - s->blocks.top == s->blocks.left);
+    for (uint32_t i = 0; i < s->value_list.top; i++) {
+        const struct value *v = &s->values[i];
+        if (v->kind == V_FREE) continue;
+        if (v->flags & V_FETCHING) mr_assert(v->kind == V_AWAY && v->worker != NONE);
+        if (v->flags & V_LAST) mr_assert(v->worker != NONE);
+        if (v->flags & V_HELD) mr_assert(v->kind == V_OBJECT && v->store);
+    }
+}
+
 void mr_sched_check(const struct mr_sched *s)
 {
     uint32_t running = 0;
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         if (!s->jobs[i].id) continue;
         if (s->is_recovered) check_job(s, i);
+        if (s->is_recovered) check_ready(s, i);
+        if (s->is_recovered) check_shared(s, i);
         running += s->jobs[i].state < MR_JOB_DONE;
     }
     mr_assert(running == s->job_list.running);
@@ -231,7 +426,15 @@ void mr_sched_check(const struct mr_sched *s)
         check_store(s, i);
     check_parked(s);
     check_counts(s);
+    check_numbers(s);
+    check_job_list(s);
+    check_users(s);
+    check_reserved(s);
+    check_promises(s);
     if (s->is_recovered) mr_sched__value_check(s);
+    if (s->is_recovered) check_free(s);
+    if (s->is_recovered) check_bits(s);
+    if (s->is_recovered) check_due(s);
     mr_sched__queue_check(s);
     mr_sched__load_check(s);
     mr_assert(s->journal.acked <= s->journal.sequence); /* I18 */

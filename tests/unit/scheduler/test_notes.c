@@ -158,6 +158,24 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     assert_in_range(rig_notes(r, MR_NOTE_JOB_PROGRESS, job) - before, 9, 11);
 }
 
+/* Its progress is announced again, also when no other job runs. */
+static void progress_of_a_retried_job_is_told(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", R("x"), ""), "\"y\""));
+    rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
+    rig_pass(r, MR_SECOND);
+    uint32_t before = rig_notes(r, MR_NOTE_JOB_PROGRESS, job);
+    rig_done(r, w, job, "x");
+    rig_pass(r, 200 * MR_MS);
+    assert_true(rig_notes(r, MR_NOTE_JOB_PROGRESS, job) > before);
+}
+
 static void what_ran_is_counted(void **state)
 {
     (void)state;
@@ -328,6 +346,7 @@ int main(void)
         RIG_TEST(a_value_that_only_its_worker_has_is_told_when_it_was_fetched),
         RIG_TEST(what_cannot_be_done_to_a_job_is_said_in_words),
         RIG_TEST(progress_is_told_ten_times_a_second_while_there_is_some),
+        RIG_TEST(progress_of_a_retried_job_is_told),
         RIG_TEST(what_ran_is_counted),
         RIG_TEST(a_retry_after_a_restart_waits_for_the_workers_of_the_life_before),
         RIG_TEST(a_lost_store_is_named),
