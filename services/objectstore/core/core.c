@@ -389,6 +389,41 @@ static void check_segment(const struct mr_ostore *s, const struct segment *g)
     mr_assert(&s->segments[s->segment_slots[g->number]] == g);
 }
 
+/* Rows of tables: those in use and those that are free are all that were ever used. */
+static void check_free(const struct mr_ostore *s)
+{
+    uint32_t links = 0, waiters = 0, objects = s->objects_count, segments = s->segments_count;
+    for (uint32_t o = 1; o <= s->objects_used; o++)
+        for (uint32_t at = s->objects[o].place == PLACE_FREE ? 0 : s->objects[o].links; at;
+             at = s->links[at].next)
+            links++;
+    for (uint32_t at = s->links_free; at; at = s->links[at].next)
+        links++;
+    for (uint32_t w = s->waiters_head; w; w = s->waiters[w].all_next)
+        waiters++;
+    for (uint32_t w = s->waiters_free; w; w = s->waiters[w].next)
+        waiters++;
+    for (uint32_t o = s->objects_free; o; o = s->objects[o].next)
+        objects++;
+    for (uint32_t i = s->segments_free; i; i = s->segments[i].next)
+        segments++;
+    mr_assert(links == s->links_used && waiters == s->waiters_used);
+    mr_assert(objects == s->objects_used && segments == s->segments_used);
+}
+
+/* A tick comes for whatever changes by itself, and not before it does. */
+static void check_due(const struct mr_ostore *s)
+{
+    mr_time deadline = mr_ostore_deadline(s);
+    for (uint32_t i = 0; i < s->grants_count; i++)
+        mr_assert(deadline <= s->grants[i].deadline);
+    for (uint32_t w = s->waiters_head; w; w = s->waiters[w].all_next)
+        mr_assert(deadline <= s->waiters[w].deadline && s->waiters[w].deadline > s->now);
+    if (s->lists[LIST_DOOMED].count || s->grants_count) mr_assert(s->retry != MR_NEVER);
+    if (s->replicas || s->unvouched) mr_assert(s->orphan_check != MR_NEVER);
+    mr_assert(s->waiters_deadline > s->now && s->orphan_check > s->now);
+}
+
 void mr_ostore_check(const struct mr_ostore *s)
 {
     struct sums sum = {0};
@@ -418,6 +453,8 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(waiters == sum.waiters);
     mr_assert(sum.writes <= s->writes); /* some writes are of objects that were deleted meanwhile */
     check_lists(s);
+    check_free(s);
+    check_due(s);
     uint64_t committed = 0;
     uint32_t live = 0, segments = 0;
     for (uint32_t i = 1; i <= s->segments_used; i++) {

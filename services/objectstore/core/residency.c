@@ -151,8 +151,11 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
         mr_ostore__fetch(s, o, x->other_source);
         return;
     }
-    if (ev->err == MR_EAGAIN && !restoring && x->waiters)
-        return; /* no store has it yet: a task may make it */
+    if (ev->err == MR_EAGAIN && !restoring) { /* no store has it yet: a task may make it */
+        x->to_persist = false;
+        mr_ostore__answer_waiters(s, o, true, MR_ENOENT); /* as for an object that nobody has made */
+        if (x->waiters) return;
+    }
     mr_ostore__answer_waiters(s, o, false, ev->err);
     if (restoring) return;
     mr_ostore__answer_waiters(s, o, true, ev->err);
