@@ -72,6 +72,7 @@ struct rig {
     uint32_t missing_count, missing_store;
     struct mr_str says;  /* the value in the next completion; "": the task's key */
     uint64_t steps_work; /* the largest number of steps that one rig_turn needed */
+    uint64_t first; /* id of the job that stands before the jobs of the test; 0: there is none */
     /* Called with each batch before a worker takes it; may be NULL. */
     void (*on_batch)(struct rig *r, uint32_t slot, const struct mr_sched_batch *b);
 };
@@ -86,7 +87,8 @@ struct rig_spec {
     uint64_t memory, store;
 };
 
-struct rig *rig_new(void); /* one at a time; the teardown of each test frees it */
+struct rig *rig_new(void);       /* one at a time; the teardown of each test frees it */
+struct rig *rig_new_empty(void); /* as rig_new, without the job before the jobs of the test */
 struct rig *rig_new_with(const struct mr_sched_config *c);
 int rig_teardown(void **state);
 void rig_config(struct mr_sched_config *c); /* a config with small limits */
@@ -97,6 +99,7 @@ void rig_pass(struct rig *r, mr_duration time); /* lets time pass, with a step a
 void rig_crash(struct rig *r);
 void rig_compact(struct rig *r); /* replaces the journal by a snapshot */
 void rig_ack(struct rig *r);
+const char *rig_leftover(struct rig *r); /* of all jobs, when the test has forgotten its own */
 
 /* The job's id; 0: refused, see `code` and `text`. */
 uint64_t rig_submit(struct rig *r, const char *json);

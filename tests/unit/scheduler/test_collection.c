@@ -386,7 +386,7 @@ static void a_restart_keeps_a_small_part_that_its_worker_has(void **state)
     assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, "p1"), 1);
     assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_DONE);
     assert_int_equal(rig_ask(m.r, MR_SCHED_FORGET, m.job), MR_OK);
-    assert_null(mr_sched_leftover(m.r->s));
+    assert_null(rig_leftover(m.r));
 }
 
 static void another_jobs_join_holds_the_parts_through_the_source(void **state)

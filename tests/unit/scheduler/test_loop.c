@@ -210,7 +210,7 @@ static void a_cancelled_loop_leaves_nothing(void **state)
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
     rig_turn(r);
-    assert_null(mr_sched_leftover(r->s));
+    assert_null(rig_leftover(r));
 }
 
 static void a_done_loop_leaves_nothing_when_it_is_forgotten(void **state)
@@ -224,7 +224,7 @@ static void a_done_loop_leaves_nothing_when_it_is_forgotten(void **state)
     rig_done(r, a, job, "fit.count");
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
     rig_turn(r);
-    assert_null(mr_sched_leftover(r->s));
+    assert_null(rig_leftover(r));
 }
 
 static void where_it_ended_outlives_the_scheduler(void **state)

@@ -304,7 +304,7 @@ static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t 
 static void a_large_graph_is_journaled_in_pieces(void **state)
 {
     (void)state;
-    struct rig *r = rig_new();
+    struct rig *r = rig_new_empty();
     struct mr_buf text;
     mr_buf_init(&text, 1 << 24);
     mr_buf_printf(&text, "{\"tasks\":{");
@@ -336,7 +336,7 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
 static void the_journal_names_the_pieces_of_a_graph_that_its_owner_has(void **state)
 {
     (void)state;
-    struct rig *r = rig_new();
+    struct rig *r = rig_new_empty();
     const struct mr_sched_submit more = {.piece_bytes = 2 * MR_CHUNK_BYTES + 100};
     assert_int_not_equal(rig_submit_with(r,
                              "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"

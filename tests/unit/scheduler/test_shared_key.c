@@ -64,7 +64,7 @@ static void a_lost_key_is_made_again_by_its_job_for_who_reads_it(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, two), MR_OK);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, one), MR_OK);
-    assert_null(mr_sched_leftover(r->s));
+    assert_null(rig_leftover(r));
 }
 
 static void the_loss_of_a_store_is_no_failure_of_who_reads_a_key(void **state)
@@ -117,7 +117,7 @@ static void a_key_that_was_released_is_made_again_for_who_refers_to_it(void **st
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, two), MR_OK);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, one), MR_OK);
-    assert_null(mr_sched_leftover(r->s));
+    assert_null(rig_leftover(r));
 }
 
 /* `big`: a job whose value leaves no room for that of "k". */
