@@ -118,7 +118,6 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
         x->index = s->doomed[i].shard;
         x->object = s->doomed[i].object;
     }
-    s->doomed_count = 0;
     for (int i = 0; i < JOBS; i++) {
         if (!s->job[i].id.v) continue;
         struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_JOB_FORGET);

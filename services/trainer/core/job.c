@@ -78,7 +78,6 @@ static void submitted(
     }
     s->is_dirty = true;
     s->change++; /* the job's id is part of the session */
-    j->may_exist = !ev->err;
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;

@@ -198,7 +198,7 @@ static void roles_wanted(struct mr_trainer *t, struct session *s)
 static void job_ended(struct mr_trainer *t, struct session *s, bool roles)
 {
     const struct job *j = &s->job[roles];
-    if (j->state != JOB_ENDED || mr_trainer__is_over(s->state)) return;
+    if (j->state != JOB_ENDED) return;
     if (roles && s->phase != MR_TRAINING_EXIT && j->outcome == MR_TRAINING_JOB_DONE)
         mr_trainer__fail(t, s, "all roles ended by themselves");
     if (!roles && j->outcome == MR_TRAINING_JOB_DONE) roles_wanted(t, s);

@@ -491,6 +491,25 @@ static void what_workers_hold_is_not_asked_for_again(void **state)
     assert_int_equal(mr_ostore_unvouched(w->s, ids, 0), 0);
 }
 
+/* What a client read lately stays when something has to leave. */
+static void what_was_used_lately_leaves_last(void **state)
+{
+    struct world *w = *state;
+    uint32_t objects[5];
+    join(w, 1);
+    for (uint64_t n = 1; n <= 4; n++) {
+        seal(w, 1, id_of(1, n), ask(w, 1, 16 * MIB, 16 * MIB, 0)->segment, 0, 13 * MIB, 5);
+        objects[n] = effect(w, MR_OX_PUBLISH)->object;
+    }
+    for (uint32_t n = 1; n <= 2; n++)
+        act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = objects[n]});
+    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 0});
+    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 77});
+    assert_null(ask(w, 1, 8 * MIB, 8 * MIB, MR_SECOND));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it has none */
+    assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 3)));
+}
+
 /* Several wait for several things; the deadline is always that of the first. */
 static void each_waits_as_long_as_it_said(void **state)
 {
@@ -535,6 +554,7 @@ int main(void)
         T(a_failed_write_is_the_answer_and_the_next_persist_tries_again),
         T(a_loss_is_told_once),
         T(what_workers_hold_is_not_asked_for_again),
+        T(what_was_used_lately_leaves_last),
         T(each_waits_as_long_as_it_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

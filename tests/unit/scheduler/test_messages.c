@@ -200,6 +200,23 @@ static void a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent(void **s
     assert_int_equal(s.worker, w.slot);
 }
 
+/* Nobody said what ran: as many tasks are suspected as the worker has slots, the first ones. */
+static void of_a_lost_worker_as_many_are_suspected_as_it_had_slots(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 2, 0);
+    uint64_t warm = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    rig_done(r, w, warm, "x"); /* its time is known: more than one is sent to a slot */
+    uint64_t job = rig_submit(r, JOB(T("a", "f", "1", "") "," T("b", "f", "2", "") "," T(
+                                         "c", "f", "3", "") "," T("d", "f", "4", ""),
+                                     "\"a\",\"b\",\"c\",\"d\""));
+    assert_int_equal(info_of(r, job).counts[MR_TASK_RUNNING], 4);
+    rig_pass(r, r->c.lease + MR_SECOND);
+    assert_int_equal(info_of(r, job).retried, 2);
+    assert_int_equal(info_of(r, job).counts[MR_TASK_READY], 4);
+}
+
 /* A failed task's output is long: its end says most. */
 static void of_a_long_output_the_end_is_kept(void **state)
 {
@@ -567,6 +584,7 @@ int main(void)
         RIG_TEST(a_worker_that_returns_a_task_is_left_alone_until_it_is_heard),
         RIG_TEST(a_span_without_a_start_says_when_it_was_sent),
         RIG_TEST(a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent),
+        RIG_TEST(of_a_lost_worker_as_many_are_suspected_as_it_had_slots),
         RIG_TEST(of_a_long_output_the_end_is_kept),
         RIG_TEST(a_damaged_record_costs_what_it_says_and_no_more),
         RIG_TEST(the_journal_learns_how_far_a_loop_is),

@@ -228,6 +228,54 @@ static void a_trainer_that_slept_takes_nobody_for_dead(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RECOVERING); /* the worker is silent all the same */
 }
 
+/* What a lost worker had used up is not known of its replacement. */
+static void a_lost_worker_has_used_up_nothing(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(
+        start(r, "", "{" MODEL ",\"roles\":{\"worker\":2},\"stop\":{\"epochs\":9}}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    uint64_t a = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    uint64_t b = join(r, MR_TRAINING_WORKER, 1, "j1-2/2/1");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/3/1");
+    const struct mr_training_report over = {.exhausted = true};
+    (void)report(r, MR_TRAINING_WORKER, 0, a, over);
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
+    (void)report(r, MR_TRAINING_WORKER, 1, b, over);
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    for (uint32_t i = 0; i < 10; i++) { /* worker 0 falls silent with nothing used up */
+        pass(r, 800 * MR_MS);
+        (void)report(r, MR_TRAINING_WORKER, 1, b, over);
+        (void)report(r, MR_TRAINING_PS, 0, member(r, 0).incarnation, nothing);
+        (void)report(r, MR_TRAINING_SCORER, 0, member(r, 3).incarnation, nothing);
+    }
+    assert_int_equal(member(r, 1).state, MR_MEMBER_LOST);
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
+}
+
+/* Before Redis has the session, a role that asks learns that it is to wait, and to run then. */
+static void who_joins_before_redis_has_the_session_is_to_run_later(void **state)
+{
+    struct rig *r = *state;
+    r->holds = true;
+    struct mr_trainer_event ev = {.type = MR_TE_START, .ticket = ++r->ticket};
+    assert_int_equal(mr_training_document_parse(MR_STR("{" MODEL "}"), &ev.document, NULL), MR_OK);
+    step(r, ev);
+    r->id = r->last[MR_TX_WRITE].session;
+    step(r, (struct mr_trainer_event){.type = MR_TE_JOIN,
+                .ticket = ++r->ticket,
+                .session = r->id,
+                .role = MR_TRAINING_PS,
+                .wait = 100 * MR_MS,
+                .join = {MR_STR("j1-2/0/1"), MR_STR("h:1"), MR_STR("n"), MR_STR("")}});
+    assert_int_equal(r->seen[MR_TX_JOINED], 0);
+    tick(r, 100 * MR_MS);
+    assert_int_equal(r->seen[MR_TX_JOINED], 1);
+    assert_false(r->last[MR_TX_JOINED].joined.formed);
+    assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_RUN);
+}
+
 /* ---- losses ---------------------------------------------------------------------------------- */
 
 static void a_new_version_forgives_losses(void **state)
@@ -460,6 +508,8 @@ int main(void)
         TEST(a_rank_that_is_lost_at_the_stop_costs_nothing_but_the_first),
         TEST(a_member_is_lost_when_it_was_silent_for_its_lease),
         TEST(a_trainer_that_slept_takes_nobody_for_dead),
+        TEST(a_lost_worker_has_used_up_nothing),
+        TEST(who_joins_before_redis_has_the_session_is_to_run_later),
         TEST(a_new_version_forgives_losses),
         TEST(a_member_that_stayed_a_minute_was_no_loss_in_a_row),
         TEST(a_barrier_names_what_is_wrong_with_a_call),

@@ -117,6 +117,10 @@ static void who_waits_in_vain_is_answered(void **state)
     tick(r, MR_SECOND);
     assert_int_equal(r->seen[MR_TX_ROWS], 1);
     assert_int_equal(r->last[MR_TX_ROWS].err, MR_OK);
+    assert_int_equal(r->last[MR_TX_ROWS].role, MR_TRAINING_WORKER);
+    assert_int_equal(r->last[MR_TX_ROWS].index, 1);
+    assert_int_equal(r->last[MR_TX_ROWS].ticket, r->ticket);
+    assert_true(r->last[MR_TX_ROWS].session.v == r->id.v);
     assert_false(is_decided(r));
     (void)ask(r, 1, w[1], NULL);
     stop_it(r, true);

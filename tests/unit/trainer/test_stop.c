@@ -108,6 +108,99 @@ static void who_has_gone_is_not_answered(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_FAILED); /* what it asked for is done */
 }
 
+static void a_session_that_is_stopped_before_it_ran_has_failed(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    step(r, (struct mr_trainer_event){.type = MR_TE_STOP,
+                .ticket = ++r->ticket,
+                .session = r->id,
+                .text = MR_STR("no need")});
+    assert_int_equal(r->last[MR_TX_STOPPED].err, MR_OK);
+    assert_int_equal(r->last[MR_TX_STOPPED].ticket, r->ticket);
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
+    says(look(r).reason, "stopped: no need, before it ran");
+    assert_int_equal(look(r).started_ns, 0);
+    assert_int_equal(look(r).ended_ns, WALL + r->now);
+}
+
+/* All that wait for one write are answered by it, in the order in which they asked. */
+static void calls_that_wait_for_redis_are_answered_when_the_session_is_forgotten(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, "");
+    stop_it(r, true);
+    r->holds = true;
+    step(
+        r, (struct mr_trainer_event){.type = MR_TE_JOB_CANCELLED, .session = r->id, .roles = true});
+    uint32_t stopped = r->seen[MR_TX_STOPPED];
+    for (uint32_t i = 0; i < 3; i++)
+        stop_it(r, false);
+    assert_int_equal(r->seen[MR_TX_STOPPED], stopped);
+    step(r,
+        (struct mr_trainer_event){.type = MR_TE_FORGET, .ticket = ++r->ticket, .session = r->id});
+    assert_int_equal(r->seen[MR_TX_STOPPED], stopped + 3);
+    assert_int_equal(r->last[MR_TX_STOPPED].ticket, r->ticket - 1);
+    assert_int_equal(r->seen[MR_TX_FORGOTTEN], 0);
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    assert_int_equal(r->seen[MR_TX_FORGOTTEN], 1);
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].ticket, r->ticket);
+}
+
+static void so_many_calls_wait_for_a_session_and_no_more(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, "");
+    r->holds = true;
+    uint32_t before = r->seen[MR_TX_STOPPED];
+    for (uint32_t i = 0; i < 16; i++)
+        stop_it(r, false);
+    assert_int_equal(r->seen[MR_TX_STOPPED], before);
+    stop_it(r, false);
+    assert_int_equal(r->last[MR_TX_STOPPED].err, MR_ELIMIT);
+    tick(r, 10 * MR_SECOND - 1);
+    assert_int_equal(r->seen[MR_TX_STOPPED], before + 1);
+    tick(r, 1);
+    assert_int_equal(r->seen[MR_TX_STOPPED], before + 17);
+    assert_int_equal(r->last[MR_TX_STOPPED].err, MR_EAWAY);
+}
+
+/* What a restart must know: where a channel is read on, and which job is the session's. */
+static void what_a_restart_must_know_is_written_at_once(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    uint32_t writes = r->seen[MR_TX_WRITE];
+    located(r, "5-1");
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
+    uint64_t change = look(r).change;
+    step(r, (struct mr_trainer_event){.type = MR_TE_JOB_SUBMITTED,
+                .session = r->id,
+                .roles = true,
+                .job = mr_job_id_make(1, 2)});
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 2);
+    assert_true(look(r).role_job.v == mr_job_id_make(1, 2).v);
+    assert_int_equal(look(r).change, change + 1);
+}
+
+static void a_job_that_is_refused_is_no_job_of_the_session(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    step(r, (struct mr_trainer_event){.type = MR_TE_JOB_SUBMITTED,
+                .session = r->id,
+                .roles = true,
+                .err = MR_EINVAL,
+                .job = mr_job_id_make(1, 2),
+                .text = MR_STR("no such op")});
+    says(look(r).reason, "the job of its roles was refused: no such op");
+    assert_int_equal(look(r).role_job.v, 0);
+    step(r,
+        (struct mr_trainer_event){.type = MR_TE_FORGET, .ticket = ++r->ticket, .session = r->id});
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].err, MR_OK);
+    assert_int_equal(r->seen[MR_TX_JOB_FORGET], 0);
+}
+
 static void feed_event(struct rig *r, enum mr_trainer_event_type type, int err)
 {
     step(r,
@@ -192,6 +285,11 @@ int main(void)
         TEST(what_another_channel_says_before_it_runs_does_not_stop_it),
         TEST(a_channel_is_followed_from_the_first_that_anybody_has_not_seen),
         TEST(who_has_gone_is_not_answered),
+        TEST(a_session_that_is_stopped_before_it_ran_has_failed),
+        TEST(calls_that_wait_for_redis_are_answered_when_the_session_is_forgotten),
+        TEST(so_many_calls_wait_for_a_session_and_no_more),
+        TEST(what_a_restart_must_know_is_written_at_once),
+        TEST(a_job_that_is_refused_is_no_job_of_the_session),
         TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
         TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
     };

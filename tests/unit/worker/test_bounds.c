@@ -343,9 +343,49 @@ static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **sta
     r->now += 500 * MR_MS - 1;
     rig_turn(r);
     assert_int_equal(r->heartbeats, before + 1);
+    assert_int_equal(r->heartbeat.running_tasks.count, 2);
     r->now += 1;
     rig_turn(r);
     assert_int_equal(r->heartbeats, before + 2);
+    assert_int_equal(r->heartbeat.running_tasks.count, 2); /* not once more */
+}
+
+/* Arguments for which there is no room: the tasks come again later, and nothing of them stays. */
+static void what_finds_no_room_for_its_arguments_goes_back(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 1,
+        .tasks_max = 2000,
+        .values_max = 4000,
+        .outbox_max = 4000,
+        .bytes_max = 20000,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    for (uint32_t i = 0; i < 1000; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, i % 2 ? INPUTS(5000) : NULL);
+    rig_deliver(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_in_range(r->done_count, 600, 999);
+    for (uint32_t i = 0; i < r->done_count; i++)
+        assert_int_equal(r->done[i].outcome, MR_WS_RETURNED);
+    for (uint32_t i = 0; i < 1000; i++) {
+        if (rig_find(r, i)) continue;
+        rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    while (r->strands_count)
+        rig_run(r, 0, MR_STRAND_STOPPED);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1000);
+    const char *left = mr_worker_leftover(r->w);
+    assert_string_equal(left ? left : "", "");
+    rig_free(&r);
 }
 
 int main(void)
@@ -362,6 +402,7 @@ int main(void)
         TEST(a_session_with_too_many_names_begins_anew),
         TEST(nodes_are_known_by_address_and_incarnation),
         TEST(a_scheduler_that_is_away_is_tried_less_and_less_often),
+        cmocka_unit_test(what_finds_no_room_for_its_arguments_goes_back),
         TEST(heartbeats_keep_to_what_the_scheduler_asked_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,74 @@ static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
     assert_int_equal(rig_find(r, 2)->outcome, MR_WS_CANCELLED);
 }
 
+/* What was not run is not counted, and is not told. */
+static void what_was_skipped_did_not_start(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 2);
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    rig_result(r, &s->items[1], MR_STRAND_SKIPPED);
+    rig_report(r, s, 2);
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.tasks_started, 1);
+    assert_int_equal(r->heartbeat.tasks_done, 1);
+    assert_null(rig_find(r, 1));
+}
+
+/* An attempt that came while an earlier one runs is cancelled alone. */
+static void an_attempt_that_waits_for_another_is_cancelled_by_its_number(void **state)
+{
+    struct rig *r = *state;
+    const mr_job_id other = {6};
+    rig_task(r, other, 7, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, other, 7, 2, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, other, 7, 2);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->stops, 0);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].job, 6);
+    assert_int_equal(r->done[0].attempt, 2);
+    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(rig_find(r, 7)->attempt, 1);
+    assert_int_equal(rig_find(r, 7)->outcome, MR_WS_ERROR);
+    assert_int_equal(r->strands_count, 0);
+}
+
+/* Two of one strand need the same object, which is gone: the second did not run, and never will. */
+static void what_was_skipped_for_want_of_a_lost_input_is_lost(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 20, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(20));
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(20));
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 2);
+    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+    rig_result(r, &s->items[1], MR_STRAND_SKIPPED);
+    s->items[0].result.gone = 0;
+    s->items[0].result.message = MR_STR("gone");
+    rig_report(r, s, 2);
+    rig_turn(r);
+    for (uint32_t i = 1; i <= 2; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_LOST_INPUT);
+    assert_int_equal(r->missing, 2);
+    nothing_is_left(r);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void fetched(struct rig *r, int err, const char *why)
@@ -393,6 +461,9 @@ int main(void)
         TEST(what_runs_into_its_timeout_and_is_cancelled_then_timed_out),
         TEST(a_timeout_that_is_ignored_costs_the_process),
         TEST(the_end_of_others_does_not_pardon_what_is_stopped),
+        TEST(what_was_skipped_did_not_start),
+        TEST(an_attempt_that_waits_for_another_is_cancelled_by_its_number),
+        TEST(what_was_skipped_for_want_of_a_lost_input_is_lost),
         TEST(what_finds_no_room_for_its_input_is_told_so),
         TEST(what_cannot_be_fetched_is_named_for_each_that_needs_it),
         TEST(what_lies_elsewhere_now_is_fetched_from_there),
