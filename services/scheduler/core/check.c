@@ -54,6 +54,41 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     mr_assert(t->unsent == unsent);
 }
 
+/* What a task has of its graph. */
+static void check_graph(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    uint32_t targets = 0;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        const struct mr_task_options *o = mr_graph_options(g, i);
+        targets += (t->flags & T_TARGET) != 0;
+        if (g->kind[i] != MR_NODE_TASK) continue;
+        mr_assert(!(t->flags & T_FIXED));
+        mr_assert(s->classes[t->class].op == j->ops[g->op[i]]);
+        mr_assert(((t->flags & T_IMPURE) != 0) == !mr_graph_is_pure(g, i));
+        mr_assert(t->retries_left <= (o ? o->retries : 0));
+        if (o && o->long_running) mr_assert(t->flags & T_LONG);
+        mr_assert(s->classes[t->class].names_count == (o ? o->workers_count : 0));
+    }
+    for (uint32_t i = 0; i < g->targets_count; i++)
+        mr_assert(s->tasks[j->base + g->targets[i]].flags & T_TARGET);
+    mr_assert(targets <= g->targets_count);
+    for (uint32_t i = 1; j->flags & J_RANKED && i < g->nodes_count; i++) {
+        const struct mr_task_options *a =
+            mr_graph_options(g, s->queue.ranked[j->base + i - 1] - j->base);
+        const struct mr_task_options *b =
+            mr_graph_options(g, s->queue.ranked[j->base + i] - j->base);
+        mr_assert((a ? a->priority : 0) >= (b ? b->priority : 0));
+    }
+    for (uint32_t l = 0; j->loops && l < g->loops_count; l++) {
+        const struct loop *x = &j->loops[l];
+        mr_assert(x->at < g->loops[l].rounds && (x->stop == NONE || x->stop < g->loops[l].rounds));
+        mr_assert(!x->is_over || x->stop != NONE);
+    }
+}
+
 static void check_consumers(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -99,6 +134,7 @@ static void check_job(const struct mr_sched *s, uint32_t job)
     for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
         mr_assert(j->counts[k] == counts[k]); /* I11 */
     mr_assert(j->queued == queued && j->abandoned == abandoned);
+    check_graph(s, job);
     check_consumers(s, job);
     check_targets(s, job);
 }

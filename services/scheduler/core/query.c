@@ -42,8 +42,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .created_wall_ns = j->created_wall,
         .started_wall_ns = j->started_wall,
         .finished_wall_ns = j->finished_wall,
-        .event_sequence = j->event_sequence,
-        .targets_ready = j->targets_ready};
+        .event_sequence = j->event_sequence};
     memcpy(out->counts, j->counts, sizeof out->counts);
     out->given = job == s->job_list.unplanned ? 0 : j->graph->nodes_count;
     for (uint32_t i = MR_TASK_WAITING; out->given && i < MR_TASK_STATES; i++)

@@ -33,7 +33,6 @@ struct mr_sched_job_info {
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
     uint64_t event_sequence; /* event number of its last state change */
-    uint32_t targets_ready;
     bool has_error;
     struct mr_sched_error error;
 };

@@ -47,10 +47,9 @@ static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
     mr_buf_printf(b, "job %llx of %llx: state %d accepted %d joined %u given %u skipped %u vain %u",
         (unsigned long long)i.id.v, (unsigned long long)i.parent.v, (int)i.state, i.accepted,
         i.joined, i.given, i.skipped, i.abandoned);
-    mr_buf_printf(b, " times %llu %llu %llu event %llu ready %u",
-        (unsigned long long)i.created_wall_ns, (unsigned long long)i.started_wall_ns,
-        (unsigned long long)i.finished_wall_ns, (unsigned long long)i.event_sequence,
-        i.targets_ready);
+    mr_buf_printf(b, " times %llu %llu %llu event %llu", (unsigned long long)i.created_wall_ns,
+        (unsigned long long)i.started_wall_ns, (unsigned long long)i.finished_wall_ns,
+        (unsigned long long)i.event_sequence);
     for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
         mr_buf_printf(b, " %u", i.counts[k]);
     if (i.has_error) error_out(b, &i.error, r);

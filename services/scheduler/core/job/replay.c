@@ -155,7 +155,6 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (t->value != NONE) { /* lost and computed again: the last record counts */
         if (t->flags & T_FIXED && !mr_sched__is_alias(s, j->base + index)) return;
         mr_sched__value_release(s, t->value, true);
-        j->targets_ready -= (t->flags & T_TARGET) != 0;
     }
     uint32_t v = mr_sched__value_new(s, j->base + index);
     t->refs = REF_NONE;
@@ -174,14 +173,12 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         s->values[v].bytes = bytes;
         s->values[v].store = (uint16_t)mr_sched__store(s, store, (struct mr_str){0});
     }
-    if (s->values[v].kind == V_AWAY) { /* the cache is full: computed again when a client asks */
-        mr_sched__value_release(s, v, true);
-        if (t->flags & T_FIXED) return; /* mr_sched__shared_key_enter: as if it had none */
-        mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
-        t->refs = REF_NONE;
-        return;
-    }
-    j->targets_ready += (t->flags & T_TARGET) != 0;
+    if (s->values[v].kind != V_AWAY) return;
+    /* The cache is full: the value is computed again when a client asks. */
+    mr_sched__value_release(s, v, true);
+    if (t->flags & T_FIXED) return; /* mr_sched__shared_key_enter: as if it had none */
+    mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
+    t->refs = REF_NONE;
 }
 
 static void replay_values(struct mr_sched *s, struct reader *r)

@@ -188,7 +188,6 @@ struct job {
     uint32_t abandoned;     /* tasks that are is_abandoned */
     uint32_t users;         /* tasks of other jobs that share its keys */
     uint32_t targets_left;  /* neither have a value nor failed */
-    uint32_t targets_ready; /* announced */
     uint32_t targets_failed;
     uint32_t queued;
     uint32_t heap_at;    /* place in the heap of jobs with queued tasks, or NONE */

@@ -240,7 +240,6 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
         t->flags = (uint16_t)(t->flags & ~T_UNACKED);
         if (!(t->flags & T_TARGET)) continue;
         mr_buf_add(&s->fx->ready, &index, sizeof index);
-        j->targets_ready++;
         count++;
     }
     if (!count) return;
