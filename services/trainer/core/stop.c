@@ -206,7 +206,6 @@ static void job_ended(struct mr_trainer *t, struct session *s, bool roles)
 
 void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
 {
-    if (mr_trainer__is_over(s->state)) return;
     if (s->state == MR_TRAINING_PREPARING) {
         if (s->job[JOB_GRAPH].state == JOB_NONE)
             roles_wanted(t, s);

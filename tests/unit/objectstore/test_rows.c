@@ -385,6 +385,25 @@ static void what_cannot_be_persisted_is_said_at_once(void **state)
     assert_int_equal(done(w), MR_ELOST);
 }
 
+/* Whether it stays in memory is known in a moment. */
+static void what_is_about_to_leave_memory_is_persisted_a_moment_later(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    seal(w, 1, id_of(1, 1), ask(w, 1, 64 * MIB, 64 * MIB, 0)->segment, 0, 50 * MIB, 5);
+    assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
+    assert_non_null(effect(w, MR_OX_WRITE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(1, 1)});
+    uint32_t object = effect(w, MR_OX_EVICT)->object;
+    persist(w, 1, id_of(1, 1));
+    assert_int_equal(done(w), MR_EAGAIN);
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_EVICT_DONE, .object = object, .err = MR_EAGAIN}); /* it is pinned */
+    persist(w, 2, id_of(1, 1));
+    assert_non_null(effect(w, MR_OX_WRITE)); /* the file becomes one that stays */
+}
+
 /* No store has what was to be pulled: whoever gets it may wait until it is made, but there is
  * nothing to persist. */
 static void a_persist_of_what_no_store_has_is_answered(void **state)
@@ -559,6 +578,7 @@ int main(void)
         T(so_many_grants_wait_and_no_more),
         T(what_cannot_be_persisted_is_said_at_once),
         T(a_persist_of_what_no_store_has_is_answered),
+        T(what_is_about_to_leave_memory_is_persisted_a_moment_later),
         T(a_persist_during_a_pull_is_answered_with_it),
         T(a_failed_write_is_the_answer_and_the_next_persist_tries_again),
         T(a_loss_is_told_once),

@@ -244,9 +244,12 @@ static void a_lost_worker_has_used_up_nothing(void **state)
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     (void)report(r, MR_TRAINING_WORKER, 1, b, over);
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
-    for (uint32_t i = 0; i < 10; i++) { /* worker 0 falls silent with nothing used up */
+    b = join(r, MR_TRAINING_WORKER, 1, "j1-2/2/2");
+    (void)report(r, MR_TRAINING_WORKER, 0, member(r, 1).incarnation, over);
+    for (uint32_t i = 0; i < 10; i++) { /* worker 0 falls silent, and then the other has used up */
         pass(r, 800 * MR_MS);
-        (void)report(r, MR_TRAINING_WORKER, 1, b, over);
+        bool is_lost = member(r, 1).state == MR_MEMBER_LOST;
+        (void)report(r, MR_TRAINING_WORKER, 1, b, is_lost ? over : nothing);
         (void)report(r, MR_TRAINING_PS, 0, member(r, 0).incarnation, nothing);
         (void)report(r, MR_TRAINING_SCORER, 0, member(r, 3).incarnation, nothing);
     }

@@ -260,6 +260,55 @@ static void a_session_with_too_many_names_begins_anew(void **state)
     assert_int_equal(r->connects, connects + 1);
 }
 
+static void a_session_with_too_many_nodes_begins_anew(void **state)
+{
+    static struct mr_ws_node nodes[2 * MR_NODES_MAX];
+    struct rig *r = *state;
+    uint32_t connects = r->connects;
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(nodes); i++)
+        nodes[i] = (struct mr_ws_node){MR_STR("unix:there"), {78}};
+    r->m.down.nodes = nodes;
+    r->m.down.nodes_count = MR_ARRAY_LEN(nodes) - 2; /* two came before */
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->connects, connects);
+    r->m.down.nodes = nodes;
+    r->m.down.nodes_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->connects, connects + 1);
+}
+
+/* A task with arguments that do not fit goes back, though smaller ones find room behind it. */
+static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 1,
+        .tasks_max = 100,
+        .values_max = 200,
+        .outbox_max = 100,
+        .bytes_max = 2000,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    for (uint32_t i = 0; i < 20; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        if (i != 16) continue;
+        r->m.args_bytes[i] = 1100;
+        r->m.down.tasks.args.n += 1099;
+    }
+    rig_deliver(r);
+    rig_run_all(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->done_count, 20);
+    for (uint32_t i = 0; i < 20; i++)
+        assert_int_equal(rig_find(r, i)->outcome, i == 16 ? MR_WS_RETURNED : MR_WS_OK);
+    rig_free(&r);
+}
+
 static void nodes_are_known_by_address_and_incarnation(void **state)
 {
     static char far_too_long[1002];
@@ -400,6 +449,8 @@ int main(void)
         TEST(a_resource_that_is_not_here_matters_when_it_is_needed),
         TEST(an_outbox_that_runs_over_begins_a_new_session),
         TEST(a_session_with_too_many_names_begins_anew),
+        TEST(a_session_with_too_many_nodes_begins_anew),
+        cmocka_unit_test(large_arguments_go_back_and_smaller_ones_find_room),
         TEST(nodes_are_known_by_address_and_incarnation),
         TEST(a_scheduler_that_is_away_is_tried_less_and_less_often),
         cmocka_unit_test(what_finds_no_room_for_its_arguments_goes_back),

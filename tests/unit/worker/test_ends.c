@@ -410,6 +410,38 @@ static void a_value_that_came_inline_is_not_fetched(void **state)
     assert_int_equal(r->strands_count, 2);
 }
 
+/* Who waits for a slot with an object that is to be made again waits for the new one. */
+static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    for (uint32_t i = 2; i < 4; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* in both slots */
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 5, 1, OP_BLOCK, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    assert_int_equal(r->drops, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->items[0].index, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1); /* 5 waits */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->items[0].index, 5);
+    assert_true(mr_object_id_eq(r->strands[0]->items[0].inputs[0].object, (mr_object_id){1, 2}));
+}
+
 /* Jobs are forgotten in one message, with what they made and with what still runs for them. */
 static void several_jobs_are_forgotten_at_once(void **state)
 {
@@ -468,6 +500,7 @@ int main(void)
         TEST(what_cannot_be_fetched_is_named_for_each_that_needs_it),
         TEST(what_lies_elsewhere_now_is_fetched_from_there),
         TEST(a_value_that_came_inline_is_not_fetched),
+        TEST(an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun),
         TEST(several_jobs_are_forgotten_at_once),
         TEST(several_values_are_released_and_asked_for_at_once),
     };
