@@ -237,6 +237,26 @@ static void cancelling_stops_what_runs_and_retrying_takes_it_up_again(void **sta
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK); /* as it was asked */
 }
 
+/* The retry comes before the tasks of the cancelled job were put away. */
+static void a_job_that_is_retried_at_once_begins_as_if_it_had_rested(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 2);
+    uint64_t job = rig_submit(r,
+        JOB(T("w", "f", "1", "") "," T("x", "f", R("w"), "") "," T("y", "f", R("x"), ""), "\"y\""));
+    rig_done(r, a, job, "w");
+    struct mr_sched_event ev = {.type = MR_SCHED_CANCEL, .job = {job}, .ticket = ++r->ticket};
+    rig_step(r, &ev);
+    assert_int_equal(r->code, MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
+    assert_int_equal(rig_count(r, SAID_CANCEL, a, job, "x"), 1);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
+    rig_done(r, a, job, "y");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
 static void a_value_is_released_when_nobody_needs_it_any_more(void **state)
 {
     (void)state;
@@ -281,6 +301,7 @@ int main(void)
         RIG_TEST(an_error_stops_the_job_unless_it_is_to_continue),
         RIG_TEST(a_job_past_its_deadline_fails),
         RIG_TEST(cancelling_stops_what_runs_and_retrying_takes_it_up_again),
+        RIG_TEST(a_job_that_is_retried_at_once_begins_as_if_it_had_rested),
         RIG_TEST(a_value_is_released_when_nobody_needs_it_any_more),
         RIG_TEST(what_was_sent_as_its_last_use_is_dropped_without_asking),
     };

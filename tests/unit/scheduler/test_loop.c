@@ -14,8 +14,9 @@
 #define LOOP_TASKS                                                                                 \
     "\"part-${i}\":{\"op\":\"f\",\"args\":[{\"ref\":\"x\"},{\"ref\":\"s\"}],\"for\":{\"i\":2}},"   \
     "\"next\":{\"op\":\"g\",\"args\":{\"each\":{\"ref\":\"part-${i}\"},\"for\":{\"i\":2}}}"
-#define LOOP(max, more)                                                                            \
-    "{\"tasks\":{\"x\":{\"value\":7}" more "},\"repeat\":{\"fit\":{\"max\":" max                   \
+#define LOOP(max, more) "{" LOOP_BODY(max, more)
+#define LOOP_BODY(max, more)                                                                       \
+    "\"tasks\":{\"x\":{\"value\":7}" more "},\"repeat\":{\"fit\":{\"max\":" max                    \
     ",\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" LOOP_TASKS                                      \
     ",\"done\":{\"op\":\"h\",\"args\":[{\"ref\":\"next\"}]}},"                                     \
     "\"next\":{\"s\":{\"ref\":\"next\"}},\"until\":{\"ref\":\"done\"}}}}"
@@ -165,6 +166,47 @@ static void a_failure_in_a_round_fails_the_job_and_names_it(void **state)
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
     assert_int_equal(info.error.index, rig_index(r, job, "fit[1].part-1"));
+}
+
+/* Any number but 0, as true. */
+static void a_number_says_whether_a_loop_goes_on(void **state)
+{
+    const struct {
+        struct mr_str value;
+        bool ends;
+    } cases[] = {{MR_STR("\x00"), false}, {MR_STR("\xcb\0\0\0\0\0\0\0\0"), false},
+        {MR_STR("\xcb\x80\0\0\0\0\0\0\0"), false}, {MR_STR("\x02"), true}, {MR_STR("\xff"), true},
+        {MR_STR("\xcb\x3f\xe0\0\0\0\0\0\0"), true}, {MR_STR("\xcb\xff\xf0\0\0\0\0\0\0"), true}};
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a");
+    for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
+        uint64_t job = rig_submit(r, LOOP("2", ""));
+        play(r, a, job, 0, cases[i].value);
+        bool is_skipped = rig_task(r, job, in_round(1, "next")).is_skipped;
+        assert_true(is_skipped == cases[i].ends);
+        if (!is_skipped) play_parts(r, a, job, 1);
+        rig_done(r, a, job, "fit.s");
+        rig_done(r, a, job, "fit.count");
+        ended(r, job, is_skipped ? 1 : 2, !is_skipped);
+    }
+}
+
+/* Another job may run another number of rounds: it does not share the tasks of a loop. */
+static void each_job_runs_the_rounds_of_its_own_loop(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a");
+    static const char json[] = "{\"namespace\":\"n\"," LOOP_BODY("50", "");
+    uint64_t job[2] = {rig_submit(r, json), rig_submit(r, json)};
+    for (int i = 0; i < 2; i++) {
+        if (i) play(r, a, job[i], 0, GO);
+        play(r, a, job[i], (uint32_t)i, STOP);
+        rig_done(r, a, job[i], "fit.s");
+        rig_done(r, a, job[i], "fit.count");
+        ended(r, job[i], (uint32_t)i + 1, false);
+    }
 }
 
 static void a_condition_that_is_no_number_fails_in_words(void **state)
@@ -426,6 +468,8 @@ int main(void)
         RIG_TEST(a_loop_without_an_end_runs_all_its_rounds),
         RIG_TEST(how_a_loop_ended_is_told_in_every_life),
         RIG_TEST(a_failure_in_a_round_fails_the_job_and_names_it),
+        RIG_TEST(a_number_says_whether_a_loop_goes_on),
+        RIG_TEST(each_job_runs_the_rounds_of_its_own_loop),
         RIG_TEST(a_condition_that_is_no_number_fails_in_words),
         RIG_TEST(a_failed_loop_is_retried_from_its_beginning),
         RIG_TEST(a_cancelled_loop_leaves_nothing),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #define STORE 0x51
+#define FAILED_PRECONDITION 9
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
 #define R(key) "{\"ref\":\"" key "\"}"
 #define SHARED(tasks, targets)                                                                     \
@@ -202,6 +203,7 @@ static void a_lost_key_that_cannot_be_made_fails_who_reads_it_and_says_so(void *
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){two}, &info));
     assert_non_null(strstr(info.error.message.p, "has no value for it"));
+    assert_int_equal(info.error.code, FAILED_PRECONDITION);
 }
 
 static void a_job_fails_when_the_key_that_it_reads_fails_the_second_time(void **state)

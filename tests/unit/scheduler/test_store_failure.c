@@ -54,7 +54,10 @@ static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(voi
 {
     (void)state;
     struct rig *r = rig_new();
-    const struct rig_spec spec = {.name = "a"}; /* no store comes or goes */
+    rig_store(r, STORE, "elsewhere");
+    rig_store_close(r, STORE);
+    rig_pass(r, 2 * r->c.lease); /* no store comes or goes any more */
+    const struct rig_spec spec = {.name = "a"};
     struct rig_worker a = rig_join(r, &spec);
     uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
     fails_by_its_store(r, a, job, "x");

@@ -424,8 +424,10 @@ static void a_session_without_a_scorer_is_saved_by_worker_0(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     stop_it(r, false);
     for (uint32_t round = 0; round < 2; round++)
-        for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t i = 0; i < 2; i++) {
             (void)report(r, MR_TRAINING_WORKER, i, w[i], round ? finished : nothing);
+            assert_int_equal(r->last[MR_TX_REPORTED].index, i);
+        }
     (void)report(r, MR_TRAINING_WORKER, 0, w[0], nothing);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     (void)report(r, MR_TRAINING_WORKER, 1, w[1], nothing);
