@@ -354,7 +354,6 @@ static bool acked(struct mr_trainer *t, struct session *s)
         memmove(s->doomed, s->doomed + s->doomed_written, s->doomed_count * sizeof *s->doomed);
         s->is_dirty = true;
     }
-    s->doomed_written = 0;
     uint32_t left = 0;
     for (uint32_t i = 0; i < s->calls_count; i++) {
         if (s->calls[i].in_write)
@@ -468,7 +467,6 @@ static void redis_lost(struct mr_trainer *t, bool away)
         struct session *s = t->sessions[i];
         s->is_dirty |= s->write != 0;
         s->write = 0;
-        s->doomed_written = 0;
         for (uint32_t c = 0; c < s->calls_count; c++)
             s->calls[c].in_write = false;
         if (!away) turn(t, s);

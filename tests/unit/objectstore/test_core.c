@@ -480,8 +480,8 @@ static void nonsense_in_a_seal_changes_nothing(void **state)
         .offset = 64,
         .bytes = 1000,
         .room = 1064};
-    struct mr_ostore_event bad[8];
-    for (size_t i = 0; i < 8; i++)
+    struct mr_ostore_event bad[9];
+    for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
         bad[i] = good;
     bad[0].offset = 63;
     bad[1].offset = UINT64_MAX;
@@ -491,7 +491,8 @@ static void nonsense_in_a_seal_changes_nothing(void **state)
     bad[5].segment = segment + 1;
     bad[6].client = 2;       /* not its segment */
     bad[7].id = id_of(2, 1); /* not its maker */
-    for (size_t i = 0; i < 8; i++) {
+    bad[8].room = MR_EXTENT_HEAD - 1;
+    for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++) {
         act(w, bad[i]);
         assert_null(effect(w, MR_OX_PUBLISH));
     }

@@ -449,6 +449,33 @@ static void a_persist_during_a_pull_is_answered_with_it(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EAWAY);
 }
 
+/* Who asked for it has gone: somebody else may ask for a while. */
+static void a_copy_that_comes_too_late_stays_for_a_while(void **state)
+{
+    struct world *w = *state;
+    uint32_t ticks = 0;
+    join(w, 1);
+    join(w, 9);
+    uint32_t segment = grant(w, 9, 8 * MIB);
+    w->now += 2 * config.orphan_ns;
+    get(w, 1, 1, id_of(50, 1), MR_SECOND, 3);
+    while (!count(w, MR_OX_GOT)) {
+        assert_int_equal(objects_left(w, &ticks), 1);
+        tick(w);
+    }
+    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ETIMEOUT);
+    seal(w, 9, id_of(50, 1), segment, 0, 1000, 0);
+    mr_time came = w->now;
+    assert_true(info_of(w, id_of(50, 1)).in_memory);
+    while (!count(w, MR_OX_EVICT)) {
+        assert_int_equal(objects_left(w, &ticks), 1);
+        tick(w);
+    }
+    assert_true(w->now >= came + config.orphan_ns);
+    evicted(w, MR_OK);
+    assert_int_equal(stats_of(w).objects, 0);
+}
+
 static void a_failed_write_is_the_answer_and_the_next_persist_tries_again(void **state)
 {
     struct world *w = *state;
@@ -580,6 +607,7 @@ int main(void)
         T(a_persist_of_what_no_store_has_is_answered),
         T(what_is_about_to_leave_memory_is_persisted_a_moment_later),
         T(a_persist_during_a_pull_is_answered_with_it),
+        T(a_copy_that_comes_too_late_stays_for_a_while),
         T(a_failed_write_is_the_answer_and_the_next_persist_tries_again),
         T(a_loss_is_told_once),
         T(what_workers_hold_is_not_asked_for_again),

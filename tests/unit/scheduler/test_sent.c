@@ -38,7 +38,7 @@ static struct sent { /* what was sent to one worker, copied: a batch goes with i
         uint64_t object_bytes;
         uint32_t store;
     } value[ROWS];
-    uint64_t incarnation, session;
+    uint64_t incarnation, session, heard;
     bool frees_objects;
 } sent;
 
@@ -95,6 +95,7 @@ static void take(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
     sent.batches++;
     sent.incarnation = b->incarnation;
     sent.session = b->session;
+    sent.heard = b->heard;
     sent.frees_objects = b->frees_objects;
     for (uint32_t i = 0, run = 0, left = 0; i < b->tasks.count; i++, left--) {
         while (!left)
@@ -299,6 +300,20 @@ static void an_attempt_after_a_failure_has_the_next_number(void **state)
     assert_int_equal(rig_task(r, job, "x").retries_left, 0);
 }
 
+static void a_heartbeat_is_answered_with_its_number(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w"});
+    for (uint64_t i = 7; i < 9; i++) {
+        look_at(r, w);
+        struct mr_sched_message m = {
+            .heartbeat = {.present = true, .time_ns = r->now, .sequence = i}};
+        rig_message(r, w, &m);
+        assert_int_equal(sent.heard, i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +321,7 @@ int main(void)
         RIG_TEST(a_value_is_sent_to_who_does_not_have_it),
         RIG_TEST(a_last_use_is_marked),
         RIG_TEST(an_attempt_after_a_failure_has_the_next_number),
+        RIG_TEST(a_heartbeat_is_answered_with_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

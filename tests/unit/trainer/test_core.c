@@ -194,6 +194,18 @@ static void ended_sessions_are_forgotten_oldest_first(void **state)
     assert_int_equal(mr_trainer_info(r->t, r->id, &info), MR_ENOENT);
 }
 
+static void what_is_asked_of_no_session_is_refused(void **state)
+{
+    struct rig *r = *state;
+    const mr_training_id nobody = {(uint64_t)1 << 32 | 1};
+    step(r, (struct mr_trainer_event){.type = MR_TE_STOP, .ticket = 7, .session = nobody});
+    assert_int_equal(r->last[MR_TX_STOPPED].ticket, 7);
+    assert_int_equal(r->last[MR_TX_STOPPED].err, MR_ENOENT);
+    step(r, (struct mr_trainer_event){.type = MR_TE_FORGET, .ticket = 8, .session = nobody});
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].ticket, 8);
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].err, MR_ENOENT);
+}
+
 static void ended_sessions_are_bounded_by_the_bytes_of_their_documents(void **state)
 {
     struct rig *r = *state;
@@ -297,6 +309,7 @@ int main(void)
         TEST(foreign_roles_get_their_environment_and_end_by_themselves),
         TEST(slow_steps_have_a_speed),
         TEST(ended_sessions_are_forgotten_oldest_first),
+        TEST(what_is_asked_of_no_session_is_refused),
         TEST(ended_sessions_are_bounded_by_the_bytes_of_their_documents),
         TEST(a_trainer_goes_on_from_its_records),
         cmocka_unit_test(ids_are_read_as_they_are_written),
