@@ -50,6 +50,25 @@ static void assert_failed(
     assert_string_equal(text, expected);
 }
 
+/* A note is of those that the journal has now, however many come together. */
+static void each_target_is_told_ready_once(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 4);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), "") "," T("z", "h", R("x"), ""),
+               "\"y\",\"z\""));
+    rig_done(r, w, job, "x");
+    rig_done(r, w, job, "y");
+    rig_done(r, w, job, "z");
+    const struct mr_sched_note *n = (const void *)r->notes.p;
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < r->notes_count; i++)
+        if (n[i].type == MR_NOTE_TARGETS_READY && n[i].job.v == job) ready += n[i].count;
+    assert_int_equal(ready, 2);
+}
+
 static void who_wants_a_value_that_there_is_not_is_told_why(void **state)
 {
     (void)state;
@@ -342,6 +361,7 @@ static void a_refused_job_says_why(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        RIG_TEST(each_target_is_told_ready_once),
         RIG_TEST(who_wants_a_value_that_there_is_not_is_told_why),
         RIG_TEST(a_value_that_only_its_worker_has_is_told_when_it_was_fetched),
         RIG_TEST(what_cannot_be_done_to_a_job_is_said_in_words),
