@@ -128,7 +128,7 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
     struct value *v = &s->values[value];
     v->flags &= (uint8_t)~V_FETCHING;
     if (v->kind != V_AWAY) return;
-    uint32_t holder = v->worker;
+    uint32_t keeper = v->worker;
     fill(s, value, r);
     bool is_cached = v->kind != V_AWAY;
     const struct job *j = job_of(s, task);
@@ -136,7 +136,7 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
     const uint32_t *d = mr_graph_dependents(j->graph, r->index, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
-        if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == holder) continue;
+        if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == keeper) continue;
         if (!mr_sched__is_edge(s, task, j->base + d[i])) continue;
         if (is_cached)
             mr_sched__send_value(s, task, u->worker);

@@ -1,5 +1,6 @@
-/* Where the tasks of a loop's body, and of a template, ran last. Each job with loops has a table;
- * the instances of a template share one. */
+/* The cached workers of the tasks of loops and templates: to which each was first sent. Each job
+ * with loops has a table; the instances of a template share one. place/placement_cache.c reads the
+ * tables. */
 #include "services/scheduler/core/index/placement_table.h"
 
 #include "base/alloc.h"

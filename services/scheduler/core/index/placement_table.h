@@ -1,4 +1,4 @@
-/* Where the tasks of a loop's body, and of a template, ran last. For the core's own files only. */
+/* The cached workers of the tasks of loops and templates. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

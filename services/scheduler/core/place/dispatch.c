@@ -1,6 +1,7 @@
-/* A turn of dispatch sends, in this order: quarantined tasks (place/quarantine.c), retries of tasks
- * that had too little memory, consumers of values that fill memory, then queued and parked tasks in
- * one order. It ends when the workers have enough work, or at its bound.
+/* A turn of dispatch sends, in this order: quarantined tasks (quarantine.c), retries of tasks that
+ * had too little memory (memory_retry.c), consumers of values that fill memory (memory_order.c),
+ * then queued and parked tasks in one order. place.c chooses the worker, but for the first two. A
+ * turn ends when the workers have enough work, or at its bound.
  *
  * Work stealing happens when nothing is left to send and a worker is idle. As in Blumofe and
  * Leiserson (J. ACM 1999), work moves only when a worker has none; but here the scheduler decides,
@@ -21,11 +22,11 @@
 
 #define TURN_TASKS_MAX 8192
 #define STEAL_TASKS_MAX 256
-#define STEAL_NS MR_MS /* a smaller difference of load is not worth moving tasks */
-#define STEAL_LOOK_MAX 16
-#define PARKED_UNKNOWN_MAX 256
-#define PARKED_CLASSES_MAX 64u
+#define STEAL_NS MR_MS    /* a smaller difference of load is not worth moving tasks */
+#define STEAL_LOOK_MAX 16 /* most loaded workers of which one turn looks for a victim */
 #define STEAL_EVERY (500 * MR_US)
+#define PARKED_UNKNOWN_MAX 256 /* tasks of one operator of unknown run time that are parked */
+#define PARKED_CLASSES_MAX 64u /* classes with parked tasks that one turn looks at */
 
 /* Classes that had parked tasks when the turn began. A class whose task finds no worker is removed,
  * because workers get no new room during a turn. */
@@ -78,9 +79,9 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct class *c = &s->classes[t->class];
-    if (!mr_sched__is_universal(s, t) || t->flags & T_LONG) return false;
+    if (!mr_sched__all_may_run(s, t) || t->flags & T_LONG) return false;
     if (!s->ops[c->op].estimate_ns) return c->parked >= PARKED_UNKNOWN_MAX;
-    return !mr_sched__has_place(s, t);
+    return !mr_sched__any_has_room(s, t);
 }
 
 /* Sends or parks the first task of the queue; false: no worker has room for any queued task. */

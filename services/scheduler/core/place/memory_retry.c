@@ -233,9 +233,9 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* True: other tasks, which will end, ran beside it. A long-running task gets no node for itself,
- * because it may never end; it waits for those. */
-static bool was_crowded(const struct mr_sched *s, uint32_t store)
+/* True: other tasks, which will end, ran on the node beside the long-running task. A long-running
+ * task gets no node for itself, because it may never end; it waits for the end of those. */
+static bool ran_beside_others(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
 }
@@ -251,7 +251,7 @@ void mr_sched__memory_retry_refused(
                      !may_anyone_hold(s, s->memory_retry.reserved_store);
     mr_sched__task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
-    bool is_last = is_long ? !was_crowded(s, store) : was_alone;
+    bool is_last = is_long ? !ran_beside_others(s, store) : was_alone;
     if (never || (is_last && t->oom_retries == OOM_RETRIES_MAX)) {
         fail(s, task, worker, was_alone, why);
         return;

@@ -1,9 +1,24 @@
-/* Placement: a task goes to the worker with the earliest estimated start, which is the worker's
- * queued work plus the transfer time of inputs that it lacks (the earliest-start rule of list
- * scheduling). Candidates are the workers that have inputs, and the least loaded worker. A task
- * without inputs goes where its siblings went, so that a reduction finds its inputs in one place.
- * Times are integers, in estimated nanoseconds. Ties go to the candidate looked at first: one with
- * data, then the one that got work longest ago.
+/* Placement: chooses the worker for a task. The first rule that applies decides:
+ *
+ *  1. mr_sched__cached (placement_cache.c): a task of a loop or template goes to its cached worker.
+ *  2. place_ahead: a task whose inputs do not all exist goes where all missing ones were sent.
+ *     Otherwise the task is placed when it is ready.
+ *  3. may_go: all rules below pass over a worker that may not run the task (mr_sched__may_run) or
+ *     has no room for it (mr_sched__has_room).
+ *  4. place_by_data: a task with inputs goes to the worker with the earliest estimated start: its
+ *     load plus the time to transfer the inputs that it lacks (the earliest-start rule of list
+ *     scheduling). Candidates are the keepers of inputs, and the least loaded worker.
+ *  5. place_root: a task without inputs (root) passes over crowded workers (mr_sched__is_crowded).
+ *     Long-running roots are spread (fewest_long). Other roots go to the worker of a sibling,
+ *     to the warm worker, to the sticky worker, or to the least loaded one.
+ *
+ * Quarantined tasks and memory retries do not pass through this file: quarantine.c and
+ * memory_retry.c choose their workers. dispatch.c decides whose turn it is, and may move a task
+ * later (mr_sched__steal, which asks mr_sched__is_better).
+ *
+ * Times are integers, in estimated nanoseconds. The costs of transfers are rough: they have to rank
+ * workers, not to predict times. Ties go to the candidate looked at first: a keeper, then the
+ * worker that got work longest ago.
  *
  * This file and placement_cache.c call each other: placement asks the cache first, and the cache
  * asks whether a worker has room. */
@@ -18,20 +33,30 @@
 #include "services/scheduler/core/task/refcount.h"
 
 #define SLOT_QUEUE_MAX 4096 /* tasks queued for each slot, however short they are */
-#define AHEAD 6             /* tasks that are not ready may make a queue so many times as long */
+#define QUEUES_AHEAD 6      /* factor on a queue's length for tasks that are not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
-#define LONG_MAX 64   /* long-running tasks of a worker; the worker checks the same bound */
-#define LONG_PLAIN 48 /* of these, tasks without a priority */
-#define LOOK_MAX 64   /* candidates that one placement looks at */
-#define INPUTS_MAX 16 /* inputs that one placement looks at */
-#define SIBLING_NS (200 * MR_US)
+#define LONG_MAX 64      /* long-running tasks of a worker; the worker checks the same bound */
+#define LONG_PLAIN 48    /* of these, tasks without a priority */
+#define LOAD_LOOK_MAX 64 /* workers that one placement visits in the order of load */
+#define INPUTS_MAX 16    /* inputs that one placement looks at */
+#define KEEPERS_MAX 4    /* keepers of inputs that one placement scores */
+
+/* Bounds and margins, in ns. */
+#define SIBLING_NS (200 * MR_US) /* load by which a sibling's worker may exceed the least load */
+#define STICKY_NS (500 * MR_US)  /* work that goes to the sticky worker before another is chosen */
+#define WARM_NS (100 * MR_US)    /* longest task for which a warm CPU cache matters */
+#define PREFERENCE_NS MR_SECOND  /* delay that a task accepts for a worker that it prefers */
+#define TRANSFER_NS (50 * MR_US) /* fixed cost to transfer an object */
+#define MESSAGE_NS MR_US         /* fixed cost of a small value, which travels in a message */
+#define UNMADE_NS (10 * MESSAGE_NS) /* an input that another worker still computes: a guess */
+
+/* Rates. Decision 019 has measured 1.3 to 3.6 bytes/ns between two stores. */
+#define OBJECT_BYTES_PER_NS 2
+#define MESSAGE_BYTES_PER_NS 4
 #define DISK_NS_PER_BYTE 2 /* to spill and to read back */
-#define STICKY_NS (500 * MR_US)
-#define WARM_NS (100 * MR_US)
-/* of two idle workers, the one used last is preferred if it holds at most so many bytes more */
+
+/* Of two idle workers, the warm one is chosen if it keeps at most so many bytes more. */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
-#define TRANSFER_NS (50 * MR_US) /* fixed cost of an object */
-#define MESSAGE_NS MR_US         /* cost of a small value */
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 {
@@ -57,8 +82,20 @@ bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct c
     return c->any_worker || is_named(w, c);
 }
 
-/* Long-running tasks may wait for others, as queue.put does. So that they do not take every place,
- * some places are reserved for tasks with a priority, which those others have. */
+/* True: the names of the class are a preference; other workers may run its tasks, too. */
+static bool has_preference(const struct class *c)
+{
+    return c->names_count && c->any_worker;
+}
+
+static bool is_long(const struct mr_sched *s, const struct task *t)
+{
+    return t->flags & T_LONG || s->ops[s->classes[t->class].op].long_running;
+}
+
+/* A long-running task may wait for another one, as queue.put waits for a role that takes items.
+ * Roles of trainings have a priority. So that tasks without a priority do not keep them out, some
+ * of a worker's LONG_MAX are reserved for tasks with a priority. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
     const struct job *j = job_at(s, t);
@@ -67,11 +104,12 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
     return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
 }
 
-/* True: the worker's queue has room. Of tasks with unknown run time it takes one for each slot. Of
- * others it takes the configured amount of work, and at least two for each slot, so that inputs of
- * the next one arrive in time; three for a job of which nothing runs, so that the job waits for
- * running tasks only. `queues`: factor on the configured amount. */
-static bool has_place(
+/* True: the worker's queue has room. The queue takes one task for each slot while the run time of
+ * the task's operator is unknown. Of other tasks it takes the configured amount of work, and at
+ * least two for each slot, so that the inputs of the next task arrive in time. For a job of which
+ * nothing runs it takes three, so that the job waits for running tasks only. `queues`: factor on
+ * the configured amount. */
+static bool queue_has_room(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
     const struct class *c = &s->classes[t->class];
@@ -88,9 +126,9 @@ static bool has_place(
            !job_at(s, t)->counts[MR_TASK_RUNNING];
 }
 
-/* True: all tasks of the worker wait for inputs. They may wait for the very task that is placed, so
- * a full queue must not keep it out. `but_long`: long-running tasks count as waiting, because they
- * may wait for it, too. */
+/* True: all tasks on the worker wait for inputs. One of these inputs may be the value of the task
+ * that is being placed, so a full queue must not keep that task out. `but_long`: long-running tasks
+ * count as waiting, too, because they may wait for a job that has that task. */
 static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, bool but_long)
 {
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
@@ -99,15 +137,17 @@ static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, b
     return true;
 }
 
-static bool has_room(
+static bool worker_has_room(
     const struct mr_sched *s, uint32_t worker, const struct task *t, uint32_t queues)
 {
     const struct worker *w = &s->workers[worker];
-    const struct mr_sched_batch *b = s->fx->worker[worker];
+    /* without effects: mr_sched_explain asks between two steps */
+    const struct mr_sched_batch *b = s->fx ? s->fx->worker[worker] : NULL;
     if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
-    if (has_place(s, w, t, queues)) return true;
-    /* a long-running task may hold the resources that waiting ones need */
+    if (queue_has_room(s, w, t, queues)) return true;
+    /* A long-running task on the worker may hold resources until it ends. Then a task that takes
+     * resources finds none, so for such a task it does not count as waiting. */
     bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
@@ -115,19 +155,20 @@ static bool has_room(
 
 bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
-    return has_room(s, worker, t, 1);
+    return worker_has_room(s, worker, t, 1);
 }
 
-/* Room for a task of a loop that is sent to the worker of its last round before its inputs exist. A
- * longer queue than usual: the task takes no slot while it waits, and with several rounds queued a
- * worker goes on without the scheduler. Not for the first placement, which holds for all rounds: it
- * would put all tasks that wait for one input on the worker that computes the input. */
-bool mr_sched__has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
+/* A task of a loop that is sent to its cached worker before its inputs exist may make the queue
+ * longer than usual: the task takes no slot while it waits, and with several rounds queued a worker
+ * goes on without the scheduler. The first placement of a loop's task, which holds for all rounds,
+ * uses the usual length. Otherwise all tasks that wait for one input would be put on the worker
+ * that computes the input. */
+bool mr_sched__has_room_in_cache(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
-    return has_room(s, worker, t, t->state == MR_TASK_WAITING ? AHEAD : 1);
+    return worker_has_room(s, worker, t, t->state == MR_TASK_WAITING ? QUEUES_AHEAD : 1);
 }
 
-bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t)
+bool mr_sched__all_may_run(const struct mr_sched *s, const struct task *t)
 {
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
@@ -136,13 +177,15 @@ bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t)
 static uint64_t transfer_ns(
     const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
 {
-    if (!is_done(u)) return u->flags & T_SENT && u->worker == worker ? 0 : 10 * MESSAGE_NS;
+    if (!is_done(u)) return u->flags & T_SENT && u->worker == worker ? 0 : UNMADE_NS;
     if (u->value == LITERAL) return 0;
     const struct value *v = &s->values[u->value];
     if (v->worker == worker) return 0;
-    if (v->kind != V_OBJECT) return MESSAGE_NS + v->bytes / 4;
+    if (v->kind != V_OBJECT) return MESSAGE_NS + v->bytes / MESSAGE_BYTES_PER_NS;
+    /* without a store it is not known which node has the object: no worker is nearer than another
+     */
     if (!v->store || v->store == w->store) return 0;
-    return TRANSFER_NS + v->bytes / 2;
+    return TRANSFER_NS + v->bytes / OBJECT_BYTES_PER_NS;
 }
 
 static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
@@ -155,14 +198,13 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
         ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
     const struct class *c = &s->classes[s->tasks[task].class];
-    /* a preference for named workers */
-    if (c->names_count && c->any_worker && !is_named(w, c)) ns += MR_SECOND;
+    if (has_preference(c) && !is_named(w, c)) ns += PREFERENCE_NS;
     return ns;
 }
 
-/* True: a task that was sent to `from` would now be placed on `worker`, which also gets `taken` ns
- * of others. The margin is larger than each preference of place_root, so that tasks do not move
- * back. */
+/* True: a task that was sent to `from` would start earlier on `worker`, which also gets `taken` ns
+ * of other tasks. The margin is that of siblings in place_root, so that this rule does not move a
+ * task back. The rule of the sticky worker may, for at most STICKY_NS of work. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -188,10 +230,9 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* True: memory is too full for another root task of this operator (back-pressure on producers). One
- * may always run, or nothing would be freed. Tasks whose measured results are large wait while the
- * store is nearly full, and while consumers of values are sent to free memory. */
-bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
+/* `held`: counts the roots that wait for a store. */
+static bool is_crowded(
+    const struct mr_sched *s, const struct worker *w, const struct task *t, uint64_t *held)
 {
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
     bool is_full = w->memory_bytes && used > w->memory_bytes / 4 * 3;
@@ -200,18 +241,26 @@ bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const stru
     bool is_busy = !has_only_waiting(s, w, true);
     if (is_busy && (is_full || s->memory_order.count)) return true;
     if (!o->large_bytes) return false;
-    bool is_crowded = is_store_crowded(&s->stores[w->store], o, is_busy);
-    s->totals.roots_held += is_crowded;
-    return is_crowded;
+    bool is_held = is_store_crowded(&s->stores[w->store], o, is_busy);
+    *held += is_held;
+    return is_held;
+}
+
+/* Back-pressure on producers. One root may always run, or nothing would be freed. Roots whose
+ * measured results are large wait while the store is nearly full, and while consumers of values are
+ * sent to free memory (memory_order.c). */
+bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
+{
+    return is_crowded(s, w, t, &s->totals.roots_held);
 }
 
 static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_root)
 {
     const struct class *c = &s->classes[t->class];
-    bool is_universal = mr_sched__is_universal(s, t);
-    uint32_t look = is_universal ? LOOK_MAX : s->load.workers;
+    bool all_may_run = mr_sched__all_may_run(s, t);
+    uint32_t look = all_may_run ? LOAD_LOOK_MAX : s->load.workers;
     for (uint32_t w = mr_sched__load_least(s); w != NONE && look--; w = mr_sched__load_next(s, w)) {
-        if (!is_universal && !mr_sched__may_run(s, w, c)) continue;
+        if (!all_may_run && !mr_sched__may_run(s, w, c)) continue;
         if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (!mr_sched__has_room(s, w, t)) continue;
         /* prefetched: usually the next candidate */
@@ -225,7 +274,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
     return NONE;
 }
 
-bool mr_sched__has_place(struct mr_sched *s, const struct task *t)
+bool mr_sched__any_has_room(struct mr_sched *s, const struct task *t)
 {
     return least_loaded(s, t, false) != NONE;
 }
@@ -233,12 +282,12 @@ bool mr_sched__has_place(struct mr_sched *s, const struct task *t)
 static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     if (worker == NONE || !mr_sched__has_room(s, worker, t)) return false;
-    return mr_sched__is_universal(s, t) || mr_sched__may_run(s, worker, &s->classes[t->class]);
+    return mr_sched__all_may_run(s, t) || mr_sched__may_run(s, worker, &s->classes[t->class]);
 }
 
-/* True: a task that comes alone may go where the last one went: the CPU caches there are warm, and
- * the worker may still poll for work. Only tasks that are known to be short gain by that. Values of
- * longer tasks attract later tasks and should be spread over workers. */
+/* True: the task is short and comes alone, so it may go to the idle worker where the last root
+ * went: the CPU caches there are warm, and the worker may still poll for work. Longer tasks gain
+ * nothing by that, and their values attract later tasks, so they are spread over workers. */
 static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, const struct task *t)
 {
     uint64_t ns = s->ops[s->classes[t->class].op].estimate_ns;
@@ -251,39 +300,59 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
 /* A long-running task takes no slot and does not count as load. It goes to the worker with the
  * fewest such tasks; among these, to the least loaded. By the rule for siblings all roles of a
  * training would run in one process. */
-static uint32_t place_long(struct mr_sched *s, const struct task *t)
+static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_root)
 {
-    uint32_t best = NONE, look = mr_sched__is_universal(s, t) ? LOOK_MAX : s->load.workers;
+    uint32_t best = NONE, look = mr_sched__all_may_run(s, t) ? LOAD_LOOK_MAX : s->load.workers;
     for (uint32_t w = mr_sched__load_least(s); w != NONE && look--; w = mr_sched__load_next(s, w)) {
-        if (!may_go(s, w, t) || mr_sched__is_crowded(s, &s->workers[w], t)) continue;
+        if (!may_go(s, w, t)) continue;
+        if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (best == NONE || s->workers[w].long_sent < s->workers[best].long_sent) best = w;
         if (!s->workers[best].long_sent) break;
     }
     return best;
 }
 
-/* A task without inputs goes where its siblings went, until a quantum of work was sent there. */
-static uint32_t place_root(struct mr_sched *s, uint32_t task)
+/* True: a root that is not long-running may go to a worker that another rule than the load has
+ * chosen. */
+static bool may_take_root(struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    return may_go(s, worker, t) && !mr_sched__is_crowded(s, &s->workers[worker], t);
+}
+
+/* The worker of a sibling, that is, of an input of the same consumer. A reduction then finds its
+ * inputs on one worker. NONE: its load is too high, or no sibling was sent. */
+static uint32_t near_sibling(struct mr_sched *s, uint32_t task, uint32_t least)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
-    if (t->flags & T_LONG || s->ops[s->classes[t->class].op].long_running) return place_long(s, t);
-    uint32_t least = least_loaded(s, t, true);
-    if (least == NONE) return NONE;
     uint32_t n, near = t->worker;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     if (near == NONE && n) near = s->tasks[j->base + d[0]].worker;
     uint64_t load = mr_sched__load(&s->workers[least]);
-    if (near != least && may_go(s, near, t) && !mr_sched__is_crowded(s, &s->workers[near], t) &&
-        mr_sched__load(&s->workers[near]) <= load + SIBLING_NS)
-        return near;
+    bool is_near = near != least && may_take_root(s, near, t) &&
+                   mr_sched__load(&s->workers[near]) <= load + SIBLING_NS;
+    return is_near ? near : NONE;
+}
+
+/* The sticky worker got the last roots. It gets the next ones until a quantum of work was sent
+ * there. Then the least loaded worker becomes the sticky one. Neighbours in the order of the graph
+ * thus share a worker, and a short queue is still spread over all slots. */
+static uint32_t place_root(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (is_long(s, t)) return fewest_long(s, t, true);
+    uint32_t least = least_loaded(s, t, true);
+    if (least == NONE) return NONE;
+    uint32_t near = near_sibling(s, task, least);
+    if (near != NONE) return near;
     uint64_t ns = mr_sched__estimate(s, s->classes[t->class].op);
     uint32_t w = s->sticky.worker;
     if (is_warm(s, w, least, t)) return w;
-    if (s->sticky.left_ns >= ns && may_go(s, w, t) && !mr_sched__is_crowded(s, &s->workers[w], t)) {
+    if (s->sticky.left_ns >= ns && may_take_root(s, w, t)) {
         s->sticky.left_ns -= ns;
         return w;
     }
+    /* half of what each slot would get of the queue */
     uint64_t share = s->queue.count * ns / (2 * (uint64_t)MR_MAX(s->load.slots, 1u));
     s->sticky.left_ns = MR_MIN(share, (uint64_t)STICKY_NS);
     s->sticky.worker = least;
@@ -309,37 +378,58 @@ static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
     return may_go(s, worker, t) ? worker : NONE;
 }
 
-static uint32_t holder_of(const struct mr_sched *s, uint32_t task)
+static uint32_t keeper_of(const struct mr_sched *s, uint32_t task)
 {
     const struct task *u = &s->tasks[task];
     return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
 }
 
-static uint32_t place(struct mr_sched *s, uint32_t task)
+/* False: the task is a root: it has no inputs, or only literals of the graph. */
+static bool has_data(const struct mr_sched *s, uint32_t task)
 {
-    const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *in = mr_sched__inputs(s, task, &n);
-    if (t->state == MR_TASK_WAITING) return place_ahead(s, task);
-    uint32_t best = NONE, looked = 0, last = NONE;
-    uint64_t best_ns = UINT64_MAX;
-    bool has_data = false;
-    for (uint32_t i = 0; i < n && i < INPUTS_MAX && looked < 4; i++) {
-        uint32_t w = holder_of(s, j->base + in[i]);
-        has_data |= s->tasks[j->base + in[i]].value != LITERAL;
+    for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
+        if (s->tasks[j->base + in[i]].value != LITERAL) return true;
+    return false;
+}
+
+struct choice { /* the best worker so far; NONE: none */
+    uint32_t worker;
+    uint64_t ns;
+};
+
+static void compare(const struct mr_sched *s, uint32_t task, uint32_t worker, struct choice *best)
+{
+    if (worker == NONE || worker == best->worker) return;
+    uint64_t ns = score(s, task, worker);
+    if (ns < best->ns) *best = (struct choice){worker, ns};
+}
+
+static uint32_t place_by_data(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t n, looked = 0, last = NONE;
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
+    struct choice best = {NONE, UINT64_MAX};
+    for (uint32_t i = 0; i < n && i < INPUTS_MAX && looked < KEEPERS_MAX; i++) {
+        uint32_t w = keeper_of(s, j->base + in[i]);
         if (w == NONE || w == last || !may_go(s, w, t)) continue;
         last = w;
         looked++;
-        uint64_t ns = score(s, task, w);
-        if (ns >= best_ns) continue;
-        best = w;
-        best_ns = ns;
+        compare(s, task, w, &best);
     }
-    if (!has_data) return place_root(s, task);
-    uint32_t w = least_loaded(s, t, false);
-    if (w == NONE || w == best) return best;
-    return score(s, task, w) < best_ns ? w : best;
+    compare(s, task, least_loaded(s, t, false), &best);
+    return best.worker;
+}
+
+static uint32_t place(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (t->state == MR_TASK_WAITING) return place_ahead(s, task);
+    return has_data(s, task) ? place_by_data(s, task) : place_root(s, task);
 }
 
 uint32_t mr_sched__place(struct mr_sched *s, uint32_t task)
@@ -352,4 +442,18 @@ uint32_t mr_sched__place(struct mr_sched *s, uint32_t task)
     s->totals.placed_scored += w != NONE && !is_gone;
     if (is_gone && w != NONE) mr_sched__cache_forget(s, task);
     return w;
+}
+
+bool mr_sched__waits_for_memory(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    uint64_t held = 0;
+    bool has_room = false;
+    if (t->state != MR_TASK_READY || has_data(s, task)) return false;
+    for (uint32_t w = mr_sched__load_least(s); w != NONE; w = mr_sched__load_next(s, w)) {
+        if (!may_go(s, w, t)) continue;
+        if (!is_crowded(s, &s->workers[w], t, &held)) return false;
+        has_room = true;
+    }
+    return has_room;
 }

@@ -3,13 +3,21 @@
 
 #include "services/scheduler/core/state/state.h"
 
+/* True: the worker has the operator, the resources and, if workers are named, one of the names. */
 bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct class *c);
+/* True: every connected worker may run the task. */
+bool mr_sched__all_may_run(const struct mr_sched *s, const struct task *t);
+/* True: the worker takes tasks now, and its queue has room for this one. */
 bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct task *t);
-bool mr_sched__has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t);
-bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t);
+/* The same for the task's cached worker, where a task that is not ready finds more room. */
+bool mr_sched__has_room_in_cache(const struct mr_sched *s, uint32_t worker, const struct task *t);
+/* True: a worker that may run the task has room; crowded workers count. */
+bool mr_sched__any_has_room(struct mr_sched *s, const struct task *t);
+/* True: the worker is crowded for this root (a task without inputs): the worker's memory, or its
+ * node's store, is too full for another result. */
+bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t);
+/* True: the task is ready, and each worker with room for it is crowded. */
+bool mr_sched__waits_for_memory(const struct mr_sched *s, uint32_t task);
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken);
-bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t);
-bool mr_sched__has_place(struct mr_sched *s,
-    const struct task *t); /* true: some worker has room, if memory is left aside */
 uint32_t mr_sched__place(struct mr_sched *s, uint32_t task); /* a worker, or NONE */

@@ -7,8 +7,9 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-#define LOOK_MAX 256 /* slots of workers that one look-up visits */
+#define LOOK_MAX 256 /* entries of the cache that one look-up visits */
 
+/* True: the worker is in one of the job's entries. */
 static bool has_any(const struct job *j, uint32_t worker)
 {
     uint32_t n = j->graph->slots_count + (j->shape_1 ? j->graph->nodes_count : 0);
@@ -18,7 +19,8 @@ static bool has_any(const struct job *j, uint32_t worker)
     return false;
 }
 
-/* True: the task would wait there while another worker is idle and has no task of this job. */
+/* True: the task would wait on the worker, while another worker is idle and is in no entry of the
+ * job. */
 static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
@@ -51,8 +53,8 @@ uint32_t mr_sched__cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (!p || !p->incarnation || t->flags & (T_QUARANTINED | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];
     *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
-    if (*is_gone || t->attempt || !mr_sched__has_room_again(s, p->worker, t)) return NONE;
-    if (!mr_sched__is_universal(s, t) && !mr_sched__may_run(s, p->worker, &s->classes[t->class]))
+    if (*is_gone || t->attempt || !mr_sched__has_room_in_cache(s, p->worker, t)) return NONE;
+    if (!mr_sched__all_may_run(s, t) && !mr_sched__may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
     if (t->waiting && !may_go_ahead(s, task)) return NONE;
     uint32_t n;

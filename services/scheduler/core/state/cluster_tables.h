@@ -159,7 +159,7 @@ struct pending { /* an announcement that waits for Redis's acknowledgement */
     uint64_t bytes;       /* written to the journal, up to this record */
 };
 
-struct shape { /* where tasks of a template's instances ran, by node */
+struct shape { /* cached workers of the tasks of a template's instances */
     uint64_t template, used;
     uint32_t size, users; /* jobs */
     struct cached_placement *at;

@@ -71,9 +71,10 @@ struct task { /* 48 bytes, since there are millions; its job: job_of */
     };
     /* references: dependents that hold one, and tasks of other jobs that share it */
     uint32_t consumers;
-    uint32_t value;      /* its row in `values`, LITERAL or NONE */
-    uint32_t worker;     /* SENT: its worker; else a hint (of an input or a sibling), or NONE */
-    uint32_t attempt;    /* number of the last attempt */
+    uint32_t value; /* its row in `values`, LITERAL or NONE */
+    /* SENT: its worker. Else NONE, or a hint: the worker that an input of it was sent to */
+    uint32_t worker;
+    uint32_t attempt;    /* number of the last attempt: how often the task was sent to a worker */
     uint32_t prev, next; /* in the list of the worker if SENT, of the class if PARKED */
     union {
         uint32_t estimate; /* ns that it adds to the worker's queue */
@@ -163,9 +164,9 @@ struct loop {      /* state of a loop of the job's graph */
     mr_time told_at;
 };
 
-struct cached_placement { /* where a task of a loop's body, or of a template, ran last time */
+struct cached_placement { /* the worker to which a task of a loop or template was first sent */
     uint32_t worker;
-    uint64_t incarnation; /* 0: it has not run */
+    uint64_t incarnation; /* 0: the entry is empty */
 };
 
 struct job {

@@ -274,7 +274,7 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
 {
     const struct job *j = job_of(s, task);
     const struct task *t = &s->tasks[task];
-    uint32_t n, holder = t->value < LITERAL ? s->values[t->value].worker : NONE;
+    uint32_t n, keeper = t->value < LITERAL ? s->values[t->value].worker : NONE;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
@@ -284,7 +284,7 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
         mr_assert(was_covered || u->unsent > 0);
         u->waiting--;
         if (!was_covered) u->unsent--;
-        if (u->flags & T_SENT && u->worker != holder) mr_sched__send_value(s, task, u->worker);
+        if (u->flags & T_SENT && u->worker != keeper) mr_sched__send_value(s, task, u->worker);
         if (!u->waiting)
             mr_sched__task_inputs_done(s, du);
         else
