@@ -6,6 +6,7 @@
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/index/retry_rings.h"
 #include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/place.h"
 #include "services/scheduler/core/running.h"
 #include "services/scheduler/core/state/failure.h"
 #include "services/scheduler/core/state/lookup.h"
@@ -88,7 +89,10 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     for (uint32_t i = 0; i < c->names_count && !c->any_worker; i++)
         mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
     if (t->flags & T_QUARANTINED)
-        mr_buf_printf(out, "%u workers crashed while it ran: next it runs %s\n", t->kills,
+        mr_buf_printf(out,
+            "it is in quarantine, since a worker crashed while it ran (crashes blamed on it: %u; %u "
+            "fail it): next it runs %s\n",
+            t->kills, KILLS_MAX,
             mr_sched__is_probation_alone(t) ? "alone on an empty worker"
                                             : "apart from other quarantined tasks");
     if (s->is_recovering)
@@ -98,7 +102,12 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
         mr_buf_add_text(
             out, "dispatch is paused until Redis has acknowledged more of the journal\n");
     mr_sched__memory_retry_explain(s, (uint32_t)(t - s->tasks), out);
-    if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
+    if (mr_sched__waits_for_memory(s, task))
+        mr_buf_add_text(out,
+            "workers have room for it, but their memory is nearly full: it waits until values are "
+            "released, or until a worker runs nothing else\n");
+    else if (t->flags & T_PARKED)
+        mr_buf_add_text(out, "no worker that may run it has room now\n");
 }
 
 static void waits_for_place(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
@@ -138,8 +147,10 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     struct mr_str key = key_of(s, task);
     uint32_t n;
     if (st) {
-        mr_buf_printf(out, "\"%.*s\" failed after %" PRIu32 " attempt(s): %s\n", MR_STR_ARG(key),
-            st->attempts, st->message ? st->message : "no reason was given");
+        mr_buf_printf(out, "\"%.*s\" failed: %s\n", MR_STR_ARG(key),
+            st->message ? st->message : "no reason was given");
+        if (st->attempts > 1)
+            mr_buf_printf(out, "it was sent to workers %" PRIu32 " times\n", st->attempts);
         if (st->worker) mr_buf_printf(out, "the last attempt was on \"%s\"\n", st->worker);
         return;
     }
@@ -209,7 +220,8 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     } else {
         mr_buf_printf(out, "\"%.*s\" ran%s\n", MR_STR_ARG(key),
             t->state == MR_TASK_RELEASED ? ", and nobody needs its value any more" : "");
-        if (t->attempt > 1) mr_buf_printf(out, "it took %" PRIu32 " attempts\n", t->attempt);
+        if (t->attempt > 1)
+            mr_buf_printf(out, "it was sent to workers %" PRIu32 " times\n", t->attempt);
         if (t->is_exit) mr_sched__loop_explain(s, task, out);
     }
     uint32_t n = mr_graph_path_to_target(j->graph, task - j->base, path, REASONS_MAX);

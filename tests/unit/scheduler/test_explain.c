@@ -86,6 +86,28 @@ static void a_task_that_runs_or_waits_says_where_and_for_what(void **state)
     assert_says(r, job, "z", "\"z\" ran\nit is a target of the job\n");
 }
 
+#define MIB ((uint64_t)1 << 20)
+
+static void a_task_that_waits_for_memory_says_so(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 4 * MIB;
+    rig_store(r, 0x51, "a");
+    const struct rig_spec spec = {.name = "w", .node = "w", .slots = 2, .store = 0x51};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", "") "," T("b", "g", "1", ""), "\"x\",\"b\""));
+    r->object_bytes = 7 * MIB / 2; /* of 4: `f` makes large values from now on */
+    (void)rig_done_object(r, w, job, "x");
+    uint64_t more = rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\""));
+    assert_says(r, more, "y",
+        "\"y\" is ready and waits for a worker\n"
+        "workers have room for it, but their memory is nearly full: it waits until values are "
+        "released, or until a worker runs nothing else\n");
+    rig_done(r, w, job, "b");
+    assert_says(r, more, "y", "\"y\" was sent to \"w\" and runs there or is about to\n");
+}
+
 static void what_waits_for_many_names_some(void **state)
 {
     (void)state;
@@ -121,7 +143,8 @@ static void what_failed_says_why_and_what_fell_says_by_what(void **state)
     rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
     rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
     assert_says(r, job, "a",
-        "\"a\" failed after 2 attempt(s): it went wrong\nthe last attempt was on \"w\"\n");
+        "\"a\" failed: it went wrong\nit was sent to workers 2 times\n"
+        "the last attempt was on \"w\"\n");
     rig_end(r, w, job, "b", MR_OUTCOME_ERROR);
     assert_says(r, job, "m",
         "\"m\" never ran: something that it needs failed\nits input \"b\" failed\n"
@@ -162,7 +185,8 @@ static void what_was_given_or_came_again_says_so(void **state)
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":2"), "\"x\""));
     rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
     rig_done(r, w, job, "x");
-    assert_says(r, job, "x", "\"x\" ran\nit took 2 attempts\nit is a target of the job\n");
+    assert_says(
+        r, job, "x", "\"x\" ran\nit was sent to workers 2 times\nit is a target of the job\n");
     const struct mr_sched_resolved there = {.index = 1, .object = {7, 7}, .bytes = 1000};
     const struct mr_sched_submit more = {.resolved = &there, .resolved_count = 1};
     uint64_t two = rig_submit_with(r,
@@ -184,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_without_a_worker_says_what_is_missing),
         RIG_TEST(a_task_that_runs_or_waits_says_where_and_for_what),
+        RIG_TEST(a_task_that_waits_for_memory_says_so),
         RIG_TEST(what_waits_for_many_names_some),
         RIG_TEST(what_failed_says_why_and_what_fell_says_by_what),
         RIG_TEST(what_never_runs_says_what_ended_the_job),
