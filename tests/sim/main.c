@@ -200,7 +200,7 @@ static void set_up(struct sim *s, const struct options *o)
     s->config.unacked_bytes_max = sim_chance(s, 3) ? 16384 : 1 << 20;
     s->config.heartbeat = 100 * MR_MS;
     s->config.lease = MR_SECOND;
-    s->config.clear_after = 200 * MR_MS;
+    s->config.probation = 200 * MR_MS;
     s->config.keep_jobs = 0;
     s->config.keep_jobs_max = 64;
     s->now = MR_SECOND;

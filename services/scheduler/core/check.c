@@ -242,7 +242,7 @@ static void check_counts(const struct mr_sched *s)
         jobs += !(s->jobs[i].flags & J_FORGETTING); /* not in the list by age any more */
         queued += s->jobs[i].queued;
         reclaims += (s->jobs[i].flags & J_RECLAIMING) != 0;
-        mr_assert(!s->jobs[i].reclaim == !(s->jobs[i].flags & J_RECLAIMING));
+        mr_assert(!s->jobs[i].unreclaimed == !(s->jobs[i].flags & J_RECLAIMING));
     }
     for (uint32_t i = 0; i < s->config.failures_max; i++)
         stories += s->failures.at[i].task != NONE;

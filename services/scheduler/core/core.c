@@ -43,7 +43,7 @@ void mr_sched_config_default(struct mr_sched_config *c)
         .heartbeat = MR_SECOND,
         .lease = 10 * MR_SECOND,
         .queue = 5 * MR_MS,
-        .clear_after = 2 * MR_SECOND,
+        .probation = 2 * MR_SECOND,
         .keep_jobs = 24 * 3600 * MR_SECOND,
         .keep_jobs_max = 1000};
 }

@@ -58,7 +58,7 @@ static void live(struct rig *r, struct rig_worker w, uint64_t job, const char *k
 {
     rig_tell(r, w, TOLD_STARTED, job, key);
     for (int i = 0; i < 5; i++) {
-        rig_pass(r, r->c.clear_after / 4);
+        rig_pass(r, r->c.probation / 4);
         beat(r);
     }
     rig_turn(r);
@@ -93,7 +93,7 @@ static void a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts
     a = join(r, "a");
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y")); /* one after the other */
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
-    rig_pass(r, 2 * r->c.clear_after);
+    rig_pass(r, 2 * r->c.probation);
     rig_heartbeat(r, a); /* has not even started */
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     live(r, a, job, first);
@@ -111,7 +111,7 @@ static void a_worker_that_was_not_heard_of_clears_no_task(void **state)
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
     const char *second = first[0] == 'x' ? "y" : "x";
     rig_tell(r, a, TOLD_STARTED, job, first);
-    rig_pass(r, 2 * r->c.clear_after);
+    rig_pass(r, 2 * r->c.probation);
     assert_false(is_at(r, a, job, second));
     crash(r, a, job, KEYS(first));
     a = join(r, "a");

@@ -44,7 +44,7 @@ static void a_task_is_seen_from_its_plan_to_its_end(void **state)
     assert_int_equal(y.waiting_inputs, 1);
     assert_true(mr_str_eq(mr_sched_op_name(r->s, x.op), MR_STR("f")));
     assert_true(mr_str_eq(mr_sched_op_name(r->s, y.op), MR_STR("g")));
-    assert_false(x.has_error || x.is_skipped || x.is_vain);
+    assert_false(x.has_error || x.is_skipped || x.is_abandoned);
     assert_int_equal(x.cause, MR_NODE_NONE);
     rig_pass(r, MR_SECOND);
     (void)join(r, "other", 1, 0);
@@ -276,7 +276,7 @@ static void a_job_has_its_times_and_its_counts(void **state)
     assert_int_equal(info.retried, 1);
     assert_int_equal(info.recomputed, 0);
     assert_int_equal(info.counts[MR_TASK_DONE], 2);
-    assert_true(info.given == 0 && info.joined == 0 && info.skipped == 0 && info.vain == 0);
+    assert_true(info.given == 0 && info.joined == 0 && info.skipped == 0 && info.abandoned == 0);
     assert_true(info.event_sequence > 0 && !info.has_error);
 }
 

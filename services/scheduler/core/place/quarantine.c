@@ -1,13 +1,14 @@
 /* Quarantine finds poison tasks, which crash their worker. Tasks that ran when a worker crashed are
  * quarantined, and run again apart from each other. When a worker crashes that had a quarantined
- * task, the crash counts against that task; the other tasks there are quarantined now, without a
- * crash counted. A task with three crashes is blamed as a poison task and fails.
+ * task, the crash is blamed on that task; the other tasks there are quarantined now, without blame.
+ * A task that three crashes are blamed on is a poison task and fails.
  *
- * A task that ends leaves quarantine. So does a long-running task after some seconds, because it
- * may never end, and no worker may ever be free for it. If such a task is quarantined again, it has
- * to run eight times as long, and then 64 times. So a task that crashes late is blamed, too, and a
- * task that merely ran beside it is not. Roles of training sessions are exempt from the longer
- * times: they ask for the most retries, and their session counts its losses.
+ * A task that ends leaves quarantine. So does a long-running task after its probation of some
+ * seconds, because it may never end, and no worker may ever be free for it. If such a task is
+ * quarantined again, its probation is eight times as long, and then 64 times. So a task that
+ * crashes late is blamed, too, and a task that merely ran beside it is not. Roles of training
+ * sessions are exempt from the longer times: they ask for the most retries, and their session
+ * counts its losses.
  *
  * A quarantined task runs alone, that is, beside long-running tasks only, if it is not long-running
  * or the next crash would blame it. One worker at a time is kept free for such tasks, so that the
@@ -140,12 +141,12 @@ void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task)
     w->probation_at = s->now;
 }
 
-static mr_duration clear_time(const struct mr_sched *s, uint32_t task)
+static mr_duration probation_time(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
-    if (t->probations < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.clear_after;
-    return s->config.clear_after << 3 * (t->probations - 1);
+    if (t->probations < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.probation;
+    return s->config.probation << 3 * (t->probations - 1);
 }
 
 void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker)
@@ -154,7 +155,7 @@ void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker)
     if (w->probation == NONE || !w->probation_at) return;
     struct task *t = &s->tasks[w->probation];
     if (!(t->flags & T_LONG) ||
-        s->now < mr_time_after(w->probation_at, clear_time(s, w->probation)))
+        s->now < mr_time_after(w->probation_at, probation_time(s, w->probation)))
         return;
     t->kills = 0;
     t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));

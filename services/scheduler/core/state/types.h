@@ -55,7 +55,7 @@ struct mr_sched_config {
     mr_duration lease;
     mr_duration queue; /* estimated work that should be queued at a worker, for each slot */
     /* a quarantined long-running task that runs for so long leaves quarantine */
-    mr_duration clear_after;
+    mr_duration probation;
     mr_duration keep_jobs; /* ended jobs are forgotten after this; 0: never */
     uint32_t keep_jobs_max;
 };
