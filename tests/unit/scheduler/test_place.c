@@ -267,6 +267,100 @@ static void a_task_for_named_workers_waits_for_one_of_them(void **state)
     assert_int_equal(rig_attempt(r, b, job, "x"), 1);
 }
 
+#define LIKES_B ",\"workers\":[\"b\"],\"allow_other_workers\":true"
+
+static void a_task_without_inputs_goes_to_the_worker_that_it_prefers(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0), c = join(r, "c", 1, 0);
+    warm(r, a);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", LIKES_B) "," T("y", "f", "2", LIKES_B), "\"x\",\"y\""));
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 2);
+    uint64_t other = rig_submit(r, JOB(T("z", "f", "3", ""), "\"z\""));
+    assert_int_equal(
+        rig_count(r, SAID_TASK, a, other, "z") + rig_count(r, SAID_TASK, c, other, "z"), 1);
+}
+
+static void a_preference_for_a_full_worker_does_not_keep_a_task_waiting(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t job = /* of an unknown op each worker gets one */
+        rig_submit(r, JOB(T("x", "f", "1", LIKES_B) "," T("y", "f", "2", LIKES_B), "\"x\",\"y\""));
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+}
+
+static void a_preference_is_worth_a_second_of_waiting(void **state)
+{
+    (void)state;
+    const mr_duration took[] = {MR_SECOND / 2, 2 * MR_SECOND};
+    for (int i = 0; i < 2; i++) {
+        struct rig *r = rig_new();
+        struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+        uint64_t job = rig_submit(r, JOB(T("x", "f", "1", LIKES_B), "\"x\""));
+        done_in(r, b, job, "x", took[i]);
+        job = rig_submit(
+            r, JOB(T("y", "f", "2", LIKES_B) "," T("z", "f", "3", LIKES_B), "\"y\",\"z\""));
+        assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 2 - i);
+        assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), i);
+        rig_pass(r, MR_SECOND / 100);
+        assert_int_equal(rig_count(r, SAID_STEAL, b, job, NULL), 0);
+        (void)rig_teardown(NULL);
+    }
+}
+
+/* The worker that is preferred has neither the data nor the least work. */
+static void a_task_with_inputs_goes_to_the_worker_that_it_prefers(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    (void)join(r, "c", 1, 0);
+    warm(r, a);
+    (void)rig_submit(r, JOB(T("w", "f", "0", ",\"workers\":[\"b\"]"), "\"w\""));
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "g", R("x"), LIKES_B), "\"y\""));
+    assert_null(rig_row(r, SAID_TASK, job, "y")); /* it is not sent ahead to another worker */
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, b, job, "y"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
+}
+
+static void a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    warm(r, a);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), LIKES_B), "\"y\""));
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
+}
+
+/* As the roles of a training, each of which prefers a worker: with data and without. */
+static void what_runs_long_goes_to_the_worker_that_it_prefers(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t data = rig_submit(r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]"), "\"x\""));
+    rig_done(r, a, data, "x");
+    (void)rig_submit(r, JOB(T("busy", "f", "2", ",\"workers\":[\"b\"]"), "\"busy\""));
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("ps", "long", "1", LIKES_B) "," T(
+                   "w0", "long", "2", LIKES_B) "," T("w1", "long", R("x"), LIKES_B),
+               "\"ps\",\"w0\",\"w1\""));
+    assert_int_equal(rig_attempt(r, b, job, "ps"), 1);
+    assert_int_equal(rig_attempt(r, b, job, "w0"), 1);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, b, job, "w1"), 1);
+}
+
 static void a_task_waits_for_a_worker_that_has_its_op(void **state)
 {
     (void)state;
@@ -641,6 +735,12 @@ int main(void)
         RIG_TEST(resources_that_nobody_has_are_waited_for),
         RIG_TEST(no_worker_gets_more_than_twice_its_resources),
         RIG_TEST(a_task_for_named_workers_waits_for_one_of_them),
+        RIG_TEST(a_task_without_inputs_goes_to_the_worker_that_it_prefers),
+        RIG_TEST(a_preference_for_a_full_worker_does_not_keep_a_task_waiting),
+        RIG_TEST(a_preference_is_worth_a_second_of_waiting),
+        RIG_TEST(a_task_with_inputs_goes_to_the_worker_that_it_prefers),
+        RIG_TEST(a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away),
+        RIG_TEST(what_runs_long_goes_to_the_worker_that_it_prefers),
         RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
         RIG_TEST(the_more_urgent_goes_first),
         RIG_TEST(a_long_running_task_takes_no_slot),

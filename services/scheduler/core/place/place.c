@@ -5,12 +5,15 @@
  *     Otherwise the task is placed when it is ready.
  *  3. may_go: all rules below pass over a worker that may not run the task (mr_sched__may_run) or
  *     has no room for it (mr_sched__has_room).
- *  4. place_by_data: a task with inputs goes to the worker with the earliest estimated start: its
+ *  4. fewest_long: a long-running task goes to a worker that it prefers (the option `workers` with
+ *     `allow_other_workers`).
+ *  5. place_by_data: a task with inputs goes to the worker with the earliest estimated start: its
  *     load plus the time to transfer the inputs that it lacks (the earliest-start rule of list
- *     scheduling). Candidates are the keepers of inputs, and the least loaded worker.
- *  5. place_root: a task without inputs (root) passes over crowded workers (mr_sched__is_crowded).
- *     Long-running roots are spread (fewest_long). Other roots go to the worker of a sibling,
- *     to the warm worker, to the sticky worker, or to the least loaded one.
+ *     scheduling). Candidates are the keepers of inputs, the least loaded of the preferred workers,
+ *     and the least loaded worker.
+ *  6. place_root: a task without inputs (root) passes over crowded workers (mr_sched__is_crowded).
+ *     Long-running roots are spread (fewest_long). Other roots go to a preferred worker, to the
+ *     worker of a sibling, to the warm worker, to the sticky worker, or to the least loaded one.
  *
  * Quarantined tasks and memory retries do not pass through this file: quarantine.c and
  * memory_retry.c choose their workers. dispatch.c decides whose turn it is, and may move a task
@@ -297,13 +300,27 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
 }
 
+/* The least loaded of the workers that the task prefers and that have room for it; or NONE. */
+static uint32_t preferred_worker(struct mr_sched *s, const struct task *t, bool is_root)
+{
+    const struct class *c = &s->classes[t->class];
+    if (!has_preference(c)) return NONE;
+    for (uint32_t w = mr_sched__load_least(s); w != NONE; w = mr_sched__load_next(s, w)) {
+        if (!is_named(&s->workers[w], c) || !may_go(s, w, t)) continue;
+        if (!is_root || !mr_sched__is_crowded(s, &s->workers[w], t)) return w;
+    }
+    return NONE;
+}
+
 /* A long-running task takes no slot and does not count as load. It goes to the worker with the
  * fewest such tasks; among these, to the least loaded. By the rule for siblings all roles of a
- * training would run in one process. */
-static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_root)
+ * training would run in one process. `preferred`: of the workers that the task prefers. */
+static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_root, bool preferred)
 {
+    const struct class *c = &s->classes[t->class];
     uint32_t best = NONE, look = mr_sched__all_may_run(s, t) ? LOAD_LOOK_MAX : s->load.workers;
     for (uint32_t w = mr_sched__load_least(s); w != NONE && look--; w = mr_sched__load_next(s, w)) {
+        if (preferred && !is_named(&s->workers[w], c)) continue;
         if (!may_go(s, w, t)) continue;
         if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (best == NONE || s->workers[w].long_sent < s->workers[best].long_sent) best = w;
@@ -340,9 +357,11 @@ static uint32_t near_sibling(struct mr_sched *s, uint32_t task, uint32_t least)
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    if (is_long(s, t)) return fewest_long(s, t, true);
+    if (is_long(s, t)) return fewest_long(s, t, true, false);
     uint32_t least = least_loaded(s, t, true);
     if (least == NONE) return NONE;
+    uint32_t liked = preferred_worker(s, t, true);
+    if (liked != NONE && score(s, task, liked) <= score(s, task, least)) return liked;
     uint32_t near = near_sibling(s, task, least);
     if (near != NONE) return near;
     uint64_t ns = mr_sched__estimate(s, s->classes[t->class].op);
@@ -375,7 +394,10 @@ static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
         if (u->flags & (T_QUARANTINED | T_LONG | T_STEALING)) return NONE;
         worker = u->worker;
     }
-    return may_go(s, worker, t) ? worker : NONE;
+    if (!may_go(s, worker, t)) return NONE;
+    const struct class *c = &s->classes[t->class];
+    bool is_liked = !has_preference(c) || is_named(&s->workers[worker], c);
+    return is_liked || preferred_worker(s, t, false) == NONE ? worker : NONE;
 }
 
 static uint32_t keeper_of(const struct mr_sched *s, uint32_t task)
@@ -421,6 +443,7 @@ static uint32_t place_by_data(struct mr_sched *s, uint32_t task)
         looked++;
         compare(s, task, w, &best);
     }
+    compare(s, task, preferred_worker(s, t, false), &best);
     compare(s, task, least_loaded(s, t, false), &best);
     return best.worker;
 }
@@ -429,7 +452,12 @@ static uint32_t place(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     if (t->state == MR_TASK_WAITING) return place_ahead(s, task);
-    return has_data(s, task) ? place_by_data(s, task) : place_root(s, task);
+    bool is_root = !has_data(s, task);
+    if (has_preference(&s->classes[t->class]) && is_long(s, t)) {
+        uint32_t w = fewest_long(s, t, is_root, true);
+        if (w != NONE) return w;
+    }
+    return is_root ? place_root(s, task) : place_by_data(s, task);
 }
 
 uint32_t mr_sched__place(struct mr_sched *s, uint32_t task)

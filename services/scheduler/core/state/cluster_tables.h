@@ -89,9 +89,9 @@ struct class
     uint32_t users; /* options of jobs that use it; 0: free (special classes only) */
     uint32_t parked_head, parked_tail, parked;
     uint32_t active_at; /* index in the list of classes with parked tasks, or NONE */
-    bool any_worker;    /* any worker may run them: `names` are a preference, or empty */
-    uint64_t need[RESOURCES];
     uint32_t names_count;
+    bool any_worker; /* any worker may run them: `names` are a preference, or empty */
+    uint64_t need[RESOURCES];
     struct mr_str *names; /* owned: one block */
 };
 
