@@ -1,5 +1,6 @@
-"""A scheduler and an object store that exist only on the wire: every method answers with what the
-test asked for, and remembers what came. Built on grpcio, from the descriptor set of the build."""
+"""A scheduler, an object store and a trainer that exist only on the wire. Every method with a route
+answers with what the test asked for, and remembers what came. Built on grpcio, from the descriptor
+set of the build."""
 
 import json
 import threading
@@ -8,6 +9,10 @@ from concurrent import futures
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+
+# The tag of the option google.api.http (field 72295728), as it stands in the bytes of a method's options.
+ROUTE = b"\x82\xd3\xe4\x93\x02"
 
 
 class Types:
@@ -64,6 +69,8 @@ class Fake:
             function = getattr(self, f"{short}_{m.name}", None)
             if function is None and short in ("Channels", "Queues", "Trainings", "Templates"):
                 function = self._empty(m)
+            if function is None and ROUTE in m.options.SerializeToString():
+                raise NotImplementedError(f"{service}.{m.name} has a route, so fake.py needs {short}_{m.name}(self, request, context)")
             if function is None:
                 continue
             kind = ("stream" if m.client_streaming else "unary") + (
