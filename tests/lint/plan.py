@@ -4,6 +4,7 @@ Includes are read from the sources, calls and symbols with nm from the objects o
 import collections
 import json
 import os
+import pathlib
 import re
 import subprocess
 
@@ -45,7 +46,9 @@ def refused(tree, mine, theirs):
 
 
 def check_layers(tree, shrink=False):
-    bad, offences = [], {}
+    folders = {str(p) for name in tree.names for p in pathlib.PurePath(name).parents}
+    bad = [f"ranks.txt: there is no folder {folder}: remove the row" for folder in tree.ranks if folder not in folders]
+    offences = {}
     for name in tree.files(".c", ".h"):
         own, _ = tree.room(name)
         if own is None:

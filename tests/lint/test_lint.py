@@ -23,6 +23,8 @@ CLEAN = {
     "lib/base/list.c": "#include \"base/list.h\"\n\nint mr_list_count(int n)\n{\n    return n;\n}\n",
     "lib/host/gate.h": "/* Gates. */\n#pragma once\nint mr_gate_open(int n);\n",
     "lib/host/gate.c": "#include \"host/gate.h\"\n\n#include \"base/list.h\"\n\nint mr_gate_open(int n)\n{\n    return mr_list_count(n);\n}\n",
+    "lib/rpc/call.h": "/* Calls. */\n#pragma once\nint mr_rpc_call(int n);\n",
+    "services/a/shell/loop.h": "/* The loop of a. */\n#pragma once\nint mr_a_loop(int n);\n",
     "services/a/core.h": "/* A. */\n#pragma once\nint mr_a_step(int n);\n",
     "services/a/core.c": "#include \"services/a/core.h\"\n\n#include \"host/gate.h\"\n\nint mr_a_step(int n)\n{\n    return mr_gate_open(n);\n}\n",
     "services/a/internal.h": "/* Inside a. */\n#pragma once\n",
@@ -125,6 +127,10 @@ class Planted(unittest.TestCase):
     def test_layers_a_folder_without_a_rank(self):
         self.write("attic/x.h", "#pragma once\n")
         self.finds("layers", "attic/x.h")
+
+    def test_layers_a_rank_without_a_folder(self):
+        self.add("tests/lint/ranks.txt", "70 clients/c\n")
+        self.finds("layers", "ranks.txt: there is no folder clients/c")
 
     def test_calls_a_prototype_by_hand(self):
         self.add("lib/base/list.c", "\nint mr_gate_open(int n);\nint mr_list_up(int n)\n{\n    return mr_gate_open(n);\n}\n")
