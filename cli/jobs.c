@@ -294,6 +294,7 @@ static void print_explanation(yyjson_val *x)
     size_t at = 0;
     size_t max = 0;
     yyjson_val *reason = NULL;
+    uint64_t nbytes = mr_json_get_u64(x, "nbytes");
     mr_text_print(0, "%s\n", mr_json_get_text(x, "sentence"));
     yyjson_arr_foreach(yyjson_obj_get(x, "reasons"), at, max, reason)
         mr_text_print(4, "  %s\n", yyjson_get_str(reason));
@@ -302,7 +303,7 @@ static void print_explanation(yyjson_val *x)
     if (mr_json_get_text(x, "worker")[0])
         (void)printf("  worker: %s\n", mr_json_get_text(x, "worker"));
     if (mr_json_get_text(x, "place")[0])
-        (void)printf("  value: %" PRIu64 " bytes, %s\n", mr_json_get_u64(x, "nbytes"),
+        (void)printf("  value: %" PRIu64 " %s, %s\n", nbytes, nbytes == 1 ? "byte" : "bytes",
             mr_json_get_text(x, "place"));
 }
 

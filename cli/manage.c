@@ -114,7 +114,7 @@ static double seconds(yyjson_val *row, const char *name)
 }
 
 static const struct mr_column profile_columns[] = {{"OPERATOR", MR_COLUMN_KEY, false},
-    {"TASKS", MR_COLUMN_NUMBER, false}, {"WALL s", MR_COLUMN_NUMBER, false},
+    {"ATTEMPTS", MR_COLUMN_NUMBER, false}, {"WALL s", MR_COLUMN_NUMBER, false},
     {"CPU s", MR_COLUMN_NUMBER, false}, {"QUEUED s", MR_COLUMN_NUMBER, true},
     {"MADE", MR_COLUMN_NUMBER, true}};
 

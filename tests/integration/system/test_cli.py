@@ -206,7 +206,10 @@ class Cli(unittest.TestCase):
         graph = self.millrace("graph", ids[0]).stdout
         self.assertRegex(graph, r"DONE +inc +b \(target\) <- a")
         self.assertIn("more", self.millrace("graph", ids[0], "--limit", "1").stdout)
-        self.assertRegex(self.millrace("profile", ids[0]).stdout, r"inc +2 ")
+        profile = self.millrace("profile", ids[0]).stdout
+        self.assertRegex(profile, r"OPERATOR +ATTEMPTS ")
+        self.assertRegex(profile, r"inc +2 ")
+        self.assertIn("  value: 1 byte, inline\n", self.millrace("explain", ids[0], "b").stdout)
         retried = self.millrace("retry", failed)
         self.assertEqual(retried.returncode, 0, retried.stderr)
         self.assertEqual(self.millrace("watch", failed).returncode, 4)
