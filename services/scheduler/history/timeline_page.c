@@ -1,4 +1,7 @@
-/* A page of a timeline has the spans that end first after a given time. A bounded max-heap by end
+/* Selects spans for three answers. A profile needs one row for each operator, an explanation the
+ * last span of one task, and a timeline a page of spans.
+ *
+ * A page of a timeline has the spans that end first after a given time. A bounded max-heap by end
  * time selects them: a span that ends later than the top of a full heap is refused. So a trace of
  * any size costs the memory of one page. Spans that end at the same time as the page's last span
  * belong to the page, because the next page begins after that time. */
