@@ -27,8 +27,8 @@ static void usage(FILE *to)
     for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     (void)fprintf(to,
-        "\n`millrace help COMMAND` describes a command. Commands talk to the cluster of --url or\n"
-        "MILLRACE_URL, else to the one that `millrace up` last started.\n");
+        "\n`millrace help COMMAND` describes a command. Commands talk to the cluster of\n"
+        "--url or MILLRACE_URL, else to the one that `millrace up` last started.\n");
 }
 
 static int refuse(const char *name)
