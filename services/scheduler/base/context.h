@@ -102,7 +102,8 @@ int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m); /* any thread
 /* True after a restart, until every worker of the journal has registered again or is lost. */
 bool mr_shell_is_recovering(struct mr_shell *sh);
 
-/* Unpacks a request into the scratch arena. On an error the call is failed; returns NULL. */
+/* Unpacks a request into the scratch arena, which the next message of any call clears. On an error
+ * the call is failed; returns NULL. */
 void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
     const ProtobufCMessageDescriptor *type);
 /* The shell is the context of a call until the handler sets another one. */

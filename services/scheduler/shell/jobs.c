@@ -441,6 +441,7 @@ static void on_writable(struct mr_rpc_call *call)
     mr_logs_writable(shell_of(call), call);
 }
 
+/* Every handler here needs both: shell_of reads what on_open sets, on_done forgets the call. */
 #define HANDLER(fn)                                                                                \
     {                                                                                              \
         .on_open = on_open, .on_message = (fn), .on_writable = on_writable, .on_done = on_done     \
