@@ -153,7 +153,8 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
     }
     if (ev->err == MR_EAGAIN && !restoring) { /* no store has it yet: a task may make it */
         x->to_persist = false;
-        mr_ostore__answer_waiters(s, o, true, MR_ENOENT); /* as for an object that nobody has made */
+        mr_ostore__answer_waiters(
+            s, o, true, MR_ENOENT); /* as for an object that nobody has made */
         if (x->waiters) return;
     }
     mr_ostore__answer_waiters(s, o, false, ev->err);

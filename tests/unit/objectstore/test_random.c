@@ -329,8 +329,7 @@ static void sim_check_answers(struct sim *m)
 {
     for (uint64_t q = 1; q <= m->requests; q++)
         for (size_t i = 0; i < 6; i++)
-            if (m->asked[q].client == m->clients[i])
-                assert_true(m->asked[q].is_answered);
+            if (m->asked[q].client == m->clients[i]) assert_true(m->asked[q].is_answered);
 }
 
 static void every_invariant_holds_in_a_random_world(void **state)

@@ -68,7 +68,7 @@ static void a_worker_that_cannot_be_taken_is_refused_in_words(void **state)
     ev.worker.node = MR_STR("n");
     refused(r, ev, MR_ESTATE, "declared lost");
     ev.worker.incarnation = (uint64_t)0x80000001 << 32;
-    refused(r, ev, MR_ESTATE, "another life");
+    refused(r, ev, MR_ESTATE, "a journal that Redis has lost");
     ev.worker.incarnation = 0;
     ev.worker.node = longest;
     ev.worker.slots = MR_SLOTS_MAX;

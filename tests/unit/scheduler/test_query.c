@@ -383,7 +383,7 @@ static void a_loop_is_explained_in_its_rounds_and_at_its_end(void **state)
         "\"fit.s\" waits for the end of its loop\nloop \"fit\" is in round 2, of at most 3\n");
     rig_done_value(r, w, job, "fit[1].done", MR_STR("\xc3"));
     says(r, job, "fit[2].next",
-        "\"fit[2].next\" did not run: its round did not come\n"
+        "\"fit[2].next\" did not run: the loop ended before its round\n"
         "loop \"fit\" ended after 2 rounds, of at most 3\n");
     rig_done(r, w, job, "fit.s");
     says(r, job, "fit.s",

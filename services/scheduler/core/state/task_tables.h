@@ -185,10 +185,10 @@ struct job {
     uint8_t announced; /* the state that clients have been told */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
-    uint32_t skipped;       /* tasks of rounds that did not run */
-    uint32_t abandoned;     /* tasks that are is_abandoned */
-    uint32_t users;         /* tasks of other jobs that share its keys */
-    uint32_t targets_left;  /* neither have a value nor failed */
+    uint32_t skipped;      /* tasks of rounds that did not run */
+    uint32_t abandoned;    /* tasks that are is_abandoned */
+    uint32_t users;        /* tasks of other jobs that share its keys */
+    uint32_t targets_left; /* neither have a value nor failed */
     uint32_t targets_failed;
     uint32_t queued;
     uint32_t heap_at;    /* place in the heap of jobs with queued tasks, or NONE */
