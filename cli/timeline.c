@@ -6,7 +6,7 @@
 #include "cli/client/paths.h"
 #include "cli/term/table.h"
 #include "host/os/file.h"
-#include "services/scheduler/core/state/columns.h"
+#include "session/up.h"
 #include "services/scheduler/history/history.h"
 
 #include <inttypes.h>

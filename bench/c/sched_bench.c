@@ -148,14 +148,14 @@ static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *
         b->inline_bytes[i] = !is_gone;
         bytes -= is_gone;
     }
-    ev.message.worker = slot;
-    ev.message.incarnation = x->incarnation;
-    ev.message.completed = (struct mr_sched_completed){
+    ev.slot = slot;
+    ev.incarnation = x->incarnation;
+    ev.message.completed = (struct mr_ws_completed){
         .tasks = {r->runs.p, r->runs.count, mr_sched_column(r, MR_COLUMN_INDEX),
             attempt ? attempt : b->attempt, r->count},
         .outcome = b->is_fusing ? b->outcome : NULL,
         .inline_bytes = b->inline_bytes,
-        .inline_data = mr_str_of(b->values, bytes),
+        .inlined = mr_str_of(b->values, bytes),
         .base_ns = b->now,
         .started_ns = b->started,
         .duration_ns = b->duration};
@@ -178,13 +178,13 @@ static void flush(struct bench *b)
 
 static void workers_join(struct bench *b, uint32_t workers)
 {
-    const struct mr_sched_op inc = {.name = MR_STR("inc"), .deterministic = true};
+    const struct mr_ws_operator inc = {.name = MR_STR("inc"), .deterministic = true};
     for (uint32_t i = 0; i < workers; i++) {
         char name[24];
         (void)snprintf(name, sizeof name, "w%u", i);
         struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER};
-        ev.worker = (struct mr_sched_register){.session = i + 1,
-            .name = mr_str(name),
+        ev.session = i + 1;
+        ev.worker = (struct mr_ws_register){.name = mr_str(name),
             .slots = 1,
             .memory_bytes = (uint64_t)1 << 40,
             .time_ns = b->now,

@@ -37,7 +37,7 @@ static void perform(struct bench *b)
 {
     for (uint32_t i = 0; i < b->fx.count; i++) {
         const struct mr_worker_effect *e = &b->fx.p[i];
-        if (e->kind == MR_WORKER_SEND) b->done += e->send->completed.count;
+        if (e->kind == MR_WORKER_SEND) b->done += e->send->completed.tasks.count;
         if (e->kind != MR_WORKER_START) continue;
         b->strands++;
         if (b->executors) {

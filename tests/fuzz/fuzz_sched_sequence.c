@@ -60,13 +60,13 @@ static uint64_t any_job(struct fuzz *f)
 /* Rows of a worker's message about arbitrary tasks; usually about the attempt that was sent
  * last. */
 struct rows {
-    struct mr_sched_run runs[ROWS_MAX];
+    struct mr_ws_run runs[ROWS_MAX];
     uint32_t index[ROWS_MAX], attempt[ROWS_MAX], outcome[ROWS_MAX], bytes[ROWS_MAX];
     uint64_t maker[ROWS_MAX], number[ROWS_MAX], object_bytes[ROWS_MAX];
     uint64_t started[ROWS_MAX], duration[ROWS_MAX];
-    struct mr_sched_failure failures[ROWS_MAX];
+    struct mr_ws_failure failures[ROWS_MAX];
     char data[ROWS_MAX];
-    struct mr_sched_refs refs;
+    struct mr_ws_refs refs;
 };
 
 /* One of the tasks that this worker was sent recently. */
@@ -89,15 +89,15 @@ static void any_rows(struct fuzz *f, struct rig_worker w, struct rows *x)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t how = take(f);
         const struct rig_row *told = how % 8 ? any_told(f, w) : NULL;
-        x->runs[i] = (struct mr_sched_run){.job = told ? told->job : any_job(f), .count = 1};
+        x->runs[i] = (struct mr_ws_run){.job = {told ? told->job : any_job(f)}, .count = 1};
         x->index[i] = told ? told->index : below(f, 6) + (how == 248 ? UINT32_MAX - 8 : 0);
         x->attempt[i] = told && how % 16 ? told->attempt : how / 16 % 6;
     }
-    x->refs = (struct mr_sched_refs){x->runs, n, x->index, x->attempt, n};
+    x->refs = (struct mr_ws_refs){x->runs, n, x->index, x->attempt, n};
 }
 
 static void any_completed(
-    struct fuzz *f, struct rig_worker w, struct rows *x, struct mr_sched_completed *out)
+    struct fuzz *f, struct rig_worker w, struct rows *x, struct mr_ws_completed *out)
 {
     uint32_t objects = 0, failures = 0, inlined = 0;
     any_rows(f, w, x);
@@ -110,17 +110,17 @@ static void any_completed(
         x->started[i] = how & 64 ? 0 : (uint64_t)how << 20;
         x->duration[i] = how & 128 ? UINT64_MAX : how;
         if (x->outcome[i])
-            x->failures[failures++] = (struct mr_sched_failure){
+            x->failures[failures++] = (struct mr_ws_failure){
                 .row = i, .code = (int32_t)how, .message = MR_STR("it went wrong")};
         if (x->outcome[i] || x->bytes[i]) continue;
         x->maker[objects] = 1 + how / 16 % 3;
         x->number[objects] = how % 16;
         x->object_bytes[objects++] = how == 129 ? UINT64_MAX : 4096;
     }
-    *out = (struct mr_sched_completed){.tasks = x->refs,
+    *out = (struct mr_ws_completed){.tasks = x->refs,
         .outcome = x->outcome,
         .inline_bytes = x->bytes,
-        .inline_data = mr_str_of(x->data, inlined),
+        .inlined = mr_str_of(x->data, inlined),
         .object_maker = x->maker,
         .object_number = x->number,
         .object_bytes = x->object_bytes,
@@ -159,7 +159,7 @@ static void join(struct fuzz *f)
         .ops = how & 16 ? "f g h rare identity long dice ref" : NULL,
         .store = how & 32 ? 1 + (how >> 2 & 1) : 0,
         .memory = how & 64 ? 8192 : 0};
-    struct mr_sched_register more = {0};
+    struct mr_ws_register more = {0};
     struct rows held, queued, suspects;
     struct rig_worker before = any_worker(f);
     if (how >= 224) {
@@ -181,10 +181,11 @@ static void join(struct fuzz *f)
 static void message(struct fuzz *f)
 {
     struct rig_worker w = any_worker(f);
-    struct mr_sched_message m = {0};
+    struct mr_ws_up m = {0};
     struct rows rows, more;
     uint32_t how = take(f);
-    struct mr_sched_missing missing = {0};
+    struct mr_ws_missing missing = {0};
+    struct mr_ws_heartbeat h = {0};
     if (how < 128) any_completed(f, w, &rows, &m.completed);
     if (how & 64) {
         any_rows(f, w, &more);
@@ -192,17 +193,17 @@ static void message(struct fuzz *f)
         if ((how & 7) == 1) m.started = more.refs;
         if ((how & 7) == 2) m.unknown = more.refs;
         if ((how & 7) == 3) m.left_slot = more.refs;
-        if ((how & 7) == 4) m.heartbeat.running_tasks = more.refs;
+        if ((how & 7) == 4) h.running_tasks = more.refs;
         if ((how & 7) == 5)
-            missing = (struct mr_sched_missing){
+            missing = (struct mr_ws_missing){
                 more.runs[0].job, more.index[0], more.attempt[0], below(f, 6), MR_STR("gone")};
     }
     m.missing = &missing;
     m.missing_count = (how & 64) && (how & 7) == 5;
-    m.heartbeat.present = how & 16 || m.heartbeat.running_tasks.count;
-    m.heartbeat.time_ns = take(f) == 255 ? UINT64_MAX : f->r->now;
-    m.heartbeat.memory_used_bytes = how == 200 ? UINT64_MAX : 1000;
-    m.heartbeat.queue_ns = how == 201 ? UINT64_MAX : 1000;
+    if (how & 16 || h.running_tasks.count) m.heartbeat = &h;
+    h.time_ns = take(f) == 255 ? UINT64_MAX : f->r->now;
+    h.memory_used_bytes = how == 200 ? UINT64_MAX : 1000;
+    h.queue_ns = how == 201 ? UINT64_MAX : 1000;
     m.leaving = how == 255;
     rig_message(f->r, w, &m);
 }

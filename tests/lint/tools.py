@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-PURE = ["mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_trainer_core", "mr_graph"]
+PURE = ["mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_trainer_core", "mr_graph", "mr_session"]
 IMPURE = re.compile(
     r"^(open|openat|read|write|pread|pwrite|socket|connect|accept|bind|listen|send|recv|sendmsg|recvmsg|poll|epoll_\w+|select|"
     r"clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|pthread_\w+|getenv|secure_getenv|random|rand|getrandom|fopen|fread|fwrite|"

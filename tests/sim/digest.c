@@ -136,25 +136,25 @@ void sim_digest_down(struct sim *s, uint32_t session, const struct mr_ws_down *m
     number(s, m->heard);
 }
 
-static void refs_up(struct sim *s, const struct mr_sched_refs *r)
+static void refs_up(struct sim *s, const struct mr_ws_refs *r)
 {
     number(s, r->runs_count);
     for (uint32_t i = 0; i < r->runs_count; i++) {
-        number(s, r->runs[i].job);
+        number(s, r->runs[i].job.v);
         number(s, r->runs[i].count);
     }
     column(s, r->index, r->count);
     column(s, r->attempt, r->count);
 }
 
-void sim_digest_up(struct sim *s, uint32_t session, const struct mr_sched_message *m)
+void sim_digest_up(struct sim *s, uint32_t session, const struct mr_ws_up *m)
 {
-    const struct mr_sched_completed *c = &m->completed;
+    const struct mr_ws_completed *c = &m->completed;
     number(s, session);
     refs_up(s, &c->tasks);
     column(s, c->outcome, c->tasks.count);
     column(s, c->inline_bytes, c->tasks.count);
-    text(s, c->inline_data);
+    text(s, c->inlined);
     column64(s, c->object_maker, c->objects_count);
     column64(s, c->object_number, c->objects_count);
     column64(s, c->object_bytes, c->objects_count);
@@ -173,18 +173,18 @@ void sim_digest_up(struct sim *s, uint32_t session, const struct mr_sched_messag
     refs_up(s, &m->left_slot);
     number(s, m->missing_count);
     for (uint32_t i = 0; i < m->missing_count; i++) {
-        number(s, m->missing[i].job);
+        number(s, m->missing[i].job.v);
         number(s, m->missing[i].index);
         number(s, m->missing[i].attempt);
         number(s, m->missing[i].input);
     }
     number(s, m->leaving);
-    number(s, m->heartbeat.present);
-    if (!m->heartbeat.present) return;
-    number(s, m->heartbeat.sequence);
-    number(s, m->heartbeat.held_bytes);
-    number(s, m->heartbeat.queued);
-    number(s, m->heartbeat.running);
+    number(s, m->heartbeat != NULL);
+    if (!m->heartbeat) return;
+    number(s, m->heartbeat->sequence);
+    number(s, m->heartbeat->held_bytes);
+    number(s, m->heartbeat->queued);
+    number(s, m->heartbeat->running);
 }
 
 void sim_digest_record(struct sim *s, const struct mr_sched_record_head *head, const void *p)

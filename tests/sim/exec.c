@@ -43,7 +43,7 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p)
             struct sim_job *j = sim_job_of(s, item->job.v);
             uint32_t n = x->count++;
             mr_assert(n < SUSPECTS_MAX);
-            x->run[n] = (struct mr_sched_run){.job = item->job.v, .count = 1};
+            x->run[n] = (struct mr_ws_run){.job = item->job, .count = 1};
             x->index[n] = s->plant == PLANT_SUSPECT ? item->index ^ 1 : item->index;
             x->attempt[n] = item->attempt;
             if (j) j->task[item->index].deaths++;

@@ -120,7 +120,7 @@ void sim_guard_replayed(struct sim *s)
 }
 
 /* A worker of the scheduler's earlier life came back in time, with these. */
-void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c)
+void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_ws_completed *c)
 {
     uint32_t run = 0;
     uint32_t left = 0;
@@ -128,7 +128,7 @@ void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_co
     for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
         while (!left)
             left = c->tasks.runs[run++].count;
-        struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
+        struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job.v);
         uint64_t held = c->inline_bytes[i] ? 0 : c->object_number[object++];
         if (!j || (held && !sim_object_is_somewhere(s, held))) continue;
         struct sim_task *t = &j->task[c->tasks.index[i]];
@@ -153,7 +153,7 @@ static bool is_to_be_released(const struct sim *s, uint32_t slot, uint64_t job, 
     for (uint32_t i = 0, run = 0, k = 0; i < r->count; i++, k++) {
         for (; k == r->runs.p[run].count; k = 0)
             run++;
-        if (r->runs.p[run].job == job && r->index[i] == index) return true;
+        if (r->runs.p[run].job.v == job && r->index[i] == index) return true;
     }
     return false;
 }

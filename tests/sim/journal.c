@@ -231,15 +231,15 @@ void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *ad
 {
     const uint64_t n = adopt->count ? adopt->runs.count : 0;
     for (uint64_t i = 0; i < n; i++) {
-        const struct sim_job *j = sim_job_of(s, adopt->runs.p[i].job);
+        const struct sim_job *j = sim_job_of(s, adopt->runs.p[i].job.v);
         if (!j || j->is_lost)
             sim_fail(s, "I36: a value of job %" PRIx64 " is adopted, which is of another life",
-                adopt->runs.p[i].job);
+                adopt->runs.p[i].job.v);
     }
 }
 
 /* I19: no epoch is below one that another scheduler told a worker or store before. */
-void sim_journal_check_epoch(struct sim *s, const struct mr_sched_register *r)
+void sim_journal_check_epoch(struct sim *s, const struct mr_ws_register *r)
 {
     if (!r->scheduler || r->scheduler == s->config.incarnation) return;
     if (mr_sched_epoch(s->sched) <= r->epoch)

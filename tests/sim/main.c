@@ -268,6 +268,8 @@ static void tear_down(struct sim *s)
     struct sim_ev ev;
     while (sim_pop(s, &ev))
         sim_msg_free(&ev.msg);
+    for (uint32_t i = 0; i < s->sessions_count; i++)
+        mr_sched_numbers_fini(&s->sessions[i].numbers);
     sim_journal_fini(&s->journal);
     sim_journal_fini(&s->copy);
     for (uint32_t i = 0; i < s->specs_count; i++) {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/pack.h"
 #include "base/rng.h"
+#include "services/scheduler/core/batch_message.h"
 #include "services/scheduler/core/core.h"
 #include "services/worker/core/core.h"
 
@@ -96,10 +97,8 @@ struct sim_chunk {
 
 struct sim_msg {
     struct sim_chunk *chunks;
-    bool is_register;
     struct mr_ws_down down;
-    struct mr_sched_message up;
-    struct mr_sched_register reg;
+    struct mr_ws_up up;
     const mr_object_id *hold, *unhold, *claimed, *verify; /* to a store */
     uint32_t hold_count, unhold_count, claimed_count, verify_count;
 };
@@ -122,7 +121,7 @@ struct sim_session {
     uint64_t incarnation;
     mr_time last_up, last_down; /* messages do not overtake each other */
     uint32_t flying_up, flying_down;
-    uint32_t op_of[64], ops, store_of[STORES_MAX + 2], stores; /* numbers of the session's tables */
+    struct mr_sched_numbers numbers;
 };
 
 struct sim_journal {
@@ -151,7 +150,7 @@ struct sim_shared { /* a definition that jobs have in common */
 
 struct sim_suspects { /* what ran when a worker's last process died */
     uint32_t count;
-    struct mr_sched_run run[SUSPECTS_MAX];
+    struct mr_ws_run run[SUSPECTS_MAX];
     uint32_t index[SUSPECTS_MAX], attempt[SUSPECTS_MAX];
 };
 

@@ -209,33 +209,33 @@ bool sim_sched_knows(struct sim *s, uint32_t name)
 
 static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
 {
-    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .worker = m->reg};
-    ev.worker.session = id;
-    if (s->plant == PLANT_HOLDING) ev.worker.holding = (struct mr_sched_completed){0};
+    const struct mr_ws_register *r = m->up.reg;
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .session = id, .worker = *r};
+    if (s->plant == PLANT_HOLDING) ev.worker.holding = (struct mr_ws_completed){0};
     sim_say(s,
         "session %" PRIu32 " registers incarnation %" PRIx64 ": holds %" PRIu32 ", queued %" PRIu32,
-        id, m->reg.incarnation, m->reg.holding.tasks.count, m->reg.queued.count);
+        id, r->incarnation, r->holding.tasks.count, r->queued.count);
     s->count.raised +=
-        m->reg.scheduler != s->config.incarnation && m->reg.epoch >= mr_sched_epoch(s->sched);
-    if (m->reg.has_suspects) s->guesses += !sim_sched_knows(s, s->procs[s->sessions[id].proc].name);
+        r->scheduler != s->config.incarnation && r->epoch >= mr_sched_epoch(s->sched);
+    if (r->has_suspects) s->guesses += !sim_sched_knows(s, s->procs[s->sessions[id].proc].name);
     sim_sched_step(s, &ev);
-    sim_journal_check_epoch(s, &m->reg);
+    sim_journal_check_epoch(s, r);
 }
 
-static void rows_say(struct sim *s, const char *what, const struct mr_sched_refs *r)
+static void rows_say(struct sim *s, const char *what, const struct mr_ws_refs *r)
 {
     for (uint32_t i = 0, run = 0, at = 0; i < r->count; i++) {
         for (; at == r->runs[run].count; at = 0)
             run++;
         at++;
         sim_say(s, "    %s %" PRIu32 " attempt %" PRIu32 " of job %" PRIx64, what, r->index[i],
-            r->attempt ? r->attempt[i] : 0, r->runs[run].job);
+            mr_ws_attempt_of(r, i), r->runs[run].job.v);
     }
 }
 
 /* What only its own job wants may be used up, but no target, and nothing of a job that wants every
  * task told. */
-static void count_used_up(struct sim *s, const struct mr_sched_completed *c)
+static void count_used_up(struct sim *s, const struct mr_ws_completed *c)
 {
     uint32_t run = 0, left = 0;
     for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
@@ -243,20 +243,20 @@ static void count_used_up(struct sim *s, const struct mr_sched_completed *c)
             left = c->tasks.runs[run++].count;
         if (!c->outcome || c->outcome[i] != MR_OUTCOME_USED_UP) continue;
         s->count.used_up++;
-        const struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
+        const struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job.v);
         if (!j || s->plant == PLANT_USES) continue;
         if (j->task[c->tasks.index[i]].is_target || s->specs[j->spec].graph->job.unfused)
             sim_fail(s, "task %" PRIu32 " is used up, and others want it", c->tasks.index[i]);
     }
 }
 
-static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
+static void up_say(struct sim *s, uint32_t id, const struct mr_ws_up *m)
 {
     sim_say(s,
         "session %" PRIu32 " -> sched: %" PRIu32 " completed, %" PRIu32 " given, %" PRIu32
         " started, %" PRIu32 " unknown, %" PRIu32 " missing%s%s",
         id, m->completed.tasks.count, m->given.count, m->started.count, m->unknown.count,
-        m->missing_count, m->heartbeat.present ? ", heartbeat" : "", m->leaving ? ", leaving" : "");
+        m->missing_count, m->heartbeat ? ", heartbeat" : "", m->leaving ? ", leaving" : "");
     for (uint32_t i = 0; s->trace && i < m->completed.tasks.count; i++)
         sim_say(s, "    %" PRIu32 " attempt %" PRIu32 " outcome %" PRIu32,
             m->completed.tasks.index[i], m->completed.tasks.attempt[i],
@@ -267,7 +267,7 @@ static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
         rows_say(s, "unknown", &m->unknown);
         for (uint32_t i = 0; i < m->missing_count; i++)
             sim_say(s, "    missing %" PRIu32 " of job %" PRIx64, m->missing[i].input,
-                m->missing[i].job);
+                m->missing[i].job.v);
     }
     s->count.stolen += m->given.count;
     count_used_up(s, &m->completed);
@@ -280,33 +280,36 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
     if (x->is_down) /* its stream takes another message: a turn */
         sim_push(s, 0, (struct sim_ev){.kind = EV_EXEC, .a = x->proc});
     if (!s->sched || x->life != s->life || !x->is_up) return;
-    if (m->is_register) {
+    const struct mr_ws_register *r = m->up.reg;
+    if (r) {
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
         x->has_registered = true;
         joins(s, id, m);
-        if (m->reg.incarnation && m->reg.scheduler != s->config.incarnation &&
-            is_connected(s, m->reg.incarnation))
-            sim_guard_holding(s, id, &m->reg.holding);
+        if (r->incarnation && r->scheduler != s->config.incarnation &&
+            is_connected(s, r->incarnation))
+            sim_guard_holding(s, id, &r->holding);
         return;
     }
-    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE, .message = m->up};
-    ev.message.worker = x->slot;
-    ev.message.incarnation = x->incarnation;
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE,
+        .slot = x->slot,
+        .incarnation = x->incarnation,
+        .message = m->up};
     up_say(s, id, &m->up);
     sim_digest_up(s, id, &m->up);
     if (!x->has_joined) return;
     uint64_t twice = s->calm ? 0 : sim_below(s, 20) == 0;
-    if (m->up.heartbeat.present) {
+    if (m->up.heartbeat) {
         struct sim_proc *p = &s->procs[x->proc];
-        p->held_bytes = m->up.heartbeat.held_bytes;
-        p->queued = m->up.heartbeat.queued + m->up.heartbeat.running;
+        p->held_bytes = m->up.heartbeat->held_bytes;
+        p->queued = m->up.heartbeat->queued + m->up.heartbeat->running;
         p->has_told = true;
     }
     sim_sched_step(s, &ev);
     if (!twice || m->up.leaving) return;
-    struct mr_sched_event again = {.type = MR_SCHED_WORKER_MESSAGE};
-    again.message = (struct mr_sched_message){.worker = x->slot, .incarnation = x->incarnation};
-    again.message.completed = m->up.completed;
+    struct mr_sched_event again = {.type = MR_SCHED_WORKER_MESSAGE,
+        .slot = x->slot,
+        .incarnation = x->incarnation,
+        .message = {.completed = m->up.completed}};
     sim_sched_step(s, &again); /* told twice */
 }
 

@@ -63,7 +63,7 @@ uint32_t sim_names_resolve(
 void sim_digest_begin(struct sim *s);
 void sim_digest_event(struct sim *s, const struct sim_ev *ev);
 void sim_digest_down(struct sim *s, uint32_t session, const struct mr_ws_down *m);
-void sim_digest_up(struct sim *s, uint32_t session, const struct mr_sched_message *m);
+void sim_digest_up(struct sim *s, uint32_t session, const struct mr_ws_up *m);
 void sim_digest_record(struct sim *s, const struct mr_sched_record_head *head, const void *p);
 
 /* sched.c, journal.c */
@@ -88,13 +88,13 @@ void sim_journal_save(struct sim *s);
 void sim_journal_rewind(struct sim *s);
 void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec);
 void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt);
-void sim_journal_check_epoch(struct sim *s, const struct mr_sched_register *r);
+void sim_journal_check_epoch(struct sim *s, const struct mr_ws_register *r);
 
 /* guard.c */
 uint64_t sim_losses(const struct sim *s);
 void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_resolved *r);
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str record);
-void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c);
+void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_ws_completed *c);
 void sim_guard_replayed(struct sim *s);
 void sim_guard_released(struct sim *s, uint64_t job, uint32_t index);
 void sim_guard_retried(struct sim *s, struct sim_job *j);

@@ -127,7 +127,7 @@ static void take_refs(
         for (uint32_t k = 0; k < refs->runs.p[i].count; k++, at++)
             *row_new(r) = (struct rig_row){.said = said,
                 .slot = slot,
-                .job = refs->runs.p[i].job,
+                .job = refs->runs.p[i].job.v,
                 .index = refs->index[at],
                 .attempt = said == SAID_VALUE ? 0 : refs->attempt[at]};
     mr_assert(at == refs->count);
@@ -140,7 +140,7 @@ static void take_tasks(struct rig *r, uint32_t slot, const struct mr_sched_rows 
         for (uint32_t k = 0; k < rows->runs.p[i].count; k++, at++)
             *row_new(r) = (struct rig_row){.said = SAID_TASK,
                 .slot = slot,
-                .job = rows->runs.p[i].job,
+                .job = rows->runs.p[i].job.v,
                 .index = mr_sched_cell(rows, MR_COLUMN_INDEX, at),
                 .attempt = mr_sched_cell(rows, MR_COLUMN_ATTEMPT, at)};
     mr_assert(at == rows->count);

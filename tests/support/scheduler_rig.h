@@ -117,9 +117,9 @@ struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, ch
 struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
 struct rig_worker rig_join_as(struct rig *r, const struct rig_spec *spec,
     /* Incarnation, holding, queued and suspects are those of `more`. */
-    const struct mr_sched_register *more);
+    const struct mr_ws_register *more);
 void rig_close(struct rig *r, struct rig_worker w);
-void rig_message(struct rig *r, struct rig_worker w, struct mr_sched_message *m);
+void rig_message(struct rig *r, struct rig_worker w, struct mr_ws_up *m);
 void rig_heartbeat(struct rig *r, struct rig_worker w);
 
 /* The functions below report on a task: on the attempt that was last sent to the worker, or on
@@ -131,10 +131,10 @@ void rig_done_value(
     struct rig *r, struct rig_worker w, uint64_t job, const char *key, struct mr_str value);
 mr_object_id rig_done_object(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
-    uint32_t attempt, enum mr_sched_outcome outcome, mr_object_id object, uint32_t bytes,
+    uint32_t attempt, enum mr_outcome outcome, mr_object_id object, uint32_t bytes,
     mr_duration took);
-void rig_end(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
-    enum mr_sched_outcome outcome);
+void rig_end(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, enum mr_outcome outcome);
 enum rig_told { TOLD_GIVEN, TOLD_STARTED, TOLD_UNKNOWN, TOLD_LEFT_SLOT };
 void rig_tell(
     struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key);

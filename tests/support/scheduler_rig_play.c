@@ -115,25 +115,24 @@ static bool has_word(const char *words, const char *word)
 }
 
 struct rig_worker rig_join_as(
-    struct rig *r, const struct rig_spec *spec, const struct mr_sched_register *more)
+    struct rig *r, const struct rig_spec *spec, const struct mr_ws_register *more)
 {
-    struct mr_sched_op list[MR_ARRAY_LEN(ops)];
+    struct mr_ws_operator list[MR_ARRAY_LEN(ops)];
     uint32_t n = 0;
     for (size_t i = 0; i < MR_ARRAY_LEN(ops); i++) {
         const char *op = ops[i];
         bool is_usual = strcmp(op, "rare") != 0;
         if (spec->ops ? !has_word(spec->ops, op) : !is_usual) continue;
-        list[n++] = (struct mr_sched_op){.name = mr_str(op),
+        list[n++] = (struct mr_ws_operator){.name = mr_str(op),
             .deterministic = strcmp(op, "dice") != 0,
             .long_running = !strcmp(op, "long"),
             .by_reference = !strcmp(op, "ref"),
             .passes = !strcmp(op, "identity")};
     }
-    const struct mr_sched_resource resource = {
-        mr_str(spec->resource), (uint64_t)(spec->amount * 1e6)};
+    const struct mr_ws_resource resource = {mr_str(spec->resource), (uint64_t)(spec->amount * 1e6)};
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER};
     if (more) ev.worker = *more;
-    ev.worker.session = ++r->session;
+    ev.session = ++r->session;
     ev.worker.name = mr_str(spec->name ? spec->name : "w");
     ev.worker.node = mr_str(spec->node ? spec->node : "n");
     ev.worker.slots = spec->slots ? spec->slots : 1;
@@ -165,18 +164,20 @@ void rig_close(struct rig *r, struct rig_worker w)
     rig_turn(r);
 }
 
-void rig_message(struct rig *r, struct rig_worker w, struct mr_sched_message *m)
+void rig_message(struct rig *r, struct rig_worker w, struct mr_ws_up *m)
 {
-    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE, .message = *m};
-    ev.message.worker = w.slot;
-    ev.message.incarnation = w.incarnation;
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE,
+        .message = *m,
+        .slot = w.slot,
+        .incarnation = w.incarnation};
     rig_step(r, &ev);
     rig_turn(r);
 }
 
 void rig_heartbeat(struct rig *r, struct rig_worker w)
 {
-    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
+    const struct mr_ws_heartbeat h = {.time_ns = r->now};
+    struct mr_ws_up m = {.heartbeat = &h};
     rig_message(r, w, &m);
 }
 
@@ -196,25 +197,25 @@ uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const cha
 }
 
 void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
-    uint32_t attempt, enum mr_sched_outcome outcome, mr_object_id object, uint32_t bytes,
+    uint32_t attempt, enum mr_outcome outcome, mr_object_id object, uint32_t bytes,
     mr_duration took)
 {
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), code = outcome;
     uint64_t started = 0, duration = took,
              object_bytes = r->object_bytes ? r->object_bytes : 100000;
     MR_AUTO(mr_free_ptr) char *value = mr_alloc(bytes + 1);
     (void)snprintf(value, bytes + 1, "%s", key);
     if (r->says.n) memcpy(value, r->says.p, bytes);
-    const struct mr_sched_failure why = {.code = 2,
+    const struct mr_ws_failure why = {.code = 2,
         .message = MR_STR("it went wrong"),
         .arguments = MR_STR("[1]"),
         .log = MR_STR("a line\n")};
-    struct mr_sched_message m = {0};
-    m.completed = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+    struct mr_ws_up m = {0};
+    m.completed = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .outcome = &code,
         .inline_bytes = &bytes,
-        .inline_data = mr_str_of(value, bytes),
+        .inlined = mr_str_of(value, bytes),
         .base_ns = r->now,
         .started_ns = &started,
         .duration_ns = &duration};
@@ -258,8 +259,8 @@ mr_object_id rig_done_object(struct rig *r, struct rig_worker w, uint64_t job, c
     return id;
 }
 
-void rig_end(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
-    enum mr_sched_outcome outcome)
+void rig_end(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, enum mr_outcome outcome)
 {
     uint32_t attempt = rig_attempt(r, w, job, key);
     if (!attempt) MR_PANIC("\"%s\" was not sent to slot %u", key, w.slot);
@@ -268,10 +269,10 @@ void rig_end(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
 
 void rig_tell(struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key)
 {
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), attempt = rig_sent(r, w, job, index);
-    const struct mr_sched_refs refs = {&run, 1, &index, &attempt, 1};
-    struct mr_sched_message m = {0};
+    const struct mr_ws_refs refs = {&run, 1, &index, &attempt, 1};
+    struct mr_ws_up m = {0};
     if (what == TOLD_GIVEN) m.given = refs;
     if (what == TOLD_STARTED) m.started = refs;
     if (what == TOLD_UNKNOWN) m.unknown = refs;

@@ -58,11 +58,11 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-void mr_catalogue_add(struct mr_shell *sh, const Millrace__V1__OpDescriptor *op)
+void mr_catalogue_add(struct mr_shell *sh, const struct mr_ws_operator *op)
 {
     struct mr_catalogue *c = sh->catalogue;
-    if (mr_registry_find(c->registry, mr_str(op->name))) return;
-    struct foreign key = {.name = op->name};
+    if (mr_registry_find(c->registry, op->name)) return;
+    struct foreign key = {.name = mr_shell_text(sh, op->name)};
     if (c->count && bsearch(&key, c->foreign, c->count, sizeof *c->foreign, by_name)) return;
     if (c->count >= FOREIGN_MAX) {
         mr_log(MR_WARN, "catalogue.full", "max=%d", FOREIGN_MAX);
@@ -70,13 +70,13 @@ void mr_catalogue_add(struct mr_shell *sh, const Millrace__V1__OpDescriptor *op)
     }
     size_t old = c->count * sizeof *c->foreign;
     c->foreign = mr_grow(c->foreign, old, old + sizeof *c->foreign);
-    c->foreign[c->count++] = (struct foreign){.name = mr_copy_text(op->name),
-        .info = op->info_json[0] ? yyjson_read(op->info_json, strlen(op->info_json), 0) : NULL,
+    c->foreign[c->count++] = (struct foreign){.name = mr_copy_text(key.name),
+        .info = op->info_json.n ? yyjson_read(op->info_json.p, op->info_json.n, 0) : NULL,
         .deterministic = op->deterministic,
         .by_reference = op->by_reference,
         .cost_ns = op->cost_ns};
     qsort(c->foreign, c->count, sizeof *c->foreign, by_name);
-    mr_parser_add_op(sh->parser, mr_str(op->name));
+    mr_parser_add_op(sh->parser, op->name);
 }
 
 static Millrace__V1__OpInfo *info_new(struct mr_shell *sh)

@@ -9,7 +9,7 @@ struct mr_registry;
 
 struct mr_catalogue *mr_catalogue_new(void);
 void mr_catalogue_free(struct mr_catalogue **c);
-void mr_catalogue_add(struct mr_shell *sh, const Millrace__V1__OpDescriptor *op);
+void mr_catalogue_add(struct mr_shell *sh, const struct mr_ws_operator *op);
 
 /* A page sorted by name, in the scratch arena. An empty `name`: all operators. */
 Millrace__V1__OpInfo **mr_catalogue_list(

@@ -224,8 +224,10 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
     case MR_SCHED_RETRY:
     case MR_SCHED_FORGET: mr_sched__job_request(s, ev); break;
     case MR_SCHED_WANT: mr_sched__job_want(s, ev); break;
-    case MR_SCHED_WORKER_REGISTER: mr_sched__worker_register(s, &ev->worker); break;
-    case MR_SCHED_WORKER_MESSAGE: mr_sched__worker_message(s, &ev->message); break;
+    case MR_SCHED_WORKER_REGISTER: mr_sched__worker_register(s, ev->session, &ev->worker); break;
+    case MR_SCHED_WORKER_MESSAGE:
+        mr_sched__worker_message(s, ev->slot, ev->incarnation, &ev->message);
+        break;
     case MR_SCHED_WORKER_CLOSED: mr_sched__worker_closed(s, ev->slot, ev->incarnation); break;
     case MR_SCHED_WORKER_CRASHED:
         if (ev->slot < s->worker_list.top && s->workers[ev->slot].state != W_FREE &&

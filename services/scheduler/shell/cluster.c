@@ -93,7 +93,7 @@ static void add_facts(struct mr_shell *sh, Millrace__V1__WorkerInfo *m, uint32_t
         Millrace__V1__WorkerInfo__ResourcesEntry *row = mr_shell_take(sh, sizeof *row);
         millrace__v1__worker_info__resources_entry__init(row);
         row->key = mr_shell_text(sh, facts.resources[i].name);
-        row->value = (double)facts.resources[i].amount_micro / 1e6;
+        row->value = (double)facts.resources[i].micro / 1e6;
         m->resources[m->n_resources++] = row;
     }
 }

@@ -1,59 +1,65 @@
-/* Knows which stream belongs to which worker or store, and nothing of tasks. A stream begins
- * nameless; its first message registers it, and the core answers by the note JOINED (with the slot)
- * or REFUSED. Batches leave when the stream takes them; until then they grow in the core's effects.
- * A batch that only lets go of things waits for company: nobody waits for it. Not for long where
- * these have bytes in a store.
- * A stream that ends is told to the core once, and only while it is still its slot's stream. */
+/* Knows which stream belongs to which worker or object store. Knows nothing of tasks. The first
+ * message of a stream registers its peer, and the core answers with the note JOINED, which has the
+ * slot, or REFUSED. A batch is sent when its stream takes messages; until then it grows in the
+ * core's effects. A batch is lazy if it only releases values or forgets jobs: no process waits for
+ * it, so it is sent later, together with more. The wait is short if the values have bytes in a
+ * store. The core hears once that a stream has ended, and only if the stream is still the one of
+ * its slot. */
 #include "services/scheduler/shell/sessions.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "services/scheduler/base/catalogue.h"
+#include "services/scheduler/core/batch_message.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/telemetry/logs.h"
+#include "session/decode.h"
+#include "session/encode.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#define LAZY (10 * MR_MS)        /* what frees objects */
-#define LAZY_SMALL (100 * MR_MS) /* and what does not: no more than MR_INLINE_BYTES_MAX each */
+#define LAZY (10 * MR_MS) /* longest wait of a lazy batch that frees objects */
+/* longest wait of other lazy batches, which free small values only */
+#define LAZY_SMALL (100 * MR_MS)
 #define LAZY_ROWS_MAX 256
+/* bytes of a message that is copied: for more, giving the buffer away costs less */
+#define SMALL 512
+#define ROW_BYTES 6 /* estimated bytes of a row in a message */
 
 struct session {
-    struct mr_list node; /* of all */
-    struct mr_list lazy; /* of those with a batch that waits for company */
+    struct mr_list node; /* in the list of all sessions */
+    struct mr_list lazy; /* in the list of sessions with a lazy batch */
     mr_time lazy_since;
     struct mr_shell *sh;
     mr_rpc_call_id call;
     uint64_t number; /* never reused */
     bool is_store;
-    bool has_registered; /* its first message came */
-    bool has_joined;     /* the core took it: slot and incarnation hold */
+    bool has_registered; /* the first message has come */
+    bool has_joined;     /* the core has accepted the peer: slot and incarnation are valid */
     bool is_waiting;     /* a batch waits for on_writable */
-    uint32_t slot;       /* of a worker; the store's number */
+    uint32_t slot;       /* the worker's slot, or the store's number */
     uint64_t incarnation;
-    uint64_t seen; /* sequence of a store's last heartbeat */
-    struct mr_wire_tables tables;
+    uint64_t seen; /* sequence number of the store's last heartbeat */
+    struct mr_sched_numbers numbers;
     struct mr_session_facts facts;
     struct mr_store_facts store_facts;
-    char *store_node; /* of a store, as the next two */
+    char *store_node; /* of a store, like the next two */
     uint64_t directory;
     uint32_t pid;
-    char *texts; /* what facts points into */
 };
 
 struct mr_sessions {
     struct mr_shell *sh;
     struct mr_list all;
     struct mr_list lazy;
-    mr_time lazy_due;        /* of one in it, or earlier */
+    mr_time lazy_due;        /* when the first of `lazy` is due, or earlier */
     struct session **worker; /* by slot */
     struct session **store;  /* by number */
     uint64_t next;
+    struct mr_buf wire; /* the message that is being encoded */
 };
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
@@ -63,6 +69,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
     mr_list_init(&s->all);
     mr_list_init(&s->lazy);
     s->lazy_due = MR_NEVER;
+    mr_buf_init(&s->wire, MR_MESSAGE_BYTES_MAX);
     s->worker = mr_alloc_array(sh->options.core.workers_max, sizeof *s->worker);
     s->store = mr_alloc_array((size_t)sh->options.core.stores_max + 1, sizeof *s->store);
     return s;
@@ -72,11 +79,9 @@ static void session_free(struct session *x)
 {
     mr_list_remove(&x->node);
     mr_list_remove(&x->lazy);
-    mr_wire_tables_fini(&x->tables);
-    mr_release(x->texts);
+    mr_sched_numbers_fini(&x->numbers);
+    mr_session_facts_fini(&x->facts);
     mr_release(x->store_node);
-    mr_release(mr_unconst(x->facts.runtimes));
-    mr_release(mr_unconst(x->facts.resources));
     mr_release(x);
 }
 
@@ -89,6 +94,7 @@ void mr_sessions_free(struct mr_sessions **sp)
     session_free(MR_LIST_ITEM(node, struct session, node));
     mr_release(s->worker);
     mr_release(s->store);
+    mr_buf_fini(&s->wire);
     mr_release(s);
 }
 
@@ -105,6 +111,7 @@ static void open_session(struct mr_rpc_call *call, bool is_store)
     x->call = mr_rpc_call_id_of(call);
     x->number = ++sh->sessions->next;
     x->is_store = is_store;
+    x->numbers.with_addresses = true;
     mr_list_add_tail(&sh->sessions->all, &x->node);
     mr_list_init(&x->lazy);
     mr_rpc_call_set_context(call, x);
@@ -128,97 +135,66 @@ static void fail(struct mr_rpc_call *call, const struct mr_error *e)
     (void)mr_rpc_call_fail(call, e);
 }
 
-/* Keeps what Workers shows and the core does not know: pid, address, runtimes, resources. */
-static void keep_facts(
-    struct session *x, const Millrace__V1__Register *m, const struct mr_sched_register *r)
-{
-    size_t bytes = strlen(m->address) + 1;
-    for (size_t i = 0; i < m->n_runtimes; i++)
-        bytes += strlen(m->runtimes[i]) + 1;
-    for (uint32_t i = 0; i < r->resources_count; i++)
-        bytes += r->resources[i].name.n;
-    x->texts = mr_alloc(bytes);
-    memcpy(x->texts, m->address, strlen(m->address) + 1);
-    char *at = x->texts + strlen(m->address) + 1;
-    const char **runtimes = mr_alloc_array(m->n_runtimes, sizeof *runtimes);
-    struct mr_sched_resource *resources = mr_alloc_array(r->resources_count, sizeof *resources);
-    for (size_t i = 0; i < m->n_runtimes; i++) {
-        size_t n = strlen(m->runtimes[i]) + 1;
-        memcpy(at, m->runtimes[i], n);
-        runtimes[i] = at;
-        at += n;
-    }
-    for (uint32_t i = 0; i < r->resources_count; i++) {
-        struct mr_str name = r->resources[i].name;
-        memcpy(at, name.p, name.n);
-        resources[i] =
-            (struct mr_sched_resource){mr_str_of(at, name.n), r->resources[i].amount_micro};
-        at += name.n;
-    }
-    x->facts = (struct mr_session_facts){.pid = m->pid,
-        .address = x->texts,
-        .runtimes = runtimes,
-        .runtimes_count = m->n_runtimes,
-        .resources = resources,
-        .resources_count = r->resources_count};
-}
-
-/* Whoever worked for a scheduler whose journal this one does not have: nothing that they hold for
- * its jobs is taken for a value of ours, and they are told to release it. */
-static void tell_other_life(
-    const struct mr_shell *sh, const char *who, uint64_t scheduler, uint32_t epoch)
+/* Logs a peer that worked for a scheduler whose journal this scheduler does not have. What the peer
+ * holds for jobs of that scheduler is no value of this scheduler's jobs, and the peer is told to
+ * release it. */
+static void log_other_life(
+    const struct mr_shell *sh, struct mr_str who, uint64_t scheduler, uint32_t epoch)
 {
     char quoted[MR_ERROR_TEXT_MAX];
     if (!scheduler || !mr_sched_is_lost_journal(sh->core, (uint32_t)(scheduler >> 32))) return;
     mr_log(MR_WARN, "session.other_life",
         "who=%s scheduler=%016" PRIx64 " epoch=%" PRIu32 " what=\"Redis came back without that "
         "scheduler's journal: what is held for its jobs is released\"",
-        mr_log_quote(mr_str(who), quoted, sizeof quoted), scheduler, epoch);
+        mr_log_quote(who, quoted, sizeof quoted), scheduler, epoch);
 }
 
 static void worker_registers(
-    struct session *x, struct mr_rpc_call *call, const Millrace__V1__Register *m)
+    struct session *x, struct mr_rpc_call *call, const struct mr_ws_register *r)
 {
     struct mr_error e = {0};
-    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER};
-    int err = mr_wire_register(x->sh, m, &ev.worker, &e);
-    if (!err && x->has_registered) err = mr_fail(&e, MR_ESTATE, "a session registers once");
-    if (err) {
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_REGISTER, .session = x->number, .worker = *r};
+    if (x->has_registered) {
+        (void)mr_fail(&e, MR_ESTATE, "a session registers once");
         fail(call, &e);
         return;
     }
     x->has_registered = true;
-    ev.worker.session = x->number;
-    keep_facts(x, m, &ev.worker);
-    for (size_t i = 0; i < m->n_ops; i++)
-        mr_catalogue_add(x->sh, m->ops[i]);
-    tell_other_life(x->sh, m->name, m->scheduler, m->epoch);
+    mr_session_facts_init(&x->facts, r);
+    for (uint32_t i = 0; i < r->ops_count; i++)
+        mr_catalogue_add(x->sh, &r->ops[i]);
+    log_other_life(x->sh, r->name, r->scheduler, r->epoch);
     mr_shell_step(x->sh, &ev);
+}
+
+static void *take(void *arena, size_t bytes)
+{
+    return mr_pb_arena_take(arena, bytes);
 }
 
 static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct session *x = session_of(call);
-    const Millrace__V1__WorkerMessage *m =
-        mr_shell_request(x->sh, call, msg, &millrace__v1__worker_message__descriptor);
-    if (!m) return;
-    if (m->register_) {
-        worker_registers(x, call, m->register_);
-        return;
-    }
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_MESSAGE, .slot = x->slot, .incarnation = x->incarnation};
+    const struct mr_ws_up *m = &ev.message;
     struct mr_error e = {0};
-    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE};
-    ev.message.worker = x->slot;
-    ev.message.incarnation = x->incarnation;
-    int err = x->has_registered
-                  ? mr_wire_message(x->sh, m, &ev.message, &e)
-                  : mr_fail(&e, MR_ESTATE, "the first message of a session is register");
+    mr_pb_arena_clear(&x->sh->scratch); /* half of the arena is for the message, as with requests */
+    const struct mr_ws_memory memory = {take, &x->sh->scratch, x->sh->scratch.bytes_max / 2};
+    int err = mr_ws_decode_up(mr_rpc_message_str(msg), &memory, &ev.message, &e);
+    if (!err && !m->reg && !x->has_registered)
+        err = mr_fail(&e, MR_ESTATE, "the first message of a session is register");
     if (err) {
         fail(call, &e);
         return;
     }
+    if (m->reg) {
+        worker_registers(x, call, m->reg);
+        return;
+    }
     if (!x->has_joined) return;
-    if (m->n_logs || (m->completed && m->completed->n_failures)) mr_logs_message(x->sh, x->slot, m);
+    if (m->logs_count || m->completed.failures_count) mr_logs_message(x->sh, x->slot, m);
     mr_shell_step(x->sh, &ev);
     mr_logs_tell(x->sh);
 }
@@ -244,24 +220,49 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 
 static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
 
-/* Does it only let go of things, and few? */
+/* Is the batch lazy: does it only release values or forget jobs, and few of them? */
 static bool is_lazy(const struct mr_sched_batch *b)
 {
     if (!b) return true;
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
                 b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
-    if (b->heard && !b->release.count && !b->forget_jobs.n) return false; /* with what? */
+    /* an answer to a heartbeat has no other message to travel with */
+    if (b->heard && !b->release.count && !b->forget_jobs.n) return false;
     return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
 }
 
-/* Until when may it wait? */
+/* Until when may a lazy batch wait? */
 static mr_time lazy_until(const struct session *x, const struct mr_sched_batch *b)
 {
     bool is_small = b && !b->frees_objects && !b->forget_jobs.n;
     return mr_time_after(x->lazy_since, is_small ? LAZY_SMALL : LAZY);
 }
 
-/* Sends a worker's batch if its stream takes it; true: with tasks. */
+/* Encodes and sends a worker's batch. The buffer of a large message is given to the network, which
+ * spares a copy. The buffer is sized beforehand, so that it seldom has to grow. */
+static int send_worker(struct session *x, struct mr_rpc_call *call, const struct mr_sched_batch *b)
+{
+    struct mr_shell *sh = x->sh;
+    struct mr_buf *wire = &sh->sessions->wire;
+    const struct mr_ws_memory memory = {take, &sh->scratch, sh->scratch.bytes_max};
+    struct mr_ws_down m;
+    mr_pb_arena_clear(&sh->scratch);
+    mr_buf_clear(wire);
+    mr_sched_batch_message(sh->core, b, &x->numbers, &memory, &m);
+    x->numbers.registered.time_ns = mr_clock_now();
+    x->numbers.registered.cluster_id = mr_str(sh->cluster_id);
+    mr_buf_reserve(wire, SMALL + m.tasks.args.n + m.values.inlined.n +
+                             ROW_BYTES * ((size_t)m.tasks.count + m.tasks.inputs_total +
+                                             m.values.count + m.release.count));
+    mr_ws_encode_down(&m, wire);
+    if (mr_buf_status(wire)) return MR_ETOOBIG;
+    if (wire->n <= SMALL) return mr_rpc_call_send(call, mr_buf_str(wire));
+    struct mr_rpc_part part = {mr_buf_str(wire), mr_release, wire->p};
+    mr_buf_init(wire, MR_MESSAGE_BYTES_MAX);
+    return mr_rpc_call_send_parts(call, &part, 1);
+}
+
+/* Sends a worker's batch if the stream takes messages. True: the batch had tasks. */
 static bool flush_worker(struct mr_shell *sh, uint32_t slot)
 {
     struct session *x = sh->sessions->worker[slot];
@@ -275,10 +276,7 @@ static bool flush_worker(struct mr_shell *sh, uint32_t slot)
     }
     bool with_tasks = b->tasks.count > 0;
     mr_list_remove(&x->lazy);
-    mr_pb_arena_clear(&sh->scratch);
-    Millrace__V1__SchedulerMessage *m = mr_wire_batch(sh, b, &x->tables);
-    if (m->registered) m->registered->time_ns = mr_clock_now();
-    int err = mr_rpc_call_send_pb(call, &m->base);
+    int err = send_worker(x, call, b);
     if (err && err != MR_ECANCELED) {
         mr_log(MR_ERROR, "session.send", "slot=%" PRIu32 " error=%s", slot, mr_err_name(err));
         mr_rpc_call_cancel(call);
@@ -370,7 +368,7 @@ bool mr_sessions_flush(struct mr_shell *sh)
     {
         struct session *x = MR_LIST_ITEM(node, struct session, lazy);
         mr_time until = lazy_until(x, sh->fx.worker[x->slot]);
-        if (with_tasks || until > now) { /* tasks first; these in the next turn */
+        if (with_tasks || until > now) { /* tasks go first; lazy batches follow in the next turn */
             s->lazy_due = MR_MIN(s->lazy_due, until);
             continue;
         }
@@ -401,7 +399,8 @@ static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_n
 {
     struct session **slot =
         x->is_store ? &sh->sessions->store[n->slot] : &sh->sessions->worker[n->slot];
-    if (*slot && *slot != x) { /* the same worker came back before its old stream was seen to end */
+    /* the worker came back before the end of its old stream was noticed */
+    if (*slot && *slot != x) {
         struct mr_rpc_call *old = mr_rpc_call_find(sh->loop, (*slot)->call);
         (*slot)->has_joined = false;
         mr_list_remove(&(*slot)->lazy);
@@ -458,7 +457,7 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
         mr_log(MR_WARN, n->code == MR_EEXIST ? "store.replaced" : "store.lost",
             "number=%" PRIu32 " incarnation=%016" PRIx64 " why=\"%.*s\"", n->slot, n->incarnation,
             MR_STR_ARG(text));
-        lost = (struct mr_sched_note){.code = MR_EAWAY}; /* if it lives, it registers again */
+        lost = (struct mr_sched_note){.code = MR_EAWAY}; /* a store that lives registers again */
         end(sh, find_store(s, n->incarnation), &lost, text);
         return;
     case MR_NOTE_REPLY:
@@ -490,17 +489,15 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i <= sh->options.core.stores_max; i++) {
         const struct session *x = sh->sessions->store[i];
-        for (size_t k = 0; x && k < x->store_facts.persisting_count; k++)
-            if (x->store_facts.persisting[k].job == job.v)
-                bytes += x->store_facts.persisting[k].bytes;
+        if (x) bytes += mr_store_facts_persisting(&x->store_facts, job);
     }
     return bytes;
 }
 
 /* ---- stores --------------------------------------------------------------------------------- */
 
-/* A node has one store. The same directory, and one that does not answer any more, are of one that
- * died: it is replaced. */
+/* A node has one object store. The session of another store of the same node; NULL: none, or one
+ * with the same directory, which must have died and is replaced. */
 static const struct session *rival(const struct session *x, const Millrace__V1__StoreRegister *m)
 {
     const struct mr_sessions *s = x->sh->sessions;
@@ -549,7 +546,7 @@ static void store_registers(
         .memory_bytes = m->memory_bytes,
         .epoch = m->epoch,
         .scheduler = m->scheduler};
-    tell_other_life(x->sh, m->node, m->scheduler, m->epoch);
+    log_other_life(x->sh, mr_str(m->node), m->scheduler, m->epoch);
     mr_shell_step(x->sh, &ev);
 }
 
@@ -567,16 +564,6 @@ static void objects_event(
     mr_shell_step(x->sh, &ev);
 }
 
-static void take_persisting(struct mr_store_facts *f, const Millrace__V1__StoreHeartbeat *m)
-{
-    size_t n = MR_MIN(m->n_persisting_job, m->n_persisting_bytes);
-    f->persisting_count = MR_MIN(n, (size_t)MR_PERSISTING_MAX);
-    for (size_t i = 0; i < f->persisting_count; i++) {
-        f->persisting[i].job = m->persisting_job[i];
-        f->persisting[i].bytes = m->persisting_bytes[i];
-    }
-}
-
 static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct session *x = session_of(call);
@@ -587,12 +574,7 @@ static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     if (!x->has_registered) return;
     if (m->heartbeat) {
         x->seen = m->heartbeat->sequence;
-        x->store_facts.used_bytes = m->heartbeat->used_bytes;
-        x->store_facts.spilled_bytes = m->heartbeat->spilled_bytes;
-        x->store_facts.objects = m->heartbeat->objects;
-        (void)snprintf(x->store_facts.disk_full, sizeof x->store_facts.disk_full, "%s",
-            m->heartbeat->disk_full);
-        take_persisting(&x->store_facts, m->heartbeat);
+        mr_store_facts_heard(&x->store_facts, m->heartbeat);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
     ev.store.store = x->incarnation;

@@ -175,29 +175,28 @@ void mr_logs_tell(struct mr_shell *sh)
 }
 
 /* A failure carries the task's output, unless the worker sent the output before. */
-static void failures(struct mr_shell *sh, uint32_t worker, const Millrace__V1__Completed *c)
+static void failures(struct mr_shell *sh, uint32_t worker, const struct mr_ws_completed *c)
 {
-    for (size_t i = 0; i < c->n_failures; i++) {
-        const Millrace__V1__TaskFailure *f = c->failures[i];
-        size_t run = 0, row = f->row;
-        if (!f->log[0] || f->row >= c->n_index || f->row >= c->n_attempt) continue;
-        while (run < c->n_runs && row >= c->runs[run]->count)
-            row -= c->runs[run++]->count;
-        if (run == c->n_runs) continue;
-        mr_job_id job = {c->runs[run]->job};
-        uint32_t index = c->index[f->row], attempt = c->attempt[f->row];
+    for (uint32_t i = 0; i < c->failures_count; i++) {
+        const struct mr_ws_failure *f = &c->failures[i];
+        uint32_t run = 0, row = f->row;
+        if (!f->log.n) continue;
+        while (row >= c->tasks.runs[run].count)
+            row -= c->tasks.runs[run++].count;
+        mr_job_id job = c->tasks.runs[run].job;
+        uint32_t index = c->tasks.index[f->row], attempt = c->tasks.attempt[f->row];
         if (!mr_tasklog_has(&sh->logs->kept, job, index, attempt))
-            add(sh, worker, job, index, attempt, mr_str(f->log), 0);
+            add(sh, worker, job, index, attempt, f->log, 0);
     }
 }
 
-void mr_logs_message(struct mr_shell *sh, uint32_t worker, const Millrace__V1__WorkerMessage *m)
+void mr_logs_message(struct mr_shell *sh, uint32_t worker, const struct mr_ws_up *m)
 {
-    for (size_t i = 0; i < m->n_logs; i++) {
-        const Millrace__V1__TaskLog *x = m->logs[i];
-        add(sh, worker, (mr_job_id){x->job}, x->index, x->attempt, mr_str(x->text), x->dropped);
+    for (uint32_t i = 0; i < m->logs_count; i++) {
+        const struct mr_ws_log *x = &m->logs[i];
+        add(sh, worker, x->job, x->index, x->attempt, x->text, x->lost);
     }
-    if (m->completed && m->completed->n_failures) failures(sh, worker, m->completed);
+    failures(sh, worker, &m->completed);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

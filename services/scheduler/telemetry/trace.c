@@ -262,7 +262,7 @@ void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
 
 static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
 {
-    switch ((enum mr_sched_outcome)outcome) { /* read from a trace: may be any number */
+    switch ((enum mr_outcome)outcome) { /* read from a trace: may be any number */
     case MR_OUTCOME_OK:
     case MR_OUTCOME_USED_UP: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_OK;
     case MR_OUTCOME_ERROR:

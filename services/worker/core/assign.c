@@ -1,30 +1,32 @@
-/* New tasks. A message's tasks become rows, edges and bytes of this core, or are returned when
- * there is no room. */
+/* New tasks. Each task of a message becomes a row of the task table, with edges to its inputs and
+ * copies of its bytes. The worker returns a task for which it has no room. */
 #include "services/worker/core/internal.h"
 
-#define COST_UNKNOWN MR_MS /* of an op that was neither measured nor guessed */
+/* estimate for an operator without a measurement and without a declared cost */
+#define COST_UNKNOWN MR_MS
 
-struct assign { /* where the columns stand */
+struct assign { /* a cursor over the rows of the message */
     const struct mr_ws_tasks *m;
     uint32_t row, input, last_use, extra;
-    uint32_t attempt, inputs_count; /* of the row */
+    uint32_t attempt, inputs_count; /* of the present row */
     size_t arg;
     mr_job_id job;
     bool unfused;
 };
 
-static void refuse(struct mr_worker *w, const struct assign *a, enum mr_ws_outcome outcome,
-    int code, const char *text)
+static void refuse(struct mr_worker *w, const struct assign *a, enum mr_outcome outcome, int code,
+    const char *text)
 {
     struct outrow *r = mr_worker__out_add(w);
     r->job = a->job;
     r->index = a->m->index[a->row];
     r->attempt = a->attempt;
-    r->outcome = (uint8_t)outcome;
+    r->outcome = outcome;
     if (code) mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
 }
 
-/* The class of tasks with these needs; NONE: this worker can never satisfy them. */
+/* The class of tasks with these needs (resources, alone, long-running). NONE: this worker can never
+ * satisfy them, or has no free class. */
 static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool is_long)
 {
     struct need want = {.is_long = is_long, .alone = x && x->alone && !is_long};
@@ -46,7 +48,7 @@ static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool 
             !memcmp(n->micro, want.micro, sizeof n->micro))
             return i;
     }
-    for (uint32_t i = 1; i < w->needs_count; i++) { /* one that nobody is of any more */
+    for (uint32_t i = 1; i < w->needs_count; i++) { /* a class without tasks is used again */
         struct need *n = &w->needs[i];
         if (n->members) continue;
         uint32_t *heap = n->heap;
@@ -82,7 +84,8 @@ static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *
     return b;
 }
 
-/* Is input `i` of the row used for the last time? Asked in order, from `*last` = a->last_use on. */
+/* Is input `i` of the row used for the last time? Callers ask for inputs in ascending order, with
+ * `*last` = a->last_use before the first. */
 static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
 {
     const struct mr_ws_tasks *m = a->m;
@@ -91,7 +94,8 @@ static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
     return *last < m->last_use_count && m->last_use[*last] == a->input + i;
 }
 
-/* Another attempt's last uses are others: a consumer elsewhere may have come or gone meanwhile. */
+/* Marks last uses for another attempt of a task that is here. They may differ from those of the
+ * first attempt, because consumers on other workers came or went in between. */
 static void edges_mark(struct mr_worker *w, struct task *t, const struct assign *a, bool is_given)
 {
     struct edge *edges = task_edges(t);
@@ -103,7 +107,8 @@ static void edges_mark(struct mr_worker *w, struct task *t, const struct assign 
     }
 }
 
-/* Bytes and input rows of a new task; false: no room, nothing is left behind. */
+/* Stores arguments, extras and edges of a new task. False: there is no room; the caller ends the
+ * task, which frees what was stored. */
 static bool task_fill(
     struct mr_worker *w, uint32_t task, const struct assign *a, const struct mr_ws_extra *x)
 {
@@ -147,7 +152,7 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
 {
     uint32_t task = task_row(w);
     if (task == NONE) {
-        refuse(w, a, MR_WS_RETURNED, 0, "");
+        refuse(w, a, MR_OUTCOME_RETURNED, 0, "");
         mr_worker__value_settle(w, value);
         return;
     }
@@ -174,32 +179,35 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
     w->values[value].task = task;
     w->needs[needs].members++;
     if (!task_fill(w, task, a, x)) {
-        mr_worker__task_report(w, task, MR_WS_RETURNED);
+        mr_worker__task_report(w, task, MR_OUTCOME_RETURNED);
         mr_worker__task_end(w, task, false);
     } else if (!t->missing) {
         mr_worker__task_ready(w, task);
     }
 }
 
-/* What is known of this result already decides. True: nothing is left to do. */
+/* Handles a task whose result is already here or whose earlier attempt is. True: nothing is left to
+ * do. */
 static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t op, uint32_t value)
 {
     struct value *v = &w->values[value];
     uint32_t attempt = a->attempt;
     if (v->task != NONE) {
         struct task *t = &w->tasks[v->task];
-        if (attempt <= MR_MAX(t->attempt, t->again) && !t->mute) return true; /* a duplicate */
+        /* the same attempt, or an older one, came again */
+        if (attempt <= MR_MAX(t->attempt, t->again) && !t->mute) return true;
         edges_mark(w, t, a, t->state == TASK_GIVEN);
         if (t->state == TASK_GIVEN) {
-            t->again = attempt; /* when the one that runs does not end well */
+            t->again = attempt; /* starts if the running attempt fails */
         } else {
             t->attempt = attempt;
         }
         return true;
     }
     if (!v->made) return false;
-    /* A value in the message cannot have been lost; an object may have been, if they ask again, or
-     * one that is referred to. */
+    /* The worker reports an inline value again. An object may be lost when the scheduler asks for a
+     * later attempt, and so may an object to which an inline value refers; then the task runs
+     * again. */
     bool refers = w->ops[op].flags & MR_WORKER_OP_BY_REFERENCE;
     if ((v->blob && !refers) || attempt <= v->attempt) {
         v->released = false;
@@ -216,25 +224,26 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
     const struct mr_ws_extra *x = NULL;
     if (a->extra < m->extras_count && m->extras[a->extra].row == a->row) x = &m->extras[a->extra];
     if (w->draining || w->no_room || w->pool.bytes > w->config.bytes_max) {
-        refuse(w, a, MR_WS_RETURNED, 0, "");
+        refuse(w, a, MR_OUTCOME_RETURNED, 0, "");
         return;
     }
     uint32_t number = mr_ws_op(m, a->row);
     uint32_t op = NONE;
     if (number >= 1 && number <= w->session_ops_count) op = w->session_ops[number - 1];
     if (op == NONE) {
-        refuse(w, a, MR_WS_BAD_ARGUMENT, MR_EUNIMPL, "this worker does not have the operator");
+        refuse(w, a, MR_OUTCOME_BAD_ARGUMENT, MR_EUNIMPL, "this worker does not have the operator");
         return;
     }
     bool is_long = (x && x->long_running) || (w->ops[op].flags & MR_WORKER_OP_LONG);
     uint32_t needs = x || is_long ? need_get(w, x, is_long) : 0;
     if (needs == NONE) {
-        refuse(w, a, MR_WS_RETURNED, MR_ELIMIT, "this worker has not the resources it asks for");
+        refuse(
+            w, a, MR_OUTCOME_RETURNED, MR_ELIMIT, "this worker has not the resources it asks for");
         return;
     }
     uint32_t value = mr_worker__value_get(w, a->job, m->index[a->row]);
     if (value == NONE) {
-        refuse(w, a, MR_WS_RETURNED, 0, "");
+        refuse(w, a, MR_OUTCOME_RETURNED, 0, "");
         return;
     }
     if (known_already(w, a, op, value)) return;
@@ -243,11 +252,11 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
 
 void mr_worker__tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     struct assign a = {.m = m};
     for (; a.row < m->count; a.row++) {
-        a.job = run_next(&walk);
-        a.unfused = run_is_unfused(&walk);
+        a.job = mr_ws_walk_next(&walk);
+        a.unfused = mr_ws_walk_is_unfused(&walk);
         a.attempt = mr_ws_attempt(m, a.row);
         a.inputs_count = mr_ws_cell(m->inputs_count, a.row, 0);
         while (a.extra < m->extras_count && m->extras[a.extra].row < a.row)

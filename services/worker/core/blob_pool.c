@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* Two classes an octave, from 64 bytes with the header: 64, 96, 128, 192, 256 … */
+/* Two size classes for each power of two, header included: 64, 96, 128, 192, 256 … bytes. */
 static uint64_t class_bytes(uint32_t c)
 {
     return (c & 1 ? (uint64_t)96 : (uint64_t)64) << (c / 2);
@@ -20,7 +20,8 @@ static uint32_t class_of(uint64_t bytes)
 void mr_worker__blob_pool_init(struct mr_worker__blob_pool *p, uint64_t bytes_max)
 {
     *p = (struct mr_worker__blob_pool){.bytes_max = bytes_max};
-    /* A class never lends to another, so address space is more than what may be alive. */
+    /* A freed blob is used again only within its size class. So the reserved address space is four
+     * times what may be alive. */
     mr_arena_init(&p->arena, (size_t)bytes_max * 4);
 }
 

@@ -19,14 +19,14 @@ struct mr_blob {
 struct mr_worker__blob_pool {
     struct mr_arena arena;
     struct mr_blob *free[MR_POOL_CLASSES];
-    uint64_t bytes; /* in blobs that are alive, classes rounded up */
+    uint64_t bytes; /* in blobs that are alive, each rounded up to its size class */
     uint64_t bytes_max;
 };
 
 void mr_worker__blob_pool_init(struct mr_worker__blob_pool *p, uint64_t bytes_max);
 void mr_worker__blob_pool_fini(struct mr_worker__blob_pool *p);
 
-/* Uninitialised, one reference. NULL when full. */
+/* A blob with one reference and uninitialised bytes. NULL: the pool is full. */
 struct mr_blob *mr_worker__blob_new(struct mr_worker__blob_pool *p, size_t bytes);
 struct mr_blob *mr_worker__blob_copy(struct mr_worker__blob_pool *p, struct mr_str bytes);
 void mr_worker__blob_put(struct mr_worker__blob_pool *p, struct mr_blob **blob); /* NULL is fine */

@@ -1,4 +1,4 @@
-/* Every invariant of the worker's core, from the tables alone. */
+/* Asserts every invariant of the worker's core. Reads the tables only. */
 #include "services/worker/core/internal.h"
 
 #include "base/unconst.h"
@@ -57,7 +57,7 @@ static void check_task(const struct mr_worker *w, const struct task *t)
     }
 }
 
-/* Executors hold what they were given and have not released. */
+/* A strand is held by its executor from START until the executor's last report. */
 static void check_held(const struct mr_worker *w)
 {
     uint32_t held = 0, of_strands = 0, free = 0;

@@ -5,8 +5,9 @@
 
 #define BACKOFF_MIN (50 * MR_MS)
 #define BACKOFF_MAX (2 * MR_SECOND)
-#define HANDOFF_GUESS (12 * MR_US) /* until it is measured */
-#define FAREWELL (MR_SECOND)       /* the wait for the last completions to be sent */
+#define HANDOFF_GUESS (12 * MR_US) /* replaced by measurements */
+/* longest wait for the last completions to be sent before the process ends */
+#define FAREWELL (MR_SECOND)
 
 struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
 {
@@ -61,7 +62,7 @@ static struct columns columns_new(struct mr_arena *a)
         .attempt = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
         .inline_bytes = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
         .slot = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
-        .outcome = MR_ARENA_ARRAY(a, uint8_t, SEND_ROWS_MAX),
+        .outcome = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
         .inlined = MR_ARENA_ARRAY(a, unsigned char, SEND_INLINE_MAX),
         .maker = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .number = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
@@ -78,7 +79,7 @@ static uint32_t strands_max(const struct mr_worker_config *c)
     return (c->slots + MR_WORKER_LONG_MAX) * MR_SLOT_STRANDS_MAX;
 }
 
-/* Address space for the largest legal state; pages come with use. */
+/* Reserves address space for the largest legal state. Pages are committed when they are touched. */
 static size_t arena_bytes(const struct mr_worker_config *c)
 {
     size_t tasks = c->tasks_max, strands = strands_max(c);
@@ -142,8 +143,9 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     mr_worker__blob_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
     tables_new(w);
     mr_index_init(&w->job_index, 64);
-    mr_index_init(&w->value_index, 1024); /* both double when full: a table for the largest state
-                                             would touch all its pages on the first day */
+    /* job_index and value_index start small and double when full: an index for the largest state
+     * would touch all of its pages at once */
+    mr_index_init(&w->value_index, 1024);
     mr_index_init(&w->op_index, config->ops_count + 1);
     for (uint32_t i = 0; i < config->ops_count; i++) {
         w->ops[i].flags = config->ops[i].flags;
@@ -215,13 +217,14 @@ static void drain(struct mr_worker *w)
 
 static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 {
-    if (w->link < LINK_ASKED) return; /* of a stream that is over */
+    if (w->link < LINK_ASKED) return; /* the message belongs to a stream that has ended */
     if (m->registered) mr_worker__registered_apply(w, m->registered);
     w->no_room = false;
     session_tables(w, m);
-    struct run_walk walk = {.runs = m->release.runs};
+    struct mr_ws_walk walk = {.runs = m->release.runs};
     for (uint32_t i = 0; i < m->release.count; i++)
-        mr_worker__value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
+        mr_worker__value_release(
+            w, mr_ws_walk_next(&walk), m->release.index[i], mr_ws_attempt_of(&m->release, i));
     mr_worker__values_bring(w, &m->values);
     mr_worker__tasks_assign(w, &m->tasks);
     mr_worker__values_sweep(w);
@@ -238,14 +241,16 @@ static void link_down(struct mr_worker *w)
 {
     w->link = LINK_DOWN;
     w->down_since = w->now;
-    w->given.count = w->given.runs_count = 0; /* `queued` will say */
+    /* the next Register lists what is queued, which answers the same questions */
+    w->given.count = w->given.runs_count = 0;
     w->started.count = w->started.runs_count = 0;
     w->unknown.count = w->unknown.runs_count = 0;
     w->left.count = w->left.runs_count = 0;
     w->overflow = false;
 }
 
-/* Everything stops without a report: the scheduler has given up these tasks. Values stay. */
+/* The scheduler has given up this incarnation and its tasks. All tasks stop without a report.
+ * Values stay, and the next Register offers them. */
 static void on_revoked(struct mr_worker *w)
 {
     link_down(w);
@@ -267,7 +272,8 @@ static void connect_again(struct mr_worker *w)
     if (w->attempts) {
         wait = BACKOFF_MIN << MR_MIN(w->attempts - 1, 8u);
         wait = MR_MIN(wait, BACKOFF_MAX);
-        /* Workers that lost the same scheduler do not come back in step. */
+        /* A different wait for each worker, so that workers that lost the same scheduler do not all
+         * reconnect at once. */
         wait -= mr_hash_u64(w->incarnation + w->attempts) % (wait / 2);
     }
     w->attempts++;
@@ -300,7 +306,7 @@ static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
     w->more = false;
     mr_worker__strands_watch(w);
     if (w->overflow && w->link >= LINK_OPEN) {
-        link_down(w); /* CONNECT closes the stream that is open */
+        link_down(w); /* the effect CONNECT closes the open stream first */
     }
     mr_worker__strands_leave(w);
     mr_worker__strands_dispatch(w);
@@ -337,7 +343,8 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
 {
     if (w->more) return w->now;
     mr_time at = mr_worker__strands_deadline(w);
-    /* While the stream takes nothing, a turn comes when it does. */
+    /* While the stream takes no message, no deadline is set for sending: the shell makes a turn
+     * when the stream takes messages again. */
     if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, mr_worker__heartbeat_due(w));
     if (w->link == LINK_REGISTERED && w->may_send && w->out_count) at = MR_MIN(at, w->out_until);
     if (w->starved) at = MR_MIN(at, w->balance_at);

@@ -70,7 +70,8 @@ void mr_worker__fetch_unwant(struct mr_worker *w, struct value *v)
     }
 }
 
-/* Over the budget one fetch still goes on when nothing else could ever make room. */
+/* One fetch starts even above the budget if no other fetch is under way and no task is ready or
+ * runs: nothing else could free memory. */
 static bool fetch_fits(const struct mr_worker *w, const struct value *v)
 {
     if (w->fetching_count >= FETCHING_MAX) return false;
@@ -107,7 +108,7 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
     uint32_t value = ev->fetched.value;
     if (value >= w->values_high) return;
     struct value *v = &w->values[value];
-    /* Late: UNPIN was already emitted. */
+    /* The core has sent UNPIN meanwhile. */
     if (v->job == NONE || v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
     w->fetching_count--;
     if (ev->fetched.err) {

@@ -3,26 +3,6 @@
 
 #include "services/worker/core/state.h"
 
-/* Walks the rows of columns that are grouped by job. */
-struct run_walk {
-    const struct mr_ws_run *runs;
-    uint32_t run, left;
-};
-
-static inline mr_job_id run_next(struct run_walk *k)
-{
-    while (!k->left)
-        k->left = k->runs[k->run++].count;
-    k->left--;
-    return k->runs[k->run - 1].job;
-}
-
-/* Of the job that run_next returned last. */
-static inline bool run_is_unfused(const struct run_walk *k)
-{
-    return k->runs[k->run - 1].unfused;
-}
-
 static inline mr_job_id value_job(const struct mr_worker *w, const struct value *v)
 {
     return w->jobs[v->job].id;
@@ -40,20 +20,22 @@ struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_e
 uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id);
 uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
 uint32_t mr_worker__value_get(
-    struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: no room */
+    struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: the table is full */
 void mr_worker__value_collect(
-    struct mr_worker *w, uint32_t value); /* frees the row if nothing keeps it */
-void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop); /* its content goes */
-void mr_worker__value_settle(
-    struct mr_worker *w, uint32_t value); /* after its last user, or release */
-void mr_worker__value_came(
-    struct mr_worker *w, uint32_t value); /* is PLACED or HERE: counts down */
+    struct mr_worker *w, uint32_t value); /* frees the row if nothing keeps the value */
+/* drops the content and keeps the row; `drop`: the store is told */
+void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop);
+/* called after the last user has gone, or after a release */
+void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
+/* called when the value became PLACED or HERE: its tasks miss one input less */
+void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
 void mr_worker__value_no_room(
-    struct mr_worker *w, uint32_t value, struct mr_str why);          /* to fetch it */
-void mr_worker__value_withdraw(struct mr_worker *w, struct value *v); /* its users wait again */
+    struct mr_worker *w, uint32_t value, struct mr_str why); /* for a fetch of the value */
+/* the value is gone, and its users wait for it again */
+void mr_worker__value_withdraw(struct mr_worker *w, struct value *v);
 void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
 void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m);
 void mr_worker__values_sweep(struct mr_worker *w);
@@ -71,15 +53,15 @@ void mr_worker__task_move(struct mr_worker *w, uint32_t task, enum task_state to
 void mr_worker__task_give(struct mr_worker *w, uint32_t task);
 void mr_worker__task_ready(struct mr_worker *w, uint32_t task);
 void mr_worker__task_unready(struct mr_worker *w, uint32_t task);
-/* GIVEN to WAITING or READY, or to its end when an input is gone for good. */
+/* Moves a task from GIVEN back to WAITING or READY. A task with a lost input ends. */
 void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why);
-void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome);
+void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_outcome outcome);
 void mr_worker__task_fail(
-    struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text);
+    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, const char *text);
 void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why);
 void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success);
 void mr_worker__task_take_again(
-    struct task *t); /* it is the later attempt from now on, if there is one */
+    struct task *t); /* makes the later attempt, if one came, the present one */
 void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m);
 void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m);
 void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);
@@ -89,36 +71,41 @@ void mr_worker__tasks_return_all(struct mr_worker *w);
 /* assign.c */
 void mr_worker__tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
-/* Its executor can be given something to begin with. */
+/* The slot has no strand, and its executor has room for one. */
 static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
 {
     return !w->slots[slot].count && w->slots[slot].held < MR_SLOT_STRANDS_MAX;
 }
 
 /* strand.c */
-void mr_worker__strands_leave(
-    struct mr_worker *w); /* moves those that wait for jobs of their own */
+/* moves strands out of their slots whose task waits for a job that it has submitted */
+void mr_worker__strands_leave(struct mr_worker *w);
 void mr_worker__strands_report_left(struct mr_worker *w);
 void mr_worker__strands_dispatch(struct mr_worker *w);
-void mr_worker__strands_balance(struct mr_worker *w); /* asks for cuts */
+/* asks for cuts where a slot has too much and another too little */
+void mr_worker__strands_balance(struct mr_worker *w);
 void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s);
-void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s); /* its executor did */
+/* the executor has released the strand */
+void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s);
 
 /* report.c */
 void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);
 void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev);
-void mr_worker__strands_watch(struct mr_worker *w); /* timeouts and graces */
+/* stops tasks at their timeout, and ends the process after the grace period */
+void mr_worker__strands_watch(struct mr_worker *w);
 mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 
 /* outbox.c */
 struct outrow *mr_worker__out_add(struct mr_worker *w);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
-bool mr_worker__out_may_wait(const struct mr_worker *w); /* everything in the outbox */
+/* may all rows of the outbox wait for more rows? */
+bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);
-void mr_worker__out_drop_reported(struct mr_worker *w); /* rows that `holding` carries */
+/* drops rows that the `holding` of a Register reports */
+void mr_worker__out_drop_reported(struct mr_worker *w);
 void mr_worker__answer_add(
     struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt);
 void mr_worker__missing_add(struct mr_worker *w, const struct missing_row *row);
@@ -127,5 +114,5 @@ void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 /* message.c */
 mr_time mr_worker__heartbeat_due(const struct mr_worker *w);
 void mr_worker__send_turn(struct mr_worker *w, bool may_send);
-void mr_worker__send_free(struct mr_worker *w); /* what the last SEND lent */
+void mr_worker__send_free(struct mr_worker *w); /* frees what the last SEND lent */
 void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);

@@ -1,10 +1,10 @@
 /* Sends one message a turn: Register when a stream opens, otherwise completions, answers and the
- * heartbeat. The columns are lent until the next step. */
+ * heartbeat. Its columns are lent to the shell until the next step. */
 #include "services/worker/core/internal.h"
 
 #define TEXTS_BYTES_MAX ((size_t)4 << 20)
 #define RUNNING_LONG (100 * MR_MS)
-#define IDLE_BEATS 3 /* a lease, of a worker without work */
+#define IDLE_BEATS 3 /* heartbeats in the time of a lease while the worker has no work */
 
 static void refs_clear(struct refs *r)
 {
@@ -13,7 +13,7 @@ static void refs_clear(struct refs *r)
 
 static struct mr_ws_refs refs_lend(const struct refs *r)
 {
-    return (struct mr_ws_refs){r->runs, r->index, r->attempt, r->runs_count, r->count};
+    return (struct mr_ws_refs){r->runs, r->runs_count, r->index, r->attempt, r->count};
 }
 
 static void columns_clear(struct columns *c)
@@ -28,14 +28,15 @@ static void columns_failure(struct columns *c, struct mr_blob **blob)
     const struct failure *f = mr_worker__blob_at(*blob);
     const char *p = (const char *)(f + 1);
     c->failures[c->failures_count] = (struct mr_ws_failure){.row = c->count,
-        .code = f->code,
+        .code = mr_err_grpc(f->code),
         .message = mr_str_of(p, f->message_bytes),
         .arguments = mr_str_of(p + f->message_bytes, f->arguments_bytes),
         .log = mr_str_of(p + f->message_bytes + f->arguments_bytes, f->log_bytes)};
     c->texts[c->failures_count++] = MR_STEAL(*blob);
 }
 
-/* Adds a row and takes its blobs; false: the message is full, nothing was taken. */
+/* Adds a row to the message and takes over the row's blobs. False: the message is full, and the row
+ * keeps them. */
 static bool columns_add(struct mr_worker *w, struct outrow *r)
 {
     struct columns *c = &w->columns;
@@ -56,10 +57,10 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->duration[i] = r->duration_ns;
     c->cpu[i] = r->cpu_ns;
     c->slot[i] = r->slot;
-    c->any_not_ok = c->any_not_ok || r->outcome != MR_WS_OK;
+    c->any_not_ok = c->any_not_ok || r->outcome != MR_OUTCOME_OK;
     if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_worker__blob_at(r->blob), bytes);
     c->inlined_bytes += bytes;
-    if (r->outcome == MR_WS_OK && !bytes) {
+    if (r->outcome == MR_OUTCOME_OK && !bytes) {
         c->maker[c->objects_count] = r->object.maker;
         c->number[c->objects_count] = r->object.number;
         c->object_bytes[c->objects_count++] = r->object_bytes;
@@ -79,9 +80,8 @@ static struct mr_ws_completed columns_lend(struct columns *c)
     if (base == MR_NEVER) base = 0;
     for (uint32_t i = 0; i < c->count; i++)
         if (c->started[i]) c->started[i] -= base;
-    return (struct mr_ws_completed){.runs = c->runs,
-        .index = c->index,
-        .attempt = c->attempt,
+    return (struct mr_ws_completed){
+        .tasks = {c->runs, c->runs_count, c->index, c->attempt, c->count},
         .outcome = c->any_not_ok ? c->outcome : NULL,
         .inline_bytes = c->inline_bytes,
         .inlined = mr_str_of(c->inlined, c->inlined_bytes),
@@ -94,8 +94,6 @@ static struct mr_ws_completed columns_lend(struct columns *c)
         .cpu_ns = c->cpu,
         .slot = c->slot,
         .failures = c->failures,
-        .runs_count = c->runs_count,
-        .count = c->count,
         .objects_count = c->objects_count,
         .failures_count = c->failures_count};
 }
@@ -118,8 +116,9 @@ void mr_worker__send_free(struct mr_worker *w)
     w->missing_sent = 0;
 }
 
-/* What this worker holds and has to do, for a scheduler that may know nothing of it. What does not
- * fit into the message follows as completions. */
+/* Sends Register: the values that the worker made and has, and the tasks that it has not finished.
+ * The scheduler may be a new one that knows neither. Values that do not fit into the message follow
+ * as completions. */
 static void send_register(struct mr_worker *w)
 {
     columns_clear(&w->columns);
@@ -167,20 +166,22 @@ static void send_register(struct mr_worker *w)
     mr_worker__fx_add(w, MR_WORKER_SEND)->send = &w->up;
 }
 
-/* The scheduler has looked through what was offered. */
+/* Applies the scheduler's answer to the values that Register offered: adopted ones stay, others are
+ * released. */
 static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
 {
-    struct run_walk walk = {.runs = m->adopt.runs};
+    struct mr_ws_walk walk = {.runs = m->adopt.runs};
     for (uint32_t i = 0; i < m->adopt.count; i++) {
-        uint32_t value = mr_worker__value_find(w, run_next(&walk), m->adopt.index[i]);
-        if (value != NONE && w->values[value].attempt == m->adopt.attempt[i])
+        uint32_t value = mr_worker__value_find(w, mr_ws_walk_next(&walk), m->adopt.index[i]);
+        if (value != NONE && w->values[value].attempt == mr_ws_attempt_of(&m->adopt, i))
             w->values[value].adopted = true;
     }
     for (uint32_t i = 0; i < w->values_high; i++) {
         struct value *v = &w->values[i];
         if (v->job == NONE || !v->made) continue;
         bool release = (v->offered && !v->adopted) || (v->used && is_same);
-        if (v->adopted && !is_same) v->released = false; /* that word was another's */
+        /* an earlier scheduler released the value, and this one needs it */
+        if (v->adopted && !is_same) v->released = false;
         v->offered = v->adopted = v->used = false;
         if (!release && !v->reported) mr_worker__out_held(w, v);
         if (!release) continue;
@@ -189,8 +190,8 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
     }
 }
 
-/* What another scheduler sent as the last use of its inputs may be one of several for this one: it
- * says when it does not need them. */
+/* An earlier scheduler marked last uses of inputs. This scheduler may have more uses for the same
+ * inputs, so the marks go. It releases the inputs itself. */
 static void forget_last_uses(struct task *t)
 {
     struct edge *edges = task_edges(t);
@@ -200,12 +201,12 @@ static void forget_last_uses(struct task *t)
 
 static void keep(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
 {
-    struct run_walk walk = {.runs = m->keep.runs};
+    struct mr_ws_walk walk = {.runs = m->keep.runs};
     for (uint32_t i = 0; i < m->keep.count; i++) {
-        uint32_t value = mr_worker__value_find(w, run_next(&walk), m->keep.index[i]);
+        uint32_t value = mr_worker__value_find(w, mr_ws_walk_next(&walk), m->keep.index[i]);
         if (value == NONE || w->values[value].task == NONE) continue;
         struct task *t = &w->tasks[w->values[value].task];
-        t->kept = MR_MAX(t->attempt, t->again) == m->keep.attempt[i];
+        t->kept = MR_MAX(t->attempt, t->again) == mr_ws_attempt_of(&m->keep, i);
     }
     MR_LIST_EACH(node, &w->tasks_all)
     {
@@ -222,7 +223,8 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
     bool is_same = w->scheduler == m->scheduler;
-    /* Another scheduler may have sent the same attempt's number, with an input that is there. */
+    /* Reports of missing inputs from before are dropped: this scheduler may have sent an attempt
+     * with the same number, whose inputs are there. */
     if (!is_same) missing_drop(w, w->missing_old);
     w->missing_old = 0;
     w->incarnation = m->incarnation;
@@ -234,13 +236,15 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     w->idle_beat_ns = m->lease_ns / IDLE_BEATS;
     w->idle_beat_ns -= MR_MIN(w->idle_beat_ns, w->heartbeat_ns);
     w->heartbeat_at = w->now;
-    w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
+    /* no real count, so that the first heartbeat is due now */
+    w->heartbeat.tasks_done = UINT64_MAX;
     adopt(w, m, is_same);
     keep(w, m, is_same);
     mr_worker__strands_report_left(w);
 }
 
-/* Due later while all there is to say is "I live": each one wakes two processes. */
+/* A heartbeat wakes two processes. It comes later while it would say nothing but that the worker is
+ * alive. */
 mr_time mr_worker__heartbeat_due(const struct mr_worker *w)
 {
     bool is_quiet = !w->tasks_count && w->heartbeat.tasks_done == w->tasks_done &&
@@ -310,7 +314,7 @@ static void send_news(struct mr_worker *w)
         heartbeat_fill(w);
         w->up.heartbeat = &w->heartbeat;
     }
-    refs_clear(&w->given); /* the columns stay as they are until the next step */
+    refs_clear(&w->given); /* only the counts: the columns are lent until the next step */
     refs_clear(&w->started);
     refs_clear(&w->unknown);
     refs_clear(&w->left);

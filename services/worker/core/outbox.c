@@ -1,10 +1,11 @@
-/* What waits to be sent to the scheduler: completions, answers, missing inputs. The outbox
- * outlives connections. When it is full the session is reset, and both sides reconcile their
- * state. */
+/* What waits to be sent to the scheduler: completions, answers, missing inputs. The outbox outlives
+ * connections. When it is full, the core closes the stream and opens another one. Register and its
+ * answer then reconcile both sides. */
 #include "services/worker/core/internal.h"
 
 #define HOLD (3 * MR_MS)
-#define HOLD_MAX (24 * MR_MS) /* while there is work for twice as long, or for this much more: */
+/* the longest wait; all slots have work for twice as long, or for ENOUGH longer */
+#define HOLD_MAX (24 * MR_MS)
 #define ENOUGH (8 * MR_MS)
 #define HOLD_ROWS 1024u
 
@@ -27,7 +28,8 @@ struct outrow *mr_worker__out_add(struct mr_worker *w)
         mr_worker__blob_put(&w->pool, &r->failure);
     }
     if (!w->out_count) {
-        w->out_head = 0; /* touch few pages while the sender keeps up */
+        /* starts at the first row again, so that few pages are touched while sending keeps up */
+        w->out_head = 0;
         mr_duration all = w->queue_cost_ns / w->config.slots;
         mr_duration hold = MR_MAX(all / 2, all - MR_MIN(all, (mr_duration)ENOUGH));
         w->out_until = mr_time_after(w->now, MR_MAX(HOLD, MR_MIN(hold, HOLD_MAX)));
@@ -38,9 +40,8 @@ struct outrow *mr_worker__out_add(struct mr_worker *w)
     return r;
 }
 
-/* Each message costs both sides a wake-up of tens of microseconds of processor time. So rows wait
- * for each other while all slots have work and no other process waits for a value that the rows
- * report. */
+/* Each message costs both processes a wake-up of tens of microseconds of processor time. So rows
+ * wait for more rows while all slots have work and no other process waits for a reported value. */
 bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&
@@ -64,13 +65,13 @@ void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, str
 {
     message.n = MR_MIN(message.n, MR_ERROR_TEXT_MAX);
     arguments.n = MR_MIN(arguments.n, MR_ERROR_TEXT_MAX);
-    if (log.n > MR_TASK_LOG_BYTES_MAX) { /* its end says most */
+    if (log.n > MR_TASK_LOG_BYTES_MAX) { /* the end of the log says most */
         log.p += log.n - MR_TASK_LOG_BYTES_MAX;
         log.n = MR_TASK_LOG_BYTES_MAX;
     }
     size_t n = message.n + arguments.n + log.n;
     struct mr_blob *b = mr_worker__blob_new(&w->pool, sizeof(struct failure) + n);
-    if (!b) return; /* the outcome alone */
+    if (!b) return; /* the pool is full: the outcome is reported without texts */
     struct failure *f = mr_worker__blob_at(b);
     *f = (struct failure){.code = code,
         .message_bytes = (uint32_t)message.n,
@@ -90,7 +91,7 @@ void mr_worker__out_held(struct mr_worker *w, struct value *v)
         .index = v->index,
         .attempt = v->attempt,
         .slot = v->slot,
-        .outcome = MR_WS_OK,
+        .outcome = MR_OUTCOME_OK,
         .blob = mr_worker__blob_ref(v->blob),
         .object = v->object,
         .object_bytes = v->object_bytes,
@@ -115,10 +116,12 @@ void mr_worker__out_drop_reported(struct mr_worker *w)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->out_count; i++) {
         struct outrow *r = out_at(w, i);
-        uint32_t value = r->outcome == MR_WS_OK ? mr_worker__value_find(w, r->job, r->index) : NONE;
-        /* What ended without a value is told by its not being queued here. It may be sent again,
-         * and the number of its attempt may be the same, if the scheduler is another. */
-        bool is_reported = r->outcome != MR_WS_OK;
+        uint32_t value =
+            r->outcome == MR_OUTCOME_OK ? mr_worker__value_find(w, r->job, r->index) : NONE;
+        /* Register does not list an attempt that ended without a value, which tells the scheduler
+         * that it ended. The completion must not be sent too: a new scheduler may send the task
+         * again with the same attempt number. */
+        bool is_reported = r->outcome != MR_OUTCOME_OK;
         if (value != NONE && w->values[value].made && w->values[value].attempt == r->attempt)
             is_reported = true;
         if (is_reported) {
@@ -157,15 +160,17 @@ void mr_worker__missing_add(struct mr_worker *w, const struct missing_row *row)
 
 void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
-        mr_job_id job = run_next(&walk);
+        mr_job_id job = mr_ws_walk_next(&walk);
+        uint32_t attempt = mr_ws_attempt_of(m, i);
         uint32_t value = mr_worker__value_find(w, job, m->index[i]);
         struct value *v = value == NONE ? NULL : &w->values[value];
-        if (v && v->made && (!m->attempt[i] || m->attempt[i] == v->attempt)) {
+        if (v && v->made && (!attempt || attempt == v->attempt)) {
             mr_worker__out_held(w, v);
-        } else if (!v || v->task == NONE) { /* a value that is being made will be reported anyway */
-            mr_worker__answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
+            /* a value that is being made is reported when it is there */
+        } else if (!v || v->task == NONE) {
+            mr_worker__answer_add(w, &w->unknown, job, m->index[i], attempt);
         }
     }
 }

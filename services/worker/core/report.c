@@ -41,8 +41,8 @@ static void result_discard(struct mr_worker *w, const struct mr_strand_item *ite
     e->object.job = item->job;
 }
 
-/* All users of the value have run in this strand, and the same report has them: the value need
- * never be known outside. */
+/* Have all users of the value run in this strand, up to the end of this report? Then no other
+ * process needs the value. */
 static bool item_is_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
@@ -60,8 +60,9 @@ static bool item_is_used_up(
     return users == item->uses;
 }
 
-/* Are all users of the value on this worker? Then the scheduler has nothing to do at once when it
- * learns of the value. A value that is simply true is excepted, as it may end a loop. */
+/* Are all users of the value on this worker? Then the scheduler has nothing to do when it learns of
+ * the value, and the report may wait. The value `true` is an exception, because it may end a loop.
+ */
 static bool item_is_wanted_here(
     struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
 {
@@ -77,7 +78,7 @@ static void item_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
     bool was_urgent = w->out_urgent;
-    mr_worker__task_report(w, item->task, MR_WS_USED_UP);
+    mr_worker__task_report(w, item->task, MR_OUTCOME_USED_UP);
     w->out_urgent = was_urgent;
     row_times(mr_worker__out_last(w), s, &item->result);
     result_discard(w, item);
@@ -92,7 +93,7 @@ static void item_done(
     struct task *t = &w->tasks[task];
     const struct mr_strand_result *r = &item->result;
     bool refers = w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE;
-    if (t->mute || (t->again && refers)) { /* to what may be gone: I2 */
+    if (t->mute || (t->again && refers)) { /* the result may refer to objects that are gone (I2) */
         result_discard(w, item);
         mr_worker__task_end(w, task, false);
         return;
@@ -101,19 +102,21 @@ static void item_done(
         item_used_up(w, s, item);
         return;
     }
-    if (r->used) { /* a new user of the value came while it ran */
-        if (!t->again) mr_worker__task_report(w, task, MR_WS_RETURNED);
+    /* the executor dropped the value, but a new user came meanwhile: the task runs again */
+    if (r->used) {
+        if (!t->again) mr_worker__task_report(w, task, MR_OUTCOME_RETURNED);
         mr_worker__task_end(w, task, false);
         return;
     }
     struct mr_blob *blob = r->pack.n ? mr_worker__blob_copy(&w->pool, r->pack) : NULL;
     if (r->pack.n && !blob) {
         mr_worker__task_fail(
-            w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+            w, task, MR_OUTCOME_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
         return;
     }
-    mr_worker__task_take_again(
-        t); /* it need not run: of an earlier attempt an object would not count (I2) */
+    /* the later attempt need not run. The value counts as that attempt's, because the scheduler
+     * does not accept an object of an earlier attempt (I2) */
+    mr_worker__task_take_again(t);
     uint32_t value = t->value;
     struct value *v = &w->values[value];
     mr_worker__value_clear(w, v, true);
@@ -130,7 +133,8 @@ static void item_done(
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
     bool was_urgent = w->out_urgent;
     mr_worker__out_held(w, v);
-    bool is_long = s->slot >= w->config.slots; /* what follows ends the peace that it did not */
+    /* a long-running task is reported at once: the scheduler does not expect its end */
+    bool is_long = s->slot >= w->config.slots;
     if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;
     w->tasks_done++;
     mr_worker__value_came(w, value);
@@ -143,17 +147,18 @@ static void item_failed(
     struct task *t = &w->tasks[item->task];
     const struct mr_strand_result *r = &item->result;
     if (!t->mute) {
-        enum mr_ws_outcome outcome = MR_WS_ERROR;
-        if (r->end == MR_STRAND_STOPPED) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
+        enum mr_outcome outcome = MR_OUTCOME_ERROR;
+        if (r->end == MR_STRAND_STOPPED)
+            outcome = t->timed_out ? MR_OUTCOME_TIMEOUT : MR_OUTCOME_CANCELLED;
         if (r->end == MR_STRAND_FAILED && (r->code == MR_EINVAL || r->code == MR_EFORMAT))
-            outcome = MR_WS_BAD_ARGUMENT;
+            outcome = MR_OUTCOME_BAD_ARGUMENT;
         mr_worker__task_report(w, item->task, outcome);
         struct outrow *row = mr_worker__out_last(w);
         row_times(row, s, r);
-        if (outcome == MR_WS_TIMEOUT) {
+        if (outcome == MR_OUTCOME_TIMEOUT) {
             mr_worker__out_failure(
                 w, row, MR_ETIMEOUT, MR_STR("the task ran into its timeout"), r->arguments, r->log);
-        } else if (outcome != MR_WS_CANCELLED) {
+        } else if (outcome != MR_OUTCOME_CANCELLED) {
             mr_worker__out_failure(w, row, r->code, r->message, r->arguments, r->log);
         }
     }
@@ -161,14 +166,14 @@ static void item_failed(
     mr_worker__task_end(w, item->task, false);
 }
 
-/* What did not run, or not to its end, through no fault of its own. */
+/* Takes back a task that did not run, or not to its end, and has not failed. */
 static void item_back(struct mr_worker *w, const struct mr_strand_item *item, struct mr_str why)
 {
     uint32_t task = item->task;
     struct task *t = &w->tasks[task];
     t->stopping = false;
     if (t->cancel) {
-        mr_worker__task_report(w, task, MR_WS_CANCELLED);
+        mr_worker__task_report(w, task, MR_OUTCOME_CANCELLED);
         mr_worker__task_end(w, task, false);
     } else if (t->mute) {
         mr_worker__task_end(w, task, false);
@@ -176,7 +181,7 @@ static void item_back(struct mr_worker *w, const struct mr_strand_item *item, st
         mr_worker__answer_add(w, &w->given, item->job, item->index, item->attempt);
         mr_worker__task_end(w, task, false);
     } else if (w->draining) {
-        mr_worker__task_report(w, task, MR_WS_RETURNED);
+        mr_worker__task_report(w, task, MR_OUTCOME_RETURNED);
         mr_worker__task_end(w, task, false);
     } else {
         mr_worker__task_park(w, task, why);
@@ -193,10 +198,12 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
     struct mr_str why = item->result.message;
     if (v->state == VALUE_NONE || v->blob ||
         !mr_object_id_eq(v->object, item->inputs[gone].object)) {
-        item_back(w, item, why); /* known, or another place is: it may simply start again */
+        /* the loss is known already, or the object has another place now: the task may start again
+         */
+        item_back(w, item, why);
         return;
     }
-    /* Whoever counts on the value must know, whatever else there is to say of this task. */
+    /* The scheduler must learn of the lost value, even if this task was cancelled or stolen. */
     struct missing_row row = {.job = item->job,
         .index = item->index,
         .attempt = item->attempt,
@@ -208,15 +215,15 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
         item_back(w, item, why);
         return;
     }
-    mr_worker__task_report(w, item->task, MR_WS_LOST_INPUT);
+    mr_worker__task_report(w, item->task, MR_OUTCOME_LOST_INPUT);
     mr_worker__task_end(w, item->task, false);
 }
 
-/* The task itself is not at fault. NO_ROOM: it should run when there is less in memory.
- * LOST_INPUT, with the reason: a store failed that may come back, or whose objects may be made
- * again. */
+/* Reports an attempt that failed through no fault of its task. NO_ROOM: the task should run when
+ * less memory is in use. LOST_INPUT with a failure: a store failed, which may return or whose
+ * objects may be made again. */
 static void item_again(struct mr_worker *w, const struct mr_strand *s,
-    const struct mr_strand_item *item, enum mr_ws_outcome outcome, int code)
+    const struct mr_strand_item *item, enum mr_outcome outcome, int code)
 {
     const struct task *t = &w->tasks[item->task];
     const struct mr_strand_result *r = &item->result;
@@ -255,12 +262,14 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     case MR_STRAND_STOPPED: item_failed(w, s, item); break;
     case MR_STRAND_SKIPPED: item_back(w, item, MR_STR("")); break;
     case MR_STRAND_INPUT_GONE: item_input_gone(w, item); break;
-    case MR_STRAND_NO_ROOM: item_again(w, s, item, MR_WS_NO_ROOM, MR_ELIMIT); break;
-    case MR_STRAND_STORE_GONE: item_again(w, s, item, MR_WS_LOST_INPUT, item->result.code); break;
+    case MR_STRAND_NO_ROOM: item_again(w, s, item, MR_OUTCOME_NO_ROOM, MR_ELIMIT); break;
+    case MR_STRAND_STORE_GONE:
+        item_again(w, s, item, MR_OUTCOME_LOST_INPUT, item->result.code);
+        break;
     }
 }
 
-/* What a strand of its own costs a task: the wake-up of an idle slot. */
+/* Measures what a strand of its own costs a task: the time to wake an idle slot. */
 static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
 {
     mr_time started = s->items[0].result.started_ns;
@@ -269,7 +278,7 @@ static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
     w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
 }
 
-/* One that may still have items. */
+/* The strand, unless it is retired. */
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
     if (id >= w->strands_high || !w->strands[id].alive) return NULL;
@@ -292,7 +301,8 @@ static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev
     s->moved_ns = w->now;
     s->look_ns = mr_time_after(w->now, LOOK_AFTER);
     s->stop_ns = MR_NEVER;
-    /* While a cut is under way its answer must find this strand, not a later one. */
+    /* While a cut is under way, the strand keeps its number, so that the answer finds this strand
+     * and not a later one. */
     if (s->reported == s->count && !s->taking) mr_worker__strand_retire(w, s);
 }
 
@@ -306,7 +316,8 @@ void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_even
     mr_worker__strand_let_go(w, s);
 }
 
-/* Sets its cancel flag; it has a while to see it. */
+/* Asks the executor to set the item's cancel flag. The item has MR_WORKER_GRACE to notice the flag.
+ */
 static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
 {
     w->tasks[s->items[at].task].stopping = true;
@@ -317,19 +328,22 @@ static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
     s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
 }
 
-/* The strand ends here. Later items are queued again, dropped, or go to the slot that asked. */
+/* Applies the answer to a cut: the strand ends at `count`. Tasks behind that are queued again,
+ * dropped, or given back to the scheduler. */
 void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     struct mr_strand *s = strand_of(w, ev->cut.strand);
     if (!s || !s->taking) return;
     s->taking = false;
-    w->more = true; /* cuts are answered after the turn that asked for them */
+    /* the answer comes after the turn that asked for the cut, so another turn is due */
+    w->more = true;
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
-    /* It ends later than it was asked to: the item before the end had begun. */
+    /* A strand that ends later than asked has begun its last item. */
     s->begun = s->begun || keep > s->asked;
-    /* Of what has begun only the last may run; the others have ended, and need not stop. */
+    /* Of the items that have begun, only the last may still run. The others have ended and need no
+     * cancel flag. */
     uint32_t runs = keep > s->asked ? keep - 1 : NONE;
     for (uint32_t i = s->reported; i < keep; i++) {
         struct mr_strand_item *item = &s->items[i];
@@ -350,7 +364,7 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
     if (s->reported == s->count) mr_worker__strand_retire(w, s);
 }
 
-/* Only the item that runs can be late, and only the first strand of a slot runs. */
+/* Only a running item can exceed its time, and only the first strand of a slot runs. */
 static void strand_late(struct mr_worker *w, struct mr_strand *s)
 {
     uint32_t at = s->kill_ns <= w->now ? s->stop_at : s->reported;
@@ -367,8 +381,8 @@ static void strand_late(struct mr_worker *w, struct mr_strand *s)
     item_stop(w, s, at);
 }
 
-/* A task ignores its cancel flag: only the end of the process ends the task. The task is reported
- * as such, and all other tasks are returned. */
+/* A task ignores its cancel flag, so only the end of the process can end it. The task is reported
+ * as cancelled or timed out, and all other tasks are returned. */
 static void process_lost(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->slots_count; k++) {
@@ -377,8 +391,8 @@ static void process_lost(struct mr_worker *w)
             for (uint32_t n = s->reported; n < s->count; n++) {
                 struct task *t = &w->tasks[s->items[n].task];
                 bool guilty = t->stopping && s->stop_at == n;
-                enum mr_ws_outcome outcome = MR_WS_RETURNED;
-                if (guilty) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
+                enum mr_outcome outcome = MR_OUTCOME_RETURNED;
+                if (guilty) outcome = t->timed_out ? MR_OUTCOME_TIMEOUT : MR_OUTCOME_CANCELLED;
                 mr_worker__task_report(w, s->items[n].task, outcome);
                 if (guilty && t->timed_out && !t->mute)
                     mr_worker__out_failure(w, mr_worker__out_last(w), MR_ETIMEOUT,

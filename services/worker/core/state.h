@@ -1,5 +1,5 @@
-/* Inside the worker's core: its tables. Only core*.c include this. Tables are arrays in one arena,
- * rows are known by number, NONE is no row. */
+/* The tables of the worker's core. Private to the files of this folder. A table is an array in one
+ * arena, a row is known by its number, and NONE is no row. */
 #pragma once
 
 #include "base/arena.h"
@@ -15,27 +15,30 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-#define SLOT_STRANDS_MAX 2u /* of which items may still run */
+#define SLOT_STRANDS_MAX 2u /* strands at a slot whose items may still run */
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
-#define SEND_INLINE_MAX ((size_t)4 << 20) /* of a Register */
+#define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
 #define SEND_TEXTS_MAX 256u
-#define LOOK_AFTER (50 * MR_US) /* at a strand, and then after twice as long, each time */
+/* first look at a strand that runs; later looks come after twice the time */
+#define LOOK_AFTER (50 * MR_US)
 
 enum value_state { VALUE_NONE, VALUE_PLACED, VALUE_FETCHING, VALUE_HERE };
 enum task_state { TASK_FREE, TASK_WAITING, TASK_READY, TASK_GIVEN };
 
-/* One input of one task; on its value's list of users as long as the task exists. */
+/* One input of one task. It stands in the value's list of users as long as the task exists. */
 struct edge {
     struct mr_list users;
     uint32_t value;
     uint32_t task;
-    bool has;                  /* the task does not wait for it (any more) */
-    bool last_use, last_again; /* of its attempt; of the one that waits for its end */
+    bool has; /* the input is there: the task does not wait for it */
+    /* is the task the last user of the value? In the present attempt; in the one that waits for its
+     * end */
+    bool last_use, last_again;
 };
 
 struct job {
-    mr_job_id id; /* none: a free row */
+    mr_job_id id; /* 0: the row is free */
     struct mr_list values;
     uint32_t values_count;
     uint32_t next_free;
@@ -43,29 +46,31 @@ struct job {
 
 struct value {
     struct mr_list users;  /* edges */
-    struct mr_list in_job; /* self-linked when the row is free */
+    struct mr_list in_job; /* linked to itself when the row is free */
     uint32_t job;
     uint32_t index;
-    uint32_t task;    /* makes it here; NONE */
-    uint32_t attempt; /* that made it here */
+    uint32_t task;    /* the task that makes the value here; NONE */
+    uint32_t attempt; /* the attempt that made the value here */
     enum value_state state;
-    bool made;     /* here, not brought or fetched */
-    bool fetched;  /* by FETCH: pinned */
-    bool released; /* no other process needs it: freed with its last user here */
-    bool offered;  /* in `holding` of the Register under way */
+    bool made;     /* made here, not received or fetched */
+    bool fetched;  /* a FETCH brought and pinned the object */
+    bool released; /* no other process needs the value: it is freed after its last user here */
+    bool offered;  /* Register offered the value in `holding`, and the answer has not come */
     bool adopted;
-    bool used;     /* for the last time, while that Register is under way */
-    bool reported; /* its completion was sent, or will be, in this session */
-    bool lost;     /* and the tasks that need it were notified */
-    bool fresh;    /* brought by the message being applied: its users may still come */
+    bool used;     /* its last user ran while that Register was under way */
+    bool reported; /* its completion was sent in this session, or stands in the outbox */
+    bool lost;     /* the value is lost, and the tasks that need it have ended */
+    /* keeps the row without users: the message that is being applied brought the value, and its
+     * users may follow */
+    bool fresh;
     uint32_t node;
-    uint32_t serial;   /* of the last FETCH */
-    uint32_t fetch_at; /* in the queue of fetches; NONE */
+    uint32_t serial;   /* number of the last FETCH */
+    uint32_t fetch_at; /* position in the queue of fetches; NONE */
     uint32_t fetch_order;
     int32_t fetch_priority;
-    uint32_t next; /* free rows; rows a message brought */
+    uint32_t next; /* next free row, or next row that the message brought */
     uint32_t slot;
-    struct mr_blob *blob; /* inline; else an object: */
+    struct mr_blob *blob; /* an inline value; NULL: an object, in the next two members */
     mr_object_id object;
     uint64_t object_bytes;
     mr_time started_ns;
@@ -73,7 +78,7 @@ struct value {
     mr_duration cpu_ns;
 };
 
-struct extra { /* at the start of a blob; its texts follow */
+struct extra { /* TaskExtra: head of a blob, which the texts follow */
     mr_duration timeout_ns;
     bool want_object, persist;
     uint32_t key_bytes, name_bytes, definition_bytes;
@@ -81,32 +86,32 @@ struct extra { /* at the start of a blob; its texts follow */
 
 struct task {
     enum task_state state;
-    uint32_t value; /* its result */
+    uint32_t value; /* the row of its result */
     uint32_t attempt;
-    uint32_t again; /* a later attempt that came while this one ran; 0 */
+    uint32_t again; /* a later attempt, which came while this one ran; 0: none */
     uint32_t op;
     uint32_t inputs_count;
     uint32_t missing;
-    uint32_t uses; /* of its value, if the scheduler knows them all; 0 */
+    uint32_t uses; /* number of users of the value, if all are known; 0: unknown */
     uint32_t order;
     int32_t priority;
-    uint8_t needs; /* class */
-    bool of_loop;  /* … and a loop, besides, looks at it */
-    bool solo;     /* no strand with others */
+    uint8_t needs; /* class of needs */
+    bool of_loop;  /* a loop reads the value too, as its condition */
+    bool solo;     /* runs in a strand of its own */
     bool cancel, steal;
-    bool stopping; /* its flag was set */
-    bool mute;     /* its end is not reported */
+    bool stopping; /* the cancel flag of its item was set */
+    bool mute;     /* the end of the task is not reported */
     bool offered;
     bool kept;
     bool timed_out;
-    uint32_t strand, item;     /* when GIVEN */
-    uint32_t heap_at;          /* when READY */
+    uint32_t strand, item;     /* the strand and the item, when GIVEN */
+    uint32_t heap_at;          /* position in the heap of ready tasks, when READY */
     uint32_t mark, mark_count; /* used while a strand is built */
     uint64_t cost_ns;
     struct mr_blob *edges; /* struct edge[inputs_count]; NULL without inputs */
     struct mr_blob *args;
     struct mr_blob *extra;
-    struct mr_list all; /* every task, in the order of their coming */
+    struct mr_list all; /* the list of all tasks, in the order in which they came */
 };
 
 struct op {
@@ -115,10 +120,10 @@ struct op {
     uint64_t cost_ns;
 };
 
-struct need { /* a class of tasks: what one takes while it runs */
+struct need { /* a class of tasks: what each of them takes while it runs */
     uint64_t micro[MR_RESOURCES_MAX];
     bool is_long, alone;
-    uint32_t members; /* tasks of this class */
+    uint32_t members; /* number of tasks of this class */
     uint32_t *heap;
     uint32_t count;
 };
@@ -126,13 +131,14 @@ struct need { /* a class of tasks: what one takes while it runs */
 struct slot {
     struct mr_strand *strands[SLOT_STRANDS_MAX];
     uint32_t count;
-    uint32_t held; /* by its executor: these, and those that were cut away behind what runs */
+    /* strands that the executor has: `strands`, and those of which a cut left nothing */
+    uint32_t held;
 };
 
 struct outrow { /* a completion to be sent */
     mr_job_id job;
     uint32_t index, attempt, slot;
-    uint8_t outcome;
+    enum mr_outcome outcome;
     struct mr_blob *blob;
     mr_object_id object;
     uint64_t object_bytes;
@@ -152,14 +158,13 @@ struct missing_row {
     struct mr_blob *why;
 };
 
-struct columns { /* of one SEND */
+struct columns { /* the columns of one SEND */
     struct mr_ws_run *runs;
-    uint32_t *index, *attempt, *inline_bytes, *slot;
-    uint8_t *outcome;
+    uint32_t *index, *attempt, *inline_bytes, *slot, *outcome;
     unsigned char *inlined;
     uint64_t *maker, *number, *object_bytes, *started, *duration, *cpu;
     struct mr_ws_failure *failures;
-    struct mr_blob **texts; /* of the failures */
+    struct mr_blob **texts; /* blobs with the texts of `failures` */
     size_t inlined_bytes, inlined_max, texts_bytes;
     uint32_t runs_count, count, objects_count, failures_count;
     bool any_not_ok;
@@ -184,7 +189,7 @@ struct mr_worker {
     struct job *jobs;
     struct value *values;
     struct task *tasks;
-    uint32_t job_last; /* found last: rows of a message mostly share their job */
+    uint32_t job_last; /* the job found last: rows of a message mostly share their job */
     uint32_t jobs_high, jobs_free, values_high, values_free, values_count, brought;
     uint32_t tasks_high, tasks_free, tasks_count, ready_count, given_count;
     struct mr_list tasks_all;
@@ -203,22 +208,22 @@ struct mr_worker {
 
     uint32_t *fetch_heap;
     uint32_t fetch_count, fetching_count, serial;
-    uint64_t fetched_bytes; /* under way or here */
+    uint64_t fetched_bytes; /* of fetches under way and of fetched objects */
 
     struct slot *slots;
-    uint32_t slots_count; /* with those of long-running tasks */
+    uint32_t slots_count; /* slots, with the places of long-running tasks behind them */
     struct mr_strand *strands;
     uint32_t *strands_free;
     uint32_t strands_high, strands_free_count, mark;
 
     struct outrow *outbox;
     uint32_t out_head, out_count;
-    bool out_urgent;   /* another process may wait for one of them */
-    mr_time out_until; /* otherwise they may wait, together, until then */
+    bool out_urgent;   /* another process may wait for a row of the outbox */
+    mr_time out_until; /* rows that are not urgent may wait until then */
     struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
     uint32_t missing_count, missing_sent;
-    uint32_t missing_old; /* of them there were so many when the stream was opened */
+    uint32_t missing_old; /* number of rows of `missing` when the stream was opened */
     struct columns columns;
     struct mr_ws_missing *missing_out;
     uint64_t *running_ns;
@@ -228,12 +233,13 @@ struct mr_worker {
 
     enum link_state link;
     uint64_t incarnation, scheduler;
-    uint32_t epoch, attempts; /* epoch: the scheduler's; none before it had a higher one */
+    uint32_t epoch, attempts; /* epoch: the highest that a scheduler gave; attempts: to connect */
     mr_duration heartbeat_ns;
-    mr_duration idle_beat_ns; /* longer than that while there is nothing to report */
-    mr_time balance_at;       /* not before */
-    mr_time look_at;          /* an idle slot may find something to do then */
-    mr_duration handoff_ns; /* from giving a strand to an idle slot until it starts, as measured */
+    mr_duration idle_beat_ns; /* added to heartbeat_ns while there is nothing to report */
+    mr_time balance_at;       /* earliest time of the next look for work to move between slots */
+    mr_time look_at;          /* time of the next look at running strands, for an idle slot */
+    /* measured time from giving a strand to an idle slot until its first item starts */
+    mr_duration handoff_ns;
     mr_time heartbeat_at, down_since, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
     bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send,

@@ -1,29 +1,32 @@
-/* Which tasks go to which slot, when, and how many at once. A strand is filled as if no other work
- * would come to its slot: the best of the ready tasks and of the tasks that the strand itself
- * makes ready, until the strand holds about a millisecond of work. A cut takes items back when
- * this guess was wrong. */
+/* Decides which tasks go to which slot, when, and how many at once. A strand takes the best of the
+ * ready tasks and of the tasks that the strand itself makes ready, until it holds about a
+ * millisecond of work. A cut takes items back when another slot becomes idle or better work comes.
+ */
 #include "services/worker/core/internal.h"
 
-#define STRAND_COST MR_MS       /* work in one strand */
-#define FUSED_COST (20 * MR_MS) /* with what only the strand's own tasks make ready */
-#define BEHIND_COST (5 * MR_MS) /* left before a second strand that waits behind it */
-#define SIBLINGS_MAX 8u         /* inputs of a task, to look for the others of which is worth it */
-#define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
-#define BRANCH_COST_MIN (20 * MR_US) /* dependents above it are left for other slots */
+#define STRAND_COST MR_MS /* work in one strand, as far as it comes from the ready queue */
+/* work in one strand, with tasks that only this strand makes ready */
+#define FUSED_COST (20 * MR_MS)
+/* a second strand waits behind a strand that has at most this much work left */
+#define BEHIND_COST (5 * MR_MS)
+#define SIBLINGS_MAX 8u /* a task with more inputs is not searched for further inputs to make */
+/* a strand with less work than this takes more tasks than its share */
+#define STRAND_COST_MIN (20 * MR_US)
+#define BRANCH_COST_MIN (20 * MR_US) /* dependents that cost more may be left for other slots */
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
-#define USERS_LOOK 256u /* edges read to find the tasks that wait for a value */
+#define USERS_LOOK 256u /* edges that are read to find the tasks that wait for a value */
 
 struct build {
     struct mr_strand *s;
     uint32_t mark;
-    uint32_t share; /* tasks to take from the ready queue */
+    uint32_t share; /* how many tasks to take from the ready queue */
     uint32_t taken;
-    uint32_t idle;      /* slots */
-    uint32_t siblings;  /* ready tasks among the candidates */
-    uint64_t branch_ns; /* longer ones of several dependents are left for other slots */
-    uint32_t candidates[CANDIDATES_MAX]; /* made ready by the strand itself */
+    uint32_t idle;      /* number of idle slots */
+    uint32_t siblings;  /* number of ready tasks among the candidates */
+    uint64_t branch_ns; /* of several dependents, those that cost more are left for other slots */
+    uint32_t candidates[CANDIDATES_MAX]; /* tasks that the strand makes ready */
     uint32_t candidates_count;
 };
 
@@ -79,8 +82,8 @@ void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
     if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
 }
 
-/* A strand that was cut to nothing stays in the executor's inbox behind the runs before it. It
- * keeps its place and its number until the executor has come to it. */
+/* The executor has released a strand. A strand of which a cut left nothing still stands in the
+ * executor's inbox: it keeps its place and its number until the executor has come to it. */
 void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s)
 {
     mr_assert(w->slots[s->slot].held);
@@ -124,8 +127,8 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
-/* The other inputs of `u`, which the strand does not make. If all the tasks that make them could
- * start now, this strand makes them, too, unless an idle slot could do it meanwhile. */
+/* Looks at the inputs of `u` that the strand does not make. If all the tasks that make them are
+ * ready, they become candidates of this strand, unless an idle slot can run them meanwhile. */
 static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
 {
     if (b->branch_ns != UINT64_MAX || u->inputs_count > SIBLINGS_MAX) return;
@@ -135,15 +138,14 @@ static void siblings_add(struct mr_worker *w, struct build *b, const struct task
         if (edges[i].has || maker == NONE) continue;
         const struct task *t = &w->tasks[maker];
         if (t->state != TASK_READY || t->solo || t->mark == b->mark) continue;
-        if (w->needs[0].count <= b->idle + b->siblings)
-            return; /* an idle slot has this one to do */
+        if (w->needs[0].count <= b->idle + b->siblings) return; /* an idle slot can run this task */
         b->siblings++;
-        w->tasks[maker].mark = b->mark; /* once */
+        w->tasks[maker].mark = b->mark; /* so that it is added once */
         if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = maker;
     }
 }
 
-/* The users of what `task` makes that need nothing else than this strand become candidates. */
+/* Tasks that need only results of this strand, one of them that of `task`, become candidates. */
 static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
 {
     struct value *v = &w->values[w->tasks[task].value];
@@ -206,15 +208,17 @@ static bool item_fits(const struct mr_worker *w, const struct build *b, uint32_t
     return b->s->inputs_count + t->inputs_count <= STRAND_INPUTS_MAX;
 }
 
-/* The next task of the strand: the better of the ready queue's first and the best candidate. */
+/* The next task of the strand: the first of the ready queue or the best candidate, whichever is
+ * better. */
 static uint32_t build_next(struct mr_worker *w, struct build *b)
 {
     const struct mr_strand *s = b->s;
     if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= FUSED_COST) return NONE;
     uint32_t best = NONE, at = 0;
     for (uint32_t i = 0; i < b->candidates_count; i++) {
+        /* the candidate was taken from the ready queue */
         while (i < b->candidates_count && w->tasks[b->candidates[i]].state == TASK_GIVEN)
-            b->candidates[i] = b->candidates[--b->candidates_count]; /* it was the first of all */
+            b->candidates[i] = b->candidates[--b->candidates_count];
         if (i == b->candidates_count) break;
         if (best != NONE && !mr_worker__task_before(w, b->candidates[i], best)) continue;
         best = b->candidates[i];
@@ -234,8 +238,9 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     return best;
 }
 
-/* Items are reported at once if a task outside the strand waits for their value. Items whose
- * value no task outside will ever use need no report of the value. */
+/* Marks items that the executor reports at once, because a task outside the strand waits for the
+ * value. Sets `uses` where all users of a value are in the strand: such a value need not be
+ * reported. */
 static void build_mark_reports(struct mr_worker *w, const struct build *b)
 {
     for (uint32_t i = 0; i < b->s->count; i++) {
@@ -255,8 +260,8 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
     }
 }
 
-/* Which of several dependents join the strand: those that cost less than the measured hand-off to
- * another slot; any, when the idle slots have other work. */
+/* Sets which of several dependents join the strand: those that cost less than the measured hand-off
+ * to another slot. All of them join if the idle slots have other work. */
 static void branches(const struct mr_worker *w, struct build *b)
 {
     for (uint32_t k = 0; k < w->config.slots; k++)
@@ -273,8 +278,8 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
     if (t->inputs_count > STRAND_INPUTS_MAX) {
         many = mr_worker__blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
         if (!many) {
-            mr_worker__task_fail(
-                w, first, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+            mr_worker__task_fail(w, first, MR_OUTCOME_ERROR, MR_ELIMIT,
+                "this worker's memory for small values is full");
             return;
         }
     }
@@ -304,7 +309,7 @@ static bool need_fits(const struct mr_worker *w, const struct need *n)
     return true;
 }
 
-/* Where a task of this class could start now; NONE: nowhere. */
+/* The slot where a task of this class could start now; NONE: there is none. */
 static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
 {
     if (n->is_long) {
@@ -317,7 +322,7 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
     if (solo) return NONE;
     for (uint32_t k = 0; k < w->config.slots; k++) {
         const struct slot *s = &w->slots[k];
-        /* A second strand waits behind one that is known to be short. */
+        /* A second strand may wait at a slot behind a strand that is known to be short. */
         if (!s->count || s->held == MR_SLOT_STRANDS_MAX) continue;
         if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
             s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= BEHIND_COST &&
@@ -327,7 +332,8 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
     return NONE;
 }
 
-/* What waits behind something while more urgent work has no slot would be cut again at once. */
+/* No strand waits behind another one while more urgent work has no slot: it would be cut again at
+ * once. */
 static bool is_less_urgent(const struct mr_worker *w, uint32_t task)
 {
     const struct need *n = &w->needs[0];
@@ -341,8 +347,9 @@ static bool is_any_slot_taken(const struct mr_worker *w)
     return false;
 }
 
-/* The best task that may start now, and its slot. When the next task has to run alone, nothing
- * starts until all others have ended. Long-running tasks do not count: they may never end. */
+/* The best task that may start now, and its slot. When the next task has to run alone, no task
+ * starts until all others have ended. Long-running tasks do not count, because they may never end.
+ */
 static uint32_t pick(struct mr_worker *w, uint32_t *slot)
 {
     uint32_t best = NONE, alone = NONE;
@@ -384,12 +391,13 @@ void mr_worker__strands_dispatch(struct mr_worker *w)
     }
 }
 
-/* Of values under way: the tasks that they make ready, and whether other processes wait. */
+/* What is known of values that strands are making: the tasks that they make ready, and whether
+ * other processes wait for them. */
 struct coming {
-    uint32_t edges; /* looked at */
+    uint32_t edges; /* edges read so far */
     uint32_t items;
-    uint32_t least; /* of them, with which a task that waits could start */
-    bool urgent;    /* another process needs one, or may need one */
+    uint32_t least; /* fewest results after which a waiting task could start */
+    bool urgent;    /* another process needs one of the values, or may need one */
 };
 
 /* Looks at the users of an item's value. */
@@ -415,9 +423,10 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
     c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
 }
 
-/* The result is valid until the next step, and only for a short time: every result is reported in
- * the end. A value that is `true` does not count as a plain success, as it may end a loop. 0: the
- * first result that comes, or that has come, must be reported. */
+/* How many plain successes must come before the core has something to do. Valid until the next
+ * step. The caller waits only for a short time, so every result is reported in the end. The value
+ * `true` is no plain success, because it may end a loop. 0: the next result must be reported at
+ * once. */
 uint32_t mr_worker_wake_after(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
@@ -432,7 +441,7 @@ uint32_t mr_worker_wake_after(struct mr_worker *w)
             for (uint32_t n = s->reported; n < end && !c.urgent; n++)
                 coming_add(w, &s->items[n], &c);
         }
-    if (c.urgent || !c.items) return 0; /* nothing is under way: no report is to be waited for */
+    if (c.urgent || !c.items) return 0; /* no item is under way, so no report will come */
     return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
 }
 
@@ -443,7 +452,7 @@ static void report_left(struct mr_worker *w, const struct mr_strand *s)
         mr_worker__answer_add(w, &w->left, item->job, item->index, item->attempt);
 }
 
-/* What has left its slot, for a scheduler that may not know it any more. */
+/* Reports again which tasks have left their slots: the scheduler may be a new one. */
 void mr_worker__strands_report_left(struct mr_worker *w)
 {
     for (uint32_t k = w->config.slots; k < w->slots_count; k++)
@@ -460,7 +469,7 @@ static uint32_t long_place(const struct mr_worker *w)
     return k < w->slots_count ? k : NONE;
 }
 
-/* Each takes along what it holds. */
+/* Moves the strands of slot `from` to slot `to`. */
 static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
 {
     uint32_t held = w->slots[a].held;
@@ -473,8 +482,9 @@ static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
     }
 }
 
-/* Items behind the one that leaves, in its strand and in its slot, are cut first, as its executor
- * moves with it. A strand that finds no place stays until there is one. */
+/* Moves strands whose task has left its slot to a place of long-running tasks. The executor moves
+ * along, so items behind that task, in its strand and in its slot, are cut first. A strand stays in
+ * its slot while no place is free. */
 void mr_worker__strands_leave(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {
@@ -509,7 +519,8 @@ static void ask_cut(struct mr_worker *w, struct mr_strand *s)
     s->take_from = NONE;
 }
 
-/* Items of a strand that another slot could start now: the second half of them begins at *keep. */
+/* Counts the items of a strand that another slot could start now. *keep: where the second half of
+ * them begins. */
 static uint32_t movable(
     const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
 {
@@ -523,8 +534,8 @@ static uint32_t movable(
     return n;
 }
 
-/* Work for a slot that has none: half of what the fullest other one has not reported. `starved`
- * asks for another look soon; without it the next event is soon enough. */
+/* Finds work for an idle slot: half of what the fullest other slot has not reported. `starved` asks
+ * for another look soon; otherwise the next event is soon enough. */
 static void balance_idle(struct mr_worker *w)
 {
     struct mr_strand *full = NULL;
@@ -540,7 +551,7 @@ static void balance_idle(struct mr_worker *w)
                      n = s->taking || s->needs || s->begun ? 0 : movable(w, s, i == 0, &keep);
             if (n <= most) continue;
             if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
-                w->starved = true; /* it ought to be over before a cut could help */
+                w->starved = true; /* the strand should end before a cut could help */
                 continue;
             }
             full = s;
@@ -551,7 +562,7 @@ static void balance_idle(struct mr_worker *w)
     if (full) full->take_from = MR_MIN(full->take_from, from);
 }
 
-/* Something more urgent is ready and every slot is behind something long. */
+/* More urgent tasks are ready, and each slot has a long strand: cuts the least urgent one. */
 static void balance_urgent(struct mr_worker *w)
 {
     int32_t priority = w->tasks[w->needs[0].heap[0]].priority;
@@ -560,7 +571,8 @@ static void balance_urgent(struct mr_worker *w)
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
             if (s->begun || s->priority >= priority) continue;
-            uint32_t from = 0; /* what is as urgent itself stays: it would be sent back at once */
+            /* items that are as urgent stay: they would be given to the slot again at once */
+            uint32_t from = 0;
             while (from < s->count && w->tasks[s->items[from].task].priority >= priority)
                 from++;
             if (from < s->count && s->count - s->reported > (i == 0)) s->take_from = from;
@@ -568,7 +580,8 @@ static void balance_urgent(struct mr_worker *w)
     }
 }
 
-/* An idle slot may need just the results that a strand has not reported yet. */
+/* Asks for reports of running strands: an idle slot may need results that a strand has not reported
+ * yet. */
 static void look(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {

@@ -1,25 +1,28 @@
-/* A strand: tasks in order, each needing only what is here or what an earlier item of the strand
- * makes, run back to back by one executor without returning to the core. The core writes the items
- * and lends them; the executor writes each item's result before it reports the item; the core reads
- * results of reported items only. Reports and cuts travel as messages, which order the memory. */
+/* A strand is a run of tasks that one executor runs back to back, without returning to the core.
+ * Each item needs only values that are here or that an earlier item of the strand makes. The core
+ * writes the items and lends them. The executor writes the result of an item before it reports the
+ * item, and the core reads results of reported items only. Reports and cuts travel through inboxes,
+ * which order the memory accesses. */
 #pragma once
 
-#include "services/worker/core/session.h"
+#include "session/down.h"
 
 #define MR_STRAND_ITEMS_MAX 256
-#define MR_SLOT_STRANDS_MAX 4 /* at one executor, until it lets go of them: room of its inbox */
+/* strands at one executor that it has not released: the room of its inbox */
+#define MR_SLOT_STRANDS_MAX 4
 
 enum mr_strand_input_kind {
-    MR_STRAND_PACK,   /* inline */
-    MR_STRAND_OBJECT, /* in this node's store, or, of an op by reference, anywhere */
-    MR_STRAND_ITEM,   /* made by item `item` of this strand */
+    MR_STRAND_PACK, /* inline */
+    /* an object: in this node's store, or, for an operator by reference, on any node */
+    MR_STRAND_OBJECT,
+    MR_STRAND_ITEM, /* the result of item `item` of this strand */
 };
 
 struct mr_strand_input {
     enum mr_strand_input_kind kind;
     uint32_t item;
-    uint32_t index; /* of the node of the job */
-    uint32_t node;  /* of an object: a row of the strand's nodes */
+    uint32_t index; /* index of the task that makes the input */
+    uint32_t node;  /* of an object: a row of the strand's `nodes` */
     struct mr_str pack;
     mr_object_id object;
     uint64_t object_bytes;
@@ -31,27 +34,29 @@ enum mr_strand_end {
     MR_STRAND_FAILED,     /* `code` and the texts have the error */
     MR_STRAND_STORE_GONE, /* a store failed: `code` and the texts have the error; the task may run
                              again */
-    MR_STRAND_STOPPED,    /* its cancel flag was seen, before the start or while it ran */
-    MR_STRAND_SKIPPED,    /* not run: the item that was to make an input has no value */
+    MR_STRAND_STOPPED, /* the item's cancel flag was seen, before the start or while the item ran */
+    MR_STRAND_SKIPPED, /* not run: an item that should have made an input has no value */
     MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
     MR_STRAND_NO_ROOM,    /* the store had no room for an input or the result: `message` */
 };
 
 struct mr_strand_result {
-    size_t log_reported; /* bytes of `log`, from its beginning, that were reported while it ran */
-    uint64_t log_lost;   /* bytes before the rest of it, or before all of it, that are not in it */
+    size_t log_reported; /* bytes at the beginning of `log` that were reported while the item ran */
+    /* bytes of output that were dropped before the part of `log` that is not reported */
+    uint64_t log_lost;
     enum mr_strand_end end;
-    bool used;           /* DONE, as are all its uses: its value is consumed */
-    int code;            /* FAILED: MR_E…; EINVAL and EFORMAT are the argument's fault */
+    bool used;           /* DONE, and so are all users of the value: the executor has dropped it */
+    int code;            /* FAILED: MR_E…; MR_EINVAL and MR_EFORMAT blame the arguments */
     uint32_t gone;       /* INPUT_GONE: position in inputs */
-    struct mr_str pack;  /* DONE: an inline value, or empty: */
+    struct mr_str pack;  /* DONE: an inline value; empty: the value is `object` */
     mr_object_id object; /* an object of this node's store */
     uint64_t object_bytes;
     mr_time started_ns; /* 0: never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
-    struct mr_str
-        message; /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent until the report is taken */
+    /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent, as the next two, until the report is
+     * taken */
+    struct mr_str message;
     struct mr_str arguments;
     struct mr_str log;
 };
@@ -60,16 +65,17 @@ struct mr_strand_item {
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
-    uint32_t op; /* in the config's table */
+    uint32_t op; /* number in the config's table of operators */
     uint32_t inputs_count;
     const struct mr_strand_input *inputs;
     struct mr_str args;
-    uint32_t
-        uses;    /* so many items of the strand use its value, and no other task does; 0: others */
-    bool report; /* another task waits for this one: report at once */
+    /* number of items that use the value, if no other task uses it; 0: other tasks may use it */
+    uint32_t uses;
+    /* a task outside the strand waits for this item: the executor reports it at once */
+    bool report;
     bool want_object; /* put even a small value into the store */
     bool persist;
-    mr_duration timeout_ns; /* the core watches it; for runtimes that can pass it on */
+    mr_duration timeout_ns; /* the core watches the timeout; runtimes may pass it on */
     struct mr_str key;
     struct mr_str persist_name;
     struct mr_str definition;
@@ -79,36 +85,39 @@ struct mr_strand_item {
 };
 
 struct mr_strand {
-    uint32_t id;   /* of strands alive at one time; reused */
-    uint32_t slot; /* below slots: an executor; from slots on: a thread for long-running tasks */
+    uint32_t id; /* unique among the strands that are alive; used again later */
+    /* below the number of slots: that slot's executor; from there on: a thread for long-running
+     * tasks */
+    uint32_t slot;
     uint32_t count;
-    uint32_t nodes_count;           /* known when it was made */
-    const struct mr_ws_node *nodes; /* addresses end with NUL; row 0: unknown */
+    uint32_t nodes_count;           /* rows of `nodes` when the strand was made */
+    const struct mr_ws_node *nodes; /* addresses end with a NUL; row 0: unknown */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
 
     /* the core's own */
     uint32_t reported;
-    uint32_t done; /* the report being taken goes up to here */
+    uint32_t done; /* end of the report that is being taken */
     uint32_t inputs_count;
-    uint32_t take_from; /* a cut is wanted from this item on */
-    uint32_t asked;     /* the cut that was asked for last */
-    uint32_t stop_at;   /* this item was asked to stop */
-    uint32_t leave_at;  /* this item, the last then, is to run on without a slot */
-    int32_t priority;   /* the lowest in it */
+    uint32_t take_from; /* the core wants a cut from this item on */
+    uint32_t asked;     /* where the last TAKE asked for a cut */
+    uint32_t stop_at;   /* the item whose cancel flag was set */
+    uint32_t leave_at;  /* the item that is to run on without a slot, as the last of the strand */
+    int32_t priority;   /* the lowest priority of its tasks */
     bool alive;
-    bool held;        /* by its executor, until that reports for the last time */
-    bool taking;      /* TAKE was sent, CUT did not come yet */
-    bool left;        /* it had a slot, and left it */
-    bool begun;       /* all that is left of it has begun, though not all is reported */
-    bool measured;    /* every op in it has been */
-    bool is_line;     /* each item needs the one before it: no other slot could run any */
-    uint8_t needs;    /* class of its tasks */
+    bool held;     /* the executor has not released the strand */
+    bool taking;   /* TAKE was sent, and CUT has not come */
+    bool left;     /* the strand has left its slot */
+    bool begun;    /* all remaining items have begun, though not all are reported */
+    bool measured; /* the costs of all its operators are measured */
+    bool is_line;  /* each item needs the item before it, so no other slot could run any of them */
+    uint8_t needs; /* class of needs of its tasks */
     uint64_t cost_ns; /* estimate */
-    mr_time moved_ns; /* given, or last report */
-    mr_time look_ns;  /* not to be looked at before */
-    mr_time given_ns; /* to a slot that was idle; 0: it had another strand before it */
-    mr_time stop_ns;  /* the item runs into its timeout */
-    mr_time kill_ns;  /* the item runs into the grace */
+    mr_time moved_ns; /* when the strand was given, or last reported */
+    mr_time look_ns;  /* earliest time of the next LOOK */
+    /* when the strand was given to an idle slot; 0: the slot had another strand */
+    mr_time given_ns;
+    mr_time stop_ns; /* when the running item reaches its timeout */
+    mr_time kill_ns; /* when the grace period of `stop_at` ends */
     struct mr_strand_input *inputs;
     void *inputs_held;
 };

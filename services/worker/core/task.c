@@ -67,7 +67,7 @@ static void heap_down(struct mr_worker *w, struct need *n, uint32_t at, uint32_t
     heap_put(w, n, at, task);
 }
 
-/* Its turn comes soon: what it reads had better be in memory by then. */
+/* The task will start soon: tells the store to have its inputs in memory by then. */
 static void want_inputs(struct mr_worker *w, const struct task *t)
 {
     if (!w->has_spilled || w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return;
@@ -108,7 +108,7 @@ void mr_worker__task_unready(struct mr_worker *w, uint32_t task)
     mr_worker__task_move(w, task, TASK_WAITING);
 }
 
-/* What its op takes is known better by now than when the task came, with many others. */
+/* Updates the estimate: the operator may have been measured since the task came. */
 static void cost_again(struct mr_worker *w, struct task *t)
 {
     const struct op *o = &w->ops[t->op];
@@ -123,7 +123,7 @@ void mr_worker__task_give(struct mr_worker *w, uint32_t task)
     if (w->tasks[task].state == TASK_READY) {
         heap_remove(w, task);
     } else {
-        /* Waits only for what the same strand makes. */
+        /* The task waits only for results of the same strand. */
         mr_worker__task_move(w, task, TASK_READY);
     }
     mr_worker__task_move(w, task, TASK_GIVEN);
@@ -147,7 +147,7 @@ void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why)
     }
 }
 
-void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome)
+void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_outcome outcome)
 {
     struct task *t = &w->tasks[task];
     if (t->mute) return;
@@ -156,11 +156,11 @@ void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outco
     r->job = value_job(w, v);
     r->index = v->index;
     r->attempt = t->attempt;
-    r->outcome = (uint8_t)outcome;
+    r->outcome = outcome;
 }
 
 void mr_worker__task_fail(
-    struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text)
+    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, const char *text)
 {
     struct task *t = &w->tasks[task];
     if (!t->mute) {
@@ -169,7 +169,7 @@ void mr_worker__task_fail(
         r->job = value_job(w, v);
         r->index = v->index;
         r->attempt = t->attempt;
-        r->outcome = (uint8_t)outcome;
+        r->outcome = outcome;
         mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
     }
     mr_worker__task_end(w, task, false);
@@ -187,7 +187,7 @@ void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, st
             .why = mr_worker__blob_copy(&w->pool, why)};
         mr_worker__missing_add(w, &row);
     }
-    mr_worker__task_report(w, task, MR_WS_LOST_INPUT);
+    mr_worker__task_report(w, task, MR_OUTCOME_LOST_INPUT);
     mr_worker__task_end(w, task, false);
 }
 
@@ -228,8 +228,10 @@ void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success)
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         struct value *v = &w->values[edges[i].value];
         mr_list_remove(&edges[i].users);
+        /* a Register is under way, and another scheduler need not know that this was the last use
+         */
         if (edges[i].last_use && success && v->offered)
-            v->used = true; /* another scheduler need not know that it was the last time */
+            v->used = true;
         else if (edges[i].last_use && success)
             v->released = true;
         mr_worker__value_settle(w, edges[i].value);
@@ -259,7 +261,7 @@ void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute)
     t->again = 0;
     t->mute = t->mute || mute;
     if (t->state != TASK_GIVEN) {
-        mr_worker__task_report(w, task, MR_WS_CANCELLED);
+        mr_worker__task_report(w, task, MR_OUTCOME_CANCELLED);
         mr_worker__task_end(w, task, false);
         return;
     }
@@ -268,7 +270,7 @@ void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute)
     take_from(w, t);
 }
 
-/* The task of a row, if this attempt of it is here and has not ended. */
+/* The task of a row, if this attempt is here and has not ended; NONE. */
 static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);
@@ -278,8 +280,8 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
     return w->tasks[task].attempt == attempt || w->tasks[task].again == attempt ? task : NONE;
 }
 
-/* A cancel or a steal of a task that is not here any more. If this attempt made the value that is
- * here, its completion is the answer; the scheduler would read "unknown" as an answer about the
+/* Answers a cancel or a steal of a task that is no longer here. If this attempt made a value that
+ * is here, its completion is the answer. The scheduler would take "unknown" for an answer to a
  * fetch of the value. */
 static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
@@ -290,22 +292,23 @@ static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, u
 
 void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
-        mr_job_id job = run_next(&walk);
-        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        mr_job_id job = mr_ws_walk_next(&walk);
+        uint32_t attempt = mr_ws_attempt_of(m, i);
+        uint32_t task = task_of(w, job, m->index[i], attempt);
         if (task == NONE) {
-            answer_unknown(w, job, m->index[i], m->attempt[i]);
+            answer_unknown(w, job, m->index[i], attempt);
             continue;
         }
         struct task *t = &w->tasks[task];
-        if (t->again == m->attempt[i] && t->attempt != t->again) {
-            t->again = 0; /* that attempt had not begun */
+        if (t->again == attempt && t->attempt != t->again) {
+            t->again = 0; /* the later attempt had not begun */
             struct outrow *r = mr_worker__out_add(w);
             r->job = job;
             r->index = m->index[i];
-            r->attempt = m->attempt[i];
-            r->outcome = MR_WS_CANCELLED;
+            r->attempt = attempt;
+            r->outcome = MR_OUTCOME_CANCELLED;
             continue;
         }
         uint32_t again = t->again;
@@ -316,21 +319,22 @@ void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
 
 void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
-        mr_job_id job = run_next(&walk);
-        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        mr_job_id job = mr_ws_walk_next(&walk);
+        uint32_t attempt = mr_ws_attempt_of(m, i);
+        uint32_t task = task_of(w, job, m->index[i], attempt);
         struct task *t = task == NONE ? NULL : &w->tasks[task];
         if (!t) {
-            answer_unknown(w, job, m->index[i], m->attempt[i]);
-        } else if (t->again == m->attempt[i] && t->attempt != t->again) {
+            answer_unknown(w, job, m->index[i], attempt);
+        } else if (t->again == attempt && t->attempt != t->again) {
             t->again = 0;
-            mr_worker__answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->given, job, m->index[i], attempt);
         } else if (t->state != TASK_GIVEN) {
-            mr_worker__answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->given, job, m->index[i], attempt);
             mr_worker__task_end(w, task, false);
         } else if (t->cancel) {
-            mr_worker__answer_add(w, &w->started, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->started, job, m->index[i], attempt);
         } else {
             t->steal = true;
             take_from(w, t);
@@ -338,25 +342,26 @@ void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
     }
 }
 
-/* Of tasks that run: they have submitted jobs of their own, and may wait for them. */
+/* Handles `leave`: tasks that run and may wait for jobs that they have submitted. */
 void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
-        mr_job_id job = run_next(&walk);
-        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        mr_job_id job = mr_ws_walk_next(&walk);
+        uint32_t attempt = mr_ws_attempt_of(m, i);
+        uint32_t task = task_of(w, job, m->index[i], attempt);
         const struct task *t = task == NONE ? NULL : &w->tasks[task];
-        if (!t || t->state != TASK_GIVEN || t->attempt != m->attempt[i]) continue;
+        if (!t || t->state != TASK_GIVEN || t->attempt != attempt) continue;
         struct mr_strand *s = &w->strands[t->strand];
         if (s->slot >= w->config.slots)
-            mr_worker__answer_add(w, &w->left, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->left, job, m->index[i], attempt);
         else
             s->leave_at = t->item;
         w->more = true;
     }
 }
 
-/* Hands back all that has not started. */
+/* Returns all tasks that have not started. */
 void mr_worker__tasks_return_all(struct mr_worker *w)
 {
     MR_LIST_EACH(node, &w->tasks_all)
@@ -369,13 +374,13 @@ void mr_worker__tasks_return_all(struct mr_worker *w)
             r->job = value_job(w, v);
             r->index = v->index;
             r->attempt = t->again;
-            r->outcome = MR_WS_RETURNED;
+            r->outcome = MR_OUTCOME_RETURNED;
             t->again = 0;
         }
         if (t->state == TASK_GIVEN) {
             take_from(w, t);
         } else {
-            mr_worker__task_report(w, task, MR_WS_RETURNED);
+            mr_worker__task_report(w, task, MR_OUTCOME_RETURNED);
             mr_worker__task_end(w, task, false);
         }
     }

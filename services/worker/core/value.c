@@ -1,5 +1,5 @@
-/* The values that a worker knows, by (job, index): the users of each value, where it lies, and
- * when it is freed. Knows nothing of slots or messages. */
+/* The values that the worker knows, by (job, index): the users of each value, where it is, and when
+ * it is freed. Knows nothing of slots or messages. */
 #include "services/worker/core/internal.h"
 
 #include "base/alloc.h"
@@ -187,7 +187,7 @@ void mr_worker__value_came(struct mr_worker *w, uint32_t value)
     }
 }
 
-/* What was here is not any more: tasks that have not been given wait for it again. */
+/* The value is no longer here: tasks that are in no strand wait for it again. */
 static void value_went(struct mr_worker *w, struct value *v)
 {
     MR_LIST_EACH(node, &v->users)
@@ -207,8 +207,8 @@ void mr_worker__value_withdraw(struct mr_worker *w, struct value *v)
     value_went(w, v);
 }
 
-/* The content is lost: every task that needs it and is not in a strand yet ends as LOST_INPUT.
- * Tasks in strands notice it themselves. */
+/* The value is lost. Each task that needs it and is in no strand ends as LOST_INPUT. The executor
+ * finds out for tasks in strands. */
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
@@ -220,7 +220,8 @@ void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str wh
     {
         struct edge *e = MR_LIST_ITEM(node, struct edge, users);
         if (e->has || w->tasks[e->task].state != TASK_WAITING) continue;
-        /* A task that names the value twice has its edges side by side, and takes both away. */
+        /* A task that uses the value twice has two edges side by side. Its end removes both, so the
+         * walk skips the second one. */
         while (node_next_ != &v->users &&
                MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
             node_next_ = node_next_->next;
@@ -230,7 +231,8 @@ void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str wh
     mr_worker__value_collect(w, value);
 }
 
-/* It stays where it is: those that waited for it come again when there is more room. */
+/* There is no memory to fetch the value, which stays where it is. Tasks that waited for it end as
+ * NO_ROOM, and the scheduler sends them again when there is more room. */
 void mr_worker__value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
@@ -244,7 +246,7 @@ void mr_worker__value_no_room(struct mr_worker *w, uint32_t value, struct mr_str
                MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
             node_next_ = node_next_->next;
         struct task *t = &w->tasks[e->task];
-        mr_worker__task_report(w, e->task, MR_WS_NO_ROOM);
+        mr_worker__task_report(w, e->task, MR_OUTCOME_NO_ROOM);
         if (!t->mute)
             mr_worker__out_failure(
                 w, mr_worker__out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
@@ -257,7 +259,7 @@ void mr_worker__value_no_room(struct mr_worker *w, uint32_t value, struct mr_str
 void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);
-    if (value == NONE) return; /* dropped with its last use */
+    if (value == NONE) return; /* the value was dropped after its last use */
     struct value *v = &w->values[value];
     if (!v->made || (attempt && attempt != v->attempt)) return;
     v->released = true;
@@ -300,17 +302,18 @@ static void bring_object(
     if (v->state != VALUE_NONE && mr_object_id_eq(v->object, object)) {
         if (v->state != VALUE_PLACED) return;
     }
-    mr_worker__value_clear(w, v, true); /* another object now: the scheduler knows best */
+    /* the scheduler names another object for the value: its word counts */
+    mr_worker__value_clear(w, v, true);
     place_set(w, value, node, object, bytes);
 }
 
 void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
 {
-    struct run_walk walk = {.runs = m->runs};
+    struct mr_ws_walk walk = {.runs = m->runs};
     size_t at = 0;
     uint32_t o = 0;
     for (uint32_t i = 0; i < m->count; i++) {
-        mr_job_id job = run_next(&walk);
+        mr_job_id job = mr_ws_walk_next(&walk);
         uint32_t bytes = m->inline_bytes[i];
         uint32_t value = mr_worker__value_get(w, job, m->index[i]);
         if (value == NONE) {
@@ -336,7 +339,7 @@ void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
     }
 }
 
-/* The message is applied: rows that it brought and that have no user are freed. */
+/* After a message: frees the values that it brought and that have no user. */
 void mr_worker__values_sweep(struct mr_worker *w)
 {
     while (w->brought != NONE) {
@@ -354,9 +357,9 @@ void mr_worker__job_forget(struct mr_worker *w, mr_job_id id)
     uint32_t job = mr_worker__job_find(w, id);
     if (job == NONE) return;
     struct job *j = &w->jobs[job];
-    j->values_count++; /* the row stays while its values go */
+    j->values_count++; /* keeps the job's row while its values go */
     MR_LIST_EACH(node, &j->values)
-    MR_LIST_ITEM(node, struct value, in_job)->fresh = true; /* nothing leaves the list */
+    MR_LIST_ITEM(node, struct value, in_job)->fresh = true; /* keeps all values in the list */
     MR_LIST_EACH(node, &j->values)
     {
         uint32_t task = MR_LIST_ITEM(node, struct value, in_job)->task;
@@ -366,7 +369,7 @@ void mr_worker__job_forget(struct mr_worker *w, mr_job_id id)
     {
         struct value *v = MR_LIST_ITEM(node, struct value, in_job);
         v->fresh = false;
-        v->released = true; /* where a task that is being stopped still reads it */
+        v->released = true; /* a task that is being stopped may still read the value */
         mr_worker__value_settle(w, (uint32_t)(v - w->values));
     }
     j->values_count--;

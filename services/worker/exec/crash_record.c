@@ -14,7 +14,7 @@
 #define PAGE_MAGIC 0x31505355u /* "USP1" */
 #define SLOTS_MAX (MR_SLOTS_MAX + 64u)
 
-struct row { /* one cache line, so that executors do not disturb each other */
+struct row { /* one cache line for each executor, against false sharing */
     uint64_t job;
     uint32_t index;
     uint32_t attempt;
@@ -53,7 +53,8 @@ static int page_map(
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return mr_fail(e, MR_EIO, "cannot open %s: %s", path, strerror(errno));
-    /* Allocates the space on the disk now: a later write to a page without space would kill us. */
+    /* Allocates the space on the disk now: a later write to a mapped page without space would kill
+     * the process (SIGBUS). */
     int problem = posix_fallocate(fd, 0, (off_t)s->bytes);
     void *p = MAP_FAILED;
     if (!problem) {
@@ -74,7 +75,8 @@ int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/worker-%s.running", dir, name);
     struct mr_crash_record *s = mr_alloc(sizeof *s);
-    /* Always the largest page: the process before may have had more slots. */
+    /* Always the size for the largest number of slots: the previous process may have had more
+     * slots. */
     s->bytes = sizeof(struct page) + SLOTS_MAX * sizeof(struct row);
     s->slots = MR_MIN(slots, SLOTS_MAX);
     int err = page_map(s, dir, path, e);
@@ -106,7 +108,7 @@ bool mr_crash_record_was_left(const struct mr_crash_record *s)
 void mr_crash_record_clear(struct mr_crash_record *s)
 {
     if (!s) return;
-    s->page->magic = 0; /* whatever executors still write */
+    s->page->magic = 0; /* executors may still write rows, which count no more */
 }
 
 void mr_crash_record_close(struct mr_crash_record **s)

@@ -1,5 +1,5 @@
-/* The crash record: which task each executor is running, in a file that outlives the process.
- * After a crash, the next process of the same name reads which tasks were running. Only those
+/* The crash record says which task each executor is running, in a file that outlives the process.
+ * After a crash, the next process of the same name reads which tasks were running, and only those
  * tasks are suspected of the crash. A write is a few stores to mapped memory. */
 #pragma once
 
@@ -15,17 +15,18 @@ struct mr_suspect {
 };
 
 /* Opens or makes DIR/worker-NAME.running. `found` receives at most `room` suspects of a process
- * that ended without mr_crash_record_clear; the page is then empty. A page that makes no sense has
- * none. MR_EDISKFULL names DIR. */
+ * that ended without mr_crash_record_clear, and the record is then empty. A record that cannot be
+ * read counts as one without suspects. MR_EDISKFULL names DIR. */
 int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
     struct mr_crash_record **out, struct mr_suspect *found, uint32_t room, uint32_t *found_count,
     struct mr_error *e);
-/* A process before this one died and left its page: what was found, even nothing, is all it ran. */
+/* Did a previous process die and leave its record? Then the suspects that were found, even if there
+ * are none, are all tasks that it ran. */
 bool mr_crash_record_was_left(const struct mr_crash_record *s);
-void mr_crash_record_close(struct mr_crash_record **s); /* clears */
+void mr_crash_record_close(struct mr_crash_record **s); /* clears the record first */
 void mr_crash_record_clear(
-    struct mr_crash_record *s); /* the process ends without blame for anyone */
+    struct mr_crash_record *s); /* the process ends, and no task is suspected */
 
-/* By the thread of `slot`. */
+/* Called by the thread of `slot`. */
 void mr_crash_record_begin(struct mr_crash_record *s, uint32_t slot, const struct mr_suspect *task);
 void mr_crash_record_end(struct mr_crash_record *s, uint32_t slot);

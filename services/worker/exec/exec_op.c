@@ -38,7 +38,7 @@ static const struct mr_op_param params[] = {
     {"cpu_s", MR_TAKES_INT, "0", "Limit of the program's CPU time in seconds; 0: none."},
 };
 
-struct texts { /* NULL-terminated, owned */
+struct texts { /* a NULL-terminated list of owned texts */
     char **p;
     size_t n;
 };
@@ -61,7 +61,7 @@ static int text_add(struct mr_op_call *call, struct texts *t, char *text)
     return MR_OK;
 }
 
-/* Text of an argument as a program takes it; MR_OK with `out` filled. */
+/* The text of an argument, as the program receives it. MR_OK: `out` is filled. */
 static int bytes_of(struct mr_op_call *call, const struct mr_arg *a, struct mr_buf *out)
 {
     if (a->type == MR_ARG_NIL) return MR_OK;
@@ -129,7 +129,7 @@ static int env_fill(struct mr_op_call *call, struct texts *out)
     if (!has_path) err = text_add(call, out, mr_copy_text("PATH=/usr/local/bin:/usr/bin:/bin"));
     if (!err && !has_home) err = text_add(call, out, mr_copy_text("HOME=/nonexistent"));
     if (err) return err;
-    char job[MR_JOB_ID_TEXT_MAX]; /* as a job that it submits has to name its parent */
+    char job[MR_JOB_ID_TEXT_MAX]; /* a job that the program submits names its parent in this form */
     mr_job_id_format(call->task.job, job);
     return text_add(
         call, out, mr_format("MILLRACE_TASK=%s/%u/%u", job, call->task.index, call->task.attempt));

@@ -12,15 +12,17 @@
 
 #include <stdio.h>
 
-#define REPORT_EVERY                                                                               \
-    (100 * MR_US)           /* finished items do not wait longer for the rest of the strand */
-#define REPORT_HELD (MR_MS) /* nor for that, while a value that only the strand wants is in use */
-#define CPU_WORTH (20 * MR_US) /* shorter ops: their CPU time is their time */
-#define CPU_LOOK_AGE                                                                               \
-    (250 * MR_US) /* the thread's CPU clock, a system call, is read no more often */
+/* longest time that finished items wait for the rest of the strand */
+#define REPORT_EVERY (100 * MR_US)
+#define REPORT_HELD (MR_MS) /* the same while a local value is in use */
+/* of shorter operators the CPU time is taken to be the wall time */
+#define CPU_WORTH (20 * MR_US)
+/* least time between two readings of the thread's CPU clock, which is a system call */
+#define CPU_LOOK_AGE (250 * MR_US)
 #define CHUNK_BYTES ((size_t)8192)
-#define SMALL_BYTES 512        /* of arguments and inputs: what runs on the network's thread */
-#define WAIT_SLICE (5 * MR_MS) /* how soon a waiting op sees its flag */
+/* most bytes of arguments and inputs of a task that runs on the network thread */
+#define SMALL_BYTES 512
+#define WAIT_SLICE (5 * MR_MS) /* longest time until a waiting operator sees its cancel flag */
 
 static struct mr_run_chunk *chunk_new(size_t room)
 {
@@ -106,7 +108,7 @@ static void log_line(void *ctx, struct mr_str line)
     const uint64_t tag[MR_TAIL_TAG] = {x->item->job.v, x->item->index, x->item->attempt};
     if (x->thread && x->env->logged && mr_tail_add(&x->tail, tag, line))
         x->env->logged(x->env->ctx);
-    if (line.n > MR_TASK_LOG_BYTES_MAX / 2) { /* the end says most */
+    if (line.n > MR_TASK_LOG_BYTES_MAX / 2) { /* the end of a log says most */
         x->log_lost += line.n - MR_TASK_LOG_BYTES_MAX / 2;
         line.p += line.n - MR_TASK_LOG_BYTES_MAX / 2;
         line.n = MR_TASK_LOG_BYTES_MAX / 2;
@@ -127,7 +129,7 @@ bool mr_executor_take_log(
     return x->thread && mr_tail_take(&x->tail, tag, out, lost);
 }
 
-/* The task's output, and how much of it was reported already. */
+/* The task's output, and how much of it was reported while the task ran. */
 static void keep_log(struct mr_executor *x)
 {
     struct mr_strand_result *r = &x->item->result;
@@ -193,7 +195,7 @@ static void item_failed(struct mr_executor *x, int code, const struct mr_error *
     r->arguments = mr_run_keep(x->run, mr_buf_str(&x->text));
 }
 
-/* The store had no room for the result: nothing is wrong with the task. */
+/* The store had no memory for the result, so the task itself has not failed. */
 static void item_no_room(struct mr_executor *x, const struct mr_error *e)
 {
     char bytes[MR_BYTES_TEXT_MAX];
@@ -218,7 +220,7 @@ static void item_call(struct mr_executor *x)
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);
-    if (err && x->gave_up) err = MR_ECANCELED; /* whatever the op made of it */
+    if (err && x->gave_up) err = MR_ECANCELED; /* whatever error the operator returned for it */
     if (err && x->lacks_bytes)
         item_no_room(x, &e);
     else if (err)
@@ -234,9 +236,9 @@ static void cpu_look(struct mr_executor *x, mr_time now)
     x->cpu_short = 0;
 }
 
-/* CPU time of the item that ran from `from` to `end`. If an item was expected to be short, the
- * CPU clock was not read before it. So a long item is measured from the last reading of the
- * clock, less the time of short items since then. */
+/* CPU time of the item that ran from `from` to `end`. The CPU clock is not read before an item that
+ * is expected to be short. If such an item turns out to be long, its CPU time is counted from the
+ * last reading of the clock, less the time of short items since then. */
 static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
 {
     mr_duration took = end - from, before = x->cpu_short;
@@ -250,7 +252,7 @@ static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
     return MR_MIN(used - MR_MIN(used, before), took);
 }
 
-/* Runs item `at`; returns when it ended. */
+/* Runs item `at`. Returns the time of its end. */
 static mr_time item_run(struct mr_executor *x, mr_time now)
 {
     struct mr_strand_item *item = x->item;
@@ -283,8 +285,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     return end;
 }
 
-/* Counts values that only this strand uses and that still have users in it. If they were reported
- * between their task and its users, other processes would learn of them. */
+/* Counts values that only this strand uses and whose users have not all run. While there are such
+ * values, nothing is reported: the reports would make them known to other processes. */
 static void count_uses(struct mr_executor *x)
 {
     const struct mr_strand_item *item = x->item;
@@ -299,9 +301,9 @@ static void count_uses(struct mr_executor *x)
     }
 }
 
-/* Items before `x->settled` may be reported: all that are done, once no local value is in use.
- * `all`: local values are put into the store first. False: the store had no room for one of them,
- * and its item failed. */
+/* Moves `x->settled` forward: items before it may be reported. These are all finished items when no
+ * local value is in use. `all`: local values go to the store first. False: the store had no memory
+ * for one of them, and its item failed. */
 static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
     bool ok = !all || mr_executor_local_value_settle(x);
@@ -310,7 +312,7 @@ static bool settle(struct mr_executor *x, uint32_t done, bool all)
     return ok;
 }
 
-/* Did it end as expected? A value that is simply true may be the end of a loop. */
+/* Is the result a plain success? The value `true` is not, because it may end a loop. */
 static bool is_quiet(const struct mr_strand_item *item)
 {
     const struct mr_strand_result *r = &item->result;
@@ -325,7 +327,7 @@ static void report(struct mr_executor *x, struct mr_run_report *r)
     x->env->report(x->env->ctx, r);
 }
 
-/* The rest of the strand can no longer be taken by another slot. */
+/* Other slots can no longer take items of this strand. */
 static void not_spare(struct mr_executor *x, bool *is_spare)
 {
     if (*is_spare) mr_wake_counter_spare(x->env->wake_counter, false);
@@ -338,7 +340,8 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     uint32_t done = 0, reported_count = 0;
     bool quiet = true, is_spare = x->thread && x->env->wake_counter;
     x->run = run;
-    if (!x->thread && x->cpu_thread != mr_thread_self()) { /* who acts for the network's thread */
+    /* on the network thread, or on a delegate's */
+    if (!x->thread && x->cpu_thread != mr_thread_self()) {
         x->cpu_thread = mr_thread_self();
         x->cpu_seen_at = 0;
     }
@@ -349,10 +352,11 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
-        quiet = quiet && is_quiet(x->item); /* once settled, it is the core's */
+        quiet = quiet && is_quiet(x->item); /* a settled item belongs to the core */
         count_uses(x);
         quiet = settle(x, done, at_once) && quiet;
-        if (mr_strand_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
+        /* the last report follows and covers these items */
+        if (mr_strand_cursor_is_at_end(&run->cursor)) continue;
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
             .run = run, .done = x->settled, .fresh = x->settled - reported_count, .quiet = quiet};
@@ -374,7 +378,8 @@ static bool is_wanted(void *ctx)
     return !mr_inbox_is_empty(x->inbox) || mr_inbox_is_closed(x->inbox);
 }
 
-/* A strand of its own, which comes first; otherwise blocks of what others run. */
+/* Waits for a strand. Meanwhile the executor helps with blocks of tasks that other executors run.
+ */
 static struct mr_run *next_run(struct mr_executor *x)
 {
     struct mr_run *run = NULL;
@@ -407,7 +412,8 @@ static void executor_main(void *ctx)
 void mr_executor_help(struct mr_executor *x, bool on)
 {
     mr_flag_set(&x->helps, on);
-    if (on) mr_inbox_wake(x->inbox); /* it waits where offers do not reach it */
+    /* wakes the executor, which sleeps where offers of work do not reach it */
+    if (on) mr_inbox_wake(x->inbox);
 }
 
 struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
@@ -417,7 +423,7 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)
-        x->took_ns[i] = CPU_WORTH; /* measured until known to be short */
+        x->took_ns[i] = CPU_WORTH; /* measured as a long operator until it is known to be short */
     x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
     mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
     mr_tail_init(&x->tail, MR_TASK_LOG_BYTES_MAX);
@@ -444,7 +450,8 @@ void mr_executor_run_here(struct mr_executor *x, struct mr_run *run)
     run_strand(x, run);
 }
 
-/* Neither tensors nor objects in it, which are small to name and large to work on. */
+/* Does the pack have neither tensors nor objects? Their names are small, but work on them may be
+ * long. */
 static bool is_small_pack(struct mr_str pack)
 {
     struct mr_pack_reader r = mr_pack_read(pack);
@@ -498,5 +505,6 @@ void mr_executor_give(struct mr_executor *x, struct mr_run *run)
 {
     if (x->env->wake_counter) mr_wake_counter_spare(x->env->wake_counter, true);
     int err = mr_inbox_push(x->inbox, &run);
-    mr_assert(!err); /* the core counts what is in it: MR_SLOT_STRANDS_MAX */
+    /* the core gives an executor at most MR_SLOT_STRANDS_MAX strands, so its inbox has room */
+    mr_assert(!err);
 }

@@ -1,6 +1,6 @@
-/* Executors: threads that run strands. Each has an inbox of runs and reports to the core's thread
- * through one function. Knows operators, the object store and the crash record; does not know the
- * scheduler. */
+/* Executors are threads that run strands. Each has an inbox of runs and reports to the core's
+ * thread through one function. An executor knows operators, the object store and the crash record.
+ * It does not know the scheduler. */
 #pragma once
 
 #include "host/strand_cursor.h"
@@ -16,64 +16,67 @@
 struct mr_executor;
 struct mr_work_sharing;
 
-/* One strand on its way: made by the core's thread, freed there after its last report. */
+/* A strand at an executor. The core's thread makes the run and frees it after the last report. */
 struct mr_run {
-    struct mr_strand *strand; /* items that the cursor gave may be touched, no others */
-    uint32_t id;              /* the strand's */
+    struct mr_strand *strand; /* the executor may touch only items that the cursor gave out */
+    uint32_t id;              /* number of the strand */
     uint32_t slot;
     uint32_t count;
-    uint32_t reported; /* of the core's thread */
+    uint32_t reported; /* owned by the core's thread: items that the core knows to be done */
     struct mr_strand_cursor cursor;
-    struct mr_run_chunk *texts; /* what results lend */
+    struct mr_run_chunk *texts; /* memory of texts that results refer to */
     struct mr_flag stop[MR_STRAND_ITEMS_MAX];
 };
 
 struct mr_run_report {
     struct mr_run *run;
     uint32_t done;
-    uint32_t fresh; /* of them, since the report before */
-    bool last;      /* nothing of the run is touched any more */
-    bool quiet;     /* all fresh ones are done, and there is nothing remarkable about them */
-    bool idle;      /* the executor has nothing else to run */
+    uint32_t fresh; /* finished since the report before */
+    bool last;      /* the executor no longer touches the run */
+    bool quiet;     /* all fresh items are plain successes */
+    bool idle;      /* the executor has no other run */
 };
 
-struct mr_executor_env {                 /* shared by all executors, constant while they run */
-    const struct mr_op_desc *const *ops; /* by the core's numbers */
+struct mr_executor_env {                 /* shared by all executors; constant while they run */
+    const struct mr_op_desc *const *ops; /* by the core's number of the operator */
     uint32_t ops_count;
-    struct mr_store *store; /* NULL: none; values stay inline or fail */
+    struct mr_store *store; /* NULL: none; a value that is too large to be inline fails */
     const char *store_address;
-    const struct mr_credential *credential; /* for stores; NULL: none */
+    const struct mr_credential *credential; /* for calls to object stores; NULL: none */
     const struct mr_roots *roots;
-    struct mr_crash_record *crash_record; /* NULL: none is kept */
-    struct mr_work_sharing
-        *work_sharing; /* a place for each executor with a thread; NULL: nobody helps */
-    uint32_t slots;    /* threads that may work on one call's blocks */
-    struct mr_wake_counter *wake_counter; /* its spare ones are kept: strands not begun, and what of
-                               one is not; NULL: nobody asks */
+    struct mr_crash_record *crash_record; /* NULL: there is none */
+    /* with a place for each executor that has a thread; NULL: executors do not help each other */
+    struct mr_work_sharing *work_sharing;
+    uint32_t slots; /* threads that may work on the blocks of one call */
+    /* counts reported items, and as spare those that no executor has begun; NULL: not counted */
+    struct mr_wake_counter *wake_counter;
     uint64_t scratch_bytes_max;
-    void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
-    void (*logged)(void *ctx); /* any thread: mr_executor_take_log has something; NULL: no use */
+    void (*report)(void *ctx, const struct mr_run_report *r); /* called on any thread; may wait */
+    /* called on any thread when mr_executor_take_log has output; NULL: not called */
+    void (*logged)(void *ctx);
     void *ctx;
 };
 
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot);
-/* One without a thread, for mr_executor_run_here: the strand runs on the caller's thread, as its
- * slot, and is reported before the return. */
+/* An executor without a thread, for mr_executor_run_here: the strand runs on the caller's thread,
+ * and is reported before the call returns. */
 struct mr_executor *mr_executor_new(const struct mr_executor_env *env);
-/* Has it a slot of ordinary tasks? Then it helps others while it has nothing to run, and is helped.
- */
+/* Does the executor belong to a slot? Then it helps other executors while it has nothing to run,
+ * and they help it. */
 void mr_executor_help(struct mr_executor *x, bool on);
 void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
-/* Is its work so small that a hand-off would take longer: one item, an op and arguments that say
- * so? */
+/* Is the strand so small that a hand-off to a thread would take longer? It has one item with a
+ * cheap operator and small arguments. */
 bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
-void mr_executor_stop(struct mr_executor **x); /* after its runs have ended; joins */
+/* waits for the end of its runs and joins the thread */
+void mr_executor_stop(struct mr_executor **x);
 
-/* Any thread: takes what its task has written since the last time. `tag`: job, index, attempt. */
+/* Called on any thread. Takes what the running task has written since the last call. `tag`: job,
+ * index, attempt. */
 bool mr_executor_take_log(
     struct mr_executor *x, uint64_t tag[MR_TAIL_TAG], struct mr_buf *out, uint64_t *lost);
 
 struct mr_run *mr_run_new(struct mr_strand *strand);
 void mr_run_free(struct mr_run **run);
 void mr_executor_give(struct mr_executor *x, struct mr_run *run);
-void mr_run_stop(struct mr_run *run, uint32_t item); /* sets the flag of one item */
+void mr_run_stop(struct mr_run *run, uint32_t item); /* sets the cancel flag of one item */

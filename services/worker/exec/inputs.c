@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#define GET_TIMEOUT (10 * MR_SECOND) /* for an object that must come back from disk first */
+#define GET_TIMEOUT (10 * MR_SECOND) /* the wait for an object that must be read back from disk */
 #define SUMMARY_BYTES_MAX ((size_t)400)
 
 static void views_room(struct mr_executor *x, uint32_t n)
@@ -30,8 +30,9 @@ static void inputs_room(struct mr_executor *x, uint32_t n)
     x->inputs_room = room;
 }
 
-/* The input cannot be read. Either there is no room to restore it from disk (the value is not
- * lost), or the task was cancelled, or the object is gone. */
+/* Writes the result of an item whose input cannot be read. Either the store has no memory to read
+ * the object back from disk, and the value is not lost, or the task was cancelled, or the object is
+ * gone. */
 static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct mr_error *e)
 {
     if (err == MR_ELIMIT) {
@@ -68,17 +69,17 @@ static int map_object(
     return MR_OK;
 }
 
-/* Aligned, as a mapped one would be, for as long as the strand runs. */
+/* A copy that lives as long as the strand runs, aligned as the header of a mapped extent is. */
 static struct mr_str keep_header(struct mr_executor *x, const void *bytes, size_t n)
 {
     char *p = mr_run_take(x->run, n + MR_VALUE_ALIGN);
-    p = (char *)(uintptr_t)mr_align_up((uintptr_t)p, MR_VALUE_ALIGN);
+    p += mr_align_up((uintptr_t)p, MR_VALUE_ALIGN) - (uintptr_t)p;
     memcpy(p, bytes, n);
     return mr_str_of(p, n);
 }
 
-/* An operator by reference gets the id and the header. It pins nothing: all its inputs together
- * may be larger than memory, and spilled ones stay on disk. */
+/* An operator by reference receives the id and the header of an object. The object is not pinned:
+ * all inputs together may be larger than memory, and spilled objects stay on disk. */
 static int refer_object(struct mr_executor *x, const struct mr_strand_input *from,
     struct mr_op_input *in, struct mr_error *e)
 {
@@ -109,8 +110,8 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     return err;
 }
 
-/* The place of an object that is no input itself, such as a part of a collection: this store, or
- * one of the nodes that this session knows. */
+/* Finds an object that is no input itself, such as a part of a collection: in this store, or on a
+ * node of the session's table. */
 static const char *find_source(struct mr_executor *x, mr_object_id id)
 {
     const struct mr_strand *s = x->run->strand;
@@ -125,9 +126,9 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
     return NULL;
 }
 
-/* The failure is like the death of the store that has or is to have the object: the store is
- * away, or a new store does not know the object, or no answer came in time. The scheduler decides
- * whether the object can be made again. */
+/* Does the error look like the death of an object store? The store is away, or a new store does not
+ * know the object, or no answer came in time. The scheduler decides whether the object can be made
+ * again. */
 int mr_executor_store_answered(struct mr_executor *x, int err)
 {
     bool is_gone = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST || err == MR_ETIMEOUT;
@@ -140,7 +141,8 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
 {
     struct mr_executor *x = ctx;
     if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
-    views_room(x, x->views_count + 1); /* the inputs stay: the op has them */
+    /* views of inputs keep their places: the operator refers to them */
+    views_room(x, x->views_count + 1);
     struct mr_store_view *view = &x->views[x->views_count];
     const struct mr_stop stop = mr_executor_stop_of(x);
     int err = mr_store_get_or_stop(x->env->store, id, NULL, 0, stop, view, e);

@@ -1,4 +1,4 @@
-/* The executor inside: the state of one thread, its inputs and its results. */
+/* The state of one executor, its inputs and its results. For the files of this folder. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,7 +12,8 @@
 
 struct mr_credential;
 
-#define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
+/* results up to this size are made in the executor's own memory first */
+#define MR_SMALL_RESULT_BYTES 8192
 
 #define MR_LOCAL_VALUES_SPARE 8
 
@@ -22,8 +23,7 @@ struct mr_run_chunk {
     char data[];
 };
 
-struct mr_local_value { /* a large value that only the strand wants, in memory of the executor's own
-                         */
+struct mr_local_value { /* a large value that only its strand uses, in a buffer of the executor */
     unsigned char *p;
     uint64_t bytes, room;
 };
@@ -31,52 +31,53 @@ struct mr_local_value { /* a large value that only the strand wants, in memory o
 struct mr_executor {
     const struct mr_executor_env *env;
     uint32_t slot;
-    uint32_t work_slot; /* among the work_sharing; as its slot was when it started */
+    uint32_t work_slot; /* its place in work_sharing: the slot with which the executor started */
     struct mr_thread *thread;
     struct mr_inbox *inbox; /* of struct mr_run * */
     struct mr_op_run *call;
     struct mr_flag helps;
-    uint64_t *took_ns;    /* last duration of each op */
-    mr_duration cpu_seen; /* the thread's CPU clock, and when it was read: `cpu_seen_at` */
+    uint64_t *took_ns;    /* last duration of each operator */
+    mr_duration cpu_seen; /* last reading of the thread's CPU clock, at the time `cpu_seen_at` */
     mr_time cpu_seen_at;
-    uint64_t cpu_thread;   /* the thread whose clock that is */
-    mr_duration cpu_short; /* of items since then that were too short to read it */
+    uint64_t cpu_thread;   /* the thread of that clock */
+    mr_duration cpu_short; /* time of items since then that were too short for a reading */
 
     /* the item that runs */
     struct mr_run *run;
     uint32_t at;
-    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of the values of the strand, still to come */
-    uint32_t in_use;                    /* values with such */
+    /* uses of the values of the strand's items that are still to come */
+    uint32_t uses[MR_STRAND_ITEMS_MAX];
+    uint32_t in_use; /* number of values with uses to come */
     struct mr_local_value local_values[MR_STRAND_ITEMS_MAX];
-    struct mr_local_value made;  /* by the item that runs */
-    uint32_t local_values_count; /* in use */
-    struct mr_local_value
-        spare[MR_LOCAL_VALUES_SPARE]; /* to be used again, while they are in cache */
-    uint64_t local_values_bytes;      /* of all of these */
-    uint32_t settled;                 /* items before this one will not change any more */
+    struct mr_local_value made;  /* the local value that the running item makes */
+    uint32_t local_values_count; /* number of local values in use */
+    /* buffers to be used again while they are in the processor's cache */
+    struct mr_local_value spare[MR_LOCAL_VALUES_SPARE];
+    uint64_t local_values_bytes; /* of all these buffers */
+    uint32_t settled;            /* items before this one will not change any more */
     struct mr_strand_item *item;
-    mr_duration waited_cpu; /* of its time: for helpers, not at work */
-    mr_duration stolen_cpu; /* of theirs, at work for it */
+    mr_duration waited_cpu; /* part of the item's time in which it waited for helpers */
+    mr_duration stolen_cpu; /* CPU time of helpers for the item */
     struct mr_op_input *inputs;
     struct mr_store_view *views;
     uint32_t inputs_room, views_room, views_count;
     struct mr_store_draft draft;
     bool has_draft;
-    bool gave_up;         /* a wait of the item that runs: it was cancelled */
-    bool lacks_store;     /* what the item wanted of a store failed as when that dies */
-    uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
+    bool gave_up;         /* the running item was cancelled while it waited */
+    bool lacks_store;     /* a call of the item to a store failed as if the store had died */
+    uint64_t lacks_bytes; /* size of a result for which the store had no memory; 0: none */
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
-    struct mr_buf log;    /* the end of its output */
-    uint64_t log_lost;    /* bytes before that */
-    struct mr_tail tail;  /* the part of it that was not reported yet */
-    struct mr_buf text;   /* scratch */
+    struct mr_buf log;    /* the end of the item's output */
+    uint64_t log_lost;    /* bytes of output before `log` */
+    struct mr_tail tail;  /* the part of the output that was not reported yet */
+    struct mr_buf text;   /* scratch memory */
 };
 
-/* Bytes that stay until the run is freed. */
+/* Memory that stays until the run is freed. */
 struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes);
 void *mr_run_take(struct mr_run *run, size_t bytes);
 
-/* The cancel flag of the item that runs, for everything that it waits for. */
+/* The cancel flag of the running item, for all its waits. */
 struct mr_stop mr_executor_stop_of(const struct mr_executor *x);
 
 /* inputs.c: MR_OK, or the item's result is written: SKIPPED, STOPPED or INPUT_GONE. */
@@ -84,9 +85,9 @@ int mr_executor_inputs(struct mr_executor *x);
 void mr_executor_inputs_release(struct mr_executor *x);
 int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
 void mr_executor_summary(
-    struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
+    struct mr_executor *x, struct mr_buf *out); /* a summary of the arguments, for people */
 
-/* A call of a store, for the item that runs, ended so. Returns the same. */
+/* Notes how a call of the running item to a store ended. Returns `err`. */
 int mr_executor_store_answered(struct mr_executor *x, int err);
 
 /* results.c */
@@ -94,15 +95,14 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
 /* Makes the op's result the item's: inline or sealed in the store, persisted if asked for. */
 int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
-void mr_executor_result_drop(struct mr_executor *x); /* a draft that will not be sealed */
+void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */
 
-/* local_value.c: large values in memory of the executor's own, for the strand alone. NULL: not this
- * one.
- */
+/* local_value.c: large values in the executor's own memory, for its strand alone. NULL: this value
+ * goes to the store. */
 void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);
 void mr_executor_local_value_keep(
-    struct mr_executor *x, uint64_t bytes);               /* what was taken is its value */
-void mr_executor_local_value_drop(struct mr_executor *x); /* it is not */
+    struct mr_executor *x, uint64_t bytes); /* the buffer that was taken is the item's value */
+void mr_executor_local_value_drop(struct mr_executor *x); /* the item has another value, or none */
 void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item);
 bool mr_executor_local_value_settle(struct mr_executor *x); /* all go to the store: they are told;
                                                          false: one did not, and failed */

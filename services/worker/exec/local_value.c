@@ -1,13 +1,15 @@
 /* Large values that only the strand that makes them uses. They stay in buffers of the executor,
  * which are used again while they are in the processor's cache. In the store each value would take
- * fresh memory, as the store frees memory only after a message. A value is copied to the store if
- * another task needs it after all: its user failed, or was taken by another strand. */
+ * fresh memory, because the store frees memory only after a message. A value is copied to the store
+ * if a task outside the strand needs it after all: its user failed, or was moved to another slot.
+ */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"
 
-#define BYTES_MAX ((uint64_t)64 << 20) /* of one executor */
-#define ONE_MAX ((uint64_t)16 << 20)   /* larger ones are in no cache, and the store spills them */
+#define BYTES_MAX ((uint64_t)64 << 20) /* of all buffers of one executor */
+/* a larger value fits into no cache, and the store can spill it */
+#define ONE_MAX ((uint64_t)16 << 20)
 
 static void spare_free(struct mr_executor *x, struct mr_local_value *l)
 {
@@ -28,7 +30,7 @@ static void give_back(struct mr_executor *x, struct mr_local_value *l)
     spare_free(x, l);
 }
 
-/* The one that was used last of those that fit without waste: that is the warmest. */
+/* Of the buffers that fit without waste, the one that was used last: more of it is in the cache. */
 static bool take_spare(struct mr_executor *x, uint64_t bytes)
 {
     for (uint32_t i = MR_LOCAL_VALUES_SPARE; i-- > 0;) {
@@ -78,7 +80,7 @@ void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item)
     x->run->strand->items[item].result.used = true;
 }
 
-/* It ran, and its value finds no room. */
+/* The item ran, and the store has no memory for its value. */
 static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
 {
     struct mr_strand_result *r = &x->item->result;

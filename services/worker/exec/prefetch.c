@@ -23,7 +23,7 @@ struct order {
     const char *address;
 };
 
-struct pin { /* one fetch, from its order until its unpin */
+struct pin { /* one fetch, from its start until its unpin */
     uint32_t value, serial;
     bool pending;
     bool unwanted;
@@ -44,7 +44,7 @@ struct mr_prefetch {
 static void prefetch_wait(void *ctx, mr_time deadline)
 {
     struct mr_prefetch *f = ctx;
-    if (!deadline) return; /* a look: the loop looks at the store itself */
+    if (!deadline) return; /* no wait is wanted: the loop polls the store itself */
     struct pollfd fds[2] = {
         {.fd = f->event_fd, .events = POLLIN}, {.fd = mr_store_fd(f->store), .events = POLLIN}};
     (void)poll(fds, 2, -1);
@@ -105,7 +105,7 @@ static void fetch(struct mr_prefetch *f, const struct order *o)
 static void unpin(struct mr_prefetch *f, uint32_t serial)
 {
     struct pin *p = pin_find(f, serial);
-    if (!p) return; /* it had failed */
+    if (!p) return; /* the fetch had failed */
     p->unwanted = true;
     if (p->pending) return;
     mr_store_release(f->store, &p->view);
@@ -119,7 +119,7 @@ static void completions(struct mr_prefetch *f)
     while ((n = mr_store_completions(f->store, done, BATCH)) > 0) {
         for (size_t i = 0; i < n; i++) {
             struct pin *p = pin_find(f, (uint32_t)done[i].token);
-            mr_assert(p); /* exactly one completion a start */
+            mr_assert(p); /* each start has exactly one completion */
             p->view = done[i].view;
             pin_ended(f, p, done[i].err, mr_err_words(done[i].err));
         }
@@ -184,7 +184,7 @@ int mr_prefetch_fetch(struct mr_prefetch *f, uint32_t value, uint32_t serial, mr
 void mr_prefetch_unpin(struct mr_prefetch *f, uint32_t serial)
 {
     struct order o = {.serial = serial};
-    /* Fetches are few at a time and each has one unpin. */
+    /* The inbox has room: fetches are few at a time, and each has one unpin. */
     int err = mr_inbox_push_wait(f->inbox, &o, MR_NEVER);
     (void)err;
 }

@@ -1,5 +1,5 @@
-/* Calls of an executor to object stores by gRPC: read the header of an object of another node,
- * persist an object, name an object. They block the executor's thread. */
+/* gRPC calls of an executor to object stores: read the header of an object on another node, persist
+ * an object, name an object. A call blocks the executor's thread. */
 #include "services/worker/exec/internal.h"
 
 #include "base/limits.h"
@@ -11,9 +11,8 @@
 #include "rpc/util/sync.h"
 
 #define CALL_TIMEOUT (60 * MR_SECOND)
-#define KNOWN_TIMEOUT                                                                              \
-    (2 * MR_SECOND) /* for the store to hear of an object that was just sealed                     \
-                     */
+/* for the store to hear of an object that was just sealed */
+#define KNOWN_TIMEOUT (2 * MR_SECOND)
 
 static int client_close(struct mr_rpc_client **c)
 {

@@ -1,11 +1,11 @@
-/* Results of an item. Small results travel inline as packs. Others are made in the object store
- * and stay there. */
+/* Results of an item. A small result travels inline as a pack. Other results are made in the object
+ * store and stay there. */
 #include "services/worker/exec/internal.h"
 
 #include "base/limits.h"
 #include "base/pack.h"
 
-#define ROOM_TIMEOUT (60 * MR_SECOND) /* for the store to spill something else */
+#define ROOM_TIMEOUT (60 * MR_SECOND) /* the wait for the store to spill other objects */
 
 static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
 {
@@ -38,14 +38,15 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
 {
     struct mr_executor *x = ctx;
     mr_executor_result_drop(x);
-    /* What may end up inline is made here: it would be copied anyway. */
+    /* A result that may be small enough to travel inline is made in the executor's memory: it would
+     * be copied anyway. */
     if (bytes <= MR_SMALL_RESULT_BYTES && !(wants_object(x) && x->env->store)) return x->small;
     void *local = mr_executor_local_value_take(x, bytes);
     if (local) return local;
     return draft_new(x, bytes, e) ? NULL : x->draft.p;
 }
 
-/* Seals the draft as the item's result. */
+/* Seals the draft in the store as the item's result. */
 static int draft_seal(struct mr_executor *x, struct mr_error *e)
 {
     struct mr_strand_item *item = x->item;
@@ -128,7 +129,7 @@ int mr_executor_result(struct mr_executor *x, const struct mr_op_result *result,
     case MR_OP_RESULT_PACK: return result_pack(x, result->pack, result->is_drawn, e);
     case MR_OP_RESULT_EXTENT: return result_extent(x, result->extent, e);
     case MR_OP_RESULT_INPUT: {
-        /* A copy: each value of a job is held and released by itself. */
+        /* Makes a copy, because each value of a job is held and released by itself. */
         const struct mr_op_input *in = &x->inputs[result->input];
         struct mr_str extent = in->extent;
         bool is_head = x->env->ops[x->item->op]->flags & MR_OP_BY_REFERENCE;

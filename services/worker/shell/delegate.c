@@ -5,17 +5,18 @@
  * it is idle: it takes the loan lock, which the network thread releases while it sleeps, empties
  * the inbox, steps the core and hands out strands. Messages wait for the network thread. It is
  * woken if they are due soon or if anything else is for it. */
-#include "services/worker/shell/shell.h"
+#include "services/worker/shell/delegate.h"
 
 #include "base/assert.h"
 #include "host/clock.h"
+#include "services/worker/shell/effects.h"
 
-#define NAP (32 * MR_MS) /* with reports in the inbox */
+#define NAP (32 * MR_MS) /* longest sleep at first, with reports in the inbox */
 #define NAP_MAX (128 * MR_MS)
 #define BATCH 64
-#define TURNS_MAX 8 /* in a row, on a delegate's thread */
+#define TURNS_MAX 8 /* turns in a row on a delegate's thread */
 
-/* Sets after how many more reports to wake. False: they have come already. */
+/* Sets after how many more reports the network thread is woken. False: they have come already. */
 static bool count_on(struct mr_worker_shell *sh)
 {
     uint32_t wake_after = sh->ending ? 0 : mr_worker_wake_after(sh->core);
@@ -23,13 +24,14 @@ static bool count_on(struct mr_worker_shell *sh)
     return mr_wake_counter_wait_for(&sh->wake_counter, sh->reported + MR_MAX(wake_after, 1u));
 }
 
-/* Until when to sleep, if nothing comes. If too few reports came in a nap, the next nap is longer:
- * the tasks are slow, and a report waits no longer than about the time that has passed. */
+/* Until when the network thread sleeps if nothing else wakes it. If too few reports came in a nap,
+ * the tasks are slow, and the next nap is twice as long. */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);
-    /* Reports that are counted and cannot be taken stand behind one that its sender is still
-     * writing: the sender counts, and wakes us, afterwards. It may need our processor for that. */
+    /* A report that is counted but cannot be taken stands behind a report that another executor is
+     * still writing. That executor counts its report and wakes this thread afterwards. It may need
+     * this thread's processor for that. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->delays_wake) {
         bool is_over = delayed_wake && sh->now >= sh->sleeps_until;
@@ -68,7 +70,7 @@ static void take_all(struct mr_worker_shell *sh)
     }
 }
 
-/* Under the loan lock. False: the network thread has to be woken. */
+/* Called under the loan lock. False: the network thread must be woken. */
 static bool run_turns(struct mr_worker_shell *sh)
 {
     for (int turns = 0; turns < TURNS_MAX; turns++) {
@@ -78,7 +80,7 @@ static bool run_turns(struct mr_worker_shell *sh)
         bool waits = count_on(sh);
         mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
         if (!sh->delays_wake) return false;
-        if (!waits || at <= sh->now) continue; /* more has come, or a cut has left something */
+        if (!waits || at <= sh->now) continue; /* another report has come, or a cut left work */
         sh->nap = NAP;
         return sh->sleeps_until <= MR_MIN(at, mr_time_after(sh->now, NAP));
     }
@@ -88,21 +90,21 @@ static bool run_turns(struct mr_worker_shell *sh)
 static bool run_as_delegate(struct mr_worker_shell *sh)
 {
     if (!mr_loan_lock_try(&sh->loan_lock))
-        return false; /* the owner is awake, or there is a delegate */
+        return false; /* the network thread is awake, or another executor is its delegate */
     bool ok = sh->delays_wake && run_turns(sh);
     mr_loan_lock_unlock(&sh->loan_lock);
     return ok;
 }
 
-/* Of executors with a thread, on theirs. */
+/* Called by executors with a thread, on their threads. */
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;
     struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
     if (mr_inbox_push_quiet(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
     bool is_due = mr_wake_counter_add(&sh->wake_counter, r->fresh);
-    bool is_idle =
-        r->idle && mr_wake_counter_has_spare(&sh->wake_counter); /* it could be given some */
+    /* this executor could be given some of the spare work */
+    bool is_idle = r->idle && mr_wake_counter_has_spare(&sh->wake_counter);
     if (!is_due && !is_idle && r->quiet) return;
     if (r->idle && r->quiet && run_as_delegate(sh)) return;
     mr_inbox_notify(sh->inbox);

@@ -1,14 +1,15 @@
 /* Gives events to the core and carries out its effects. */
-#include "services/worker/shell/shell.h"
+#include "services/worker/shell/effects.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/os/log.h"
+#include "services/worker/shell/scheduler_session.h"
 
 #include <inttypes.h>
 
-#define TURNS_MAX 8 /* in a row, before the network is looked at again */
+#define TURNS_MAX 8 /* turns in a row before the network is polled again */
 
 void mr_worker_shell_step(struct mr_worker_shell *sh, const struct mr_worker_event *ev)
 {
@@ -29,7 +30,7 @@ static void wants_flush(struct mr_worker_shell *sh)
     sh->wants_count = 0;
 }
 
-/* Many tasks in a row read the same object: the store is told once. */
+/* Many tasks in a row read the same object, so the store is told once for each run of equal ids. */
 static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
 {
     if (!sh->store) return;
@@ -40,7 +41,8 @@ static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
     sh->wants[sh->wants_count++] = id;
 }
 
-/* All at once: the executor gets one after the other. */
+/* Tells the store of all inputs of the strand at once: the executor will ask for one after the
+ * other. */
 static void want_inputs(struct mr_worker_shell *sh, const struct mr_strand *strand)
 {
     if (!sh->store || !mr_store_has_spilled(sh->store)) return;
@@ -67,13 +69,14 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
     sh->runs[strand->id] = run;
     sh->runs_count++;
     mr_counter_add(sh->strands, 1);
-    if (here) /* two hand-offs would cost twenty times the work; the slot's thread sleeps */
+    /* two hand-offs would take twenty times as long as the work, and the slot's thread sleeps */
+    if (here)
         mr_executor_run_here(sh->here, run);
     else
         mr_executor_give(executor_of(sh, strand->slot), run);
 }
 
-/* The executor goes along with what it runs; a fresh one takes its place. */
+/* The executor moves with the strand that it runs, and another executor takes its slot. */
 static void move(struct mr_worker_shell *sh, uint32_t from, uint32_t to)
 {
     struct mr_executor *fresh = executor_of(sh, to);
@@ -97,7 +100,8 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     mr_worker_shell_step(sh, &ev);
 }
 
-/* The executor's own report comes later. */
+/* Reports in the executor's place what the strand has finished. The executor's own report comes
+ * later. */
 static void look(struct mr_worker_shell *sh, uint32_t strand)
 {
     struct mr_run *run = run_of(sh, strand);
@@ -131,7 +135,8 @@ static void drops_flush(struct mr_worker_shell *sh)
     sh->drops_count = 0;
 }
 
-/* Objects of one job go to the store together: forgetting a job drops all it made. */
+/* Tells the store of dropped objects of one job together: when a job is forgotten, all its objects
+ * are dropped. */
 static void drop(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
 {
     if (!sh->store) return;
@@ -153,7 +158,9 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     switch (e->kind) {
     case MR_WORKER_START:
     case MR_WORKER_MOVE:
-    case MR_WORKER_SEND: /* done: what they lend lives until the next step */ break;
+    case MR_WORKER_SEND: /* done by `perform` before: what these effects lend lives until the next
+                            step */
+        break;
     case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
     case MR_WORKER_LOOK: look(sh, e->item.strand); break;
     case MR_WORKER_STOP:
@@ -178,8 +185,8 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         mr_log(MR_ERROR, "task.cancel_ignored", "name=%s why=\"a task ignored its cancel flag\"",
             sh->identity.name);
         if (sh->crash_record)
-            mr_crash_record_clear(
-                sh->crash_record); /* the scheduler knows the task by its report */
+            /* the scheduler learns of the task by its report, so no task is suspected */
+            mr_crash_record_clear(sh->crash_record);
         if (sh->call) (void)mr_rpc_call_half_close(sh->call);
         end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);
         break;
@@ -189,8 +196,10 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
 static void perform(struct mr_worker_shell *sh)
 {
     struct mr_worker_effects fx = sh->fx;
-    mr_worker_effects_init(&sh->fx);          /* performing may step the core */
-    for (uint32_t i = 0; i < fx.count; i++) { /* work first; neither steps the core */
+    /* carrying out an effect may step the core, which adds effects */
+    mr_worker_effects_init(&sh->fx);
+    /* strands first; START and MOVE do not step the core */
+    for (uint32_t i = 0; i < fx.count; i++) {
         if (fx.p[i].kind == MR_WORKER_START) start(sh, fx.p[i].strand);
         if (fx.p[i].kind == MR_WORKER_MOVE) move(sh, fx.p[i].move.from, fx.p[i].move.to);
     }
@@ -205,11 +214,11 @@ static void perform(struct mr_worker_shell *sh)
         mr_worker_effects_fini(&fx);
     } else {
         mr_worker_effects_fini(&sh->fx);
-        sh->fx = fx; /* its memory serves again */
+        sh->fx = fx; /* keeps the memory for the next effects */
     }
 }
 
-/* What only the network thread may do. */
+/* Are there effects that only the network thread may carry out? */
 static bool is_for_owner(const struct mr_worker_effects *fx)
 {
     for (uint32_t i = 0; i < fx->count; i++) {
@@ -219,8 +228,6 @@ static bool is_for_owner(const struct mr_worker_effects *fx)
     return false;
 }
 
-/* A turn on an executor's thread, which sends nothing. False: there is something for the network
- * thread to do; effects may wait for it. */
 bool mr_worker_shell_delegate_turn(struct mr_worker_shell *sh)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_TURN,

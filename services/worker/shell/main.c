@@ -134,7 +134,8 @@ static int resources_parse(
     return MR_OK;
 }
 
-/* The files that operators refuse: the cluster's own that this process knows, and --deny-path. */
+/* Files that operators refuse to read: those of the cluster that this process knows, and
+ * --deny-path. */
 static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_error *e)
 {
     int err = MR_OK;
@@ -196,7 +197,7 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
-/* Values that it makes are in shared memory, and count for its control group. */
+/* Values that this process makes are in shared memory and count towards its control group. */
 static struct mr_store_limit limit_of(const struct config *c)
 {
     struct mr_machine machine;
@@ -220,8 +221,8 @@ static int run(const struct config *c, struct mr_worker_options *o, struct mr_si
     mr_signal_hand(signals, on_signal, sh);
     int code = mr_worker_shell_run(sh);
     mr_log(MR_INFO, "worker.end", "name=%s code=%d", c->name, code);
-    /* Executors may be inside operators that never return: leave without them. What must outlive
-     * the process does not lie in it. */
+    /* An operator may never return, so the process exits without waiting for its executors. It has
+     * no state that must outlive it. */
     if (code) _exit(code);
     if (!mr_worker_shell_is_idle(sh)) _exit(0);
     mr_signal_close(&signals);
@@ -238,7 +239,8 @@ int main(int argc, char **argv)
     struct mr_rpc_auth *auth = NULL;
     struct mr_peer_rules peers = {0};
     char name[128];
-    mr_reexec_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
+    /* tasks run in parallel, so a task's linear algebra uses one thread */
+    mr_reexec_with(argv, "OPENBLAS_NUM_THREADS", "1");
     mr_reexec_with(argv, "OMP_NUM_THREADS", "1");
     mr_reexec_with(argv, "GOMP_SPINCOUNT", "0");
     mr_signal_block();

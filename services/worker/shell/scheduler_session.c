@@ -1,5 +1,6 @@
-/* The stream to the scheduler: turns bytes into events, and columns into bytes. */
-#include "services/worker/shell/shell.h"
+/* The stream to the scheduler. Messages that come become events of the core; messages of the core
+ * and the output of tasks are sent. */
+#include "services/worker/shell/scheduler_session.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -7,14 +8,17 @@
 #include "base/unconst.h"
 #include "host/os/log.h"
 #include "rpc/status.h"
+#include "services/worker/shell/effects.h"
+#include "session/decode.h"
+#include "session/encode.h"
 
 #include <inttypes.h>
 
 #define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
-#define ALONE (3 * MR_SECOND) /* a scheduler that starts beside us needs less */
+#define ALONE (3 * MR_SECOND) /* a scheduler that starts at the same time is there sooner */
 #define ALONE_AGAIN (60 * MR_SECOND)
 #define LOGS_BYTES_MAX ((size_t)1 << 20)
-#define LOG_LITTLE ((size_t)256) /* what is kept of each when there are too many bytes */
+#define LOG_LITTLE ((size_t)256) /* bytes that are kept of each text when there are too many */
 #define GRPC_FAILED_PRECONDITION 9
 #define GRPC_PERMISSION_DENIED 7
 #define GRPC_UNAUTHENTICATED 16
@@ -27,7 +31,7 @@ static void logs_clear(struct mr_worker_shell *sh)
     sh->logs_bytes = 0;
 }
 
-static void log_add(struct mr_worker_shell *sh, struct mr_worker_log x)
+static void log_add(struct mr_worker_shell *sh, struct mr_ws_log x)
 {
     if (!x.text.n) return;
     if (sh->logs_count == MR_WORKER_LOGS_MAX) {
@@ -48,10 +52,11 @@ void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item 
     const struct mr_strand_result *r = &item->result;
     if (!r->log.n) return;
     struct mr_str rest = mr_str_of(r->log.p + r->log_reported, r->log.n - r->log_reported);
-    log_add(sh, (struct mr_worker_log){item->job, item->index, item->attempt, rest, r->log_lost});
+    log_add(sh, (struct mr_ws_log){item->job, item->index, item->attempt, rest, r->log_lost});
 }
 
-/* What running tasks have written since the last time. Without a stream it waits. */
+/* Sends what running tasks have written since the last call. While there is no stream, the output
+ * waits. */
 void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
 {
     struct mr_buf text;
@@ -62,7 +67,7 @@ void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
         mr_buf_clear(&text);
         if (!sh->executors[i] || !mr_executor_take_log(sh->executors[i], tag, &text, &lost))
             continue;
-        log_add(sh, (struct mr_worker_log){
+        log_add(sh, (struct mr_ws_log){
                         {tag[0]}, (uint32_t)tag[1], (uint32_t)tag[2], mr_buf_str(&text), lost});
     }
     mr_buf_fini(&text);
@@ -76,20 +81,33 @@ bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
 
 void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
 {
-    bool registers = up && up->reg;
+    struct mr_ws_up m = up ? *up : (struct mr_ws_up){0};
+    struct mr_ws_register reg;
     mr_pb_arena_clear(&sh->arena_out);
     mr_buf_clear(&sh->wire);
     if (!sh->call) return;
-    mr_worker_wire_write(
-        up, &sh->identity, sh->logs, registers ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
-    if (!registers) logs_clear(sh);
-    sh->has_sent_register = true; /* it is what a stream begins with */
+    if (m.reg) {
+        reg = *m.reg;
+        mr_worker_identity_fill(&sh->identity, &sh->arena_out, &reg);
+        m.reg = &reg;
+    } else {
+        m.logs = sh->logs;
+        m.logs_count = sh->logs_count;
+    }
+    mr_ws_encode_up(&m, &sh->wire);
+    if (!m.reg) logs_clear(sh);
+    sh->has_sent_register = true; /* the first message of a stream is Register */
     int err = mr_buf_status(&sh->wire);
     if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
     if (!err) return;
-    /* A message of the core is lost: start a new session, which reconciles both sides. */
+    /* A message of the core is lost. A new stream reconciles both sides. */
     mr_log(MR_WARN, "session.send", "bytes=%zu error=%s", sh->wire.n, mr_err_name(err));
     mr_rpc_call_cancel(sh->call);
+}
+
+static void *take(void *arena, size_t bytes)
+{
+    return mr_pb_arena_take(arena, bytes);
 }
 
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
@@ -97,9 +115,10 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     struct mr_worker_shell *sh = mr_rpc_call_context(call);
     struct mr_error e;
     struct mr_ws_down down;
-    if (call != sh->call) return; /* of a stream we gave up */
+    if (call != sh->call) return; /* the stream was given up */
     mr_pb_arena_clear(&sh->arena_in);
-    int err = mr_worker_wire_read(mr_rpc_message_str(m), &sh->arena_in, &down, &e);
+    const struct mr_ws_memory memory = {take, &sh->arena_in, sh->arena_in.bytes_max};
+    int err = mr_ws_decode_down(mr_rpc_message_str(m), &memory, &down, &e);
     if (err) {
         mr_log(MR_ERROR, "session.message", "error=\"%s\"", e.text);
         mr_rpc_call_cancel(call);
@@ -107,12 +126,12 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     }
     if (down.registered) {
         sh->incarnation = down.registered->incarnation;
-        sh->identity.suspects = (struct mr_ws_refs){0}; /* told */
+        sh->identity.suspects = (struct mr_ws_refs){0}; /* the scheduler knows them now */
         mr_log(MR_INFO, "session.registered",
             "incarnation=%" PRIu64 " epoch=%u scheduler=%016" PRIx64, down.registered->incarnation,
             down.registered->epoch, down.registered->scheduler);
     }
-    /* The first tasks of an idle worker: they are answered soon, if they are as short as most. */
+    /* An idle worker gets its first tasks. Most tasks are short, so their answers are sent soon. */
     if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_defer_read(call);
     struct mr_worker_event ev = {.kind = MR_WORKER_MESSAGE, .message = &down};
     mr_worker_shell_step(sh, &ev);
@@ -121,12 +140,12 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 static bool is_final(const struct mr_worker_shell *sh, int code)
 {
     if (code == GRPC_UNAUTHENTICATED || code == GRPC_PERMISSION_DENIED) return true;
-    /* Refused without an incarnation that could be revoked: versions differ. */
+    /* There is no incarnation that could be revoked, so the scheduler refused the version. */
     return code == GRPC_FAILED_PRECONDITION && !sh->incarnation;
 }
 
-/* Before the first registration the scheduler may only be about to start. That it cannot be reached
- * is a warning when it lasts, and then once a minute. */
+/* Before the first registration, the scheduler may be about to start. A scheduler that cannot be
+ * reached is a warning after ALONE, and then once a minute. */
 static enum mr_log_level level_of_loss(struct mr_worker_shell *sh)
 {
     if (sh->incarnation) return MR_WARN;
@@ -174,7 +193,7 @@ void mr_worker_link_open(struct mr_worker_shell *sh)
 void mr_worker_link_close(struct mr_worker_shell *sh)
 {
     struct mr_rpc_call *call = sh->call;
-    sh->call = NULL; /* its on_done must change nothing */
+    sh->call = NULL; /* so that on_done of the old call changes nothing */
     if (call) mr_rpc_call_cancel(call);
     sh->has_sent_register = false;
 }

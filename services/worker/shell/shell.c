@@ -11,6 +11,9 @@
 #include "proto/methods.h"
 #include "rpc/util/metrics.h"
 #include "lib/host/os/subprocess.h"
+#include "services/worker/shell/delegate.h"
+#include "services/worker/shell/effects.h"
+#include "services/worker/shell/scheduler_session.h"
 #include "train/member/env.h"
 #include "train/transport/transport.h"
 
@@ -20,14 +23,14 @@
 
 #define BATCH 256
 #define INBOX_MAX 16384u
-#define STORE_WAIT (60 * MR_SECOND) /* at the start, for a store that is starting too */
-#define DRAIN_MAX (30 * MR_SECOND)  /* after a signal, for tasks that run */
+#define STORE_WAIT (60 * MR_SECOND) /* the wait at the start for a store that is starting too */
+#define DRAIN_MAX (30 * MR_SECOND)  /* the wait after a signal for running tasks */
 #define TASKS_MAX (1u << 20)
 #define VALUES_MAX (1u << 23)
 #define OUTBOX_MAX (1u << 20)
 #define CORE_BYTES_MAX ((uint64_t)4 << 30)
 #define MEMORY_EVERY (250 * MR_MS)
-#define LOGS_EVERY (100 * MR_MS) /* of running tasks, at most */
+#define LOGS_EVERY (100 * MR_MS) /* how often the output of running tasks is sent, at most */
 
 static uint64_t memory_used(void)
 {
@@ -43,7 +46,7 @@ static uint64_t memory_used(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of the executor without a thread: one strand of one item at a time. */
+/* A report of the executor without a thread, which runs one strand of one item at a time. */
 static void on_report_here(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;
@@ -109,7 +112,7 @@ static int crash_record_open(
     if (!err)
         err = mr_crash_record_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX,
             &sh->crash_record, sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
-    if (err == MR_EDISKFULL) { /* tasks of a worker that dies are then all suspected */
+    if (err == MR_EDISKFULL) { /* without a record, all tasks of a worker that dies are suspected */
         mr_log(MR_WARN, "crash_record.off", "what=\"%s\"", e->text);
         return MR_OK;
     }
@@ -124,7 +127,7 @@ static int crash_record_open(
         mr_log(MR_WARN, "worker.suspect", "job=%" PRIu64 " index=%u attempt=%u",
             sh->suspects_found[i].job.v, index[i], attempt[i]);
     }
-    sh->identity.suspects = (struct mr_ws_refs){sh->suspect_runs, index, attempt, n, n};
+    sh->identity.suspects = (struct mr_ws_refs){sh->suspect_runs, n, index, attempt, n};
     sh->identity.knows_suspects = mr_crash_record_was_left(sh->crash_record);
     return MR_OK;
 }
@@ -141,8 +144,8 @@ static void identity_fill(struct mr_worker_shell *sh, const struct mr_worker_opt
     id->memory_bytes = o->memory_bytes;
     id->resources = o->resources;
     id->resources_count = o->resources_count;
-    id->runtimes[id->runtimes_count++] = "native";
-    if (o->allow_exec) id->runtimes[id->runtimes_count++] = "exec";
+    id->runtimes[id->runtimes_count++] = MR_STR("native");
+    if (o->allow_exec) id->runtimes[id->runtimes_count++] = MR_STR("exec");
     id->ops = o->registry;
     id->builtin = o->builtin;
     id->pid = (uint32_t)getpid();
@@ -242,7 +245,8 @@ static void stats_open(struct mr_worker_shell *sh)
     train_stats_open(sh->stats);
 }
 
-/* The address for other processes: with the port that the system chose in place of port 0. */
+/* Keeps the worker's address for other processes, with the port that the system chose instead of
+ * port 0. */
 static void address_note(struct mr_worker_shell *sh, const char *listened, int port)
 {
     size_t n = strlen(listened);
@@ -272,7 +276,7 @@ static int server_open(
     return err;
 }
 
-/* What processes of this user that were killed have left of themselves. */
+/* Removes shared memory and directories that killed processes of this user have left. */
 static void leftovers_remove(void)
 {
     size_t n = mr_transport_sweep() + mr_process_dir_sweep("/tmp", MR_PROCESS_DIR_KIND);
@@ -293,7 +297,9 @@ int mr_worker_shell_open(
         .peers = o->peers};
     mr_transport_configure(&share);
     leftovers_remove();
-    mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
+    /* gRPC closes channels without calls: the channel to the scheduler has a call, and roles repeat
+     * theirs */
+    mr_rpc_leave_idle_channels();
     sh->loop = mr_rpc_loop_new();
     mr_loan_lock_init(&sh->loan_lock);
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
@@ -369,7 +375,8 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
         return;
     case MR_ITEM_REPORT:
-        sh->reported += item->report.fresh; /* as counted by who reported, so not what ran here */
+        /* counted as the executors count: without runs of the executor that has no thread */
+        sh->reported += item->report.fresh;
         mr_worker_shell_report(sh, &item->report);
         return;
     case MR_ITEM_FETCHED:
@@ -401,7 +408,8 @@ static mr_time next_time(const struct mr_worker_shell *sh)
 static void watch(struct mr_worker_shell *sh)
 {
     if (sh->store && !mr_store_is_alive(sh->store) && !sh->ending) {
-        /* Its segments are gone for good: objects that we hold cannot be read by anyone. */
+        /* The shared memory of a store is lost with the store: no process can read the objects that
+         * this worker holds. */
         mr_log(MR_ERROR, "store.lost", "name=%s", sh->identity.name);
         if (sh->crash_record) mr_crash_record_clear(sh->crash_record);
         sh->exit_code = MR_WORKER_EXIT_STORE;
@@ -445,6 +453,6 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         if (sh->end_at <= sh->now || (sh->ending && !sh->call)) break;
     }
     mr_worker_shell_allow_delegates(sh, false);
-    mr_transport_unlink(); /* who calls us may leave without a close */
+    mr_transport_unlink(); /* callers may exit without mr_worker_shell_close */
     return sh->exit_code;
 }

@@ -7,14 +7,14 @@
 /* The worker tells that it has been at its first task since it began. */
 static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *key, mr_time begun)
 {
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), attempt = rig_sent(r, w, job, index);
     uint64_t ns = r->now - begun;
-    struct mr_sched_message m = {.heartbeat = {.present = true,
-                                     .time_ns = r->now,
-                                     .running = 1,
-                                     .running_tasks = {&run, 1, &index, &attempt, 1},
-                                     .running_ns = &ns}};
+    const struct mr_ws_heartbeat h = {.time_ns = r->now,
+        .running = 1,
+        .running_tasks = {&run, 1, &index, &attempt, 1},
+        .running_ns = &ns};
+    struct mr_ws_up m = {.heartbeat = &h};
     rig_message(r, w, &m);
 }
 

@@ -21,10 +21,10 @@ static void what_a_failed_job_left_at_a_worker_is_made_again(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
 
     uint32_t x = rig_index(r, job, "x"), one = 1;
-    const struct mr_sched_run run = {.job = job, .count = 1};
-    struct mr_sched_register more = {.incarnation = a.incarnation};
-    more.holding = (struct mr_sched_completed){
-        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inline_data = MR_STR("\x07")};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    struct mr_ws_register more = {.incarnation = a.incarnation};
+    more.holding = (struct mr_ws_completed){
+        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inlined = MR_STR("\x07")};
     a = rig_join_as(r, &first, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "x"), 0);
 

@@ -15,7 +15,7 @@ static void a_reference_that_was_journaled_is_read_back(void **state)
     assert_int_equal(rig_job(r, a), MR_JOB_DONE);
     assert_int_equal(rig_state(r, b, "x"), MR_TASK_DONE);
     w = rig_join_as(r, &(struct rig_spec){.name = "w", .slots = 1},
-        &(struct mr_sched_register){.incarnation = w.incarnation, .epoch = 1});
+        &(struct mr_ws_register){.incarnation = w.incarnation, .epoch = 1});
     rig_done(r, w, b, "y");
     assert_int_equal(rig_job(r, b), MR_JOB_DONE);
 }

@@ -11,12 +11,12 @@ static struct rig_worker join(struct rig *r, const char *name)
 /* Its process dies, with what it ran. */
 static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *ran)
 {
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = ran ? rig_index(r, job, ran) : 0;
     uint32_t attempt = ran ? rig_attempt(r, w, job, ran) : 0;
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
-    if (ran) ev.refs = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
+    if (ran) ev.refs = (struct mr_ws_refs){&run, 1, &index, &attempt, 1};
     rig_step(r, &ev);
     rig_turn(r);
 }

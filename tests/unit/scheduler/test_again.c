@@ -222,12 +222,12 @@ static void a_returning_worker_keeps_what_it_has_and_what_it_runs(void **state)
     rig_done(r, a, job, "x");
     assert_int_equal(rig_attempt(r, a, job, "y"), 1);
     rig_crash(r);
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t x = rig_index(r, job, "x"), y = rig_index(r, job, "y"), one = 1;
-    struct mr_sched_register more = {.incarnation = a.incarnation, .epoch = 1};
-    more.holding = (struct mr_sched_completed){
-        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inline_data = MR_STR("v")};
-    more.queued = (struct mr_sched_refs){&run, 1, &y, &one, 1};
+    struct mr_ws_register more = {.incarnation = a.incarnation, .epoch = 1};
+    more.holding = (struct mr_ws_completed){
+        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inlined = MR_STR("v")};
+    more.queued = (struct mr_ws_refs){&run, 1, &y, &one, 1};
     const struct rig_spec spec = {.name = "a", .node = "a", .slots = 4};
     a = rig_join_as(r, &spec, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "x"), 1);
@@ -507,11 +507,11 @@ static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(voi
     uint32_t outcome[2] = {MR_OUTCOME_OK, MR_OUTCOME_LOST_INPUT}, bytes[2] = {0, 0};
     uint32_t index[2] = {rig_index(r, job, "x"), rig_index(r, job, "y")}, attempt[2] = {1, 1};
     assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* ahead of x */
-    const struct mr_sched_run run = {.job = job, .count = 2};
+    const struct mr_ws_run run = {.job = {job}, .count = 2};
     const uint64_t times[2] = {0, 0}, maker = 7, number = 9, object_bytes = 4096;
-    const struct mr_sched_missing gone = {job, index[1], 1, index[0], MR_STR("it is gone")};
-    struct mr_sched_message m = {.missing = &gone, .missing_count = 1};
-    m.completed = (struct mr_sched_completed){.tasks = {&run, 1, index, attempt, 2},
+    const struct mr_ws_missing gone = {{job}, index[1], 1, index[0], MR_STR("it is gone")};
+    struct mr_ws_up m = {.missing = &gone, .missing_count = 1};
+    m.completed = (struct mr_ws_completed){.tasks = {&run, 1, index, attempt, 2},
         .outcome = outcome,
         .inline_bytes = bytes,
         .started_ns = times,

@@ -203,10 +203,10 @@ static void fail_with(struct rig *r, struct rig_worker w, uint64_t job, const ch
 {
     uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key);
     uint32_t outcome = MR_OUTCOME_ERROR;
-    struct mr_sched_run run = {.job = job, .count = 1};
-    struct mr_sched_failure f = {.code = 2, .message = mr_str(why)};
-    struct mr_sched_message m = {0};
-    m.completed.tasks = (struct mr_sched_refs){
+    struct mr_ws_run run = {.job = {job}, .count = 1};
+    struct mr_ws_failure f = {.code = 2, .message = mr_str(why)};
+    struct mr_ws_up m = {0};
+    m.completed.tasks = (struct mr_ws_refs){
         .runs = &run, .runs_count = 1, .index = &index, .attempt = &attempt, .count = 1};
     m.completed.outcome = &outcome;
     m.completed.failures = &f;

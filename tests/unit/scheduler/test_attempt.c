@@ -137,7 +137,7 @@ static void a_revoked_worker_is_not_listened_to(void **state)
     rig_pass(r, r->c.lease + MR_MS);
     rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 1, MR_MS);
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
-    const struct mr_sched_register more = {.incarnation = a.incarnation, .epoch = 1};
+    const struct mr_ws_register more = {.incarnation = a.incarnation, .epoch = 1};
     const struct rig_spec spec = {.name = "a"};
     (void)rig_join_as(r, &spec, &more);
     assert_true(r->last.was_refused);
@@ -145,11 +145,11 @@ static void a_revoked_worker_is_not_listened_to(void **state)
 
 static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, key), attempt = rig_sent(r, w, job, index);
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
-    ev.refs = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
+    ev.refs = (struct mr_ws_refs){&run, 1, &index, &attempt, 1};
     rig_step(r, &ev);
     rig_turn(r);
 }

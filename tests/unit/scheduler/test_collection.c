@@ -272,9 +272,9 @@ static void come_back(struct made *m, bool brings_all)
         number[i] = ids[i].number;
         bytes[i] = 100000;
     }
-    const struct mr_sched_run run = {.job = m->job, .count = n};
-    struct mr_sched_register more = {.incarnation = m->w.incarnation, .epoch = 1};
-    more.holding = (struct mr_sched_completed){.tasks = {&run, n > 0, index, attempt, n},
+    const struct mr_ws_run run = {.job = {m->job}, .count = n};
+    struct mr_ws_register more = {.incarnation = m->w.incarnation, .epoch = 1};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, n > 0, index, attempt, n},
         .inline_bytes = none,
         .object_maker = maker,
         .object_number = number,
@@ -324,11 +324,11 @@ static void a_restart_with_the_collection_alone_makes_the_parts_and_it_again(voi
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     rig_crash(m.r); /* nothing of this is in the journal: no target is done */
     rig_store(m.r, STORE, "n");
-    const struct mr_sched_run run = {.job = m.job, .count = 1};
+    const struct mr_ws_run run = {.job = {m.job}, .count = 1};
     uint32_t index = rig_index(m.r, m.job, "c"), attempt = 1, none = 0;
     uint64_t bytes = 100000;
-    struct mr_sched_register more = {.incarnation = m.w.incarnation, .epoch = 1};
-    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+    struct mr_ws_register more = {.incarnation = m.w.incarnation, .epoch = 1};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .inline_bytes = &none,
         .object_maker = &m.c.maker,
         .object_number = &m.c.number,
@@ -375,12 +375,12 @@ static void a_restart_keeps_a_small_part_that_its_worker_has(void **state)
     rig_crash(m.r); /* the journal has c and p0 */
     rig_store(m.r, STORE, "n");
     assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_RELEASED);
-    const struct mr_sched_run run = {.job = m.job, .count = 1};
+    const struct mr_ws_run run = {.job = {m.job}, .count = 1};
     uint32_t index = rig_index(m.r, m.job, "p1"), attempt = 1, bytes = 10;
-    struct mr_sched_register more = {.incarnation = m.w.incarnation, .epoch = 1};
-    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+    struct mr_ws_register more = {.incarnation = m.w.incarnation, .epoch = 1};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .inline_bytes = &bytes,
-        .inline_data = MR_STR("0123456789")};
+        .inlined = MR_STR("0123456789")};
     const struct rig_spec spec = {.name = "w", .slots = 4, .store = STORE};
     m.w = rig_join_as(m.r, &spec, &more);
     assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, "p1"), 1);

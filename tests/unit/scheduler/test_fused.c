@@ -235,12 +235,12 @@ static void a_worker_that_returns_with_the_end_of_a_unit_has_all_of_it(void **st
     used_up(r, w, job, "b");
     rig_close(r, w);
     const uint32_t index = rig_index(r, job, "c"), attempt = 1, bytes = 1, queued = index + 1;
-    const struct mr_sched_run run = {.job = job, .count = 1};
-    const struct mr_sched_register more = {.incarnation = w.incarnation,
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    const struct mr_ws_register more = {.incarnation = w.incarnation,
         .epoch = r->c.epoch,
         .holding = {.tasks = {&run, 1, &index, &attempt, 1},
             .inline_bytes = &bytes,
-            .inline_data = MR_STR_INIT("\x01")},
+            .inlined = MR_STR_INIT("\x01")},
         .queued = {&run, 1, &queued, &attempt, 1}};
     const struct rig_spec spec = {.name = "a", .node = "a", .slots = 1};
     w = rig_join_as(r, &spec, &more);

@@ -298,7 +298,7 @@ static void where_it_ended_outlives_the_scheduler(void **state)
 static struct rig_worker come_back(struct rig *r, struct rig_worker w, uint64_t job,
     const char *const *keys, uint32_t n, struct mr_str value)
 {
-    const struct mr_sched_run run = {.job = job, .count = n};
+    const struct mr_ws_run run = {.job = {job}, .count = n};
     uint32_t index[8], attempt[8], bytes[8];
     char data[64] = "";
     size_t at = 0;
@@ -309,10 +309,10 @@ static struct rig_worker come_back(struct rig *r, struct rig_worker w, uint64_t 
         memcpy(data + at, value.p, value.n);
         at += value.n;
     }
-    struct mr_sched_register more = {.incarnation = w.incarnation};
-    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, index, attempt, n},
+    struct mr_ws_register more = {.incarnation = w.incarnation};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, 1, index, attempt, n},
         .inline_bytes = bytes,
-        .inline_data = mr_str_of(data, at)};
+        .inlined = mr_str_of(data, at)};
     const struct rig_spec spec = {.name = "a", .node = "a", .slots = 4};
     return rig_join_as(r, &spec, &more);
 }

@@ -158,10 +158,10 @@ static void what_a_worker_is_not_to_keep_is_being_stopped_there(void **state)
     rig_close(r, a);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     uint32_t index = rig_index(r, other, "q"), attempt = 1;
-    const struct mr_sched_run run = {.job = other, .count = 1};
+    const struct mr_ws_run run = {.job = {other}, .count = 1};
     const struct rig_spec spec = {.name = "a", .node = "n", .slots = 2, .store = 0x51};
     a = rig_join_as(r, &spec,
-        &(struct mr_sched_register){
+        &(struct mr_ws_register){
             .incarnation = a.incarnation, .queued = {&run, 1, &index, &attempt, 1}});
     live(r, a, a, 2 * MR_SECOND);
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);

@@ -35,7 +35,7 @@ static void refused(struct rig *r, struct mr_sched_event ev, int code, const cha
     r->last = (struct rig_worker){.slot = UINT32_MAX};
     r->code = MR_OK;
     ev.type = MR_SCHED_WORKER_REGISTER;
-    ev.worker.session = 99;
+    ev.session = 99;
     rig_step(r, &ev);
     assert_true(r->last.was_refused);
     assert_int_equal(r->code, code);
@@ -144,10 +144,10 @@ static void a_span_without_a_start_says_when_it_was_sent(void **state)
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":1"), "\"x\""));
     mr_time sent = r->now;
     rig_pass(r, MR_SECOND);
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = 0, attempt = 1, outcome = MR_OUTCOME_ERROR, slot = 3;
-    struct mr_sched_message m = {0};
-    m.completed = (struct mr_sched_completed){
+    struct mr_ws_up m = {0};
+    m.completed = (struct mr_ws_completed){
         .tasks = {&run, 1, &index, &attempt, 1}, .outcome = &outcome, .slot = &slot};
     rig_message(r, w, &m);
     struct mr_sched_span s = span_of(r, job, 1);
@@ -164,7 +164,7 @@ static void a_span_without_a_start_says_when_it_was_sent(void **state)
     attempt = 2;
     outcome = MR_OUTCOME_OK;
     m.completed.inline_bytes = &bytes;
-    m.completed.inline_data = MR_STR("1234567");
+    m.completed.inlined = MR_STR("1234567");
     m.completed.base_ns = r->now - 10 * MR_MS;
     m.completed.started_ns = &began;
     m.completed.duration_ns = &took;
@@ -229,14 +229,14 @@ static void of_a_long_output_the_end_is_kept(void **state)
     memset(log, 'l', n);
     memcpy(log, "begin", 5);
     memcpy(log + n - 3, "end", 3);
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = 0, attempt = 1, outcome = MR_OUTCOME_ERROR;
-    const struct mr_sched_failure why = {.code = 3,
+    const struct mr_ws_failure why = {.code = 3,
         .message = MR_STR("it went\0wrong"),
         .arguments = MR_STR("[1]"),
         .log = mr_str_of(log, n)};
-    struct mr_sched_message m = {0};
-    m.completed = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+    struct mr_ws_up m = {0};
+    m.completed = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .outcome = &outcome,
         .failures = &why,
         .failures_count = 1};

@@ -223,12 +223,12 @@ static void what_ran_is_counted(void **state)
     assert_true(t.tasks_sent >= 3);
     assert_int_equal(t.journal_acked, t.journal_sequence);
     assert_false(t.journal_is_away || t.is_recovering || t.is_paused);
-    struct mr_sched_message m = {.heartbeat = {.present = true,
-                                     .time_ns = r->now,
-                                     .memory_used_bytes = 11,
-                                     .tasks_started = 12,
-                                     .tasks_done = 13,
-                                     .running = 2}};
+    const struct mr_ws_heartbeat h = {.time_ns = r->now,
+        .memory_used_bytes = 11,
+        .tasks_started = 12,
+        .tasks_done = 13,
+        .running = 2};
+    struct mr_ws_up m = {.heartbeat = &h};
     rig_message(r, w, &m);
     assert_true(mr_sched_worker(r->s, w.slot, &i));
     assert_int_equal(i.incarnation, w.incarnation);

@@ -29,10 +29,10 @@ static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *
         index[n] = rig_index(r, job, keys[n]);
         attempt[n] = rig_sent(r, w, job, index[n]);
     }
-    const struct mr_sched_run run = {.job = job, .count = n};
+    const struct mr_ws_run run = {.job = {job}, .count = n};
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
-    ev.refs = (struct mr_sched_refs){&run, 1, index, attempt, n};
+    ev.refs = (struct mr_ws_refs){&run, 1, index, attempt, n};
     rig_step(r, &ev);
     rig_turn(r);
 }
@@ -235,12 +235,12 @@ static void a_quarantined_task_with_an_end_runs_beside_long_running_tasks(void *
     crash(r, a, job, KEYS("short"));
     assert_true(is_at(r, b, job, "short"));
     assert_true(rig_row(r, SAID_TASK, job, "short")->alone);
-    const struct mr_sched_run run[2] = {{.job = job, .count = 1}, {.job = roles, .count = 1}};
+    const struct mr_ws_run run[2] = {{.job = {job}, .count = 1}, {.job = {roles}, .count = 1}};
     uint32_t index[2] = {rig_index(r, job, "short"), rig_index(r, roles, "u")};
     uint32_t attempt[2] = {2, 1};
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = b.slot, .incarnation = b.incarnation};
-    ev.refs = (struct mr_sched_refs){run, 2, index, attempt, 2};
+    ev.refs = (struct mr_ws_refs){run, 2, index, attempt, 2};
     for (int i = 0; i < 2; i++) { /* the role is there each time */
         rig_step(r, &ev);
         rig_turn(r);

@@ -311,13 +311,13 @@ static void what_runs_longest_is_of_the_job_that_is_asked_for(void **state)
     for (int i = 0; i < 2; i++)
         job[i] = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", "1", ""), "\"x\",\"y\""));
     assert_false(mr_sched_longest(r->s, (mr_job_id){job[0]}, &index, &since));
-    struct mr_sched_run runs[] = {{.job = job[1], .count = 2}, {.job = job[0], .count = 1}};
+    struct mr_ws_run runs[] = {{.job = {job[1]}, .count = 2}, {.job = {job[0]}, .count = 1}};
     const uint32_t indexes[] = {0, 1, 1}, attempts[] = {1, 1, 1};
     const uint64_t ran[] = {300 * MR_MS, 100 * MR_MS, 200 * MR_MS};
     rig_pass(r, MR_SECOND);
-    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
-    m.heartbeat.running_tasks = (struct mr_sched_refs){runs, 2, indexes, attempts, 3};
-    m.heartbeat.running_ns = ran;
+    const struct mr_ws_heartbeat beat = {
+        .time_ns = r->now, .running_tasks = {runs, 2, indexes, attempts, 3}, .running_ns = ran};
+    struct mr_ws_up m = {.heartbeat = &beat};
     rig_message(r, w, &m);
     assert_true(mr_sched_longest(r->s, (mr_job_id){job[0]}, &index, &since));
     assert_int_equal(index, 1);

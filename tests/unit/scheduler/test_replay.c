@@ -215,11 +215,11 @@ static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(v
                                  "\"targets\":[\"x\"]}");
     mr_object_id object = rig_done_object(r, w, job, "x");
     rig_crash(r);
-    const struct mr_sched_run run = {.job = job, .count = 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
     uint32_t index = rig_index(r, job, "x"), attempt = 1, none = 0;
     uint64_t bytes = 100000;
-    struct mr_sched_register more = {.incarnation = w.incarnation, .epoch = 1};
-    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+    struct mr_ws_register more = {.incarnation = w.incarnation, .epoch = 1};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .inline_bytes = &none,
         .object_maker = &object.maker,
         .object_number = &object.number,

@@ -113,10 +113,10 @@ static uint64_t wide(struct rig *r, int n)
 static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint64_t ran)
 {
     uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key);
-    struct mr_sched_run run = {.job = job, .count = 1};
-    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
-    m.heartbeat.running_tasks = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
-    m.heartbeat.running_ns = &ran;
+    struct mr_ws_run run = {.job = {job}, .count = 1};
+    const struct mr_ws_heartbeat h = {
+        .time_ns = r->now, .running_tasks = {&run, 1, &index, &attempt, 1}, .running_ns = &ran};
+    struct mr_ws_up m = {.heartbeat = &h};
     rig_message(r, w, &m);
 }
 
@@ -135,10 +135,10 @@ static void the_longest_running_task_is_the_one_said_to_run_longest(void **state
     r->now += 10 * MR_SECOND;
     uint32_t rows[] = {rig_index(r, job, "t0"), rig_index(r, job, "t1")}, attempts[] = {1, 1};
     uint64_t ran[] = {3 * MR_SECOND, 4 * MR_SECOND};
-    struct mr_sched_run run = {.job = job, .count = 2};
-    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
-    m.heartbeat.running_tasks = (struct mr_sched_refs){&run, 1, rows, attempts, 2};
-    m.heartbeat.running_ns = ran;
+    struct mr_ws_run run = {.job = {job}, .count = 2};
+    const struct mr_ws_heartbeat h = {
+        .time_ns = r->now, .running_tasks = {&run, 1, rows, attempts, 2}, .running_ns = ran};
+    struct mr_ws_up m = {.heartbeat = &h};
     rig_message(r, w, &m);
     assert_true(mr_sched_longest(r->s, id, &index, &since));
     assert_int_equal(index, rows[1]);
@@ -203,8 +203,8 @@ static void an_attempt_that_died_with_its_worker_is_counted_and_has_a_span(void 
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
     uint32_t index = rig_index(r, job, "x"), attempt = rig_sent(r, w, job, index);
-    const struct mr_sched_run run = {.job = job, .count = 1};
-    ev.refs = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    ev.refs = (struct mr_ws_refs){&run, 1, &index, &attempt, 1};
     rig_step(r, &ev);
     struct mr_sched_span s = span_of(r, job, "x", attempt);
     assert_int_equal(s.outcome, MR_OUTCOME_LOST);

@@ -45,11 +45,11 @@ static void a_value_of_another_life_is_never_taken_for_one_of_ours(void **state)
     r = rig_of(1, second); /* Redis came back empty */
     uint64_t young = rig_submit(r, OTHER);
     assert_true(young != old);
-    const struct mr_sched_run run = {.job = old, .count = 1};
+    const struct mr_ws_run run = {.job = {old}, .count = 1};
     uint32_t x = 0, one = 1;
-    struct mr_sched_register more = {.incarnation = a.incarnation, .epoch = 1, .scheduler = first};
-    more.holding = (struct mr_sched_completed){
-        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inline_data = MR_STR("v")};
+    struct mr_ws_register more = {.incarnation = a.incarnation, .epoch = 1, .scheduler = first};
+    more.holding = (struct mr_ws_completed){
+        .tasks = {&run, 1, &x, &one, 1}, .inline_bytes = &one, .inlined = MR_STR("v")};
     (void)rig_join_as(r, &spec, &more);
     assert_true(r->last.was_refused);
     assert_true(was_said(r, "from a journal that Redis has lost"));
@@ -67,7 +67,7 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
     struct rig *r = rig_of(2, second);
     const struct rig_spec a = {.name = "a"}, b = {.name = "b"}, c = {.name = "c"},
                           d = {.name = "d"};
-    struct mr_sched_register more = {.epoch = 1, .scheduler = first};
+    struct mr_ws_register more = {.epoch = 1, .scheduler = first};
     (void)rig_join_as(r, &a, &more);
     assert_int_equal(mr_sched_epoch(r->s), 2);
     more.epoch = 2;
@@ -75,7 +75,7 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
     (void)rig_join_as(r, &b, &more);
     assert_int_equal(mr_sched_epoch(r->s), 3);
     assert_true(r->sequence > before); /* Redis hears of it */
-    more = (struct mr_sched_register){.epoch = 3, .scheduler = second};
+    more = (struct mr_ws_register){.epoch = 3, .scheduler = second};
     (void)rig_join_as(r, &c, &more); /* that was us */
     assert_int_equal(mr_sched_epoch(r->s), 3);
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
@@ -83,7 +83,7 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
         .store = 7, .node = MR_STR("n"), .address = MR_STR("n"), .epoch = 9, .scheduler = first};
     rig_step(r, &ev);
     assert_int_equal(mr_sched_epoch(r->s), 10);
-    more = (struct mr_sched_register){.epoch = UINT32_MAX, .scheduler = first};
+    more = (struct mr_ws_register){.epoch = UINT32_MAX, .scheduler = first};
     (void)rig_join_as(r, &d, &more); /* nonsense */
     assert_int_equal(mr_sched_epoch(r->s), 10);
 }

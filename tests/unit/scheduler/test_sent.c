@@ -49,7 +49,7 @@ static void take_values(const struct mr_sched_batch *b)
         while (!left)
             left = b->values.runs.p[run++].count;
         struct sent_value *v = &sent.value[sent.values_count++];
-        *v = (struct sent_value){.job = b->values.runs.p[run - 1].job,
+        *v = (struct sent_value){.job = b->values.runs.p[run - 1].job.v,
             .index = b->values.index[i],
             .bytes_count = b->values.inline_bytes[i]};
         memcpy(v->bytes, b->value_inline.p + inline_at, v->bytes_count);
@@ -102,7 +102,7 @@ static void take(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
             left = b->tasks.runs.p[run++].count;
         struct sent_row *row = &sent.row[sent.count++];
         struct mr_str op = mr_sched_op_name(r->s, mr_sched_cell(&b->tasks, MR_COLUMN_OP, i));
-        *row = (struct sent_row){.job = b->tasks.runs.p[run - 1].job,
+        *row = (struct sent_row){.job = b->tasks.runs.p[run - 1].job.v,
             .unfused = b->tasks.runs.p[run - 1].unfused,
             .index = mr_sched_cell(&b->tasks, MR_COLUMN_INDEX, i),
             .attempt = mr_sched_cell(&b->tasks, MR_COLUMN_ATTEMPT, i),
@@ -307,8 +307,8 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
     struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w"});
     for (uint64_t i = 7; i < 9; i++) {
         look_at(r, w);
-        struct mr_sched_message m = {
-            .heartbeat = {.present = true, .time_ns = r->now, .sequence = i}};
+        const struct mr_ws_heartbeat beat = {.time_ns = r->now, .sequence = i};
+        struct mr_ws_up m = {.heartbeat = &beat};
         rig_message(r, w, &m);
         assert_int_equal(sent.heard, i);
     }

@@ -89,11 +89,11 @@ static void who_cannot_read_a_key_of_another_job_has_it_made_again(void **state)
     uint64_t one = 0, two = 0;
     mr_object_id id;
     struct rig *r = object_and_reader(&a, &one, &two, &id);
-    struct mr_sched_missing m = {.job = two,
+    struct mr_ws_missing m = {.job = {two},
         .index = rig_index(r, two, "n"),
         .input = rig_index(r, two, "k"),
         .attempt = rig_attempt(r, a, two, "n")};
-    struct mr_sched_message msg = {.missing = &m, .missing_count = 1};
+    struct mr_ws_up msg = {.missing = &m, .missing_count = 1};
     rig_message(r, a, &msg);
     assert_int_equal(rig_state(r, two, "k"), MR_TASK_WAITING);
     rig_done(r, a, one, "i");

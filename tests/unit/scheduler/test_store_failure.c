@@ -121,9 +121,9 @@ static void a_stored_object_that_is_away_fails_nothing_at_once(void **state)
     uint32_t o = rig_index(r, job, "o"), y = rig_index(r, job, "y");
     assert_int_equal(o, 0);
     for (int i = 0; i < 2; i++) {
-        const struct mr_sched_missing gone = {
-            job, y, rig_attempt(r, a, job, "y"), o, MR_STR("it is away")};
-        struct mr_sched_message m = {.missing = &gone, .missing_count = 1};
+        const struct mr_ws_missing gone = {
+            {job}, y, rig_attempt(r, a, job, "y"), o, MR_STR("it is away")};
+        struct mr_ws_up m = {.missing = &gone, .missing_count = 1};
         rig_message(r, a, &m);
         if (!i) {
             assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);

@@ -34,7 +34,7 @@ struct rig_msg { /* a message under construction */
 struct rig_done { /* a completion that was sent */
     uint64_t job;
     uint32_t index, attempt;
-    enum mr_ws_outcome outcome;
+    enum mr_outcome outcome;
     bool is_object;
     int code;
 };
@@ -124,26 +124,26 @@ static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
     if (up->reg) {
         r->registers++;
         r->held_rows_count = r->queued_rows_count = 0;
-        rig_rows(r->held_rows, &r->held_rows_count, up->reg->holding.index,
-            up->reg->holding.attempt, up->reg->holding.count);
+        rig_rows(r->held_rows, &r->held_rows_count, up->reg->holding.tasks.index,
+            up->reg->holding.tasks.attempt, up->reg->holding.tasks.count);
         rig_rows(r->queued_rows, &r->queued_rows_count, up->reg->queued.index,
             up->reg->queued.attempt, up->reg->queued.count);
-        r->held = up->reg->holding.count;
+        r->held = up->reg->holding.tasks.count;
         r->queued = up->reg->queued.count;
     }
     if (r->on_up) r->on_up(r, up);
     const struct mr_ws_completed *c = &up->completed;
-    for (uint32_t i = 0, run = 0, left = 0; i < c->count; i++, left--) {
+    for (uint32_t i = 0, run = 0, left = 0; i < c->tasks.count; i++, left--) {
         while (!left)
-            left = c->runs[run++].count;
+            left = c->tasks.runs[run++].count;
         struct rig_done *d = &r->done[r->done_count++];
-        *d = (struct rig_done){.job = c->runs[run - 1].job.v,
-            .index = c->index[i],
-            .attempt = c->attempt[i],
-            .outcome = c->outcome ? (enum mr_ws_outcome)c->outcome[i] : MR_WS_OK,
+        *d = (struct rig_done){.job = c->tasks.runs[run - 1].job.v,
+            .index = c->tasks.index[i],
+            .attempt = c->tasks.attempt[i],
+            .outcome = c->outcome ? (enum mr_outcome)c->outcome[i] : MR_OUTCOME_OK,
             .is_object = !c->inline_bytes[i]};
         for (uint32_t k = 0; k < c->failures_count; k++)
-            if (c->failures[k].row == i) d->code = c->failures[k].code;
+            if (c->failures[k].row == i) d->code = mr_err_from_grpc(c->failures[k].code);
     }
     r->given += up->given.count;
     r->started += up->started.count;
@@ -390,7 +390,7 @@ static inline void rig_ref(
     from->runs[to->runs_count++] = (struct mr_ws_run){.job = job, .count = 1};
     from->index[to->count] = index;
     from->attempt[to->count++] = attempt;
-    *to = (struct mr_ws_refs){from->runs, from->index, from->attempt, to->runs_count, to->count};
+    *to = (struct mr_ws_refs){from->runs, to->runs_count, from->index, from->attempt, to->count};
 }
 
 static inline void rig_deliver(struct rig *r) /* and clears the message */

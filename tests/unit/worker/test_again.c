@@ -21,7 +21,7 @@ static void a_reference_asked_for_again_is_made_again(void **state)
     assert_int_equal(r->done_count, 2);
     assert_int_equal(r->done[1].index, 2);
     assert_int_equal(r->done[1].attempt, 2);
-    assert_int_equal(r->done[1].outcome, MR_WS_OK);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_OK);
     rig_value(r, RIG_JOB, 3, 0);
     rig_deliver(r);
     rig_run_all(r);
@@ -65,7 +65,7 @@ static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
     assert_int_equal(r->starts, 2);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].attempt, 2);
-    assert_int_equal(r->done[0].outcome, MR_WS_OK);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
 }
 
 /* Simulator, --roles --seed 2051: a revoked worker came back while the first attempt was being
@@ -89,7 +89,7 @@ static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 2)->attempt, 2);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
 }
@@ -115,7 +115,7 @@ static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(voi
     rig_run_all(r);
     assert_int_equal(r->starts, starts);
     assert_int_equal(rig_find(r, 2)->attempt, 2);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     assert_true(rig_find(r, 2)->is_object);
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));

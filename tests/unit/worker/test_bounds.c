@@ -14,9 +14,9 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     const struct mr_ws_completed *c = up->reg ? &up->reg->holding : &up->completed;
     size_t texts = 0;
     (void)r;
-    if (!c->count) return;
+    if (!c->tasks.count) return;
     heard.messages++;
-    heard.rows += c->count;
+    heard.rows += c->tasks.count;
     heard.failures += c->failures_count;
     heard.inlined_max = MR_MAX(heard.inlined_max, c->inlined.n);
     for (uint32_t i = 0; i < c->failures_count; i++) {
@@ -62,7 +62,7 @@ static void small_values_go_in_as_many_messages_as_they_need(void **state)
     assert_int_equal(heard.messages, 5); /* two fit into one */
     assert_true(heard.inlined_max <= MR_INLINE_MESSAGE_BYTES_MAX);
     for (uint32_t i = 0; i < 9; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
 /* A Register takes more, and what it does not take follows. */
@@ -72,7 +72,7 @@ static void what_a_register_does_not_take_follows(void **state)
     struct rig *r = *state;
     run_with(r, 24, mr_str_of(bytes, sizeof bytes));
     for (uint32_t i = 0; i < 24; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
     heard = (struct heard){0};
     r->on_up = hear;
     r->done_count = 0;
@@ -162,7 +162,7 @@ static void a_class_of_needs_is_used_again(void **state)
         task_with_gpu(r, i, &gpu, 1000 + i);
         rig_deliver(r);
         rig_run_all(r);
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
     }
 }
 
@@ -177,7 +177,7 @@ static void too_many_different_needs_at_once_go_back(void **state)
     rig_turn(r);
     uint32_t returned = 0;
     for (uint32_t i = 0; i < r->done_count; i++) {
-        assert_int_equal(r->done[i].outcome, MR_WS_RETURNED);
+        assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
         assert_int_equal(r->done[i].code, MR_ELIMIT);
         returned++;
     }
@@ -202,8 +202,8 @@ static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
     x->resources_count = 1;
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK); /* all of what there is */
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_RETURNED);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK); /* all of what there is */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
 }
 
@@ -233,7 +233,7 @@ static void an_outbox_that_runs_over_begins_a_new_session(void **state)
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
 /* Names of operators in one session. */
@@ -252,7 +252,7 @@ static void a_session_with_too_many_names_begins_anew(void **state)
     rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL); /* the last one */
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
     r->m.down.ops = names;
     r->m.down.ops_count = 1;
     rig_deliver(r);
@@ -305,7 +305,7 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
     rig_turn(r);
     assert_int_equal(r->done_count, 20);
     for (uint32_t i = 0; i < 20; i++)
-        assert_int_equal(rig_find(r, i)->outcome, i == 16 ? MR_WS_RETURNED : MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, i == 16 ? MR_OUTCOME_RETURNED : MR_OUTCOME_OK);
     rig_free(&r);
 }
 
@@ -420,7 +420,7 @@ static void what_finds_no_room_for_its_arguments_goes_back(void **state)
     rig_turn(r);
     assert_in_range(r->done_count, 600, 999);
     for (uint32_t i = 0; i < r->done_count; i++)
-        assert_int_equal(r->done[i].outcome, MR_WS_RETURNED);
+        assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
     for (uint32_t i = 0; i < 1000; i++) {
         if (rig_find(r, i)) continue;
         rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);

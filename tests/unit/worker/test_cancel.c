@@ -10,7 +10,7 @@ static void a_waiting_task_is_cancelled_at_once(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
 }
 
 static void a_cancel_of_something_unknown_is_answered_unknown(void **state)
@@ -56,7 +56,7 @@ static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->stops, 1);
-    assert_int_equal(rig_find(r, 5)->outcome, MR_WS_CANCELLED);
+    assert_int_equal(rig_find(r, 5)->outcome, MR_OUTCOME_CANCELLED);
     assert_null(rig_find(r, 0));
     struct mr_strand *s = r->strands[0];
     rig_result(r, &s->items[0], MR_STRAND_STOPPED);
@@ -64,7 +64,7 @@ static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void
         rig_result(r, &s->items[i], MR_STRAND_DONE);
     rig_report(r, s, s->count);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_CANCELLED);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(r->done_count, 10);
 }
 
@@ -79,7 +79,7 @@ static void a_cancelled_task_that_finishes_first_is_done(void **state)
     rig_turn(r);
     rig_run_all(r);
     assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].outcome, MR_WS_OK);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
 }
 
 static void a_new_attempt_waits_for_the_end_of_the_cancelled_one(void **state)
@@ -97,9 +97,9 @@ static void a_new_attempt_waits_for_the_end_of_the_cancelled_one(void **state)
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_run_all(r);
     assert_int_equal(r->starts, 2);
-    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(r->done[0].attempt, 1);
-    assert_int_equal(r->done[1].outcome, MR_WS_OK);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_OK);
     assert_int_equal(r->done[1].attempt, 2);
 }
 
@@ -122,9 +122,9 @@ static void a_task_that_ignores_its_flag_costs_the_process(void **state)
     r->now += 1;
     rig_turn(r);
     assert_true(r->lethal);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_CANCELLED);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_RETURNED); /* ran, without blame */
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_RETURNED);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED); /* ran, without blame */
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_RETURNED);
     assert_true(r->leaving);
 }
 
@@ -140,7 +140,7 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->stops, 1);
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_turn(r);
-    assert_int_equal(r->done[0].outcome, MR_WS_TIMEOUT);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_TIMEOUT);
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
@@ -202,7 +202,7 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
         rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
         rig_deliver(r);
         rig_turn(r);
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_CANCELLED);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_CANCELLED);
     }
     assert_true(r->starts - before <= 2 * MR_SLOT_STRANDS_MAX);
     rig_task(r, RIG_JOB, 300, 1, OP_INC, NULL);
@@ -214,7 +214,7 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
     rig_let_go_all(r);
     rig_run_all(r);
     assert_int_equal(r->done_count, done + 43);
-    assert_int_equal(rig_find(r, 300)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 300)->outcome, MR_OUTCOME_OK);
 }
 
 static void a_steal_takes_what_has_not_started(void **state)
@@ -280,7 +280,7 @@ static void an_item_whose_maker_failed_waits_again(void **state)
     rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
     assert_int_equal(r->done_count, 3);
 }
 

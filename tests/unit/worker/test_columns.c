@@ -36,7 +36,7 @@ static void columns_of_values_belong_together(void **state)
     refused(r, "values: run 1 has no job");
     sample(r);
     r->m.value_runs[0].count = 2;
-    refused(r, "values: the runs name 3 rows, the columns have 2");
+    refused(r, "values: the runs cover 3 rows, the columns have 2");
     sample(r);
     r->m.value_inline[0] = 2;
     refused(r, "values: inline_bytes add up to 2, inline has 1");

@@ -21,7 +21,7 @@ static void a_task_without_inputs_starts_and_is_reported(void **state)
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].outcome, MR_WS_OK);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
     assert_int_equal(r->done[0].attempt, 1);
 }
 
@@ -181,7 +181,7 @@ static void a_failed_last_use_drops_nothing(void **state)
     rig_run(r, 0, MR_STRAND_FAILED);
     rig_turn(r);
     assert_int_equal(r->drops, 0);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_ERROR);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(rig_find(r, 2)->code, MR_EUNKNOWN);
 }
 
@@ -305,13 +305,13 @@ static void an_input_that_cannot_be_had_is_reported_once(void **state)
     rig_turn(r);
     assert_int_equal(r->missing, 1);
     assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].outcome, MR_WS_LOST_INPUT);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_LOST_INPUT);
     rig_value(r, RIG_JOB, 1, 1); /* the scheduler sends both again */
     rig_task(r, RIG_JOB, 2, 2, OP_INC, INPUTS(1, 1));
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_OK); /* it had waited all along */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK); /* it had waited all along */
 }
 
 static void an_object_gone_under_a_running_task_is_a_lost_input(void **state)
@@ -328,8 +328,8 @@ static void an_object_gone_under_a_running_task_is_a_lost_input(void **state)
     rig_report(r, s, 1);
     rig_turn(r);
     assert_int_equal(r->missing, 2);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_LOST_INPUT);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_LOST_INPUT);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_LOST_INPUT);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_LOST_INPUT);
 }
 
 int main(void)

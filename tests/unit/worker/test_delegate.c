@@ -5,7 +5,8 @@
 
 #include "host/clock.h"
 #include "host/thread.h"
-#include "services/worker/shell/shell.h"
+#include "services/worker/shell/delegate.h"
+#include "services/worker/shell/effects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -67,13 +67,13 @@ static void each_end_has_its_outcome_its_error_and_its_times(void **state)
     static const struct {
         enum mr_strand_end end;
         int said, told;
-        enum mr_ws_outcome outcome;
+        enum mr_outcome outcome;
     } ends[] = {
-        {MR_STRAND_FAILED, MR_EUNKNOWN, MR_EUNKNOWN, MR_WS_ERROR},
-        {MR_STRAND_FAILED, MR_EINVAL, MR_EINVAL, MR_WS_BAD_ARGUMENT},
-        {MR_STRAND_FAILED, MR_EFORMAT, MR_EFORMAT, MR_WS_BAD_ARGUMENT},
-        {MR_STRAND_NO_ROOM, MR_EUNKNOWN, MR_ELIMIT, MR_WS_NO_ROOM},
-        {MR_STRAND_STORE_GONE, MR_EAWAY, MR_EAWAY, MR_WS_LOST_INPUT},
+        {MR_STRAND_FAILED, MR_EUNKNOWN, MR_EUNKNOWN, MR_OUTCOME_ERROR},
+        {MR_STRAND_FAILED, MR_EINVAL, MR_EINVAL, MR_OUTCOME_BAD_ARGUMENT},
+        {MR_STRAND_FAILED, MR_EFORMAT, MR_EFORMAT, MR_OUTCOME_BAD_ARGUMENT},
+        {MR_STRAND_NO_ROOM, MR_EUNKNOWN, MR_ELIMIT, MR_OUTCOME_NO_ROOM},
+        {MR_STRAND_STORE_GONE, MR_EAWAY, MR_EAWAY, MR_OUTCOME_LOST_INPUT},
     };
     struct rig *r = *state;
     r->on_up = hear;
@@ -85,7 +85,7 @@ static void each_end_has_its_outcome_its_error_and_its_times(void **state)
         assert_int_equal(d->outcome, ends[i].outcome);
         assert_int_equal(d->attempt, 1 + i);
         assert_int_equal(heard.count, i + 1);
-        assert_int_equal(heard.code, ends[i].told);
+        assert_int_equal(heard.code, mr_err_grpc(ends[i].told));
         assert_string_equal(heard.message, "so it ended");
         assert_int_equal(heard.started, began);
         assert_int_equal(heard.duration, 200);
@@ -109,7 +109,7 @@ static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
     for (uint32_t i = 0; i < MR_ARRAY_LEN(ends); i++) {
         (void)run_one(r, i, 1);
         cancel(r, i, 1);
-        assert_int_equal(end_as(r, i, ends[i], MR_ELIMIT)->outcome, MR_WS_CANCELLED);
+        assert_int_equal(end_as(r, i, ends[i], MR_ELIMIT)->outcome, MR_OUTCOME_CANCELLED);
         assert_int_equal(r->done_count, i + 1);
         assert_int_equal(heard.count, 0); /* no error of its own */
     }
@@ -139,7 +139,7 @@ static void a_task_is_stopped_once(void **state)
     rig_turn(r);
     assert_false(r->lethal);
     const struct rig_done *d = end_as(r, 1, MR_STRAND_STOPPED, MR_OK);
-    assert_int_equal(d->outcome, MR_WS_CANCELLED); /* no timeout: it was cancelled before */
+    assert_int_equal(d->outcome, MR_OUTCOME_CANCELLED); /* no timeout: it was cancelled before */
     r->now += 2 * MR_WORKER_GRACE;
     rig_turn(r);
     assert_false(r->lethal);
@@ -164,7 +164,7 @@ static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **st
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
-    assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_WS_TIMEOUT);
+    assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_TIMEOUT);
 }
 
 static void a_timeout_that_is_ignored_costs_the_process(void **state)
@@ -182,11 +182,11 @@ static void a_timeout_that_is_ignored_costs_the_process(void **state)
     r->now += MR_WORKER_GRACE;
     rig_turn(r);
     assert_true(r->lethal);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_TIMEOUT);
-    assert_int_equal(heard.code, MR_ETIMEOUT);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_TIMEOUT);
+    assert_int_equal(heard.code, mr_err_grpc(MR_ETIMEOUT));
     assert_non_null(strstr(heard.message, "ignored the request to stop"));
     for (uint32_t i = 2; i < 6; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_RETURNED);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done_count, 5);
     assert_true(mr_worker_deadline(r->w) > r->now); /* it does not go round in circles until then */
     uint32_t connects = r->connects;
@@ -219,7 +219,7 @@ static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
     r->now += MR_WORKER_GRACE;
     rig_turn(r);
     assert_true(r->lethal);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_CANCELLED);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_CANCELLED);
 }
 
 /* What was not run is not counted, and is not told. */
@@ -259,11 +259,11 @@ static void an_attempt_that_waits_for_another_is_cancelled_by_its_number(void **
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].job, 6);
     assert_int_equal(r->done[0].attempt, 2);
-    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
     rig_run(r, 0, MR_STRAND_FAILED);
     rig_turn(r);
     assert_int_equal(rig_find(r, 7)->attempt, 1);
-    assert_int_equal(rig_find(r, 7)->outcome, MR_WS_ERROR);
+    assert_int_equal(rig_find(r, 7)->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(r->strands_count, 0);
 }
 
@@ -285,7 +285,7 @@ static void what_was_skipped_for_want_of_a_lost_input_is_lost(void **state)
     rig_report(r, s, 2);
     rig_turn(r);
     for (uint32_t i = 1; i <= 2; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_LOST_INPUT);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_LOST_INPUT);
     assert_int_equal(r->missing, 2);
     nothing_is_left(r);
 }
@@ -315,10 +315,10 @@ static void what_finds_no_room_for_its_input_is_told_so(void **state)
     rig_turn(r);
     fetched(r, MR_ELIMIT, "too large");
     for (uint32_t i = 1; i <= 3; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_NO_ROOM);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_NO_ROOM);
     assert_int_equal(r->done_count, 3);
     assert_int_equal(heard.count, 3);
-    assert_int_equal(heard.code, MR_ELIMIT);
+    assert_int_equal(heard.code, mr_err_grpc(MR_ELIMIT));
     assert_string_equal(heard.message, "too large");
     assert_int_equal(r->missing, 0); /* it is where it was */
     nothing_is_left(r);
@@ -356,7 +356,7 @@ static void what_cannot_be_fetched_is_named_for_each_that_needs_it(void **state)
         assert_int_equal(missing[at].attempt, 1 + 2 * i);
         assert_int_equal(missing[at].input, 21);
         assert_string_equal(whys[at], "not there");
-        assert_int_equal(rig_find(r, 1 + i)->outcome, MR_WS_LOST_INPUT);
+        assert_int_equal(rig_find(r, 1 + i)->outcome, MR_OUTCOME_LOST_INPUT);
     }
     nothing_is_left(r);
 }

@@ -44,7 +44,7 @@ static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **s
     rig_let_go_all(r);
     mr_worker_check(r->w);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 100)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 100)->outcome, MR_OUTCOME_OK);
     assert_int_equal(r->done_count, 8 + 6 + MR_SLOT_STRANDS_MAX);
 }
 
@@ -109,7 +109,7 @@ static void a_cancelled_task_that_left_its_slot_is_stopped(void **state)
     assert_int_equal(r->stops, 1);
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_turn(r);
-    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
 }
 
 static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)

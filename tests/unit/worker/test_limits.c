@@ -32,7 +32,7 @@ static void a_task_that_asks_for_more_than_there_is_goes_back(void **state)
     x->resources_count = 1;
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->done[0].outcome, MR_WS_RETURNED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
 }
 
 static void a_long_running_task_does_not_occupy_a_slot(void **state)
@@ -98,9 +98,9 @@ static void an_op_that_this_worker_lacks_is_refused_in_words(void **state)
     rig_task(r, RIG_JOB, 2, 1, 4711, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->done[0].outcome, MR_WS_BAD_ARGUMENT);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_BAD_ARGUMENT);
     assert_int_equal(r->done[0].code, MR_EUNIMPL);
-    assert_int_equal(r->done[1].outcome, MR_WS_BAD_ARGUMENT);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_BAD_ARGUMENT);
 }
 
 static void what_is_over_the_limit_goes_back(void **state)
@@ -111,7 +111,7 @@ static void what_is_over_the_limit_goes_back(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 52);
-    assert_int_equal(r->done[0].outcome, MR_WS_RETURNED);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done[0].index, 2048);
 }
 

@@ -82,10 +82,10 @@ static void listen(struct model *m)
         const struct rig_done *d = &r->done[m->seen];
         struct node *n = &m->nodes[d->index];
         bool live = n->state == SENT && d->attempt == n->attempt;
-        if (d->outcome == MR_WS_OK && n->state == SENT) {
+        if (d->outcome == MR_OUTCOME_OK && n->state == SENT) {
             n->state = HELD; /* whatever attempt */
             n->attempt = d->attempt;
-        } else if (d->outcome == MR_WS_OK && !(n->state == HELD && d->attempt == n->attempt)) {
+        } else if (d->outcome == MR_OUTCOME_OK && !(n->state == HELD && d->attempt == n->attempt)) {
             rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, d->index, d->attempt);
         } else if (live) {
             n->state = ABSENT;

@@ -28,7 +28,7 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     rig_value(r, RIG_JOB, 99, 0);
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 4)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 4)->outcome, MR_OUTCOME_OK);
 }
 
 /* Simulator, --seed 70383: another scheduler, which counts attempts from one again, sent the task
@@ -60,8 +60,8 @@ static void what_ended_without_a_value_is_told_by_its_absence_on_return(void **s
     assert_int_equal(r->done_count, 0);
     rig_run_all(r);
     assert_int_equal(r->done_count, 2);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
 }
 
 static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
@@ -291,13 +291,13 @@ static void a_drain_hands_back_what_has_not_started_and_ends(void **state)
     rig_task(r, RIG_JOB, 8, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 8)->outcome, MR_WS_RETURNED);
+    assert_int_equal(rig_find(r, 8)->outcome, MR_OUTCOME_RETURNED);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_true(r->hung_up);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
 }
 
 static void a_drain_does_not_wait_for_a_scheduler_that_is_away(void **state)

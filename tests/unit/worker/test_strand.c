@@ -75,8 +75,8 @@ static void a_chain_is_one_strand_of_which_only_the_end_has_a_value(void **state
     assert_int_equal(r->starts, 1);
     assert_int_equal(r->done_count, 10);
     for (uint32_t i = 0; i < 9; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 9)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 9)->outcome, MR_OUTCOME_OK);
 }
 
 static void what_is_used_up_leaves_nothing_behind(void **state)
@@ -100,8 +100,8 @@ static void a_diamond_of_short_tasks_is_one_strand(void **state)
     rig_run_all(r);
     assert_int_equal(r->starts, 1);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
 }
 
 static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
@@ -119,9 +119,9 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[0]->items[0].index, 1);
     assert_int_equal(r->strands[1]->items[0].index, 2);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK); /* told, as it is used in two slots */
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK); /* told, as it is used in two slots */
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
 }
 
 static void a_branch_longer_than_a_hand_off_is_left_to_an_idle_slot(void **state)
@@ -149,7 +149,7 @@ static void a_branch_goes_along_while_the_idle_slots_have_other_work(void **stat
     rig_run_all(r);
     uint32_t used_up = 0;
     for (uint32_t i = 0; i < r->done_count; i++)
-        used_up += r->done[i].outcome == MR_WS_USED_UP;
+        used_up += r->done[i].outcome == MR_OUTCOME_USED_UP;
     assert_true(used_up >= 8);
 }
 
@@ -164,7 +164,7 @@ static void a_value_that_others_may_want_is_told(void **state)
     rig_run_all(r);
     assert_int_equal(r->starts, 1);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
 static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void **state)
@@ -181,10 +181,10 @@ static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void *
     rig_result(r, &s->items[4], MR_STRAND_SKIPPED);
     rig_report(r, s, 5);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK); /* a retry begins here */
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_ERROR);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK); /* a retry begins here */
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(rig_find(r, 3)->attempt, 1);
     assert_null(rig_find(r, 4));
 }
@@ -200,11 +200,11 @@ static void a_value_reported_before_its_use_is_told(void **state)
         rig_result(r, &s->items[k], MR_STRAND_DONE);
     rig_report(r, s, 2);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
     rig_report(r, s, 4);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_USED_UP);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_USED_UP);
 }
 
 static void what_is_stolen_from_a_strand_takes_the_value_along(void **state)
@@ -222,7 +222,7 @@ static void what_is_stolen_from_a_strand_takes_the_value_along(void **state)
     assert_int_equal(r->given, 1);
     rig_report(r, s, 1);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 0));
 }
 
@@ -238,9 +238,9 @@ static void a_cancelled_item_of_a_strand_leaves_the_value_before_it(void **state
     rig_turn(r);
     assert_int_equal(s->count, 2);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_USED_UP);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_CANCELLED);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_CANCELLED);
 }
 
 static void a_later_attempt_of_what_runs_is_answered_with_its_value(void **state)
@@ -252,7 +252,7 @@ static void a_later_attempt_of_what_runs_is_answered_with_its_value(void **state
     rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
 }
 
 static void an_object_that_is_used_up_goes_at_once(void **state)
@@ -264,7 +264,7 @@ static void an_object_that_is_used_up_goes_at_once(void **state)
     rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_USED_UP);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
     assert_int_equal(r->drops, 1);
 }
 
@@ -278,7 +278,7 @@ static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
     rig_run_all(r);
     assert_int_equal(r->starts, 5);
     for (uint32_t i = 0; i < 5; i++)
-        assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
 /* The executor kept its value to itself and has it no more; meanwhile the scheduler asked again. */
@@ -299,7 +299,7 @@ static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
     assert_null(rig_find(r, 0));
     rig_run_all(r);
     assert_int_equal(r->starts, 2);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
     assert_int_equal(rig_find(r, 0)->attempt, 2);
 }
 
@@ -318,8 +318,8 @@ static void what_another_task_came_to_want_is_handed_back(void **state)
     s->items[0].result.used = true;
     rig_report(r, s, 2);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_RETURNED);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_RETURNED);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
 static void long_tasks_of_one_line_are_one_strand(void **state)
@@ -332,7 +332,7 @@ static void long_tasks_of_one_line_are_one_strand(void **state)
     assert_int_equal(r->strands_count, 1);
     assert_int_equal(r->strands[0]->count, 5);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_USED_UP);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_USED_UP);
 }
 
 /* exp(x) and 1/x are both ready, as x is there; their difference needs both. */
@@ -358,7 +358,7 @@ static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
     }
     rig_run_all(r);
     for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(rig_find(r, 102 + 3 * i)->outcome, MR_WS_OK);
+        assert_int_equal(rig_find(r, 102 + 3 * i)->outcome, MR_OUTCOME_OK);
 }
 
 /* Two strands; the first ends, the second's first item has run and its second one does not end. */
@@ -504,7 +504,7 @@ static void an_idle_slot_looks_at_what_a_long_strand_has_run(void **state)
     assert_true(r->takes >= 1);
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[1]->items[0].index, 2);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
 }
 
 static void looks_at_a_strand_become_rarer(void **state)

@@ -142,27 +142,27 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         heard.reg = *up->reg;
         heard.count = 0;
     }
-    heard.runs += c->runs_count;
-    for (uint32_t i = 0; i < c->count; i++, left--) {
+    heard.runs += c->tasks.runs_count;
+    for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
         while (!left)
-            left = c->runs[run++].count;
+            left = c->tasks.runs[run++].count;
         struct heard_row *x = &heard.row[heard.count++];
-        *x = (struct heard_row){.job = c->runs[run - 1].job.v,
-            .index = c->index[i],
-            .attempt = c->attempt[i],
-            .outcome = c->outcome ? c->outcome[i] : MR_WS_OK,
+        *x = (struct heard_row){.job = c->tasks.runs[run - 1].job.v,
+            .index = c->tasks.index[i],
+            .attempt = c->tasks.attempt[i],
+            .outcome = c->outcome ? c->outcome[i] : MR_OUTCOME_OK,
             .bytes = c->inline_bytes[i],
             .slot = c->slot[i],
             .started = c->base_ns + c->started_ns[i],
             .duration = c->duration_ns[i],
             .cpu = c->cpu_ns[i]};
-        if (x->outcome == MR_WS_OK && !x->bytes) {
+        if (x->outcome == MR_OUTCOME_OK && !x->bytes) {
             x->object = (mr_object_id){c->object_maker[objects], c->object_number[objects]};
             x->object_bytes = c->object_bytes[objects++];
         }
         for (uint32_t k = 0; k < c->failures_count; k++) {
             if (c->failures[k].row != i) continue;
-            x->code = c->failures[k].code;
+            x->code = mr_err_from_grpc(c->failures[k].code);
             text(x->message, c->failures[k].message);
             text(x->arguments, c->failures[k].arguments);
             text(x->log, c->failures[k].log);
@@ -213,12 +213,12 @@ static void assert_kept(uint64_t was)
 {
     const struct heard_row *small = row_of(RIG_JOB.v, 1), *object = row_of(OTHER_JOB.v, 2);
     assert_int_equal(small->attempt, 1);
-    assert_int_equal(small->outcome, MR_WS_OK);
+    assert_int_equal(small->outcome, MR_OUTCOME_OK);
     assert_int_equal(small->bytes, 5);
     assert_int_equal(small->duration, 100);
     assert_int_equal(small->cpu, 10);
     assert_int_equal(object->attempt, 4);
-    assert_int_equal(object->outcome, MR_WS_OK);
+    assert_int_equal(object->outcome, MR_OUTCOME_OK);
     assert_int_equal(object->bytes, 0);
     assert_true(mr_object_id_eq(object->object, (mr_object_id){1, 1}));
     assert_int_equal(object->object_bytes, 4096);
@@ -240,7 +240,7 @@ static void a_completion_says_what_the_executor_said(void **state)
     assert_kept(was);
     const struct heard_row *failed = row_of(RIG_JOB.v, 3);
     assert_int_equal(failed->attempt, 2);
-    assert_int_equal(failed->outcome, MR_WS_ERROR);
+    assert_int_equal(failed->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(failed->code, MR_EUNKNOWN);
     assert_string_equal(failed->message, "it went wrong");
     assert_string_equal(failed->arguments, "(3)");

@@ -34,7 +34,7 @@ struct row { /* one row of Completed */
     const unsigned char *bytes;
     mr_object_id object;
     uint64_t object_bytes;
-    const struct mr_sched_completed *c;
+    const struct mr_ws_completed *c;
 };
 
 static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
@@ -276,7 +276,7 @@ static void adopt_row(
     mr_sched__refs_add(adopt, r->job, r->index, r->attempt);
 }
 
-static const struct mr_sched_failure *failure_of(const struct row *r)
+static const struct mr_ws_failure *failure_of(const struct row *r)
 {
     for (uint32_t i = 0; i < r->c->failures_count; i++)
         if (r->c->failures[i].row == r->at) return &r->c->failures[i];
@@ -289,7 +289,7 @@ static struct failure make_failure(struct mr_sched *s, uint32_t task, const stru
     struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
                   log = none;
     int code = 2;
-    const struct mr_sched_failure *f = failure_of(r);
+    const struct mr_ws_failure *f = failure_of(r);
     if (f) {
         code = f->code;
         message = f->message;
@@ -358,7 +358,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
         span_late(s, r, task, outcome);
         return;
     }
-    switch ((enum mr_sched_outcome)outcome) {
+    switch ((enum mr_outcome)outcome) {
     case MR_OUTCOME_ERROR:
     case MR_OUTCOME_TIMEOUT:
     case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
@@ -397,7 +397,7 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
  * that the next row changes. For each row the span comes first, while the task still has the times
  * of the attempt; then the value's record, keeper and store, which mr_sched__task_done reads; then
  * the consequences. */
-void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
+void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws_completed *c,
     struct mr_sched_refs_out *adopt)
 {
     struct cursor cur = {.r = &c->tasks};
@@ -414,7 +414,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sc
         r.index = c->tasks.index[i];
         r.attempt = column(c->tasks.attempt, i);
         r.inline_bytes = column(c->inline_bytes, i);
-        r.bytes = (const unsigned char *)c->inline_data.p + inline_at;
+        r.bytes = (const unsigned char *)c->inlined.p + inline_at;
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {

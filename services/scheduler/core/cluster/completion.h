@@ -3,5 +3,5 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
+void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws_completed *c,
     struct mr_sched_refs_out *adopt);

@@ -31,15 +31,15 @@
 
 #include <string.h>
 
-static void refuse(struct mr_sched *s, const struct mr_sched_register *r, int code, const char *why)
+static void refuse(struct mr_sched *s, uint64_t session, int code, const char *why)
 {
     struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_WORKER_REFUSED);
-    n->session = r->session;
+    n->session = session;
     n->code = code;
     mr_sched__note_text(s, n, why);
 }
 
-static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_ws_register *r)
 {
     uint64_t *bits = &s->worker_list.op_bits[(size_t)slot * s->worker_list.op_words];
     memset(bits, 0, s->worker_list.op_words * sizeof *bits);
@@ -58,7 +58,7 @@ static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_reg
     }
 }
 
-static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+static void describe(struct mr_sched *s, uint32_t slot, const struct mr_ws_register *r)
 {
     struct worker *w = &s->workers[slot];
     w->slots = r->slots;
@@ -68,12 +68,12 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
     w->memory_bytes = r->memory_bytes;
     for (uint32_t i = 0; i < r->resources_count; i++) {
         uint32_t k = mr_sched__resource(s, r->resources[i].name);
-        if (k != NONE) w->facts->capacity[k] = r->resources[i].amount_micro;
+        if (k != NONE) w->facts->capacity[k] = r->resources[i].micro;
     }
     set_ops(s, slot, r);
 }
 
-static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+static void join(struct mr_sched *s, uint32_t slot, const struct mr_ws_register *r)
 {
     struct worker *w = mr_sched__worker_new(s, slot, mr_sched__id(s, ++s->worker_list.number));
     describe(s, slot, r);
@@ -83,7 +83,7 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_regist
 }
 
 /* A worker registers again after a restart: the journal has its incarnation. */
-static void register_again(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+static void register_again(struct mr_sched *s, uint32_t slot, const struct mr_ws_register *r)
 {
     struct worker *w = &s->workers[slot];
     describe(s, slot, r);
@@ -116,13 +116,13 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
 }
 
 /* Decides which queued tasks the worker keeps. It stops all others, without reporting their end. */
-static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *q)
+static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *q)
 {
     s->workers[slot].stopping = 0;
     uint32_t row = 0;
     for (uint32_t i = 0; i < q->runs_count; i++)
         for (uint32_t k = 0; k < q->runs[i].count; k++, row++) {
-            uint32_t task = mr_sched__find(s, q->runs[i].job, q->index[row]);
+            uint32_t task = mr_sched__find(s, q->runs[i].job.v, q->index[row]);
             uint32_t attempt = q->attempt ? q->attempt[row] : 0;
             if (task != NONE) take_queued(s, slot, task, attempt);
         }
@@ -187,7 +187,7 @@ static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
     s->stack_count -= n;
 }
 
-static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
+static uint32_t find_worker(const struct mr_sched *s, const struct mr_ws_register *r)
 {
     if (r->incarnation) return mr_sched__worker_find(s, r->incarnation);
     return mr_sched__worker_find_name(s, r->name);
@@ -201,32 +201,32 @@ static bool is_outlived(const struct mr_sched *s, uint32_t slot)
     return w->store && s->stores[w->store].is_lost;
 }
 
-static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
+static bool is_refused(struct mr_sched *s, uint64_t session, const struct mr_ws_register *r)
 {
     if (!s->is_recovered)
-        refuse(s, r, MR_EAWAY, "the scheduler is reading its journal");
+        refuse(s, session, MR_EAWAY, "the scheduler is reading its journal");
     else if (!r->name.n || r->name.n >= NAME_BYTES || r->node.n >= NAME_BYTES)
-        refuse(s, r, MR_EINVAL, "the worker's name and node must have 1 to 127 bytes");
+        refuse(s, session, MR_EINVAL, "the worker's name and node must have 1 to 127 bytes");
     else if (!r->slots || r->slots > MR_SLOTS_MAX)
-        refuse(s, r, MR_EINVAL, "the worker's slots must be 1 to 1024");
+        refuse(s, session, MR_EINVAL, "the worker's slots must be 1 to 1024");
     else
         return false;
     return true;
 }
 
-void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_register *r)
+void mr_sched__worker_register(struct mr_sched *s, uint64_t session, const struct mr_ws_register *r)
 {
-    if (is_refused(s, r)) return;
+    if (is_refused(s, session, r)) return;
     mr_sched__epoch_heard(s, r->epoch, r->scheduler);
     uint32_t slot = find_worker(s, r);
     bool is_there = slot != NONE && s->workers[slot].state == W_CONNECTED;
     if (is_there && (r->incarnation || !is_outlived(s, slot))) {
-        refuse(s, r, MR_EEXIST, "a worker of this name is connected");
+        refuse(s, session, MR_EEXIST, "a worker of this name is connected");
         return;
     }
     if (r->incarnation && slot == NONE) {
         bool is_other = mr_sched__is_lost_journal(s, (uint32_t)(r->incarnation >> 32));
-        refuse(s, r, MR_ESTATE,
+        refuse(s, session, MR_ESTATE,
             is_other ? "this incarnation is from a journal that Redis has lost: Redis came back "
                        "without the scheduler that gave it; register as a new one"
                      : "this incarnation was declared lost; register as a new one");
@@ -238,7 +238,7 @@ void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_registe
                 s, slot, r->has_suspects ? &r->suspects : NULL, "a new process took its name");
         slot = mr_sched__worker_place(s);
         if (slot == NONE) {
-            refuse(s, r, MR_ELIMIT, "the cluster has as many workers as it may");
+            refuse(s, session, MR_ELIMIT, "the cluster has as many workers as it may");
             return;
         }
         join(s, slot, r);
@@ -247,14 +247,14 @@ void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_registe
     if (w->is_unrecovered) register_again(s, slot, r);
     mr_sched__worker_is(s, w, W_CONNECTED);
     w->is_full = false;
-    w->session = r->session;
+    w->session = session;
     w->last_heard = s->now;
     w->clock_offset = (int64_t)(s->now - r->time_ns);
     mr_time end = mr_time_after(s->now, s->config.lease);
     s->due.leases = MR_MIN(s->due.leases, end);
     struct mr_sched_batch *b = mr_sched__batch_more(s, slot);
     b->has_registered = true;
-    b->session = r->session;
+    b->session = session;
     mr_sched__completed(s, slot, &r->holding, &b->adopt);
     compare_queued(s, slot, &r->queued);
     mr_sched__memory_retry_joined(s, slot);
@@ -264,7 +264,7 @@ void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_registe
     struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_WORKER_JOINED);
     n->slot = slot;
     n->incarnation = w->incarnation;
-    n->session = r->session;
+    n->session = session;
     mr_sched__load_changed(s, slot, false);
     s->has_work = true;
     mr_sched__recover_tick(s);

@@ -3,4 +3,6 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_register *r);
+/* `session`: the shell's number of the stream. */
+void mr_sched__worker_register(
+    struct mr_sched *s, uint64_t session, const struct mr_ws_register *r);

@@ -4,7 +4,7 @@
 #include "services/scheduler/core/index/job_index.h"
 
 struct cursor { /* decodes the runs: the job of each row */
-    const struct mr_sched_refs *r;
+    const struct mr_ws_refs *r;
     uint32_t run, left;
     uint32_t job; /* slot, or NONE */
     uint64_t id;
@@ -13,7 +13,7 @@ struct cursor { /* decodes the runs: the job of each row */
 static inline void cursor_next(struct mr_sched *s, struct cursor *c)
 {
     while (!c->left) {
-        c->id = c->r->runs[c->run].job;
+        c->id = c->r->runs[c->run].job.v;
         c->left = c->r->runs[c->run++].count;
         c->job = mr_sched__job_find(s, c->id);
     }

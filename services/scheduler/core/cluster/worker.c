@@ -50,7 +50,7 @@ void mr_sched__worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarna
 }
 
 /* Takes all tasks off the worker. */
-static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran)
+static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *ran)
 {
     struct worker *w = &s->workers[slot];
     uint32_t n = 0;
@@ -97,7 +97,7 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
  *  5. The journal gets a record of the revoked incarnation, and the slot is free.
  *  6. Recovery ends if it waited for this worker only. */
 void mr_sched__worker_lost(
-    struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why)
+    struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *ran, const char *why)
 {
     struct worker *w = &s->workers[slot];
     mr_assert(w->state != W_FREE);

@@ -5,6 +5,6 @@
 
 void mr_sched__worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
 void mr_sched__worker_lost(
-    struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why);
+    struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *ran, const char *why);
 void mr_sched__worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
 void mr_sched__worker_leases(struct mr_sched *s);

@@ -28,9 +28,9 @@ static const struct value *missed(const struct mr_sched *s, uint32_t task, uint3
     return is_done(u) && u->value != LITERAL ? &s->values[u->value] : NULL;
 }
 
-static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+static void missing(struct mr_sched *s, uint32_t worker, const struct mr_ws_missing *m)
 {
-    uint32_t task = mr_sched__find(s, m->job, m->index);
+    uint32_t task = mr_sched__find(s, m->job.v, m->index);
     if (task == NONE || !is_current(&s->tasks[task], worker, m->attempt)) return;
     const struct value *v = missed(s, task, m->input);
     if (!v) return;
@@ -47,9 +47,9 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_m
 }
 
 /* A worker reports the value and misses it in one message: it computed and lost the value. */
-static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_ws_missing *m)
 {
-    uint32_t task = mr_sched__find(s, m->job, m->index);
+    uint32_t task = mr_sched__find(s, m->job.v, m->index);
     if (task == NONE || s->tasks[task].attempt != m->attempt) return;
     const struct value *v = missed(s, task, m->input);
     if (v && v->kind == V_OBJECT && v->worker == worker)
@@ -57,7 +57,7 @@ static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sch
 }
 
 /* Calls `fn` for rows about the last attempt of a task that this worker has. */
-static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs,
+static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *refs,
     void (*fn)(struct mr_sched *s, uint32_t task))
 {
     struct cursor cur = {.r = refs};
@@ -70,7 +70,7 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
 }
 
 /* Given back after they were told to stop: their attempts have ended. */
-static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *refs)
 {
     struct cursor cur = {.r = refs};
     for (uint32_t i = 0; i < refs->count; i++) {
@@ -116,7 +116,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
 }
 
 /* The worker does not have values that it was asked to send: they are gone. */
-static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *refs)
 {
     struct cursor cur = {.r = refs};
     for (uint32_t i = 0; i < refs->count; i++) {
@@ -143,7 +143,7 @@ static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t n
 }
 
 /* Records which tasks run and since when, in case the worker is lost. */
-static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+static void running(struct mr_sched *s, uint32_t slot, const struct mr_ws_heartbeat *h)
 {
     struct cursor cur = {.r = &h->running_tasks};
     const struct worker *w = &s->workers[slot];
@@ -160,7 +160,7 @@ static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_hea
     }
 }
 
-static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_ws_heartbeat *h)
 {
     struct worker *w = &s->workers[slot];
     w->memory_used_bytes = h->memory_used_bytes;
@@ -178,25 +178,26 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     s->has_work = true;
 }
 
-void mr_sched__worker_message(struct mr_sched *s, const struct mr_sched_message *m)
+void mr_sched__worker_message(
+    struct mr_sched *s, uint32_t slot, uint64_t incarnation, const struct mr_ws_up *m)
 {
-    if (m->worker >= s->worker_list.top) return;
-    struct worker *w = &s->workers[m->worker];
+    if (slot >= s->worker_list.top) return;
+    struct worker *w = &s->workers[slot];
     /* from a revoked incarnation */
-    if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return;
+    if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
     w->last_heard = s->now;
     for (uint32_t i = 0; i < m->missing_count; i++)
-        missing(s, m->worker, &m->missing[i]);
-    mr_sched__completed(s, m->worker, &m->completed, NULL);
+        missing(s, slot, &m->missing[i]);
+    mr_sched__completed(s, slot, &m->completed, NULL);
     for (uint32_t i = 0; i < m->missing_count; i++)
-        missing_now(s, m->worker, &m->missing[i]);
-    given_late(s, m->worker, &m->given);
-    each_current(s, m->worker, &m->given, given);
-    each_current(s, m->worker, &m->started, started);
-    each_current(s, m->worker, &m->unknown, given);
-    unknown_values(s, m->worker, &m->unknown);
-    each_current(s, m->worker, &m->left_slot, left_slot);
-    if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
-    mr_sched__probation_heard(s, m->worker);
-    if (m->leaving && !w->is_retiring) mr_sched__worker_retire(s, m->worker, m->incarnation);
+        missing_now(s, slot, &m->missing[i]);
+    given_late(s, slot, &m->given);
+    each_current(s, slot, &m->given, given);
+    each_current(s, slot, &m->started, started);
+    each_current(s, slot, &m->unknown, given);
+    unknown_values(s, slot, &m->unknown);
+    each_current(s, slot, &m->left_slot, left_slot);
+    if (m->heartbeat) heartbeat(s, slot, m->heartbeat);
+    mr_sched__probation_heard(s, slot);
+    if (m->leaving && !w->is_retiring) mr_sched__worker_retire(s, slot, incarnation);
 }

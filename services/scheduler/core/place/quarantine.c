@@ -164,13 +164,13 @@ void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker)
     s->has_work = true; /* the next quarantined task may run */
 }
 
-static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran)
+static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_ws_refs *ran)
 {
     uint64_t id = job_of(s, task)->id;
     uint32_t index = index_of(s, task), row = 0;
     for (uint32_t i = 0; i < ran->runs_count; i++)
         for (uint32_t k = 0; k < ran->runs[i].count; k++, row++)
-            if (ran->runs[i].job == id && ran->index[row] == index) return true;
+            if (ran->runs[i].job.v == id && ran->index[row] == index) return true;
     return false;
 }
 
@@ -178,7 +178,7 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_ref
  * not: tasks that the worker reported as running; the tasks sent first, as many as it has slots;
  * and tasks that were on a crashed worker before. */
 static bool may_have_run(
-    struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran, uint32_t *guesses)
+    struct mr_sched *s, uint32_t task, const struct mr_ws_refs *ran, uint32_t *guesses)
 {
     const struct task *t = &s->tasks[task];
     if (ran) return did_run(s, task, ran);
@@ -189,8 +189,7 @@ static bool may_have_run(
     return true;
 }
 
-void mr_sched__quarantine_blame(
-    struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
+void mr_sched__quarantine_blame(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *ran)
 {
     struct worker *w = &s->workers[worker];
     uint32_t tried = w->probation, guesses = w->slots;

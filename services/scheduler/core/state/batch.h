@@ -7,7 +7,7 @@
 #include "services/scheduler/core/state/event.h"
 
 struct mr_sched_runs_out { /* grows, as all structs below */
-    struct mr_sched_run *p;
+    struct mr_ws_run *p;
     uint32_t count, room;
 };
 
@@ -124,12 +124,12 @@ void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c);
 void mr_sched_runs_grow(struct mr_sched_runs_out *r);
 static inline void mr_sched_runs_add(struct mr_sched_runs_out *r, uint64_t job, bool is_unfused)
 {
-    if (r->count && r->p[r->count - 1].job == job) {
+    if (r->count && r->p[r->count - 1].job.v == job) {
         r->p[r->count - 1].count++;
         return;
     }
     if (r->count == r->room) mr_sched_runs_grow(r);
-    r->p[r->count++] = (struct mr_sched_run){.job = job, .count = 1, .unfused = is_unfused};
+    r->p[r->count++] = (struct mr_ws_run){.job = {job}, .count = 1, .unfused = is_unfused};
 }
 
 /* A row of task references. */

@@ -1,71 +1,16 @@
 /* The core's events. An event lends its pointers for the step, except `graph`, which the core
- * takes. Columns: state/columns.h. Each event has the wall clock's time, which the core uses only
- * for dates that users read. */
+ * takes. Messages of workers: lib/session. Each event has the wall clock's time, which the core
+ * uses only for dates that users read. */
 #pragma once
 
 #include "graph/graph.h"
-#include "services/scheduler/core/state/columns.h"
+#include "session/up.h"
 
-struct mr_sched_op { /* OpDescriptor */
-    struct mr_str name;
-    uint64_t cost_ns;
-    bool deterministic;
-    bool by_reference, passes; /* passes: the result may contain an argument unchanged */
-    bool long_running;
-};
-
-struct mr_sched_resource {
-    struct mr_str name;
-    uint64_t amount_micro; /* millionths */
-};
-
-struct mr_sched_register {
-    uint64_t session;     /* the shell's number of the stream; notes about it carry the number */
-    uint64_t incarnation; /* given by an earlier registration; 0: none */
-    uint32_t epoch;       /* the highest epoch that it has seen, and */
-    uint64_t scheduler;   /* the incarnation of the scheduler that had this epoch; 0: unknown */
-    struct mr_str name, node;
-    uint64_t store; /* 0: none */
-    struct mr_str store_address;
-    uint32_t slots;
-    uint64_t memory_bytes;
-    uint64_t time_ns;
-    const struct mr_sched_resource *resources;
-    uint32_t resources_count;
-    const struct mr_sched_op *ops;
-    uint32_t ops_count;
-    struct mr_sched_completed holding;
-    struct mr_sched_refs queued;
-    bool has_suspects;             /* the worker's previous process crashed, and */
-    struct mr_sched_refs suspects; /* these tasks were running in it */
-};
-
-struct mr_sched_heartbeat {
-    bool present;
-    uint64_t sequence;
-    uint64_t time_ns;
-    uint64_t memory_used_bytes, held_bytes;
-    uint32_t queued, running;
-    uint64_t tasks_started, tasks_done;
-    struct mr_sched_refs running_tasks;
-    const uint64_t *running_ns; /* how long each of them has run; NULL: not reported */
-    uint64_t queue_ns;
-};
-
-/* One WorkerMessage after Register, from the worker (slot, incarnation). The core ignores messages
- * of an incarnation that the slot no longer has. */
-struct mr_sched_message {
-    uint32_t worker;
-    uint64_t incarnation;
-    struct mr_sched_heartbeat heartbeat;
-    struct mr_sched_completed completed;
-    struct mr_sched_refs given;
-    struct mr_sched_refs started;
-    struct mr_sched_refs unknown;
-    const struct mr_sched_missing *missing;
-    uint32_t missing_count;
-    struct mr_sched_refs left_slot;
-    bool leaving;
+/* The task that submits the job. It must be running. It gives its slot back while it waits. */
+struct mr_sched_parent {
+    mr_job_id job; /* 0: none */
+    uint32_t index;
+    uint32_t attempt;
 };
 
 /* A value that exists before the job runs: a stored object, an object found by its name, or a
@@ -93,7 +38,7 @@ struct mr_sched_store {
     struct mr_str node, address;
     uint64_t memory_bytes;
     struct mr_str disk_full; /* STORE_HEARD: the directory whose disk is full; empty: none */
-    uint32_t epoch;          /* as in mr_sched_register */
+    uint32_t epoch;          /* as in mr_ws_register */
     uint64_t scheduler;
 };
 
@@ -110,17 +55,19 @@ enum mr_sched_event_type {
     MR_SCHED_RETRY,           /* job, ticket */
     MR_SCHED_FORGET,          /* job, ticket */
     MR_SCHED_WANT,            /* job, index: a client wants the value of this node */
-    MR_SCHED_WORKER_REGISTER, /* worker */
-    MR_SCHED_WORKER_MESSAGE,  /* message */
-    MR_SCHED_WORKER_CLOSED,   /* slot, incarnation: the stream has ended */
-    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: tasks that ran in the crash */
-    MR_SCHED_WORKER_RETIRE,   /* slot, incarnation */
-    MR_SCHED_STORE_REGISTER,  /* store */
-    MR_SCHED_STORE_HEARD,     /* store: it is alive */
-    MR_SCHED_STORE_CLOSED,    /* store: its stream has ended */
-    MR_SCHED_OBJECTS_LOST,    /* objects */
-    MR_SCHED_OBJECTS_UNHELD,  /* objects that the store would drop; the core claims those in use */
-    MR_SCHED_JOURNAL_ACKED,   /* sequence: Redis has all records up to this one */
+    MR_SCHED_WORKER_REGISTER, /* session, worker */
+    /* slot, incarnation, message. The core ignores a message of an incarnation that the slot no
+     * longer has. */
+    MR_SCHED_WORKER_MESSAGE,
+    MR_SCHED_WORKER_CLOSED,  /* slot, incarnation: the stream has ended */
+    MR_SCHED_WORKER_CRASHED, /* slot, incarnation, refs: tasks that ran in the crash */
+    MR_SCHED_WORKER_RETIRE,  /* slot, incarnation */
+    MR_SCHED_STORE_REGISTER, /* store */
+    MR_SCHED_STORE_HEARD,    /* store: it is alive */
+    MR_SCHED_STORE_CLOSED,   /* store: its stream has ended */
+    MR_SCHED_OBJECTS_LOST,   /* objects */
+    MR_SCHED_OBJECTS_UNHELD, /* objects that the store would drop; the core claims those in use */
+    MR_SCHED_JOURNAL_ACKED,  /* sequence: Redis has all records up to this one */
     MR_SCHED_JOURNAL_AWAY,
     MR_SCHED_JOURNAL_BACK,
     MR_SCHED_RECORD,    /* record: one of the journal, in order; before RECOVERED only */
@@ -135,12 +82,13 @@ struct mr_sched_event {
     uint32_t index;
     uint32_t slot;
     uint64_t incarnation;
+    uint64_t session; /* the shell's number of the stream; notes about it carry the number */
     uint64_t sequence;
     struct mr_str text;
-    struct mr_sched_refs refs;
+    struct mr_ws_refs refs;
     struct mr_sched_submit submit;
-    struct mr_sched_register worker;
-    struct mr_sched_message message;
+    struct mr_ws_register worker;
+    struct mr_ws_up message;
     struct mr_sched_store store;
     struct mr_sched_objects objects;
     struct {

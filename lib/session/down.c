@@ -1,28 +1,20 @@
-#include "services/worker/core/session.h"
+/* What a worker demands of the columns of a SchedulerMessage. */
+#include "session/down.h"
 
 #include "base/limits.h"
 
-static int runs_check(const char *what, const struct mr_ws_run *runs, uint32_t runs_count,
-    uint32_t count, struct mr_error *e)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < runs_count; i++) {
-        if (!runs[i].job.v) return mr_fail(e, MR_EFORMAT, "%s: run %u has no job", what, i);
-        sum += runs[i].count;
-    }
-    if (sum == count) return MR_OK;
-    return mr_fail(e, MR_EFORMAT, "%s: the runs name %llu rows, the columns have %u", what,
-        (unsigned long long)sum, count);
-}
-
+/* A worker finds values by job; job 0 is no job. */
 static int refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e)
 {
-    return runs_check(what, r->runs, r->runs_count, r->count, e);
+    for (uint32_t i = 0; i < r->runs_count; i++)
+        if (!r->runs[i].job.v) return mr_fail(e, MR_EFORMAT, "%s: run %u has no job", what, i);
+    return mr_ws_refs_check(what, r, e);
 }
 
 static int values_check(const struct mr_ws_values *v, struct mr_error *e)
 {
-    int err = runs_check("values", v->runs, v->runs_count, v->count, e);
+    const struct mr_ws_refs rows = {v->runs, v->runs_count, v->index, NULL, v->count};
+    int err = refs_check("values", &rows, e);
     if (err) return err;
     uint64_t bytes = 0;
     uint32_t objects = 0;
@@ -60,7 +52,8 @@ static int extras_check(const struct mr_ws_tasks *t, struct mr_error *e)
 
 static int tasks_check(const struct mr_ws_tasks *t, struct mr_error *e)
 {
-    int err = runs_check("tasks", t->runs, t->runs_count, t->count, e);
+    const struct mr_ws_refs rows = {t->runs, t->runs_count, t->index, NULL, t->count};
+    int err = refs_check("tasks", &rows, e);
     if (err) return err;
     uint64_t bytes = 0, inputs = 0;
     for (uint32_t i = 0; i < t->count; i++) {

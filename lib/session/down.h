@@ -1,43 +1,22 @@
-/* WorkerSession as the core sees it: the messages of proto/millrace/v1/session.proto as plain
- * columns. The shell fills them from the wire, the simulator from the scheduler's core; all memory
- * is borrowed for the call. Field i of each column is row i; `runs` says which job the rows belong
- * to. Here: from scheduler to worker; session_up.h: back. Knows no encoding. */
+/* WorkerSession from scheduler to worker: SchedulerMessage and its parts. All memory is borrowed,
+ * from the batch of the scheduler's core or from the bytes and the memory of a decoded message. */
 #pragma once
 
-#include "base/err.h"
-#include "base/id.h"
-#include "base/time.h"
-
-struct mr_ws_run {
-    mr_job_id job;
-    uint32_t count;
-    bool unfused; /* of tasks: each is run and reported by itself */
-};
-
-struct mr_ws_refs { /* TaskRefs */
-    const struct mr_ws_run *runs;
-    const uint32_t *index;
-    const uint32_t *attempt;
-    uint32_t runs_count;
-    uint32_t count;
-};
-
-struct mr_ws_resource {
-    struct mr_str name;
-    uint64_t micro; /* millionths: the wire's double, rounded */
-};
+#include "session/refs.h"
 
 struct mr_ws_node {
-    struct mr_str address; /* gRPC address of the node's store */
+    struct mr_str address; /* gRPC address of the node's object store; "": not known yet */
     mr_node_id id;
 };
 
 struct mr_ws_registered {
-    uint64_t incarnation;
-    uint32_t epoch;
-    uint64_t scheduler; /* its incarnation */
+    uint64_t incarnation; /* of the worker */
+    uint32_t epoch;       /* of the scheduler */
+    uint64_t scheduler;   /* incarnation of the scheduler */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
+    mr_time time_ns; /* of the scheduler's clock */
+    struct mr_str cluster_id;
     struct mr_ws_refs adopt;
     struct mr_ws_refs keep;
 };
@@ -47,7 +26,7 @@ struct mr_ws_values {
     const uint32_t *index;
     const uint32_t *inline_bytes; /* 0: an object */
     struct mr_str inlined;
-    const uint64_t *object_maker; /* from here: one a row that is an object */
+    const uint64_t *object_maker; /* this column and the next three: one a row that is an object */
     const uint64_t *object_number;
     const uint64_t *object_bytes;
     const uint32_t *object_node; /* in the session's table, from 1 */
@@ -92,11 +71,6 @@ struct mr_ws_tasks {
     uint32_t extras_count;
 };
 
-static inline uint32_t mr_ws_cell(const uint32_t *column, uint32_t row, uint32_t usual)
-{
-    return column ? column[row] : usual;
-}
-
 static inline uint32_t mr_ws_attempt(const struct mr_ws_tasks *m, uint32_t row)
 {
     return mr_ws_cell(m->attempt, row, 1);
@@ -107,7 +81,7 @@ static inline uint32_t mr_ws_op(const struct mr_ws_tasks *m, uint32_t row)
     return mr_ws_cell(m->op, row, m->op_of_all);
 }
 
-struct mr_ws_down { /* SchedulerMessage; applied in this order */
+struct mr_ws_down { /* SchedulerMessage */
     const struct mr_ws_registered *registered;
     const struct mr_str *ops; /* names; they get the next numbers */
     const struct mr_ws_node *nodes;
@@ -126,6 +100,6 @@ struct mr_ws_down { /* SchedulerMessage; applied in this order */
     uint64_t heard;
 };
 
-/* Do the columns of a message from outside belong together: counts, sums, row numbers? The shell
- * asks before it hands a message to the core. MR_EFORMAT names the column. */
+/* Do the columns of a message belong together: sums, row numbers, limits? MR_EFORMAT names the
+ * column. The decoder asks; the worker's core relies on the answer. */
 int mr_ws_down_check(const struct mr_ws_down *m, struct mr_error *e);

@@ -1,0 +1,132 @@
+/* WorkerSession from worker to scheduler: WorkerMessage and its parts. All memory is borrowed, from
+ * the worker's core until its next step or from the bytes and the memory of a decoded message. */
+#pragma once
+
+#include "session/refs.h"
+
+enum mr_outcome { /* Outcome: how an attempt of a task ended */
+    MR_OUTCOME_OK,
+    MR_OUTCOME_ERROR,
+    MR_OUTCOME_CANCELLED,
+    MR_OUTCOME_TIMEOUT,
+    MR_OUTCOME_BAD_ARGUMENT,
+    MR_OUTCOME_LOST_INPUT,
+    MR_OUTCOME_RETURNED,
+    MR_OUTCOME_USED_UP, /* a success; all uses of the value ran on the worker, and it is dropped */
+    MR_OUTCOME_NO_ROOM, /* the failure's message says what needed the memory */
+    MR_OUTCOME_LOST,    /* never sent: in spans only, whose worker was lost */
+};
+
+struct mr_ws_failure { /* TaskFailure */
+    uint32_t row;
+    int code; /* google.rpc.Code */
+    struct mr_str message;
+    struct mr_str arguments;
+    struct mr_str log;
+};
+
+struct mr_ws_completed {
+    struct mr_ws_refs tasks;
+    const uint32_t *outcome;      /* enum mr_outcome; NULL: all OK */
+    const uint32_t *inline_bytes; /* NULL: all 0 */
+    struct mr_str inlined;
+    const uint64_t *object_maker; /* these three: one a row that is OK and has inline_bytes 0 */
+    const uint64_t *object_number;
+    const uint64_t *object_bytes;
+    uint32_t objects_count;
+    mr_time base_ns;            /* the worker's clock; the times below are relative to it */
+    const uint64_t *started_ns; /* after base_ns; NULL, as the next three: all 0 */
+    const uint64_t *duration_ns;
+    const uint64_t *cpu_ns;
+    const uint32_t *slot;
+    const struct mr_ws_failure *failures; /* rows ascending */
+    uint32_t failures_count;
+};
+
+struct mr_ws_missing { /* MissingInput */
+    mr_job_id job;
+    uint32_t index;
+    uint32_t attempt;
+    uint32_t input;
+    struct mr_str why;
+};
+
+struct mr_ws_heartbeat {
+    uint64_t sequence;
+    mr_time time_ns;
+    uint64_t memory_used_bytes;
+    uint64_t held_bytes;
+    uint32_t queued;
+    uint32_t running;
+    uint64_t tasks_started;
+    uint64_t tasks_done;
+    struct mr_ws_refs running_tasks;
+    const uint64_t *running_ns; /* one a row of running_tasks; NULL: not known */
+    mr_duration queue_ns;
+};
+
+struct mr_ws_operator { /* OpDescriptor */
+    struct mr_str name;
+    struct mr_str info_json; /* an OpInfo; "": the scheduler knows the name */
+    uint32_t args_min, args_max;
+    uint64_t cost_ns;
+    bool deterministic;
+    bool by_reference;
+    bool passes; /* the result may contain an argument unchanged */
+    bool long_running;
+};
+
+struct mr_ws_register {
+    /* the worker's process: its shell fills these */
+    uint32_t protocol_version, layout_version;
+    struct mr_str name, node;
+    uint64_t store; /* 0: none */
+    struct mr_str store_address;
+    struct mr_str address; /* of the worker's gRPC port; "": none */
+    struct mr_str version;
+    uint32_t slots;
+    uint32_t pid;
+    uint64_t memory_bytes;
+    const struct mr_ws_resource *resources;
+    const struct mr_str *runtimes;
+    const struct mr_ws_operator *ops;
+    uint32_t resources_count, runtimes_count, ops_count;
+    bool has_suspects;          /* the last process of this name crashed: */
+    struct mr_ws_refs suspects; /* the tasks that ran then, maybe none */
+
+    /* what its core knows */
+    uint64_t incarnation; /* 0: new */
+    uint32_t epoch;       /* the highest that the worker was given */
+    uint64_t scheduler;   /* incarnation of the scheduler that gave it; 0: none did */
+    mr_time time_ns;      /* of the worker's clock */
+    struct mr_ws_completed holding;
+    struct mr_ws_refs queued;
+};
+
+struct mr_ws_log { /* TaskLog: what a task wrote since its last one */
+    mr_job_id job;
+    uint32_t index;
+    uint32_t attempt;
+    struct mr_str text;
+    uint64_t lost; /* bytes before `text` that were not kept */
+};
+
+struct mr_ws_up {                     /* WorkerMessage */
+    const struct mr_ws_register *reg; /* NULL but in the first message */
+    const struct mr_ws_heartbeat *heartbeat;
+    struct mr_ws_completed completed;
+    struct mr_ws_refs given;
+    struct mr_ws_refs started;
+    struct mr_ws_refs unknown;
+    struct mr_ws_refs left_slot;
+    const struct mr_ws_missing *missing;
+    const struct mr_ws_log *logs;
+    uint32_t missing_count, logs_count;
+    bool leaving;
+};
+
+/* Do the columns of a message belong together, are inline values packs, and is a Register within
+ * the limits? The decoder asks; the scheduler's core relies on the answer. MR_EFORMAT, MR_EINVAL or
+ * MR_ELIMIT name the column; MR_ESTATE: the worker speaks another version. */
+int mr_ws_up_check(const struct mr_ws_up *m, struct mr_error *e);
+int mr_ws_version_check(const struct mr_ws_register *r, struct mr_error *e);

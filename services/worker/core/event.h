@@ -1,0 +1,102 @@
+/* What the worker's core learns (events) and what it wants done (effects). An event lends its
+ * pointers for the step. */
+#pragma once
+
+#include "services/worker/core/strand_item.h"
+#include "session/down.h"
+#include "session/up.h"
+
+enum mr_worker_event_kind {
+    MR_WORKER_TICK,         /* the time of mr_worker_deadline has come */
+    MR_WORKER_TURN,         /* the last event of a turn */
+    MR_WORKER_CONNECTED,    /* the stream is open: Register is sent at the next TURN */
+    MR_WORKER_DISCONNECTED, /* the stream ended or could not be opened */
+    MR_WORKER_REVOKED, /* the scheduler refused the stream: this incarnation is no longer valid */
+    MR_WORKER_MESSAGE, /* a message that mr_ws_down_check has accepted */
+    MR_WORKER_REPORT,  /* an executor finished items of a strand */
+    MR_WORKER_CUT,     /* answer to TAKE: where the strand ends now */
+    MR_WORKER_FETCHED, /* answer to FETCH: the object is here and pinned, or `err` */
+    MR_WORKER_DRAIN,   /* this process is about to end: return tasks that have not started */
+};
+
+struct mr_worker_event {
+    enum mr_worker_event_kind kind;
+    union {
+        struct {
+            /* may_send: the stream takes a message; has_spilled: some objects of the store are on
+             * disk only */
+            bool may_send, has_spilled;
+            uint64_t memory_used_bytes;
+        } turn;
+        const struct mr_ws_down *message;
+        struct {
+            uint32_t strand;
+            uint32_t done; /* items 0..done-1 are finished */
+            /* the executor has released the strand; also sent for a strand of which a cut left
+             * nothing */
+            bool last;
+        } report;
+        struct {
+            uint32_t strand;
+            uint32_t count; /* the executor will not start items from this one on */
+        } cut;
+        struct {
+            uint32_t value; /* as in the effect FETCH, like `serial` */
+            uint32_t serial;
+            int err;
+            struct mr_str why;
+        } fetched;
+    };
+};
+
+enum mr_worker_effect_kind {
+    MR_WORKER_START, /* give `strand` to the executor of its slot; lent until its last REPORT */
+    /* cut a strand: items from `at` on that have not started shall not start; answered by CUT */
+    MR_WORKER_TAKE,
+    /* send a REPORT of what the strand has finished, if that is more than the last REPORT said */
+    MR_WORKER_LOOK,
+    MR_WORKER_STOP, /* set the cancel flag of one item, whether or not it has started */
+    /* the running strand leaves slot `from`: the executors of `from` and `to` change places */
+    MR_WORKER_MOVE,
+    MR_WORKER_FETCH, /* copy an object into this node's store and pin it; answered by FETCHED */
+    /* the object of a FETCH is no longer needed; sent once for each FETCH that has not failed */
+    MR_WORKER_UNPIN,
+    MR_WORKER_DROP, /* its job no longer needs an object that was made here */
+    /* a ready task will read this object: the store should have it in memory soon */
+    MR_WORKER_WANT,
+    MR_WORKER_SEND,    /* send a message to the scheduler; lent until the next step */
+    MR_WORKER_CONNECT, /* open the stream at time `at` */
+    MR_WORKER_HANG_UP, /* all completions are sent: close the stream and end the process */
+    /* a task ignores its cancel flag: send the message of SEND, then end the process */
+    MR_WORKER_LETHAL,
+};
+
+struct mr_worker_effect {
+    enum mr_worker_effect_kind kind;
+    union {
+        struct mr_strand *strand; /* START */
+        struct {
+            /* at: of TAKE the first item that shall not start, of STOP the item, of LOOK 0 */
+            uint32_t strand, at;
+        } item;
+        struct { /* MOVE: `to` is a free place for long-running tasks */
+            uint32_t from, to;
+        } move;
+        struct { /* FETCH, UNPIN, DROP; WANT sets only `object` */
+            uint32_t value;
+            uint32_t serial;
+            uint32_t node; /* of FETCH: mr_worker_node() has its address */
+            uint64_t bytes;
+            mr_object_id object;
+            mr_job_id job;
+        } object;
+        const struct mr_ws_up *send;
+        mr_time at;
+    };
+};
+
+struct mr_worker_effects { /* owned and emptied by the caller */
+    struct mr_worker_effect *p;
+    uint32_t count;
+    uint32_t room;
+};

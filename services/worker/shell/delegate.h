@@ -1,0 +1,10 @@
+/* Executors that act in the place of the sleeping network thread. */
+#pragma once
+
+#include "services/worker/shell/shell.h"
+
+/* Until when the network thread may sleep. Also sets after how many reports it is woken. */
+mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline);
+void mr_worker_shell_allow_delegates(struct mr_worker_shell *sh, bool on);
+/* An executor's report, on the executor's thread; `ctx` is the shell. */
+void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);

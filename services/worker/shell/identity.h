@@ -1,0 +1,32 @@
+/* What a worker tells the scheduler of its process: the part of Register that the core does not
+ * know. */
+#pragma once
+
+#include "ops/registry/registry.h"
+#include "rpc/util/pb.h"
+#include "session/up.h"
+
+#define MR_WORKER_RUNTIMES_MAX 4
+
+struct mr_worker_identity {
+    const char *name;
+    const char *node;
+    const char *store_address; /* "": no store */
+    const char *address;       /* of the worker's own port; "": none */
+    mr_node_id store;
+    uint32_t slots;
+    uint64_t memory_bytes;
+    const struct mr_ws_resource *resources;
+    uint32_t resources_count;
+    struct mr_str runtimes[MR_WORKER_RUNTIMES_MAX];
+    uint32_t runtimes_count;
+    const struct mr_registry *ops;
+    const struct mr_registry *builtin; /* the scheduler knows what these operators take */
+    struct mr_ws_refs suspects;
+    bool knows_suspects; /* `suspects` are all tasks that the crashed process ran, maybe none */
+    uint32_t pid;
+};
+
+/* Fills the fields of the process. The arena keeps the table of operators. */
+void mr_worker_identity_fill(
+    const struct mr_worker_identity *id, struct mr_pb_arena *a, struct mr_ws_register *out);
