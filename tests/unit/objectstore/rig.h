@@ -1,4 +1,5 @@
-/* A core of the object store and acts on it, for the tests that look at single steps. */
+/* An object store's core in a test that calls it event by event. After each event the core checks
+ * all of its invariants. */
 #pragma once
 
 #include "services/objectstore/core/info.h"

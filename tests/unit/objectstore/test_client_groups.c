@@ -1,10 +1,11 @@
-/* Issue 11, 10: clients in control groups that limit their memory. Pages count for the group of who
- * writes them first; so segments are counted, bounded, and objects leave for new ones. */
+/* Clients in control groups that limit their memory. The kernel charges a page of shared memory to
+ * the group that writes it first. So the core bounds the bytes of the segments that a group's
+ * clients write, and objects leave memory when a client of a full group needs a new segment. */
 #include "tests/unit/objectstore/rig.h"
 
 #define LIMIT (40 * MIB)
 #define OWN (4 * MIB)
-#define MOST (28 * MIB) /* 80 % without what is its own */
+#define MOST (28 * MIB) /* bytes of segments in the group: 80 % of LIMIT, minus OWN */
 #define SEGMENT (8 * MIB)
 
 static void limit(struct world *w, uint32_t client, uint64_t group)
@@ -18,13 +19,13 @@ static void tick(struct world *w)
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
-/* Who is asked for empty segments says that it has none. */
+/* Answers the core's request for empty segments: `client` has none. */
 static void none_is_empty(struct world *w, uint32_t client)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = client});
 }
 
-/* Time passes until this effect comes. */
+/* Lets time pass until the core has the effect `type`. */
 static const struct mr_ostore_effect *until(struct world *w, enum mr_ostore_effect_type type)
 {
     for (int i = 0; i < 200 && !effect(w, type); i++) {
@@ -38,7 +39,7 @@ static const struct mr_ostore_effect *until(struct world *w, enum mr_ostore_effe
     return effect(w, type);
 }
 
-/* What fills a segment, held by job 7. */
+/* Seals an object that fills a new segment; job 7 holds the object. */
 static void full_segment(struct world *w, uint32_t client, uint64_t number)
 {
     uint32_t segment = grant(w, client, SEGMENT);
@@ -46,13 +47,13 @@ static void full_segment(struct world *w, uint32_t client, uint64_t number)
     seal(w, client, id_of(client, number), segment, 0, SEGMENT - MR_EXTENT_HEAD, 7);
 }
 
-/* Client 1 is limited and has three segments, all full; client 2 is not. */
+/* Client 1 is in a limited group and has three segments, all full. Client 2 has no limit. */
 static void begin(struct world *w)
 {
     join(w, 1);
     join(w, 2);
     limit(w, 1, 77);
-    full_segment(w, 2, 1); /* the least recently used of all */
+    full_segment(w, 2, 1); /* the least recently used object of the store */
     for (uint64_t i = 1; i <= 3; i++)
         full_segment(w, 1, i);
 }
@@ -61,7 +62,8 @@ static void its_own_objects_leave_for_who_is_limited(void **state)
 {
     struct world *w = *state;
     begin(w);
-    assert_int_equal(grant(w, 1, SEGMENT), 0); /* 32 MiB would be more than 28 */
+    /* 4 segments of 8 MiB exceed MOST, which is 28 MiB. */
+    assert_int_equal(grant(w, 1, SEGMENT), 0);
     assert_null(effect(w, MR_OX_GRANTED));
     none_is_empty(w, 1);
     const struct mr_ostore_effect *x = effect(w, MR_OX_WRITE);
@@ -87,7 +89,7 @@ static void nobody_else_waits_behind_who_is_limited(void **state)
     assert_int_equal(grant(w, 1, SEGMENT), 0);
     assert_int_not_equal(grant(w, 2, SEGMENT), 0);
     join(w, 3);
-    limit(w, 3, 78); /* another group */
+    limit(w, 3, 78); /* client 3 is in another group */
     assert_int_not_equal(grant(w, 3, SEGMENT), 0);
 }
 
@@ -104,7 +106,7 @@ static void what_a_group_never_has_room_for_is_refused_at_once(void **state)
     assert_int_equal(grant(w, 2, config.memory_bytes + 1), 0);
     x = effect(w, MR_OX_GRANTED);
     assert_int_equal(x->err, MR_ETOOBIG);
-    assert_int_equal(x->room, 0); /* the store's own bound */
+    assert_int_equal(x->room, 0); /* 0: the limit is the store's own, not a group's */
 }
 
 static void clients_of_a_group_share_what_it_allows(void **state)
@@ -113,26 +115,28 @@ static void clients_of_a_group_share_what_it_allows(void **state)
     join(w, 1);
     join(w, 2);
     limit(w, 1, 77);
-    limit(w, 2, 77); /* 80 % without what both use: 24 MiB */
+    limit(w, 2, 77); /* 2 clients: 80 % of LIMIT - 2 × OWN = 24 MiB */
     full_segment(w, 1, 1);
     full_segment(w, 1, 2);
     full_segment(w, 2, 1);
     assert_int_equal(grant(w, 2, MIB), 0);
     assert_null(effect(w, MR_OX_GRANTED));
-    /* a dead client's pages stay its group's */
+    /* The segments of a dead client still count for its group. */
     act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
     join(w, 3);
     limit(w, 3, 77);
     assert_int_equal(grant(w, 3, MIB), 0);
     assert_null(effect(w, MR_OX_GRANTED));
     unhold(w, 3, id_of(1, 1), 7);
-    evicted(w, MR_OK); /* and are gone with their segment */
+    /* When its last object is evicted, the segment is closed and no longer counts. */
+    evicted(w, MR_OK);
     assert_non_null(effect(w, MR_OX_CLOSE));
     assert_non_null(effect(w, MR_OX_GRANTED));
 }
 
-/* Inputs and a result do not fit together: who waits lets go of the inputs, and these leave before
- * it comes again. */
+/* A client's pinned inputs and its result do not fit into the group's limit together. The request
+ * for the result's segment fails, the client unpins an input, and the core spills the input before
+ * the client asks again. */
 static void what_was_pinned_leaves_after_the_one_that_waited_gave_up(void **state)
 {
     struct world *w = *state;
@@ -153,8 +157,9 @@ static void what_was_pinned_leaves_after_the_one_that_waited_gave_up(void **stat
     assert_true(mr_object_id_eq(x->id, id_of(1, 2)));
 }
 
-/* The same, pinned where the store cannot see it before it tries: each try to let them leave is
- * backed off from, and must not count as something that happens. */
+/* As above, but the pins are in shared pages, which the core sees only when it tries to evict. Each
+ * failed attempt delays the next one. It must not count as progress, or the request would wait
+ * until its timeout. */
 static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
 {
     struct world *w = *state;
@@ -175,7 +180,7 @@ static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
     }
     assert_non_null(x);
     assert_int_equal(x->err, MR_ELIMIT);
-    assert_true(w->now < start + MR_SECOND); /* before its own timeout */
+    assert_true(w->now < start + MR_SECOND); /* before the timeout of the request */
 }
 
 static void a_limit_after_the_first_segment_is_ignored(void **state)

@@ -1,4 +1,4 @@
-/* The object store's core, act by act. */
+/* The object store's core, event by event. */
 #include "tests/unit/objectstore/rig.h"
 
 static void a_get_before_the_seal_is_answered_by_the_seal(void **state)
@@ -69,7 +69,8 @@ static void a_second_source_is_tried_when_the_first_fails(void **state)
     join(w, 1);
     get(w, 1, 1, id_of(1, 1), 10 * MR_SECOND, MR_OSTORE_SEEK);
     get(w, 1, 2, id_of(1, 1), 10 * MR_SECOND, 4);
-    assert_null(effect(w, MR_OX_PULL)); /* one at a time */
+    /* No second pull: the core pulls an object from one source at a time. */
+    assert_null(effect(w, MR_OX_PULL));
     struct mr_ostore_event unknown = {
         .type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_EAGAIN};
     act(w, unknown);
@@ -86,13 +87,14 @@ static void the_last_holder_frees_the_object_unless_it_is_pinned(void **state)
     join(w, 1);
     uint32_t segment = grant(w, 1, 8 * MIB);
     seal(w, 1, id_of(1, 1), segment, 0, 1000, 5);
-    get(w, 1, 2, id_of(1, 1), 0, 0); /* the store pins it for the client */
+    get(w, 1, 2, id_of(1, 1), 0, 0); /* GOT pins the object for client 1 */
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
     unhold(w, 1, id_of(1, 1), 5);
     assert_null(effect(w, MR_OX_EVICT));
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, 1)});
     assert_int_equal(effect(w, MR_OX_EVICT)->flags, 1);
-    evicted(w, MR_EAGAIN); /* some page still names it */
+    /* Not evicted: a page of pins still names the object. */
+    evicted(w, MR_EAGAIN);
     w->now = mr_ostore_deadline(w->s);
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
     evicted(w, MR_OK);
@@ -123,8 +125,8 @@ static void a_dead_client_takes_only_what_it_held_alone(void **state)
     join(w, 1);
     join(w, 2);
     uint32_t segment = grant(w, 1, 8 * MIB);
-    seal(w, 1, id_of(1, 1), segment, 0, 1000, 0);    /* its own */
-    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5); /* a job's */
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 0);    /* held by client 1 alone */
+    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5); /* held by job 5 */
     act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
     evicted(w, MR_OK);
     struct mr_ostore_info info;
@@ -132,7 +134,8 @@ static void a_dead_client_takes_only_what_it_held_alone(void **state)
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 2), &info), MR_OK);
     unhold(w, 2, id_of(1, 2), 5);
     evicted(w, MR_OK);
-    assert_int_equal(effect(w, MR_OX_CLOSE)->segment, segment); /* empty and without a writer */
+    /* The segment is empty and its writer is gone, so the core closes it. */
+    assert_int_equal(effect(w, MR_OX_CLOSE)->segment, segment);
 }
 
 static void what_only_a_dead_client_vouches_for_is_offered_then_freed(void **state)
@@ -148,8 +151,9 @@ static void what_only_a_dead_client_vouches_for_is_offered_then_freed(void **sta
     assert_int_equal(mr_ostore_unvouched(w->s, ids, 4), 2);
     for (uint64_t n = 1; n <= 2; n++)
         act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED, .id = id_of(1, n)});
+    /* The scheduler claims the second object. */
     act(w, (struct mr_ostore_event){
-               .type = MR_OE_HOLD, .id = id_of(1, 2), .holder = {MR_HOLD_JOB, 0}}); /* claimed */
+               .type = MR_OE_HOLD, .id = id_of(1, 2), .holder = {MR_HOLD_JOB, 0}});
     w->now += config.orphan_ns + 2 * MR_SECOND;
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
     evicted(w, MR_OK);
@@ -169,7 +173,8 @@ static void writers_are_held_back_before_the_places_are_gone(void **state)
         seal(w, 1, id_of(1, made), segment, made * 1024, 100, 5);
     }
     assert_int_equal(made, config.objects_max - 1 - config.objects_max / 8);
-    for (; made < config.objects_max - 1; made++) /* these were on their way */
+    /* Creates that clients had begun before the store reported itself full: they fill the table. */
+    for (; made < config.objects_max - 1; made++)
         seal(w, 1, id_of(1, made + 1), segment, (made + 1) * 1024, 100, 5);
     assert_null(effect(w, MR_OX_REFUSED));
     seal(w, 1, id_of(1, 9999), segment, 4 * MIB, 100, 5);
@@ -215,12 +220,14 @@ static void a_scheduler_hears_of_what_jobs_lose(void **state)
     act(w, (struct mr_ostore_event){
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE});
     assert_true(mr_object_id_eq(effect(w, MR_OX_LOST)->id, id_of(1, 1)));
-    unhold(w, 1, id_of(1, 2), 0); /* every job lets go: nothing is lost */
+    /* Key 0 ends the holds of all jobs. No job is left that could lose the object. */
+    unhold(w, 1, id_of(1, 2), 0);
     assert_null(effect(w, MR_OX_LOST));
     assert_non_null(effect(w, MR_OX_EVICT));
 }
 
-/* Two have pinned half of the memory each, and want more. */
+/* Each of two clients has pinned half of the memory and wants more. The younger request fails, so
+ * that its client unpins. */
 static void when_nothing_can_leave_the_youngest_lets_go(void **state)
 {
     struct world *w = *state;
@@ -228,9 +235,10 @@ static void when_nothing_can_leave_the_youngest_lets_go(void **state)
         join(w, c);
         uint32_t segment = grant(w, c, 32 * MIB);
         seal(w, c, id_of(c, 1), segment, 0, 31 * MIB, 5);
-        get(w, c, 7, id_of(c, 1), 0, 0); /* the store pins it for the client */
+        get(w, c, 7, id_of(c, 1), 0, 0); /* GOT pins the object for client c */
     }
-    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(2, 1)}); /* ahead of need */
+    /* Object (2, 1) was written ahead of need: it is on disk and still in memory. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(2, 1)});
     for (uint32_t c = 1; c <= 2; c++)
         act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
                    .client = c,
@@ -260,9 +268,9 @@ static void a_full_store_spills_the_least_used_and_restores_it(void **state)
         assert_true(segment);
         seal(w, 1, id_of(1, n), segment, 0, 6 * MIB, 5);
     }
-    get(w, 1, 3, id_of(1, 1), 0, 0); /* pinned: must stay */
+    get(w, 1, 3, id_of(1, 1), 0, 0); /* pinned objects cannot be spilled */
     assert_false(grant(w, 9, 8 * MIB));
-    /* First everybody is asked for empty segments. */
+    /* Before the core spills objects, it asks all clients for their empty segments. */
     assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     assert_null(effect(w, MR_OX_WRITE));
@@ -289,7 +297,7 @@ static void tick(struct world *w)
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
-/* Client 9 wants a segment, and has no empty one of its own. */
+/* Client 9, which has no empty segment, asks for one. */
 static void nine_asks(struct world *w, uint64_t bytes)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
@@ -300,8 +308,8 @@ static void nine_asks(struct world *w, uint64_t bytes)
                .timeout = 60 * MR_SECOND});
 }
 
-/* Client 1 has seven segments in use and an empty one; it is asked for that, and does not answer.
- */
+/* Client 1 has seven segments in use and an empty one. The core asks client 1 for the empty
+ * segment, and client 1 does not answer yet. */
 static void ask_for_empty(struct world *w)
 {
     join(w, 1);
@@ -345,14 +353,16 @@ static void the_empty_segments_of_several_busy_clients_count_together(void **sta
         uint32_t client = n < 5 ? 1 : 2;
         seal(w, client, id_of(client, n), grant(w, client, 8 * MIB), 0, 6 * MIB, 5);
         if (n % 4) continue;
-        unhold(w, client, id_of(client, n), 5); /* the last of each is empty */
+        /* The last segment of each client is empty. */
+        unhold(w, client, id_of(client, n), 5);
         evicted(w, MR_OK);
     }
     nine_asks(w, 16 * MIB);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
     for (mr_time end = w->now + MR_SECOND / 2; w->now < end; tick(w))
         assert_null(effect(w, MR_OX_WRITE));
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it keeps its own */
+    /* Client 1 returns no segment. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     assert_non_null(effect(w, MR_OX_WRITE));
 }
 
@@ -372,8 +382,8 @@ static void a_busy_client_is_not_waited_for_when_its_empty_segments_are_not_enou
 
 #define LARGE (7 * MIB - 4096)
 
-/* A store of 64 MiB with 49 MiB of large objects, used at second 1, and small ones, used at
- * second 2. */
+/* Fills a store of 64 MiB with 49 MiB of large objects, last used at second 1, and with small
+ * objects, last used at second 2. */
 static void fill(struct world *w)
 {
     join(w, 1);
@@ -422,22 +432,24 @@ static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
     act(w, want);
     assert_non_null(effect(w, MR_OX_RESTORE));
     act(w, want);
-    assert_null(effect(w, MR_OX_RESTORE)); /* it is on its way */
+    assert_null(effect(w, MR_OX_RESTORE)); /* the object is being restored already */
     want.id = id_of(1, 2);
     act(w, want);
-    assert_null(effect(w, MR_OX_RESTORE)); /* it is here */
+    assert_null(effect(w, MR_OX_RESTORE)); /* the object is in memory */
     act(w,
         (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_ELIMIT});
     get(w, 1, 3, id_of(1, 1), MR_SECOND, 0);
     assert_non_null(effect(w, MR_OX_RESTORE));
 }
 
-/* Issue 11, J: nothing is written to a full disk but one object now and then, which finds out. */
+/* While the disk is full, the core tries to write one object from time to time and no others. A
+ * write that succeeds shows that the disk has room again. */
 static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
 {
     struct world *w = *state;
     ask_for_empty(w);
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it has none */
+    /* Client 1 has no empty segment. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     for (int i = 0; i < 100 && !effect(w, MR_OX_WRITE); i++)
         tick(w);
     mr_object_id ids[8];
@@ -454,7 +466,8 @@ static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
     for (int i = 0; i < 100000 && !effect(w, MR_OX_WRITE); i++) {
         w->now += 10 * MR_MS;
         act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
-        if (i % 100 == 0 && !effect(w, MR_OX_WRITE)) nine_asks(w, 8 * MIB); /* it was let go */
+        /* The earlier request of client 9 may have failed, so client 9 asks again. */
+        if (i % 100 == 0 && !effect(w, MR_OX_WRITE)) nine_asks(w, 8 * MIB);
     }
     assert_non_null(effect(w, MR_OX_WRITE));
     assert_true(w->now >= failed + 200 * MR_MS);
@@ -517,7 +530,7 @@ static void what_is_persisted_outlives_its_holders(void **state)
     struct mr_ostore_info info;
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_OK);
     assert_true(info.persisted);
-    /* Once it has had a name it lives by its holders like any other. */
+    /* Once the object has had a name, it is removed when its last holder is gone. */
     struct mr_ostore_event name = {
         .type = MR_OE_HOLD, .id = id_of(1, 1), .holder = {MR_HOLD_NAME, 77}};
     act(w, name);

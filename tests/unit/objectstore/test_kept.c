@@ -1,4 +1,5 @@
-/* What stays on disk, for how long, and who is asked before it goes. */
+/* Which objects stay on disk, for how long, and which of them the store offers to the scheduler
+ * before it removes them. */
 #include "tests/unit/objectstore/rig.h"
 
 static void name(struct world *w, enum mr_ostore_event_type type, mr_object_id id)
@@ -118,7 +119,8 @@ static void after_a_restart_files_that_nobody_claims_are_removed_and_counted(voi
         recovered(w, id_of(1, n), MR_OSTORE_BY_HOLDERS);
     recovered(w, id_of(1, KEPT), 0);
     name(w, MR_OE_HOLD, id_of(1, NAMED));
-    wait_for_claims(w); /* nobody was asked yet: nothing goes */
+    /* Nothing is removed, because the store has offered no object to the scheduler yet. */
+    wait_for_claims(w);
     assert_int_equal(there(w, id_of(1, ORPHAN)), MR_OK);
     act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
     act(w, (struct mr_ostore_event){
@@ -148,15 +150,17 @@ static void another_scheduler_has_to_claim_what_the_last_one_held(void **state)
                    .type = MR_OE_HOLD, .id = id_of(2, n), .holder = {MR_HOLD_JOB, 0}});
     act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = mine, .holder = {MR_HOLD_JOB, 0}});
     act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 2});
+    /* The new scheduler knows object (2, 2) and claims it. */
     act(w, (struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
     act(w, (struct mr_ostore_event){
-               .type = MR_OE_HOLD, .id = id_of(2, 2), .holder = {MR_HOLD_JOB, 0}}); /* it knows */
+               .type = MR_OE_HOLD, .id = id_of(2, 2), .holder = {MR_HOLD_JOB, 0}});
     act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
     wait_for_claims(w);
     evicted(w, MR_OK);
     assert_int_equal(there(w, id_of(2, 1)), MR_ENOENT);
     assert_int_equal(there(w, id_of(2, 2)), MR_OK);
-    assert_int_equal(there(w, mine), MR_OK); /* its worker lives, and holds it for the job */
+    /* The client that made `mine` still lives and holds the object for its job. */
+    assert_int_equal(there(w, mine), MR_OK);
 }
 
 static bool unplaced(const struct world *w, mr_object_id id)
@@ -165,7 +169,8 @@ static bool unplaced(const struct world *w, mr_object_id id)
     return x && mr_object_id_eq(x->id, id);
 }
 
-/* Issue 11, H: a name that goes, and the object with it. */
+/* The directory's entry of an object is removed when the object loses its last name, and only
+ * once. */
 static void an_entry_in_the_directory_goes_with_its_object(void **state)
 {
     struct world *w = *state;
@@ -177,16 +182,18 @@ static void an_entry_in_the_directory_goes_with_its_object(void **state)
     name(w, MR_OE_UNHOLD, id);
     assert_true(unplaced(w, id));
     evicted(w, MR_OK);
-    assert_null(effect(w, MR_OX_UNPLACE)); /* once */
+    assert_null(effect(w, MR_OX_UNPLACE)); /* the entry is removed once */
 }
 
-/* Issue 11, H: the object died while its entry was on the way; or the store that had it did. */
+/* The core removes an entry of the directory if the entry arrives after its object died, or if the
+ * object never was in this store. */
 static void an_entry_of_what_is_not_here_is_taken_away(void **state)
 {
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
     unhold(w, 1, id, 5);
-    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id}); /* doomed, not gone */
+    /* The object is doomed but still in the store. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
     assert_true(unplaced(w, id));
     recovered(w, id_of(7, 7), MR_OSTORE_BY_HOLDERS);
     act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id_of(7, 7)});
@@ -198,8 +205,8 @@ static void an_entry_of_what_is_not_here_is_taken_away(void **state)
     assert_true(unplaced(w, id_of(7, 7)));
 }
 
-/* Issue 11, J: freed while it was being written, and pulled again before the write ended. The file
- * is of the first life: the second one has none. */
+/* An object is deleted while the store writes it to disk, and is pulled again before the write
+ * ends. The file then belongs to the deleted object, so the core erases the file. */
 static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
 {
     struct world *w = *state;
@@ -216,12 +223,13 @@ static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags});
     assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
     struct mr_ostore_info info;
-    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_ENOENT); /* only on its way */
+    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_ENOENT); /* the pull has not ended yet */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* What another node holds was only pulled here: it goes when nobody here wanted it for a while. */
+/* A store pulls a copy of an object that a job holds in the store of another node. The copy is
+ * freed when no client of this node has used it for a while. */
 static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
 {
     struct world *w = *state;
@@ -232,7 +240,7 @@ static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
     seal(w, 9, id_of(50, 1), segment, 0, 5000, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
     get(w, 1, 2, id_of(50, 2), MR_SECOND, 3);
-    seal(w, 9, id_of(50, 2), segment, 16384, 5000, 0); /* this one stays pinned */
+    seal(w, 9, id_of(50, 2), segment, 16384, 5000, 0); /* object (50, 2) stays pinned */
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(50, 1)});
     w->now += config.orphan_ns / 2;
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
@@ -249,7 +257,7 @@ static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
     assert_int_equal(stats.orphans_freed, 1);
     assert_int_equal(stats.pulls, 2);
     assert_int_equal(stats.pulled_bytes, 10000);
-    assert_int_equal(stats.objects, 2); /* until it is evicted */
+    assert_int_equal(stats.objects, 2); /* the object is counted until it is evicted */
     assert_int_equal(stats.objects_max, config.objects_max);
     assert_int_equal(stats.clients, 2);
     assert_int_equal(stats.segments, 1);

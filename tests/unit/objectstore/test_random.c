@@ -1,5 +1,5 @@
-/* The object store's core in a random simulation: a small world around it pays what it owes late,
- * in any order, or not at all, and the core's own check runs after every step. */
+/* The object store's core in a random simulation. The simulated clients and disk answer the core
+ * late, in any order, or not at all. After every step the core checks its invariants. */
 #include "base/rng.h"
 #include "tests/unit/objectstore/rig.h"
 
@@ -11,7 +11,7 @@
 #define REQUESTS_MAX 4096
 #define ROOMS_MAX 4096
 
-struct room { /* what a client wrote, and offered with a seal */
+struct room { /* the place of an object that a client has sealed */
     uint32_t segment;
     uint64_t offset, bytes, room;
     bool is_freed;
@@ -22,7 +22,7 @@ struct request {
     bool is_answered;
 };
 
-struct pending { /* what the world owes the core */
+struct pending { /* an answer that the simulation still has to give to the core */
     struct mr_ostore_event ev;
 };
 
@@ -31,18 +31,21 @@ struct sim {
     struct mr_rng rng;
     struct pending pending[PENDING_MAX];
     size_t pending_count;
-    uint32_t segment_of[64]; /* by client slot: one segment each, 0 none */
-    uint32_t owner[4096];    /* of segments */
+    uint32_t segment_of[64]; /* by client number modulo 64; one segment a client; 0: none */
+    uint32_t owner[4096];    /* client that owns a segment, by segment */
     uint64_t bytes[4096];
-    bool granted[4096];    /* and not closed */
-    uint32_t cursor[4096]; /* next free offset; rooms are not reused in this world */
+    bool granted[4096]; /* by segment: granted and not closed yet */
+    /* By segment: the next free offset. The simulation does not reuse the places of freed
+     * objects. */
+    uint32_t cursor[4096];
     uint64_t number[16];
     uint64_t requests;
-    struct request asked[REQUESTS_MAX]; /* by number */
+    struct request asked[REQUESTS_MAX]; /* by request number */
     struct room rooms[ROOMS_MAX];
     uint32_t rooms_count;
     uint32_t clients[6];
-    uint64_t group_of_dead[4096]; /* by client */
+    /* The group of a dead client, by client. */
+    uint64_t group_of_dead[4096];
     uint32_t next_client;
 };
 
@@ -65,7 +68,7 @@ static uint64_t ask(struct sim *m, uint32_t client)
     return m->requests;
 }
 
-/* Once, and to the client that asked. */
+/* Checks that a request is answered once and that the answer goes to the client that asked. */
 static void answered(struct sim *m, const struct mr_ostore_effect *x)
 {
     struct request *q = &m->asked[x->request];
@@ -83,7 +86,8 @@ static struct room *room_at(struct sim *m, uint32_t segment, uint64_t offset)
     return NULL;
 }
 
-/* What a client is given is what another wrote, and is not freed under it. */
+/* Checks that the place that the core gives to a client holds an object of the right size, which
+ * has not been freed. */
 static void check_place(struct sim *m, const struct mr_ostore_effect *x)
 {
     const struct room *r = room_at(m, x->segment, x->offset);
@@ -94,7 +98,8 @@ static void check_place(struct sim *m, const struct mr_ostore_effect *x)
 
 static void freed(struct sim *m, const struct mr_ostore_effect *x)
 {
-    struct room *r = room_at(m, x->segment, x->offset + MR_EXTENT_HEAD); /* that comes first */
+    /* The place of an object begins with its header. */
+    struct room *r = room_at(m, x->segment, x->offset + MR_EXTENT_HEAD);
     assert_int_equal(r->room, x->room);
     assert_false(r->is_freed);
     r->is_freed = true;
@@ -111,7 +116,7 @@ static void sim_granted(struct sim *m, const struct mr_ostore_effect *x)
     m->segment_of[x->client % 64] = x->segment;
 }
 
-/* Answers to what the core wants done, at once or some time later, well or badly. */
+/* Answers an effect of the core, at once or later, with success or with an error. */
 static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
 {
     bool bad = mr_rng_below(&m->rng, 8) == 0;
@@ -152,7 +157,7 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     case MR_OX_PUBLISH: check_place(m, x); break;
     case MR_OX_FREED: freed(m, x); break;
     case MR_OX_CLOSE: m->granted[x->segment] = false; break;
-    case MR_OX_EVICT: /* within the step, as the shell does it */
+    case MR_OX_EVICT: /* sim_step answers EVICT within the step, as the shell does */
     case MR_OX_ADD:
     case MR_OX_REMOVE:
     case MR_OX_MOVE:
@@ -233,7 +238,7 @@ static void sim_pay(struct sim *m)
     struct mr_ostore_event ev = m->pending[at].ev;
     m->pending_count--;
     memmove(&m->pending[at], &m->pending[at + 1], (m->pending_count - at) * sizeof m->pending[0]);
-    if (ev.type == MR_OE_FETCH_FAILED && below(m, 3)) { /* it went well, then */
+    if (ev.type == MR_OE_FETCH_FAILED && below(m, 3)) { /* the fetch succeeds */
         sim_seal(m, 9, ev.id, MR_SEAL_ADOPT, ev.bytes);
         owe(m, ev);
         return;
@@ -241,7 +246,8 @@ static void sim_pay(struct sim *m)
     sim_step(m, ev);
 }
 
-/* Of five clients two are in one group, which their next ones join again, and one in another. */
+/* The control group of client `i`; 0: no limit. Clients 1 and 2 share a group, and client 3 has its
+ * own. A client that takes a dead client's place joins the dead client's group. */
 static uint64_t group_of(size_t i)
 {
     return i < 3 ? 70 : i == 3 ? 71 : 0;
@@ -267,7 +273,8 @@ static void sim_client_dies(struct sim *m)
     sim_join(m, i);
 }
 
-/* Issue 11, 10: what the clients of a group have, dead ones too, is never more than it allows. */
+/* Checks that the segments of a group's clients, dead clients included, never exceed the limit of
+ * the group. */
 static void sim_check_groups(struct sim *m)
 {
     uint64_t bytes[2] = {0};
@@ -277,7 +284,9 @@ static void sim_check_groups(struct sim *m)
             if (m->clients[i] == m->owner[n]) group = group_of(i);
         if (group) bytes[group - 70] += m->bytes[n];
     }
-    assert_true(bytes[0] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN); /* two may join after it was full */
+    /* Group 70: its limit allows for the own memory of one process only, because more clients may
+     * join when the segments are already granted. */
+    assert_true(bytes[0] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN);
     assert_true(bytes[1] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN);
 }
 
@@ -324,7 +333,7 @@ static void sim_turn(struct sim *m)
         sim_step(m, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
-/* Whoever is alive and asked for something has been answered. */
+/* Checks that every request of a client that is alive has been answered. */
 static void sim_check_answers(struct sim *m)
 {
     for (uint64_t q = 1; q <= m->requests; q++)
@@ -350,7 +359,8 @@ static void every_invariant_holds_in_a_random_world(void **state)
             sim_turn(m);
             sim_check_groups(m);
         }
-        /* The faults stop: all that is owed is paid, and time passes. Then nothing waits. */
+        /* The faults end: all answers are given and time passes. Then no request may be left
+         * waiting. */
         for (int i = 0; i < 20000 && m->pending_count; i++)
             sim_pay(m);
         for (int i = 0; i < 200; i++) {

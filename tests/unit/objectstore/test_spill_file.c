@@ -1,4 +1,5 @@
-/* Places of a spill file: against a model, and with what a disk may do to them. */
+/* Places of objects in a spill file: compared with a model, and after damage to the file on
+ * disk. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"
@@ -151,7 +152,8 @@ static void damaged_bytes_are_an_error(void **state)
     struct mr_error e;
     assert_int_equal(mr_spill_keep(r->spill, id_of(1), r->kept, &e), MR_EFORMAT);
     assert_int_equal(access(r->kept, F_OK), -1);
-    assert_int_equal(ftruncate(fd, 4096), 0); /* and one that is cut short */
+    /* The file is cut short, so the bytes of object 2 are missing. */
+    assert_int_equal(ftruncate(fd, 4096), 0);
     assert_int_equal(get(r, 2, 5000), MR_EFORMAT);
     close(fd);
 }
@@ -207,7 +209,7 @@ static void places_do_not_overlap_whatever_comes_and_goes(void **state)
     mr_spill_check(r->spill);
 }
 
-/* Issue 11, J: /dev/full stands for the disk. */
+/* /dev/full, on which every write fails with ENOSPC, stands for a full disk. */
 static void a_full_disk_is_called_by_its_name(void **state)
 {
     const struct rig *r = *state;
