@@ -10,7 +10,7 @@ struct op_host {
     struct mr_registry *registry;
     struct mr_op_run *run;
     struct mr_roots roots;
-    void *result; /* result of the last call */
+    void *result; /* memory of the last result; owned by the host */
     bool is_cancelled;
     uint64_t waited_ns;
     uint32_t attempt;

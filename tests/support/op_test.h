@@ -28,7 +28,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Writes a result, which is inline or an extent, as JSON with a NUL at the end. */
+/* Writes a result, inline or in an extent, to `text` as JSON that ends with a NUL. */
 static inline void op_result_json(const struct mr_op_result *r, char *text, size_t size)
 {
     struct mr_error e = {0};

@@ -10,7 +10,7 @@
 
 #define TURNS_MAX 100000
 
-/* [banner] start and end. */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 void rig_config(struct mr_sched_config *c)
 {

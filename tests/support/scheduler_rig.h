@@ -22,7 +22,7 @@ enum rig_said {
     SAID_LEAVE,
 };
 
-struct rig_row { /* a task, a release or a cancel that a worker was sent */
+struct rig_row { /* one task, release, cancel or other row that a worker was sent */
     enum rig_said said;
     uint32_t slot;
     uint64_t job;
@@ -56,19 +56,19 @@ struct rig {
     uint32_t rows_count, rows_room;
     struct mr_buf notes; /* struct mr_sched_note of the core since its last start */
     struct mr_buf spans; /* struct mr_sched_span of the core since its first start */
-    char *texts[4096];   /* the texts of these notes, by number */
+    char *texts[4096];   /* the texts of `notes`, by number */
     uint32_t notes_count;
     struct rig_worker last; /* the worker that registered last */
     struct rig_hold holds[1024];
     uint32_t holds_count;
     uint64_t ticket, session, objects;
-    int code; /* of the last reply */
+    int code; /* status code of the last reply */
     char text[1100];
-    uint64_t object_bytes; /* size of objects that are made from now on; 0: 100,000 */
-    uint64_t store_memory; /* memory of stores that register from now on */
+    uint64_t object_bytes; /* bytes of each object that workers make from now on; 0: 100,000 */
+    uint64_t store_memory; /* bytes of memory of each store that registers from now on */
     /* A new store of a node finds the objects of the store before it on disk. */
     bool has_disk;
-    mr_object_id missing[1024]; /* objects that a new store does not find */
+    mr_object_id missing[1024]; /* objects that a new store was to verify and does not have */
     uint32_t missing_count, missing_store;
     struct mr_str says;  /* the value in the next completion; "": the task's key */
     uint64_t steps_work; /* the largest number of steps that one rig_turn needed */
@@ -81,7 +81,7 @@ struct rig {
 struct rig_spec {
     const char *name, *node;
     uint32_t slots;
-    const char *ops; /* names of its operators, separated by spaces */
+    const char *ops; /* names of the worker's operators, separated by spaces */
     const char *resource;
     double amount;
     uint64_t memory, store;
@@ -101,16 +101,17 @@ void rig_compact(struct rig *r); /* replaces the journal by a snapshot */
 void rig_ack(struct rig *r);
 const char *rig_leftover(struct rig *r); /* of all jobs, when the test has forgotten its own */
 
-/* The job's id; 0: refused, see `code` and `text`. */
+/* Returns the job's id. 0: the job was refused; `code` and `text` say why. */
 uint64_t rig_submit(struct rig *r, const char *json);
 uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
 int rig_ask(
-    /* The code of the reply; 1: no reply yet. */
+    /* Returns the status code of the reply; 1: no reply yet. */
     struct rig *r, enum mr_sched_event_type type, uint64_t job);
 void rig_want(struct rig *r, uint64_t job, const char *key);
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
 enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);
-enum mr_job_state rig_job(struct rig *r, uint64_t job); /* NONE: the core has forgotten the job */
+/* Returns MR_JOB_NONE if the core has forgotten the job. */
+enum mr_job_state rig_job(struct rig *r, uint64_t job);
 struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key);
 struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
 
@@ -139,14 +140,15 @@ enum rig_told { TOLD_GIVEN, TOLD_STARTED, TOLD_UNKNOWN, TOLD_LEFT_SLOT };
 void rig_tell(
     struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key);
 
-/* The last attempt of a task that was sent to the worker since the last call; 0: none. */
+/* Returns the last attempt of the task that was sent to `w` since the last rig_forget_rows; 0:
+ * none. */
 uint32_t rig_sent(const struct rig *r, struct rig_worker w, uint64_t job, uint32_t index);
 uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 uint32_t rig_count(struct rig *r, enum rig_said said, struct rig_worker w, uint64_t job,
-    const char *key); /* key NULL: of any task */
+    const char *key); /* a NULL key counts rows of all tasks of the job */
 const struct rig_row *rig_row(struct rig *r, enum rig_said said, uint64_t job, const char *key);
 uint32_t rig_notes(
-    /* Number of notes of this type. */
+    /* Returns the number of notes of `type` about the job. */
     const struct rig *r, enum mr_sched_note_type type, uint64_t job);
 void rig_forget_rows(struct rig *r);
 
@@ -154,4 +156,4 @@ void rig_store(struct rig *r, uint64_t store, const char *node);
 void rig_store_close(struct rig *r, uint64_t store);
 void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id);
 bool rig_is_held(const struct rig *r, mr_object_id id);
-uint32_t rig_held(const struct rig *r); /* number of objects that stores were told to hold */
+uint32_t rig_held(const struct rig *r); /* number of objects that stores have been told to hold */

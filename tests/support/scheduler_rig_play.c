@@ -40,7 +40,7 @@ uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_
     for (uint32_t i = before; i < r->notes_count; i++)
         if (n[i].type == MR_NOTE_REPLY && n[i].ticket == r->ticket)
             return n[i].code ? 0 : n[i].job.v;
-    return mr_sched_job_newest(r->s).v; /* the job is not acknowledged yet */
+    return mr_sched_job_newest(r->s).v; /* no reply yet: the journal has not acknowledged the job */
 }
 
 uint64_t rig_submit(struct rig *r, const char *json)

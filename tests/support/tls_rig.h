@@ -13,7 +13,8 @@
 
 static char pki[] = "/tmp/mr-pki-XXXXXX";
 
-/* The result is valid until eleven other paths were asked for. */
+/* Returns a path in the directory of certificates, valid until pki_path has been called eleven more
+ * times. */
 static inline const char *pki_path(const char *name)
 {
     static char paths[12][96];

@@ -85,7 +85,8 @@ static void a_scan_sees_pins_of_this_generation_only(void **state)
     mr_catalog_mark(&f->writer, 5);
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 1);
-    /* Without a scan of pins, which the protocol requires, so that the pin becomes stale. */
+    /* The protocol requires a scan of pins before the commit. Without a scan the pin becomes
+     * stale. */
     mr_catalog_commit(&f->writer, 5);
     seen = 0;
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);

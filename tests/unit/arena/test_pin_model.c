@@ -21,7 +21,8 @@
 
 enum { READERS = 2, EVICTOR = READERS, PROCESSES, EVICTIONS = 2, READS = 2, DEPTH = 2 };
 enum variable { WORD, META, BYTES, SLOT, SLOT_2, VARIABLES };
-enum { SEALED = 1, EVICTING, AWAY }; /* in the two low bits of WORD; the generation is above them */
+/* State of an object, in the two low bits of WORD; the generation is above them. */
+enum { SEALED = 1, EVICTING, AWAY };
 
 enum bug {
     NO_BUG,
@@ -41,7 +42,7 @@ struct model_state {
     uint8_t waiting_count[PROCESSES][VARIABLES];
     uint8_t at[PROCESSES]; /* the next step of each process */
     uint8_t rounds[PROCESSES];
-    uint8_t word[PROCESSES]; /* registers of each process */
+    uint8_t word[PROCESSES]; /* registers: the WORD and the META that each process has read */
     uint8_t meta[PROCESSES];
 };
 
@@ -53,7 +54,7 @@ struct explorer {
     uint32_t count;
     uint32_t next;
     uint32_t count_max;
-    uint64_t pins; /* confirmed pins, to notice a model in which no reader ever reads */
+    uint64_t pins; /* number of confirmed pins; 0 would mean that the model's readers never read */
     bool failed;
 };
 
@@ -99,7 +100,7 @@ static void leave(struct model_state *s, int p, int v)
 
 static uint8_t pin_of(uint8_t word)
 {
-    return (uint8_t)(1 + (word >> 2)); /* 0 means no pin */
+    return (uint8_t)(1 + (word >> 2)); /* never 0, because 0 means no pin */
 }
 
 static void reader_ends(struct model_state *s, int p)
@@ -203,7 +204,7 @@ static bool step_evictor(struct explorer *x, struct model_state *s, int p)
     case 5: return go_on(s, p, store(s, p, BYTES, (uint8_t)(load(s, p, BYTES) + 1)));
     case 6: return go_on(s, p, store(s, p, META, (uint8_t)(load(s, p, META) + 1)));
     case 7: return go_on(s, p, store_release(s, p, WORD, word_of(next, SEALED)));
-    case 9: /* an entry is pinned: backs off */
+    case 9: /* the evictor backs off, because a reader has pinned the entry */
         if (!store_release(s, p, WORD, s->word[p])) return false;
         break;
     case 8: break;

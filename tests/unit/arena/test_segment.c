@@ -37,7 +37,7 @@ static void drop(struct segment *g)
     (void)close(g->fd);
 }
 
-/* Number of pages of [from, to) that are in memory. */
+/* Returns the number of pages in [from, to) that are in memory. */
 static uint64_t resident(const struct segment *g, uint64_t from, uint64_t to)
 {
     static unsigned char there[8192];

@@ -1,4 +1,4 @@
-/* store/arena/space against a simple model, which is a list of rooms. */
+/* store/arena/space compared with a simple model, which is a list of rooms. */
 #include "store/arena/space.h"
 
 #include "base/alloc.h"
@@ -50,7 +50,7 @@ static void an_empty_segment_is_given_up_and_a_used_one_is_not(void **state)
     assert_true(mr_space_take(&s, 100, &room));
     assert_false(mr_space_drop_empty(&s, &number));
     assert_int_equal(mr_space_give(&s, &room), MR_OK);
-    /* Although an empty slab is kept in the segment. */
+    /* The segment counts as empty, although a slab without objects is kept in it. */
     assert_true(mr_space_drop_empty(&s, &number));
     assert_int_equal(number, 1);
     mr_space_check(&s);
@@ -94,7 +94,7 @@ static bool overlaps(const struct mr_room *a, const struct mr_room *b)
 
 static uint64_t some_size(struct mr_rng *r)
 {
-    uint64_t top = (uint64_t)1 << (6 + mr_rng_below(r, 16)); /* 64 B to 2 MiB */
+    uint64_t top = (uint64_t)1 << (6 + mr_rng_below(r, 16)); /* a power of two from 64 B to 2 MiB */
     return 1 + mr_rng_below(r, top);
 }
 

@@ -62,7 +62,7 @@ static void a_job_id_has_one_text_form_only(void **state)
     assert_int_equal(id.v, (uint64_t)3 << 32 | 17);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j3-17");
-    /* The tag of a random incarnation, in base 32. */
+    /* A tag below MR_TAG_DRAWN_MIN is decimal. The tag of a random incarnation is in base 32. */
     id = mr_job_id_make(MR_TAG_DRAWN_MIN - 1, 1);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j999999-1");
@@ -114,7 +114,7 @@ static void what_comes_into_a_reserved_buffer_needs_no_other_memory(void **state
         mr_buf_add_text(&b, "0123456789");
     assert_ptr_equal(b.p, at);
     assert_int_equal(b.room, 600);
-    mr_buf_reserve(&b, 600); /* more than the ceiling: reserves only up to it */
+    mr_buf_reserve(&b, 600); /* 600 more bytes exceed the ceiling of 1000 */
     assert_int_equal(b.room, 1000);
     assert_int_equal(b.n, 600);
     assert_int_equal(mr_buf_status(&b), MR_OK);
@@ -131,7 +131,7 @@ static void utf8_is_what_rfc_3629_says(void **state)
         assert_false(mr_utf8_is_valid(mr_str(bad[i])));
     assert_true(mr_utf8_is_key(MR_STR("svm/cv/fit-00"), 1024));
     assert_false(mr_utf8_is_key(MR_STR("a\nb"), 1024));
-    assert_false(mr_utf8_is_key(MR_STR("a\xc2\x85"), 1024)); /* C1 */
+    assert_false(mr_utf8_is_key(MR_STR("a\xc2\x85"), 1024)); /* U+0085, a C1 control character */
     assert_false(mr_utf8_is_key(MR_STR(""), 1024));
     assert_false(mr_utf8_is_key(MR_STR("abc"), 2));
 }
@@ -180,7 +180,7 @@ static void an_arena_gives_aligned_zeroed_memory(void **state)
 {
     (void)state;
     struct mr_arena a;
-    /* A terabyte of address space, of which three pages are touched. */
+    /* The arena reserves a terabyte of address space and touches three pages of it. */
     mr_arena_init(&a, (size_t)1 << 40);
     char *c = MR_ARENA_ARRAY(&a, char, 3);
     uint64_t *u = MR_ARENA_ARRAY(&a, uint64_t, 1000);

@@ -17,7 +17,7 @@ struct table {
 
 static uint64_t hash_key(uint64_t key)
 {
-    return mr_hash_u64(key % 97) ^ key; /* makes many hashes collide in their upper half */
+    return mr_hash_u64(key % 97) ^ key; /* makes the upper halves of many hashes equal */
 }
 
 static bool eq(const void *ctx, uint32_t item, const void *key)

@@ -32,13 +32,14 @@ static void malformed_wire_bytes_are_refused(void **state)
 {
     (void)state;
     static const struct mr_str bad[] = {
-        MR_STR_INIT("\x80"),                                         /* an incomplete varint */
-        MR_STR_INIT("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), /* more than 64 bits */
+        MR_STR_INIT("\x80"), /* a varint that is incomplete */
+        /* A varint of more than 64 bits. */
+        MR_STR_INIT("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
         MR_STR_INIT("\x0a\x05"
-                    "abc"),              /* shorter than its length says */
-        MR_STR_INIT("\x00\x01"),         /* field 0 */
+                    "abc"),              /* a field shorter than its length says */
+        MR_STR_INIT("\x00\x01"),         /* field number 0 is not allowed */
         MR_STR_INIT("\x0b\x0c"),         /* a group, which is not supported */
-        MR_STR_INIT("\x0d\x01\x02\x03"), /* three of four bytes */
+        MR_STR_INIT("\x0d\x01\x02\x03"), /* a fixed32 with three of its four bytes */
     };
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++) {
         struct mr_protowire_reader r = mr_protowire_read(bad[i]);

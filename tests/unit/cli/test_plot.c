@@ -1,4 +1,5 @@
-/* Plots: axes that hold what is shown, text that has the curve's shape, a picture that is one. */
+/* Plots of curves: the axes contain all values, the plot as text has the shape of the curve, and
+ * the PNG file is valid. */
 #include "cli/plot/plot.h"
 
 #include <math.h>
@@ -85,7 +86,7 @@ static void numbers_are_short(void **state)
     }
 }
 
-/* The first row of text in which column `at` of the curve has a mark. */
+/* Returns the first row of text in which column `at` of the curve has a mark. */
 static int row_with(const char *text, int at, int rows)
 {
     const char *line = strchr(text, '\n') + 1;
@@ -150,7 +151,8 @@ static void a_picture_is_a_png_of_its_size(void **state)
     assert_int_equal(mr_plot_png(&p, 800, 400, &out, &e), MR_OK);
     assert_memory_equal(out.p, "\x89PNG\r\n\x1a\n", 8);
     assert_memory_equal(out.p + 16, "\0\0\x03\x20\0\0\x01\x90", 8);
-    const char *path = getenv("MILLRACE_TEST_PLOT"); /* to look at it */
+    /* Writes the plot to a file, for a person to look at. */
+    const char *path = getenv("MILLRACE_TEST_PLOT");
     if (path) {
         FILE *f = fopen(path, "wbe");
         assert_non_null(f);

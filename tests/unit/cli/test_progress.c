@@ -1,4 +1,5 @@
-/* Issue 11, 14: the line of `run` says what it waits for, in the columns there are. */
+/* cli/view/progress: the progress line of `millrace run` says what the job waits for and fits the
+ * terminal's width. */
 #include "cli/view/progress.h"
 #include "cli/term/text.h"
 
@@ -16,7 +17,7 @@
     "\"running\": \"1\"}"
 #define KEY "a/key/that/is/too/long/for/a/line/of/eighty/columns/with/a/bar/in/it"
 
-/* The line some seconds after the last task ended. */
+/* Returns the progress line at a time `quiet` after the last task ended. */
 static const char *line_of(const char *json, mr_duration quiet, unsigned columns)
 {
     static char text[4096];

@@ -1,5 +1,5 @@
-/* Issue 11, 14: tables fit the terminal; keys are cut in their middle, numbers and what goes to a
- * file are not; widths are those that a terminal gives to characters. */
+/* Tables fit the terminal. Keys that are too long are cut in their middle; numbers, and all text
+ * that goes to a file, are not cut. Widths are those of a terminal. */
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 
@@ -81,8 +81,8 @@ static void a_character_has_the_width_that_a_terminal_gives_it(void **state)
     (void)state;
     assert_int_equal(mr_text_width(mr_str("ünïcode")), 7);
     assert_int_equal(mr_text_width(mr_str("漢字")), 4);
-    assert_int_equal(mr_text_width(mr_str("e\xcc\x81")), 1); /* with a combining accent */
-    assert_int_equal(mr_text_width(mr_str("\x1b[2J")), 4);   /* shown as "?[2J" */
+    assert_int_equal(mr_text_width(mr_str("e\xcc\x81")), 1); /* e with a combining accent */
+    assert_int_equal(mr_text_width(mr_str("\x1b[2J")), 4);   /* the terminal gets "?[2J" */
     assert_int_equal(mr_text_width(mr_str("\xff\xc3")), 2);
     for (unsigned width = 30; width < 60; width++)
         assert_true(
@@ -134,7 +134,7 @@ static void a_line_loses_its_end_and_a_key_its_middle(void **state)
     mr_text_add_truncated(mr_str("0123456789"), 6, &out);
     mr_text_add_elided(mr_str("0123456789"), 6, &out);
     mr_text_add_elided(mr_str("0123456789"), 10, &out);
-    mr_text_add_elided(mr_str("漢字漢字"), 4, &out); /* no half characters */
+    mr_text_add_elided(mr_str("漢字漢字"), 4, &out); /* a wide character is not cut in half */
     mr_buf_add_byte(&out, 0);
     assert_string_equal((char *)out.p, "01234…012…890123456789漢…");
     mr_buf_fini(&out);

@@ -1,5 +1,6 @@
-/* Issue 11, D: the certificates of `up --tls`: made once, renewed before they end, good for the
- * names that the cluster is reached by; and what does not go together is refused. */
+/* The certificates of `millrace up --tls`: they are made once, renewed before they expire, and
+ * valid for the names by which clients reach the cluster. Options that do not fit together are
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

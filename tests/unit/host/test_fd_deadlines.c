@@ -37,10 +37,10 @@ static void only_a_late_socket_is_shut_down(void **state)
     assert_int_equal(next, 300);
     assert_true(is_shut(late[1]));
     assert_false(is_shut(early[1]) || is_shut(never[1]) || is_shut(gone[1]));
-    assert_int_equal(mr_fd_deadlines_reap(d, 250, &next), 0); /* a socket is shut down once */
-    mr_fd_deadlines_set(d, early[0], 1000);                   /* a later deadline */
+    assert_int_equal(mr_fd_deadlines_reap(d, 250, &next), 0); /* no socket is shut down twice */
+    mr_fd_deadlines_set(d, early[0], 1000);                   /* replaces the earlier deadline */
     assert_int_equal(mr_fd_deadlines_reap(d, 400, &next), 0);
-    mr_fd_deadlines_forget(d, 12345); /* had no deadline */
+    mr_fd_deadlines_forget(d, 12345); /* does nothing: descriptor 12345 has no deadline */
     mr_fd_deadlines_free(&d);
     for (int i = 0; i < 2; i++) {
         (void)close(late[i]);

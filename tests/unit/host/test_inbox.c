@@ -83,7 +83,8 @@ static void an_eager_owner_misses_nothing_and_hears_of_the_end(void **state)
     struct mr_thread *t = mr_thread_start("answers", answer_all, &a);
     for (uint32_t i = 0; i < 5000; i++) {
         uint32_t got = 0;
-        if (i % 1000 == 999) mr_clock_sleep(MR_MS); /* longer than an eager wait polls */
+        /* A pause that is longer than an eager wait polls. */
+        if (i % 1000 == 999) mr_clock_sleep(MR_MS);
         assert_int_equal(mr_inbox_push(a.to, &i), MR_OK);
         assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + TIMEOUT, &got, 1), 1);
         assert_int_equal(got, i);
@@ -130,7 +131,7 @@ static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(v
         assert_int_equal(mr_inbox_push_quiet(in, &i), MR_OK);
     int more = 4;
     int err = mr_inbox_push_wait(in, &more, mr_clock_now() + TIMEOUT);
-    if (err) mr_inbox_wake(in); /* the end of the test may be reported now */
+    if (err) mr_inbox_wake(in); /* lets the owner end, so that the test can fail instead of hang */
     if (err) (void)mr_inbox_push_wait(in, &more, MR_NEVER);
     mr_thread_join(&t);
     mr_inbox_free(&in);
@@ -166,7 +167,8 @@ static void a_wait_ends_at_its_deadline(void **state)
     mr_inbox_free(&in);
 }
 
-/* A waiter like the one of the gRPC loop; this one sleeps on an inbox of its own. */
+/* The waiter of a thread that sleeps outside its inbox, as the gRPC loop does. This waiter sleeps
+ * on the inbox `bell`. */
 struct outside {
     struct mr_inbox *bell;
     _Atomic int wakes;
@@ -179,7 +181,7 @@ struct told {
     struct mr_wake_counter wake_counter;
 };
 
-/* Sends the numbers 1 to 1000; wakes the owner as often as the wake counter says. */
+/* Sends the numbers 1 to 1000. Wakes the owner whenever the wake counter says so. */
 static void tell(void *ctx)
 {
     struct told *t = ctx;
@@ -241,7 +243,8 @@ static void with_a_waiter_the_owner_sleeps_there_and_is_woken(void **state)
     assert_int_equal(atomic_load(&o.wakes), 0); /* the owner never slept */
     assert_int_equal(mr_inbox_wait(in, MR_NEVER, out, 2), 1);
     assert_int_equal(o.waits, 1);
-    assert_int_equal(o.last_deadline, 0); /* the waiter was called without time to sleep */
+    /* The waiter was called with deadline 0, so it did not sleep. */
+    assert_int_equal(o.last_deadline, 0);
     struct mr_thread *t = mr_thread_start("push", push_one, in);
     size_t n = 0;
     for (int i = 0; i < 100 && !n; i++)

@@ -86,8 +86,8 @@ static void the_least_of_the_groups_above_holds_in_v2(void **state)
     struct mr_machine m = look(t);
     assert_int_equal(m.memory_bytes, 2 * GIB);
     assert_true(m.is_limited);
-    assert_int_equal(m.cpus, 2); /* a quota of 1.5 processors */
-    /* memory.high limits too: above it a group is throttled. */
+    assert_int_equal(m.cpus, 2); /* the quota is 1.5 processors */
+    /* memory.high is a limit, too: the kernel throttles a group that exceeds it. */
     put(t, "/sys/fs/cgroup/a/b/c/memory.high", "1073741824\n");
     assert_int_equal(look(t).memory_bytes, GIB);
 }
@@ -133,7 +133,8 @@ static void nonsense_limits_nothing(void **state)
     assert_int_equal(m.cpus, 16);
 }
 
-/* Processes of one group get the same number, those of another group another one. */
+/* Processes of one control group with a limit get the same number. Processes of another such group
+ * get another number. */
 static void the_group_that_limits_is_known_by_a_number(void **state)
 {
     const struct tree *t = *state;
@@ -144,7 +145,8 @@ static void the_group_that_limits_is_known_by_a_number(void **state)
     assert_int_not_equal(outer, 0);
     put(t, "/sys/fs/cgroup/a/c/memory.max", "max\n");
     put(t, "/proc/self/cgroup", "0::/a/c\n");
-    assert_int_equal(look(t).group, outer); /* a sibling group under the same limit */
+    /* Group c has no limit of its own, so the limit and the number are those of group a. */
+    assert_int_equal(look(t).group, outer);
     put(t, "/sys/fs/cgroup/a/c/memory.max", "1073741824\n");
     assert_int_not_equal(look(t).group, 0);
     assert_int_not_equal(look(t).group, outer);

@@ -215,7 +215,7 @@ static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(
     mr_inbox_free(&in);
 }
 
-/* Each key has a count of its own, and what is given back can be taken again. */
+/* Each key has its own count. A place that is given back can be taken again. */
 static void a_quota_counts_each_by_its_key(void **state)
 {
     (void)state;
@@ -248,8 +248,8 @@ static void bind_to(int processor)
     (void)sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Moves from the last processor to the preferred one, the first. No other thread wants it, so one
- * attempt is enough. */
+/* Puts this thread on the last processor, then lets it return to the preferred one, the first.
+ * True: the thread returned in one of 50 attempts. */
 static bool comes_home(const cpu_set_t *all)
 {
     int first = 0, last = CPU_SETSIZE - 1;

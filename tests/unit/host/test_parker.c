@@ -19,10 +19,11 @@ static void unpark_wakes_only_a_parked_sleeper(void **state)
     assert_false(mr_parker_is_parked(&parker));
     assert_true(mr_parker_park(&parker));
     assert_true(mr_parker_is_parked(&parker));
-    assert_true(mr_parker_unpark(&parker));  /* parked: to be woken */
-    assert_false(mr_parker_unpark(&parker)); /* awake: only notified */
+    assert_true(mr_parker_unpark(&parker));  /* true: the owner is parked and has to be woken */
+    assert_false(mr_parker_unpark(&parker)); /* false: the owner is not parked any more */
     assert_false(mr_parker_park(&parker));
-    assert_true(mr_parker_park(&parker)); /* after another look */
+    /* The notification has been used up, so the owner may park. */
+    assert_true(mr_parker_park(&parker));
 }
 
 struct pair {

@@ -51,7 +51,7 @@ static void fill(const char *path)
     assert_int_equal(symlink(base, at), 0);
 }
 
-/* In a child process: makes a directory, fills it and is killed. */
+/* Makes and fills a directory in a child process, which is then killed. */
 static void leave_one(char path[MR_PROCESS_DIR_PATH_MAX])
 {
     int ends[2];
@@ -67,7 +67,8 @@ static void leave_one(char path[MR_PROCESS_DIR_PATH_MAX])
             (void)pause();
     }
     assert_int_equal(read(ends[0], path, MR_PROCESS_DIR_PATH_MAX), MR_PROCESS_DIR_PATH_MAX);
-    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0); /* its process is alive */
+    /* The directory stays, because its process is alive. */
+    assert_int_equal(mr_process_dir_sweep(base, "millrace-it"), 0);
     assert_true(exists(path));
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);

@@ -12,9 +12,10 @@
 #define ITEMS 500
 
 struct work {
-    uint32_t done[ITEMS]; /* how often each item was done */
+    uint32_t done[ITEMS]; /* number of times that each item ran */
     uint32_t worker[ITEMS];
-    uint32_t by_worker[8]; /* items done by each worker; only that worker counts here */
+    /* Number of items that each worker ran; only that worker writes its number. */
+    uint32_t by_worker[8];
 };
 
 static void do_one(void *ctx, uint32_t item, uint32_t worker)

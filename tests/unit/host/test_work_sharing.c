@@ -16,16 +16,16 @@
 #define BLOCKS 400u
 #define HELPERS 3u
 
-struct work { /* one piece of work */
+struct work { /* what the calls of one piece of work have counted */
     uint32_t done[BLOCKS];
-    /* Blocks run in each lane; only that lane's thread counts here. */
+    /* Number of blocks run in each lane. Only the lane's own thread writes its number. */
     uint32_t in_lane[MR_LANES_MAX];
     _Atomic uint32_t helped;
     _Atomic uint32_t begun;
     uint32_t wait_for_help; /* in this block the owner waits until a stealer has run a block */
-    uint32_t bad_from;      /* blocks from this one on fail, with their number as error */
+    uint32_t bad_from;      /* this block and later ones fail; the error is the block's number */
     uint32_t stop_after;
-    _Atomic uint32_t *stays; /* of the stealer: its first block clears the flag */
+    _Atomic uint32_t *stays; /* `stays` of the stealer: the first block that runs clears the flag */
 };
 
 static int one(void *ctx, uint32_t block, uint32_t lane)
@@ -139,7 +139,9 @@ static void who_sleeps_is_woken_to_help(void **state)
     struct mr_work_sharing *g = group_start(&helper, 1);
     for (uint32_t round = 0; round < 20; round++) {
         struct work w = work_new();
-        w.wait_for_help = 0; /* otherwise the owner would wait for ever */
+        /* The owner waits for help in its first block, while blocks are left for the stealer. In
+         * its last block the owner could wait for ever. */
+        w.wait_for_help = 0;
         struct mr_blocks b = blocks_of(&w, BLOCKS, 2);
         struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
         assert_int_equal(end.err, MR_OK);

@@ -121,8 +121,8 @@ static void clocks_that_go_backwards_come_back(void **state)
         spans[i] = span_at(i, 1700000000000000000u - i * 1000000u);
         spans[i].worker_id = i % 3;
         spans[i].slot = i % 2;
-        spans[i].started = spans[i].sent - 700000;                  /* earlier than it was sent */
-        if (i % 5 == 0) spans[i].finished = spans[i].started - 300; /* earlier than it started */
+        spans[i].started = spans[i].sent - 700000;                  /* earlier than `sent` */
+        if (i % 5 == 0) spans[i].finished = spans[i].started - 300; /* earlier than `started` */
         if (i % 7 == 0) spans[i].accounted = 100;
     }
     round_trip(spans, 200);
@@ -185,7 +185,8 @@ static void a_block_of_version_0_1_is_read(void **state)
     char old[256];
     assert_true(now.n < sizeof old);
     memcpy(old, now.p, now.n);
-    old[3] = '1'; /* "mtr1" has attempt and outcome first, then the mask of times */
+    /* In format "mtr1", attempt and outcome come first and the mask of times after them. */
+    old[3] = '1';
     char *more = memmem(old, now.n, "\x5f\x02\x03", 3);
     assert_non_null(more);
     memcpy(more, "\x02\x03\x1f", 3);
@@ -251,7 +252,8 @@ static void small_tasks_cost_few_bytes(void **state)
     assert_true(bytes < 8);
 }
 
-/* Sixteen slots, tasks of 1 to 100 ms; sent, accounted and ready at different times. */
+/* Sixteen slots run tasks of 1 to 100 ms. The times at which a task is sent, accounted and ready
+ * are unrelated. */
 static void large_tasks_cost_sixteen_bytes_at_most(void **state)
 {
     (void)state;
@@ -293,7 +295,7 @@ static void every_cut_and_most_changes_are_refused_or_harmless(void **state)
     struct mr_str block = mr_trace_encoder_end(encoder);
     for (size_t n = 0; n < block.n; n++) {
         decoded->count = 0;
-        /* Of exact length, so that the sanitizer notices a read beyond it. */
+        /* A copy of exactly n bytes, so that the sanitizer notices a read beyond them. */
         unsigned char *cut = mr_copy(block.p, n ? n : 1);
         assert_int_equal(mr_trace_decode(mr_str_of(cut, n), on_span, NULL), MR_EFORMAT);
         mr_release(cut);

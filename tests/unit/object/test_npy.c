@@ -409,7 +409,7 @@ static void types_that_idx_does_not_know_are_refused(void **state)
     mr_buf_fini(&b);
 }
 
-/* [banner] export of strided tensors. */
+/* ---- export of strided tensors --------------------------------------------------------------- */
 
 static void a_large_strided_tensor_is_written_in_pieces(void **state)
 {

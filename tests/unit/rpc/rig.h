@@ -22,7 +22,7 @@
 
 #define TIMEOUT (20 * MR_SECOND)
 
-/* What one side has seen of a call. */
+/* The number of times each callback of a call ran on one side, and the last message that it got. */
 struct seen {
     struct mr_rpc_call *call; /* NULL after on_done */
     mr_rpc_call_id id;
@@ -42,7 +42,7 @@ struct world {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_rpc_channel *channel;
-    struct seen at_server; /* of the last call of the test service */
+    struct seen at_server; /* the last call of the test service, seen by the server */
     struct seen at_client;
     int auth_asked;
 };
@@ -233,7 +233,7 @@ static inline struct mr_rpc_call *open_call(
         }                                                                                          \
     } while (0)
 
-/* Runs one unary call from text to text. */
+/* Sends a text as one unary call and runs the loop until the call is done. */
 static inline void ask(struct world *w, const char *method, struct mr_str request)
 {
     struct mr_rpc_call *call =

@@ -59,7 +59,7 @@ static void descriptors_know_every_symbol_of_the_contract(void **state)
     mr_descriptors_init(&d);
     struct mr_error e;
     assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
-    /* The same set again is skipped. */
+    /* Descriptors that are there already are skipped. */
     assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
     uint32_t file = mr_descriptors_file(&d, MR_STR("millrace/v1/jobs.proto"));
     assert_int_not_equal(file, MR_INDEX_NONE);
@@ -81,12 +81,13 @@ static void malformed_descriptors_are_refused(void **state)
     struct mr_descriptors d;
     mr_descriptors_init(&d);
     assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a"), NULL), MR_EFORMAT);
-    /* The file has no name. */
+    /* A file descriptor without a name is refused. */
     assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a\x00"), NULL), MR_EFORMAT);
     mr_descriptors_fini(&d);
 }
 
-/* The one field of the answer that the tests look at; its bytes are in `out`. */
+/* Sends `question` to the reflection service. Returns the one field of the answer that the tests
+ * look at; its bytes are in `out`. */
 static struct mr_protowire_field ask(
     const struct mr_descriptors *d, struct mr_str question, struct mr_buf *out)
 {
@@ -120,7 +121,8 @@ static void reflection_answers_each_kind_of_question(void **state)
     f = ask(&d, MR_STR("\x32\x1dgoogle.protobuf.MethodOptions"), &out);
     assert_int_equal(f.number, 5);
     f = ask(&d, MR_STR("\x22\x01x"), &out);
-    assert_int_equal(f.number, 7); /* an error is an answer of the service, too */
+    /* Field 7, error_response: unknown symbols are answered within the stream. */
+    assert_int_equal(f.number, 7);
     f = ask(&d, MR_STR(""), &out);
     assert_int_equal(f.number, 7);
     assert_int_equal(mr_reflection_answer(&d, NULL, 0, MR_STR("\xff"), &out), MR_EFORMAT);
@@ -203,8 +205,8 @@ static void a_request_leaves_half_of_the_arena(void **state)
     struct mr_error e;
     for (size_t fields = 100; fields < 4000; fields += 100) {
         mr_buf_init(&b, 1 << 20);
-        for (size_t i = 0; i < fields;
-             i++) /* unknown fields of two bytes each, which protobuf-c keeps */
+        /* Unknown fields of two bytes each, which protobuf-c keeps. */
+        for (size_t i = 0; i < fields; i++)
             mr_protowire_add_varint(&b, 15, 0);
         struct mr_pb_arena a;
         mr_pb_arena_init(&a, 65536);

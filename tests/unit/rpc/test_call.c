@@ -1,4 +1,4 @@
-/* lib/rpc: unary calls and streams, limits, deadlines, borrowed memory and back-pressure. */
+/* lib/rpc: unary calls and streams, message sizes, deadlines, borrowed memory and back-pressure. */
 #include "tests/unit/rpc/rig.h"
 
 static void a_unary_call_gets_its_answer(void **state)
@@ -10,7 +10,8 @@ static void a_unary_call_gets_its_answer(void **state)
     assert_string_equal(w->at_client.last, "hello");
     RUN_UNTIL(w, w->at_server.done);
     assert_int_equal(w->at_server.code, 0);
-    assert_int_equal(w->at_server.half_closed, 0); /* the call had been answered before */
+    /* on_half_close is not called after the answer. */
+    assert_int_equal(w->at_server.half_closed, 0);
 }
 
 static void empty_and_large_messages_arrive_whole(void **state)
@@ -119,9 +120,11 @@ static void a_deadline_ends_the_call_on_both_sides(void **state)
         assert_true(o.timeout < TIMEOUT);
     }
     RUN_UNTIL(w, w->at_server.done);
-    assert_true(w->at_server.cancelled >= 1); /* calls before it may end later */
+    /* Earlier calls of this test may be cancelled as well. */
+    assert_true(w->at_server.cancelled >= 1);
     assert_int_equal(w->at_server.code, 1);
-    assert_int_equal(w->at_server.half_closed, 0); /* a broken call is not a half close */
+    /* on_half_close is not called for a cancelled call. */
+    assert_int_equal(w->at_server.half_closed, 0);
 }
 
 static void a_cancelled_call_is_over_on_both_sides(void **state)
@@ -166,12 +169,12 @@ static void a_full_queue_holds_the_sender_back(void **state)
     for (; mr_rpc_call_send(call, mr_str_of(chunk, sizeof chunk)) == MR_OK; sent++)
         continue;
     assert_int_equal(sent, 64);
-    assert_int_equal(w->at_server.messages, 0); /* no message was asked for */
+    assert_int_equal(w->at_server.messages, 0); /* the server has not asked for a message yet */
     assert_int_equal(w->at_client.writable, 0);
     mr_rpc_call_read(w->at_server.call);
     RUN_UNTIL(w, w->at_server.messages == 1);
     (void)mr_rpc_loop_run(w->loop, mr_clock_now() + 20 * MR_MS);
-    assert_int_equal(w->at_server.messages, 1); /* one message was asked for */
+    assert_int_equal(w->at_server.messages, 1); /* the server has asked for one message */
     mr_rpc_call_set_auto_read(w->at_server.call, true);
     RUN_UNTIL(w, w->at_client.writable == 1);
     assert_int_equal(mr_rpc_call_half_close(call), MR_OK);
@@ -181,8 +184,8 @@ static void a_full_queue_holds_the_sender_back(void **state)
     mr_rpc_call_cancel(call);
 }
 
-/* A sender may have a lower mark than the one of on_writable. It must still learn when there is
- * room below its own mark. */
+/* A sender may ask for room below a lower mark than that of on_writable. on_writable is still
+ * called when there is room below the sender's mark. */
 static void a_sender_with_a_lower_mark_hears_when_there_is_room(void **state)
 {
     struct world *w = *state;

@@ -65,7 +65,7 @@ static void a_hash_is_that_of_other_programs(void **state)
 {
     (void)state;
     char line[160];
-    /* Computed with `printf … | sha256sum`. */
+    /* The hash was computed with `printf … | sha256sum`. */
     assert_string_equal(accept(line, "worker", "0123456789abcdef"),
         "accept worker "
         "sha256:9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f\n");
@@ -91,7 +91,7 @@ static void lines_say_what_is_shown_and_what_is_accepted(void **state)
     assert_null(mr_secrets_shown(s, MR_SERVICE_OBJECTSTORE));
     assert_int_equal(mr_secrets_accepted(s, MR_STR(WORKER)), 1u << MR_SERVICE_WORKER);
     assert_int_equal(mr_secrets_accepted(s, MR_STR(GATEWAY)), 1u << MR_SERVICE_GATEWAY);
-    /* The secret that a service sends is not accepted from others. */
+    /* The secret of a `show` line is sent to other services and is not accepted from them. */
     assert_int_equal(mr_secrets_accepted(s, MR_STR(TRAINER)), 0);
     assert_int_equal(mr_secrets_accepted(s, MR_STR("")), 0);
     /* The text of a hash is not a secret. */
@@ -244,12 +244,12 @@ static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void 
     struct mr_rpc_auth *g = open_auth(NULL);
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(path, accept(line, "worker", NEXT));
-    /* The file is checked again within two seconds. */
+    /* The server checks the file again within two seconds. */
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
     assert_int_equal(ask(g, connect, WORKER, NULL, NULL, text), MR_EAUTH);
     write_file(path, "accept worker nonsense\n");
     mr_time until = mr_time_after(mr_clock_now(), 3 * MR_SECOND);
-    while (mr_clock_now() < until) { /* the file is checked meanwhile */
+    while (mr_clock_now() < until) { /* the server checks the broken file in this time */
         assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
         mr_clock_sleep(100 * MR_MS);
     }
@@ -289,14 +289,16 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     write_file(tokens, PLAIN " user uwe\n");
     struct mr_rpc_auth *g = open_auth(tokens);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text), MR_OK);
-    write_file(path, PLAIN "\n"); /* a user whose token is a secret would be a service */
+    /* The user's token becomes a secret too. The user would then be taken for a service, so the
+     * token is refused. */
+    write_file(path, PLAIN "\n");
     mr_time until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text) == MR_OK) {
         assert_true(mr_clock_now() < until);
         mr_clock_sleep(20 * MR_MS);
     }
     assert_int_equal(ask(g, "/millrace.v1.Objects/Pull", PLAIN, NULL, NULL, text), MR_EAUTH);
-    /* Refused: one of the tokens is a secret. */
+    /* The new token file is refused, because one of its tokens is a secret. */
     write_file(tokens, PLAIN " user uwe\n" NEXT " user new\n");
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(tokens, NEXT " user new\n");

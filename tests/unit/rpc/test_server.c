@@ -135,7 +135,7 @@ static void a_restarted_server_is_found_again(void **state)
     assert_int_equal(w->at_client.code, 0);
     mr_rpc_server_close(&w->server, MR_SECOND);
     ask(w, "/test.Service/Echo", MR_STR("x"));
-    assert_int_equal(w->at_client.code, 14); /* no server listens: fails at once */
+    assert_int_equal(w->at_client.code, 14); /* UNAVAILABLE at once: no server listens */
     w->server = mr_rpc_server_new(w->loop, NULL);
     mr_rpc_server_add_service(w->server, &service, w);
     assert_int_equal(mr_rpc_server_listen(w->server, w->address, NULL, NULL), MR_OK);

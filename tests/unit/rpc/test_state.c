@@ -33,7 +33,7 @@ static void a_client_hears_messages_until_it_is_muted(void **state)
     mr_rpc_sending_move(&s, MR_RPC_HALF_CLOSED);
     assert_true(mr_rpc_state_may_tell(&s));
     struct mr_rpc_state cancelled = s;
-    mr_rpc_life_move(&s, MR_RPC_OVER); /* the status came */
+    mr_rpc_life_move(&s, MR_RPC_OVER); /* the final status has arrived */
     assert_true(mr_rpc_state_is_over(&s));
     assert_true(mr_rpc_state_may_tell(&s));
     mr_rpc_life_move(&cancelled, MR_RPC_MUTED);
@@ -52,7 +52,8 @@ static void a_server_hears_no_messages_after_its_status(void **state)
     mr_rpc_receiving_move(&s, MR_RPC_READING);
     mr_rpc_sending_move(&s, MR_RPC_FINISHED);
     mr_rpc_life_move(&s, MR_RPC_MUTED);
-    mr_rpc_sending_move(&s, MR_RPC_ANSWERED); /* the batch with the status completes later */
+    /* The batch that sends the status completes after the call was muted. */
+    mr_rpc_sending_move(&s, MR_RPC_ANSWERED);
     mr_rpc_receiving_move(&s, MR_RPC_PEER_DONE);
 }
 

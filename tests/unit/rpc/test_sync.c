@@ -1,5 +1,5 @@
-/* The blocking client against a server on another thread, whose loop is woken by an inbox: tests
- * threads, wakes and the waiter together. */
+/* The blocking client with a server on another thread. An inbox wakes the server's loop, so the
+ * test covers threads, wake-ups and the waiter together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct world {
     struct mr_rpc_client *client;
 };
 
-/* [banner] the server: echoes, and lets another thread answer. */
+/* ---- the server: echoes, and lets another thread answer -------------------------------------- */
 
 static void echo_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

@@ -73,7 +73,8 @@ static void close_ends(struct ends *n)
     mr_rpc_tls_free(&n->client);
 }
 
-/* The call fails with UNAVAILABLE, and the sentence names the address and the flag. */
+/* Checks that a call fails with UNAVAILABLE and that the error text has `words`, the address and
+ * the flag. */
 static void assert_refused(struct ends *n, const char *words, const char *flag)
 {
     n->w.at_server = (struct seen){0};
@@ -130,7 +131,8 @@ static void a_server_of_another_name_is_refused(void **state)
     assert_refused(&n, "it is for another host", "--tls-cert");
 }
 
-/* Opens TLS files that are valid at the start and not any more when they are used. */
+/* Opens a certificate that is valid now, then replaces its files by a certificate of `ca` that
+ * begins `begins_s` seconds from now and lasts `lasts_s` seconds. */
 static struct mr_rpc_tls *open_turned(const char *ca, int64_t begins_s, int64_t lasts_s)
 {
     pki_make("ca", "turn", "127.0.0.1", -60, DAY);

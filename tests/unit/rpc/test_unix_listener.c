@@ -61,8 +61,8 @@ static void on_accept(void *ctx, int fd)
     (void)mr_inbox_push(ctx, &one);
 }
 
-/* Connects as the user `uid` in a child process. Returns the number of bytes read, or -1 if it may
- * not connect. Only calls that are safe after fork. */
+/* Connects to the listener as user `uid` in a child process, which makes only calls that are safe
+ * after fork. Returns the number of bytes read, or -1 if the connection is refused. */
 static int visit(const char *path, uid_t uid)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};

@@ -95,7 +95,7 @@ static inline void rig_plain_mean(struct rig_plain *p, const float *const *grads
     if (count) mr_nn_optim_apply_mean(&p->optim, t, &r, g, n);
 }
 
-/* [banner] a train.ps with S shards, each served by a thread. */
+/* ---- a train.ps with S shards, each served by a thread --------------------------------------- */
 
 struct rig_ps {
     struct mr_shard *shard;
