@@ -1,4 +1,5 @@
-/* Issue 11, I: heads and bodies, whole, in pieces, and refused. */
+/* gateway/http framing: heads and bodies that arrive whole or in pieces, and requests that are
+ * refused. */
 #include "gateway/http/framing.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 #define HEAD "POST / HTTP/1.1\r\nHost: a\r\n"
 #define REFUSAL "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-/* Feeds `in` in pieces of so many bytes, whole where `piece` is 0. */
+/* Feeds `in` in pieces of `piece` bytes; 0: in one piece. */
 static void pass(struct mr_framing *f, struct mr_str in, size_t piece, struct mr_buf *out)
 {
     mr_framing_init(f);
@@ -94,7 +95,8 @@ static void a_refusal_stands_in_the_place_of_its_request(void **state)
     is_refused("\x16\x03\x01", 400, 1, REFUSAL);
 }
 
-/* libmicrohttpd is to find the end of the body that it has begun to read. */
+/* After a refusal within a body, libmicrohttpd still gets the end of the body that it has begun to
+ * read. */
 static void a_refusal_within_a_body_ends_it(void **state)
 {
     (void)state;

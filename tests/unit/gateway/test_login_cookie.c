@@ -1,6 +1,6 @@
-/* Issue 11, 15: the cookie by which a browser shows a token: what is written is found again, with
- * the attributes that keep it from others; what is malformed is none; failures of an address are
- * counted for a while. */
+/* The cookie in which a browser sends a token. A cookie that was written is read back and has the
+ * attributes that protect it. A malformed cookie is ignored. Failed attempts of an address are
+ * counted for a limited time. */
 #include "gateway/http/login_cookie.h"
 #include "host/limit/attempts.h"
 
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 static const struct mr_cookie_place plain = {false, 8470}, https = {true, 443};
@@ -103,7 +103,8 @@ static void failures_are_counted_for_a_while(void **state)
     assert_true(mr_attempts_may(a, two, 109));
     assert_true(mr_attempts_may(a, one, 110));
     for (int i = 0; i < 10; i++)
-        mr_attempts_fail(a, mr_str_of(NULL, 0), 100); /* of this machine */
+        /* An empty key stands for this machine, whose failures are not counted. */
+        mr_attempts_fail(a, mr_str_of(NULL, 0), 100);
     assert_true(mr_attempts_may(a, mr_str_of(NULL, 0), 100));
     mr_attempts_free(&a);
 }

@@ -1,4 +1,4 @@
-/* Hosts, origins, content types, joined counters. */
+/* Hosts, origins, content types, and counters that are summed over services. */
 #include "gateway/server/accept.h"
 #include "gateway/http/origin.h"
 #include "gateway/http/media.h"
@@ -96,7 +96,8 @@ static void counters_of_two_services_are_joined_by_family(void **state)
     mr_prometheus_free(&p);
 }
 
-/* Issue 11, I: an address is what one client can have; this machine's own are not counted. */
+/* Clients are counted by address, for IPv6 by the first 64 bits. Addresses of this machine have an
+ * empty key and are not counted. */
 static void clients_are_counted_by_address_and_neighbours_are_not(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Issue 11, 15: Range, If-None-Match and Accept-Encoding as clients write them. */
+/* The headers Range, If-None-Match and Accept-Encoding in the forms that clients send. */
 #include "gateway/http/gzip.h"
 #include "gateway/http/media.h"
 #include "gateway/http/range.h"

@@ -1,4 +1,4 @@
-/* Paths and queries: what is split, decoded, matched and refused. */
+/* Paths and queries: how they are split, decoded and matched with routes, and which are refused. */
 #include "gateway/http/route.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* "Get id=j1-7" for a match, the error's name otherwise. */
+/* Returns the method and its fields, such as "Get id=j1-7", or the name of the error. */
 static char *found(enum mr_http_verb verb, const char *path)
 {
     size_t count;
@@ -55,7 +55,7 @@ static const struct {
     {MR_HTTP_POST, "/v1/jobs/:cancel", "MR_EMETHOD"},
     {MR_HTTP_GET, "/v1/jobs/a:cancel", "Get id=a:cancel"},
     {MR_HTTP_GET, "/v1/jobs/a%2Fb", "Get id=a/b"},
-    /* Issue 11, 15: names with slashes, as they are and escaped */
+    /* Names with slashes, plain and escaped. */
     {MR_HTTP_GET, "/v1/objects/name:a/b", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a%2Fb", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a/b/stat", "Stat id=name:a/b"},
@@ -65,10 +65,10 @@ static const struct {
     {MR_HTTP_POST, "/v1/objects/name:a/b:pin", "Pin id=name:a/b"},
     {MR_HTTP_POST, "/v1/objects/name:a/b:persist", "Persist id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects", "List"},
-    {MR_HTTP_GET, "/v1/objects/", "Get"},      /* ?id= */
-    {MR_HTTP_GET, "/v1/objects/stat", "Stat"}, /* ?id= */
-    {MR_HTTP_POST, "/v1/objects/:pin", "Pin"}, /* ?id= */
-    {MR_HTTP_GET, "/v1/names/", "Resolve"},    /* ?name= */
+    {MR_HTTP_GET, "/v1/objects/", "Get"},      /* the query has to name the object: ?id= */
+    {MR_HTTP_GET, "/v1/objects/stat", "Stat"}, /* query: ?id= */
+    {MR_HTTP_POST, "/v1/objects/:pin", "Pin"}, /* query: ?id= */
+    {MR_HTTP_GET, "/v1/names/", "Resolve"},    /* query: ?name= */
     {MR_HTTP_GET, "/v1/jobs/a/results", "Results id=a"},
     {MR_HTTP_GET, "/v1/jobs/a/results/z", "Result id=a key=z"},
     {MR_HTTP_GET, "/v1/jobs/a/results/svm/cv/fit-00", "Result id=a key=svm/cv/fit-00"},
@@ -76,7 +76,7 @@ static const struct {
     {MR_HTTP_GET, "/v1/jobs/a/results/%252F", "Result id=a key=%2F"},
     {MR_HTTP_GET, "/v1/jobs/a/results/a+b", "Result id=a key=a+b"},
     {MR_HTTP_GET, "/v1/jobs/a/results/%C3%A4", "Result id=a key=\xc3\xa4"},
-    {MR_HTTP_GET, "/v1/jobs/a/results/", "Result id=a"}, /* then ?key= has to name it */
+    {MR_HTTP_GET, "/v1/jobs/a/results/", "Result id=a"}, /* the query has to name the key: ?key= */
     {MR_HTTP_GET, "/v1/jobs/a/results/..", "Result id=a key=.."},
     {MR_HTTP_GET, "/v1/jobs/a/results/z%00", "MR_EINVAL"},
     {MR_HTTP_GET, "/v1/jobs/a/results/%ff", "MR_EINVAL"},
@@ -98,7 +98,7 @@ static const struct {
     {MR_HTTP_GET, "/V1/jobs", "MR_ENOENT"},
     {MR_HTTP_GET, "/v1/channels", "List"},
     {MR_HTTP_POST, "/v1/queues/a:put", "Put queue=a"},
-    {MR_HTTP_GET, "/v1/parameters", "MR_ENOENT"}, /* between processes only */
+    {MR_HTTP_GET, "/v1/parameters", "MR_ENOENT"}, /* no route: a gRPC service between processes */
     {MR_HTTP_PATCH, "/v1/jobs", "MR_EMETHOD"},
 };
 
@@ -114,7 +114,8 @@ static void a_path_finds_the_method_that_its_template_names(void **state)
     }
 }
 
-/* A path as the template has it, with "x" for a field and "x/y" for the rest. */
+/* Makes a path that matches the route's template: "x" for a field, "x/y" for a field that takes the
+ * rest of the path. */
 static void fill(const struct mr_route *r, struct mr_buf *path)
 {
     for (unsigned i = 0; i < r->segments_count; i++) {

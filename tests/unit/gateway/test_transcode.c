@@ -1,4 +1,5 @@
-/* JSON, queries and headers to messages, and back: tables of what must come out. */
+/* JSON, queries and headers become messages, and messages become JSON: tables of inputs and
+ * expected outputs. */
 #include "gateway/http/bind.h"
 #include "gateway/http/collect.h"
 #include "gateway/json/json_in.h"
@@ -26,7 +27,7 @@
 static const ProtobufCMessageDescriptor *const graph =
     &millrace__v1__submit_graph_request__descriptor;
 
-/* JSON in, the message's JSON out, or the error's sentence. */
+/* Converts JSON to a message and back. Returns the JSON text, or the error text. */
 static char *round_trip(const ProtobufCMessageDescriptor *type, struct mr_str json)
 {
     struct mr_buf wire, out;
@@ -162,8 +163,8 @@ static void deep_json_is_refused_before_it_costs(void **state)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* "METHOD TARGET", a header value for each of the route's headers, a body; the request's JSON or
- * the error. */
+/* Makes a request of a verb, a target, a value for each header of the route, and a body. Returns
+ * the request message as JSON, or the error text. */
 static char *request(
     enum mr_http_verb verb, const char *target, const char *header, const char *body)
 {
@@ -307,7 +308,7 @@ static void a_pack_field_is_shown_as_its_value(void **state)
     mr_buf_add_byte(&b, 0);
     assert_string_equal(b.p, "{\"key\":\"z\",\"value\":[1,1.0]}");
     mr_buf_fini(&b);
-    v.pack.len = 1; /* cut */
+    v.pack.len = 1; /* the pack is cut short */
     mr_buf_init(&b, BYTES_MAX);
     assert_int_equal(mr_json_from_message(&v.base, &b), MR_OK);
     mr_buf_add_byte(&b, 0);
@@ -333,7 +334,7 @@ static void results_are_collected_into_one_object(void **state)
     mr_collect_init(&c);
     mr_collect_begin(&b);
     mr_collect_add(&c, &item, &b);
-    pack_bytes[1] = 1000; /* more than there is: no value */
+    pack_bytes[1] = 1000; /* the length exceeds the pack, so the item has no value */
     mr_collect_add(&c, &item, &b);
     mr_collect_end(&c, MR_STR("{}"), &b);
     mr_buf_add_byte(&b, 0);

@@ -1,4 +1,4 @@
-/* Are two graphs equal, apart from which equal arguments their tasks share? */
+/* Compares two graphs. Which of their tasks share equal arguments does not count. */
 #pragma once
 
 #include "graph/graph.h"

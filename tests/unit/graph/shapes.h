@@ -1,4 +1,5 @@
-/* Graphs for tests, before they have keys or ops: who needs whom, in the order of definition. */
+/* Shapes of graphs, without keys or operators: the inputs of each node, in the order of
+ * definition. */
 #pragma once
 
 #include "base/alloc.h"
@@ -12,7 +13,8 @@
 
 #include <cmocka.h>
 
-/* A graph under test: who needs whom, in the order of definition. */
+/* A graph under test: the inputs of node v are `count[v]` numbers from `inputs[at[v]]` on. Nodes
+ * are in the order of definition. */
 struct shape {
     uint32_t n;
     uint32_t at[8192];
@@ -31,7 +33,7 @@ static inline uint32_t node(struct shape *s)
     return s->n++;
 }
 
-static inline void input(struct shape *s, uint32_t from) /* of the newest node */
+static inline void input(struct shape *s, uint32_t from) /* Adds an input to the newest node. */
 {
     for (uint32_t i = 0; i < s->count[s->n - 1]; i++)
         if (s->inputs[s->at[s->n - 1] + i] == from) return;
@@ -62,7 +64,8 @@ static inline struct shape *random_shape(uint64_t seed, bool forward_only)
         perm[i] = perm[k];
         perm[k] = i;
     }
-    for (uint32_t i = 0; i < n; i++) /* node i stands at perm[i] of a hidden topological order */
+    /* perm[i] is node i's place in a topological order, unknown to the code under test. */
+    for (uint32_t i = 0; i < n; i++)
         (void)node(s);
     s->inputs_count = 0;
     for (uint32_t i = 0; i < n; i++) {

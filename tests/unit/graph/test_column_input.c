@@ -1,4 +1,5 @@
-/* Columns into a builder at once give the graph that they give node by node, or nothing. */
+/* Nodes that are added to a builder as whole columns give the same graph as nodes that are added
+ * one by one, or are all refused. */
 #include "tests/unit/graph/fixture.h"
 
 #include "base/rng.h"
@@ -21,7 +22,7 @@ struct world {
     struct mr_buf keys, args;
 };
 
-static struct mr_node_op ops[4]; /* fresh for each use */
+static struct mr_node_op ops[4]; /* initialized before each use by fresh_ops */
 
 static void fresh_ops(void)
 {
@@ -98,7 +99,7 @@ static struct mr_builder *node_by_node(const struct world *w)
     return b;
 }
 
-/* In pieces of `step` nodes; NULL: refused. */
+/* Adds the nodes in slices of `step`. Returns NULL if the builder refuses them. */
 static struct mr_builder *in_bulk(const struct world *w, uint32_t step)
 {
     struct mr_builder *b = mr_builder_new();
@@ -171,7 +172,7 @@ static void columns_give_the_graph_that_nodes_give(void **state)
     }
 }
 
-/* Three nodes: a literal, inc of it, sum of both. */
+/* Three nodes: a literal, inc of the literal, and the sum of both. */
 static void make_three(struct world *w)
 {
     world_init(w);
@@ -202,12 +203,12 @@ static void spoil(struct world *w, int how)
     case 3: w->key_bytes[0] = 0, w->key_bytes[1] = 3; break;
     case 4: w->inputs[2] = 0; break;
     case 5: w->inputs[2] = 3; break;
-    case 6: w->op[0] = 1; break;         /* its pack is no list, which the build refuses */
-    case 7: w->op[1] = 0; break;         /* a literal with an input */
-    case 8: w->op[1] = 4; break;         /* of no name */
-    case 9: w->op[1] = 5; break;         /* not in the table */
-    case 10: w->args.p[1] = 0x92; break; /* more items than there are */
-    case 11: w->args.p[7] = 9; break;    /* a slot that is not there */
+    case 6: w->op[0] = 1; break; /* the arguments are not a list, so the build refuses them */
+    case 7: w->op[1] = 0; break; /* a literal has an input */
+    case 8: w->op[1] = 4; break; /* the operator has an empty name */
+    case 9: w->op[1] = 5; break; /* the operator is not in the table */
+    case 10: w->args.p[1] = 0x92; break; /* the pack claims more items than it has */
+    case 11: w->args.p[7] = 9; break;    /* the slot does not exist */
     case 12: w->args_bytes[0] = 2, w->args_bytes[1]--; break;
     default: break;
     }
@@ -241,7 +242,8 @@ static unsigned char *next_piece(void *ctx, size_t n, uint64_t total)
 {
     struct pieces *p = ctx;
     assert_true(n <= p->each && n > 0);
-    if (p->bytes.n) assert_int_equal(p->last, p->each); /* all but the last are full */
+    /* Only the last piece may be shorter. */
+    if (p->bytes.n) assert_int_equal(p->last, p->each);
     p->last = n;
     p->total = total;
     return mr_buf_extend(&p->bytes, n);

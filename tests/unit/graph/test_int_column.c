@@ -68,7 +68,7 @@ static void numbers_that_are_all_the_same_are_one(void **state)
     for (uint32_t i = 0; i < 3010; i++)
         assert_int_equal(out[i], 12);
     mr_buf_fini(&bytes);
-    more[10]++; /* the last one is not */
+    more[10]++; /* the last number now differs from the others */
     write_all(&c, &bytes);
     assert_int_equal(bytes.n, 3010);
     assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));
@@ -83,8 +83,10 @@ static void forms_that_nobody_writes_are_refused(void **state)
     unsigned char out[16];
     const struct mr_str four = mr_str_of("abcd", 4);
     assert_false(mr_int_column_read(four, 5, 4, 4, out));
-    assert_false(mr_int_column_read(four, 4, 1, 4, out)); /* one number stands as it is */
-    assert_false(mr_int_column_read(four, 1, 4, 1, out)); /* so does what is narrow already */
+    /* A single number is never stored as equal numbers. */
+    assert_false(mr_int_column_read(four, 4, 1, 4, out));
+    /* Numbers that are one byte wide cannot be narrowed. */
+    assert_false(mr_int_column_read(four, 1, 4, 1, out));
     assert_false(mr_int_column_read(four, 3, 2, 2, out));
     assert_false(mr_int_column_read(mr_str_of("", 0), 4, 4, 4, out));
     assert_true(mr_int_column_read(four, 1, 4, 2, out));

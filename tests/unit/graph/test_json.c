@@ -1,4 +1,4 @@
-/* The notations of jobs: what a document in JSON becomes. */
+/* The notations of jobs in JSON and the graphs that they become. */
 #include "tests/unit/graph/fixture.h"
 
 #include "base/limits.h"
@@ -36,7 +36,7 @@ static uint32_t input_of(struct mr_graph *g, const char *key, uint32_t slot)
     return inputs[slot];
 }
 
-/* A pack as text, for comparison: lists in [], maps in {}, input slots as $n. */
+/* Writes a pack as text, for comparison: lists in [], maps in {}, input slots as $n. */
 static void show(struct mr_pack_reader *r, struct mr_buf *out)
 {
     struct mr_pack_item item;

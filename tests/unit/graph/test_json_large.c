@@ -1,5 +1,5 @@
-/* Texts that are read in slices, on several threads, or in pieces while they arrive: the graph is
- * the same as that of the whole text. */
+/* Texts that are read in slices, by several threads, or in pieces while they arrive: the graph is
+ * the same as that of the text read at once. */
 #include "tests/unit/graph/fixture.h"
 #include "tests/unit/graph/same.h"
 
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-/* A text with entries of all forms. */
+/* Writes a text with `n` entries of all forms. */
 static void write_many(struct mr_buf *b, const char *head, uint32_t n)
 {
     mr_buf_add_text(b, head);
@@ -40,7 +40,7 @@ static void write_many(struct mr_buf *b, const char *head, uint32_t n)
     mr_buf_add_text(b, ", \"params\": {}, \"targets\": [\"k1\", \"k4\", \"k10\", \"k30\"]}");
 }
 
-/* One entry: mostly a simple one, at times another. */
+/* Writes one entry. Most entries are simple; some have another form. */
 static void write_plain(struct mr_buf *b, uint32_t i, uint32_t n, bool dsk, struct mr_rng *r)
 {
     uint32_t p = (uint32_t)mr_rng_below(r, i + 1), what = (uint32_t)mr_rng_below(r, 9);
@@ -145,7 +145,7 @@ static void threads_and_pieces_make_the_same_graph(void **state)
 static void threads_refuse_arguments_that_are_too_large_for_a_task(void **state)
 {
     (void)state;
-    enum { NUMBERS = 150000 }; /* nine bytes each, from four bytes of text */
+    enum { NUMBERS = 150000 }; /* a number takes four bytes as text and nine as a value */
     struct mr_buf text;
     mr_buf_init(&text, 1 << 20);
     mr_buf_add_text(&text, "{\"tasks\": {");

@@ -18,8 +18,8 @@ static struct mr_order order_of(const struct shape *s)
     return o;
 }
 
-/* The most values alive at once when the nodes are made in this order: a value lives from when it
- * is made until its last user is; targets live on and are not counted. */
+/* Returns the largest number of values alive at once if the nodes run in this order. A value is
+ * alive from its own run to the run of its last user. Values of targets are not counted. */
 static uint32_t peak(const struct shape *s, const uint32_t *order, uint32_t n)
 {
     uint32_t *uses = mr_alloc_array(s->n, sizeof *uses);
@@ -44,7 +44,8 @@ static uint32_t peak(const struct shape *s, const uint32_t *order, uint32_t n)
     return most;
 }
 
-/* What a scheduler does that knows no better: whatever is ready, in the order it became so. */
+/* Returns the peak of a scheduler without this order: each ready node runs, in the order in which
+ * nodes become ready. */
 static uint32_t naive_peak(const struct shape *s)
 {
     uint32_t *order = mr_alloc_array(s->n, sizeof *order);
@@ -129,7 +130,7 @@ static void two_reductions_of_the_same_parts_go_hand_in_hand(void **state)
     for (uint32_t i = 0; i < 200; i++)
         parts[i] = node(s);
     uint32_t sums[2];
-    for (uint32_t k = 0; k < 2; k++) { /* a chain each: total = total + part */
+    for (uint32_t k = 0; k < 2; k++) { /* two chains of sums: total = total + part */
         sums[k] = parts[0];
         for (uint32_t i = 1; i < 200; i++) {
             uint32_t v = node(s);
@@ -231,7 +232,7 @@ static void deep_graphs_need_no_deep_stack(void **state)
     enum { DEEP = 300000 };
     uint32_t *at = mr_alloc_array(DEEP, sizeof *at), *count = mr_alloc_array(DEEP, sizeof *count);
     uint32_t *inputs = mr_alloc_array(DEEP, sizeof *inputs), first = 0;
-    for (uint32_t i = 0; i < DEEP; i++) { /* defined from the end: the worst for a stack */
+    for (uint32_t i = 0; i < DEEP; i++) { /* each node needs the next one: the deepest stack */
         at[i] = i;
         count[i] = i + 1 < DEEP;
         inputs[i] = i + 1 < DEEP ? i + 1 : 0;
@@ -294,7 +295,8 @@ static void a_cycle_is_found_wherever_it_is(void **state)
         struct shape *s = random_shape(seed, false);
         struct mr_rng r;
         mr_rng_init(&r, seed * 77);
-        /* one more node, that needs some node v, and that an ancestor of v needs */
+        /* Adds one node, whose input is some node v and which becomes an input of an ancestor of
+         * v. */
         uint32_t v = (uint32_t)mr_rng_below(&r, s->n), up = v;
         for (uint32_t k = (uint32_t)mr_rng_below(&r, 4); k && s->count[up]; k--)
             up = s->inputs[s->at[up] + mr_rng_below(&r, s->count[up])];

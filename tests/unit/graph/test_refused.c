@@ -153,7 +153,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-/* Issue 11, 15: -100 to 100, however a graph comes. */
+/* Priorities go from -100 to 100, in every form in which a graph arrives. */
 static void priorities_have_one_range(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void priorities_have_one_range(void **state)
     }
 }
 
-/* Issue 11, 15: what was accepted when the range was wider is read back, not lost. */
+/* A journal with priorities of an earlier, wider range is read, not lost. */
 static void a_journal_from_before_the_range_is_read(void **state)
 {
     (void)state;
@@ -294,8 +294,8 @@ static void a_short_job_cannot_ask_for_a_gigabyte(void **state)
     mr_buf_fini(&json);
 }
 
-/* Issue 11, E: what a small body asks for is counted before any of it is made. It took 10 s and
- * more of the reader's time before its refusal. */
+/* Small bodies that ask for huge loops. The reader counts nodes and bytes of arguments before it
+ * makes them, so the refusal takes less than two seconds of processor time. */
 static const char *const long_loops[][2] = {
     {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"k-${i}\": {\"value\": \"${x}\", \"for\": "
      "{\"i\": 16000000}}}}",
@@ -363,7 +363,8 @@ static void what_a_loop_asks_for_is_counted_before_it_is_made(void **state)
     }
 }
 
-/* … and never more than the reader would write: a job of just so many tasks and bytes is read. */
+/* The count is never larger than what the reader makes: a job of exactly as many nodes and bytes as
+ * the limits allow is read. */
 static void what_just_fits_is_not_refused(void **state)
 {
     (void)state;

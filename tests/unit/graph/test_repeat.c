@@ -1,4 +1,4 @@
-/* `repeat`: what becomes of a loop in a graph, and what is no loop. */
+/* `repeat`: the nodes that a loop becomes in a graph, and loops that are refused. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/bytes/bytes.h"

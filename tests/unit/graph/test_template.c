@@ -1,4 +1,4 @@
-/* Templates: what is kept of them makes the same graphs as their text does. */
+/* Templates: the cached form of a template makes the same graphs as its text. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/copy.h"
@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 #include <stdio.h>
 
@@ -81,7 +81,8 @@ static void is_the_same(const struct mr_graph *a, const struct mr_graph *b)
     assert_true(mr_str_eq(a->job.name_space, b->job.name_space));
 }
 
-/* `given` has a value for each parameter, in their order. */
+/* Checks the graph that the template makes with `given`, a value for each parameter in their
+ * order. */
 static void makes(struct mr_json_template *t, const char *given, const char *rest)
 {
     uint64_t shape = 0;
@@ -105,7 +106,8 @@ static void values_of_arguments_are_put_into_what_is_kept(void **state)
         "\"targets\":[\"v\",{\"each\":\"z-${i}\",\"for\":{\"i\":3}}]";
     struct mr_json_template *t = template_of("\"a\":1,\"t\":\"text\"", rest);
     makes(t, "\"a\":1,\"t\":\"text\"", rest);
-    assert_int_equal(mr_json_template_cached_bytes(t), 0); /* it may be the only one */
+    /* The first instance fills no cache, because it may be the only one. */
+    assert_int_equal(mr_json_template_cached_bytes(t), 0);
     makes(t, "\"a\":300,\"t\":\"\"", rest);
     assert_true(mr_json_template_cached_bytes(t) > 0);
     makes(t, "\"a\":-7,\"t\":\"a longer text than that of the marker that stands there\"", rest);
@@ -250,7 +252,7 @@ static void equal_shapes_are_told_from_equal_sizes(void **state)
     mr_json_template_free(&t);
 }
 
-/* Issue 11, E: given parameters are counted, too. */
+/* Values given for parameters are counted, too, before nodes are made. */
 static void an_instance_that_asks_for_too_much_is_refused(void **state)
 {
     (void)state;
@@ -259,7 +261,7 @@ static void an_instance_that_asks_for_too_much_is_refused(void **state)
         "1, \"for\": {\"i\": \"${m}\"}}}");
     struct mr_graph *g = NULL;
     struct mr_error e = {0};
-    for (int i = 0; i < 3; i++) { /* and is kept */
+    for (int i = 0; i < 3; i++) { /* with several instances the template is cached */
         g = instance(t, "\"n\": 3", NULL);
         mr_graph_free(&g);
     }

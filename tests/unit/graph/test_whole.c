@@ -53,7 +53,7 @@ static void define(struct mr_builder *b, const struct shape *s, uint32_t i, stru
     assert_int_equal(mr_builder_options(b, v, &o, NULL), 0);
 }
 
-/* `rotate`: the definitions come in another order. */
+/* Makes a graph of the shape; the order of definitions is rotated by `rotate` nodes. */
 static struct mr_graph *graph_of(const struct shape *s, uint64_t seed, uint32_t rotate)
 {
     struct mr_builder *b = mr_builder_new();
@@ -104,7 +104,7 @@ static void bytes_bring_back_the_same_graph(void **state)
         mr_graph_rehash(again);
         assert_memory_equal(g->hash, again->hash, g->nodes_count * sizeof *g->hash);
         assert_int_equal(g->tasks_count, again->tasks_count);
-        /* the same columns, as if a client had sent them */
+        /* The same columns, added to a builder as if a client had sent them. */
         struct mr_builder *b = mr_builder_new();
         if (mr_builder_add_bytes(b, mr_buf_str(&once), &e)) fail_msg("%s", e.text);
         if (mr_graph_build(&b, &fixture_catalogue, &added, &e)) fail_msg("%s", e.text);
@@ -131,7 +131,7 @@ static void damaged_bytes_are_refused(void **state)
     struct mr_buf b;
     mr_buf_init(&b, 1 << 24);
     bytes_are(g, &b);
-    for (size_t i = 0; i < b.n; i++) { /* every byte, and every length */
+    for (size_t i = 0; i < b.n; i++) { /* damages each byte, and cuts the bytes at each length */
         struct mr_error e = {0};
         b.p[i] ^= 0x41;
         assert_int_not_equal(mr_graph_from_bytes(mr_buf_str(&b), &again, &e), 0);

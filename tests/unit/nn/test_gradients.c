@@ -280,7 +280,7 @@ static void the_moving_mean_follows_the_batches(void **state)
     (void)state;
     struct rig g = rig_open(
         MODEL("[1]", "{\"type\": \"BatchNorm\", \"momentum\": 0.75, \"epsilon\": 1e-6}"), 1);
-    const float x[BATCH] = {1, 2, 3, 6}; /* mean 3, variance 3.5 */
+    const float x[BATCH] = {1, 2, 3, 6}; /* of x: mean 3, variance 3.5 */
     memcpy(g.x, x, sizeof x);
     assert_int_equal(g.model->count, 4);
     assert_int_equal(g.model->trainable_count, 2);
@@ -288,7 +288,7 @@ static void the_moving_mean_follows_the_batches(void **state)
     near((double)(g.params[2] - g.grads[2]), 0.25 * 3, 1e-6);
     near((double)(g.params[3] - g.grads[3]), 0.75 + 0.25 * 3.5, 1e-6);
 
-    g.params[0] = 2; /* gamma, beta, mean, variance */
+    g.params[0] = 2; /* gamma, beta, moving mean, moving variance */
     g.params[1] = 1;
     g.params[2] = 3;
     g.params[3] = 4;
@@ -326,7 +326,7 @@ static void a_convolution_counts_what_its_window_sees(void **state)
         1);
     for (int i = 0; i < 9; i++)
         g.x[i] = (float)(i + 1);
-    const float w[] = {1, 10, 100, 1000, 0.5f}; /* the rows of the kernel, then the bias */
+    const float w[] = {1, 10, 100, 1000, 0.5f}; /* the four elements of the kernel, then the bias */
     memcpy(g.params, w, sizeof w);
     const float *y = NULL;
     assert_int_equal(mr_nn_net_predict(g.net, g.params, g.x, &y, NULL), MR_OK);
@@ -371,7 +371,7 @@ static void what_is_said_to_be_ready_is_final(void **state)
     (void)learn(&g, MR_NN_CROSS_ENTROPY, g.grads);
     assert_int_equal(h.numbers, g.model->count);
     assert_memory_equal(h.copy, g.grads, g.model->count * sizeof(float));
-    assert_int_equal(h.calls, 5); /* two Dense, BatchNorm and its state, Conv2D */
+    assert_int_equal(h.calls, 5); /* ranges: two Dense, BatchNorm, the state of BatchNorm, Conv2D */
     assert_int_equal(h.order[0], g.model->layers[6].offset);
     assert_int_equal(h.order[2], g.model->layers[1].offset);
     assert_int_equal(h.order[3], g.model->trainable_count);

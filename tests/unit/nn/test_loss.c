@@ -100,7 +100,7 @@ static void mse_is_the_mean_over_outputs_and_examples(void **state)
     struct mr_nn_score s = add(MR_NN_MSE, p, (struct mr_nn_labels){.rows = y}, 2, 2, g);
     near(s.loss_sum, 4.0 / 2 + 9.0 / 2);
     near((double)g[0], 0);
-    near((double)g[1], 2 * 2.0 / 4); /* 2 (p - y) / (outputs × examples) */
+    near((double)g[1], 2 * 2.0 / 4); /* gradient of the mean: 2 (p - y) / (outputs × examples) */
     near((double)g[3], 2 * -3.0 / 4);
     const int32_t value = 5; /* with one output, the number is the target value itself */
     s = add(MR_NN_MSE, p, (struct mr_nn_labels){.index = &value}, 1, 1, g);
@@ -124,7 +124,7 @@ static void hinge_asks_for_a_margin_of_one(void **state)
     const float q[3] = {1, 3, 2.5f};
     const int32_t right = 1;
     s = add(MR_NN_HINGE, q, (struct mr_nn_labels){.index = &right}, 1, 3, g);
-    near(s.loss_sum, 0.5); /* 1 + 2.5 - 3 */
+    near(s.loss_sum, 0.5); /* 1 + 2.5 - 3: class 2 is within the margin of 1 */
     near((double)g[0], 0);
     near((double)g[1], -1);
     near((double)g[2], 1);

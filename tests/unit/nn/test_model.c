@@ -98,7 +98,7 @@ static void a_seed_draws_the_same_numbers_within_their_bounds(void **state)
             near(squares / (double)p->count, 2.0 / 500, 1e-4);
         }
         if (i == 2) near(squares / (double)p->count, 2.0 / 200, 3e-4);
-        if (i % 2) assert_true(top == 0); /* biases */
+        if (i % 2) assert_true(top == 0); /* biases start at 0 */
     }
     mr_release(a);
     mr_release(b);

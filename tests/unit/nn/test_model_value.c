@@ -70,8 +70,8 @@ static void equal_models_are_equal_bytes(void **state)
     assert_true(mr_str_eq(one, two));
 }
 
-/* Makes an extent of a model with `count` parameters, whose meta `fill` writes, and expects the
- * error text `words`. */
+/* Makes an extent of a model with `count` parameters, whose meta `fill` writes, and checks that it
+ * is refused with the error text `words`. */
 static void refused(uint64_t count, void (*fill)(struct mr_buf *), const char *words)
 {
     MR_AUTO(mr_buf_fini) struct mr_buf meta;

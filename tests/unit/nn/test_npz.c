@@ -40,7 +40,7 @@ static void rig_close(struct rig *g)
     mr_buf_fini(&g->npz);
 }
 
-/* Reads the archive into a new model. */
+/* Reads the archive into a new model. Returns an error code. */
 static int read_back(struct mr_str npz, float **params, uint64_t *version, struct mr_error *e)
 {
     MR_AUTO(mr_nn_model_free) struct mr_nn_model *m = NULL;
@@ -134,7 +134,7 @@ static void put(struct mr_buf *b, unsigned bytes, uint64_t v)
         mr_buf_add_byte(b, (unsigned char)(i < 8 ? v >> 8 * i : 0));
 }
 
-struct one { /* an archive with one member, and what its central directory says about the member */
+struct one { /* an archive with one member, and the fields of its central directory */
     const char *name;
     struct mr_str packed;
     uint32_t method, crc, bytes, flags, members;
@@ -162,7 +162,7 @@ static void archive(struct mr_buf *b, const struct one *o)
     put(b, 2, name);
     put(b, 8, 0);
     put(b, 4, 0);
-    put(b, 4, 0); /* offset */
+    put(b, 4, 0); /* offset of the member's local header */
     mr_buf_add_text(b, o->name);
     uint32_t end = (uint32_t)b->n;
     put(b, 4, 0x06054b50);
@@ -185,7 +185,7 @@ static void refused(const struct one *o, int want, const char *words)
     if (err != want || !strstr(e.text, words)) fail_msg("%d %s", err, e.text);
 }
 
-/* A text in NumPy's dtype U: four bytes a character. */
+/* Writes a text as NumPy's dtype U, four bytes a character, to `out`. */
 static struct mr_str unicode(const char *text, char out[8192])
 {
     size_t n = strlen(text);
@@ -243,7 +243,7 @@ static void a_deflated_text_of_unicode_is_read(void **state)
     refused(&bad, MR_EFORMAT, "does not unpack");
     bad.bytes += 2;
     refused(&bad, MR_EFORMAT, "does not unpack");
-    bad.bytes = UINT32_MAX - 1; /* claims to unpack to 4 GiB */
+    bad.bytes = UINT32_MAX - 1; /* the member claims to unpack to 4 GiB */
     refused(&bad, MR_ELIMIT, "at most");
     bad = o;
     bad.flags = 1;

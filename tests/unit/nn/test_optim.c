@@ -27,8 +27,9 @@ static struct mr_nn_optim optim(const char *json)
 
 enum { SMALL = 4, STEPS = 10 };
 
-/* The parameters after ten steps with these gradients in PyTorch 1.13 (Debian's python3-torch,
- * CPU): torch.optim.SGD, Adam, AdamW and RMSprop with the arguments of the JSON. */
+/* Checks the parameters after ten steps. The expected numbers are from PyTorch 1.13 (Debian's
+ * python3-torch, CPU): torch.optim.SGD, Adam, AdamW and RMSprop with the same arguments and
+ * gradients. */
 static void ten_steps(const char *json, const float want[SMALL])
 {
     struct mr_nn_optim o = optim(json);
@@ -141,7 +142,7 @@ static void decoupled_decay_leaves_the_gradient_alone(void **state)
 
 /* ---- a reference in double precision --------------------------------------------------------- */
 
-/* More than one block of the implementation, and not a multiple of its size. */
+/* COUNT is more than one block of the implementation and not a multiple of the block's size. */
 enum { COUNT = 5000, TRAINED = 4700 };
 
 struct vectors {
@@ -214,7 +215,7 @@ static void adam_keeps_to_the_reference_over_blocks_and_state(void **state)
     struct vectors v = vectors_open(1);
     for (int t = 1; t <= 40; t++) {
         const float *g = v.grads[t % 5];
-        /* In three uneven pieces, like shards of parameters. */
+        /* The parameters are stepped in three uneven pieces, like shards of parameters. */
         const uint64_t cuts[] = {0, 1500, 4800, COUNT};
         for (int k = 0; k < 3; k++) {
             uint64_t at = cuts[k];
@@ -247,7 +248,7 @@ static void several_gradients_are_the_same_bits_as_one_after_another(void **stat
     for (size_t k = 0; k < MR_ARRAY_LEN(all); k++) {
         struct mr_nn_optim o = optim(all[k]);
         struct vectors a = vectors_open(k), b = vectors_open(k);
-        const float *grads[70]; /* more than the implementation handles at once */
+        const float *grads[70]; /* more gradients than the implementation adds at once */
         for (uint32_t i = 0; i < 70; i++)
             grads[i] = a.grads[i % 5];
         struct mr_nn_range one = {a.p, a.p, a.slots, 0, COUNT, TRAINED};

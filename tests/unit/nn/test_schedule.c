@@ -13,7 +13,7 @@ static void near(double got, double want)
     if (!(fabs(got - want) <= 1e-12)) fail_msg("%.15g, but %.15g is right", got, want);
 }
 
-/* The rate of a schedule with the base rate 0.5 at a version. */
+/* Returns the rate of a schedule at a version; the base rate is 0.5. */
 static double rate(const char *schedule, uint64_t version)
 {
     char json[512];

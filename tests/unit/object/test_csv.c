@@ -33,7 +33,7 @@ static struct imported import(struct mr_str text, const struct mr_format_options
     return r;
 }
 
-/* The types of the columns, and the table as JSON columns. */
+/* Reads `text` as CSV. Returns the types of the columns and the table as JSON columns. */
 static char *show(const char *text, const struct mr_format_options *o)
 {
     struct imported r = import(mr_str(text), o);

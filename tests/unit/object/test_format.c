@@ -70,7 +70,7 @@ static void an_accept_header_is_followed_as_far_as_the_value_allows(void **state
     static const struct {
         const char *accept;
         bool is_matrix;
-        int f; /* -1: refused */
+        int f; /* the format; -1: no format is acceptable */
     } rows[] = {
         {"", true, MR_FORMAT_NPY},
         {"*/*", true, MR_FORMAT_NPY},
@@ -134,7 +134,7 @@ static void options_are_checked(void **state)
 static void a_value_goes_through_its_own_format(void **state)
 {
     (void)state;
-    /* A pack that is not in an extent; the export makes one. */
+    /* A pack in no extent: the export makes an extent for it. */
     struct mr_value number = pack_of("\x2a");
     struct mr_buf b;
     mr_buf_init(&b, 10000);
@@ -196,7 +196,7 @@ static void raw_and_text_hold_bytes_and_texts(void **state)
     mr_buf_fini(&b);
 }
 
-/* A value whose bytes are a PNG picture is sent as image/png, unless the client asks for another
+/* A value whose bytes are a PNG file is sent as image/png, unless the client asks for another
  * format. */
 static void the_bytes_of_a_png_are_a_picture(void **state)
 {
@@ -251,7 +251,7 @@ static void what_a_format_cannot_hold_is_said(void **state)
     mr_buf_fini(&b);
 }
 
-/* Decodes the picture with libpng and compares it. */
+/* Decodes the picture with libpng and compares its pixels with `want`. */
 static void check_png(const struct mr_value *v, const struct mr_format_options *o,
     png_uint_32 format, const unsigned char *want, size_t n)
 {
@@ -291,7 +291,8 @@ static void tensors_become_pictures(void **state)
     static const int64_t same[] = {5, 5};
     v = tensor_of(MR_DTYPE_I64, 2, (uint64_t[]){1, 2}, same);
     check_png(&v, NULL, PNG_FORMAT_GRAY, (const unsigned char *)"\0\0", 2);
-    v = tensor_of(MR_DTYPE_U8, 2, (uint64_t[]){2, 3}, grey); /* transposed */
+    /* The same picture with its axes exchanged. */
+    v = tensor_of(MR_DTYPE_U8, 2, (uint64_t[]){2, 3}, grey);
     v.tensor.shape[0] = 3;
     v.tensor.shape[1] = 2;
     v.tensor.strides[0] = 1;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* The JSON text of a value; free it with mr_release. */
+/* Returns a value as JSON. The caller frees the text with mr_release. */
 static char *json_of(const struct mr_value *v, const struct mr_format_options *o)
 {
     struct mr_buf b;
@@ -405,7 +405,7 @@ static void values_nest_in_packs_and_collections(void **state)
         "{\"start\":[0],\"shape\":[2],\"object\":\"00000000000000000000000000000005\",\"nbytes\":9},"
         "{\"start\":[2],\"shape\":[1],\"value\":{\"t\":[1,2],\"n\":3}}]}");
 
-    struct mr_buf outer; /* the collection, as an extent inside a pack */
+    struct mr_buf outer; /* the pack contains the collection's extent */
     mr_buf_init(&outer, 8192);
     mr_pack_list(&outer, 2);
     assert_int_equal(mr_value_to_pack(&v, &outer), MR_OK);

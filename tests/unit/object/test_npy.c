@@ -18,7 +18,7 @@ struct imported {
     int err;
 };
 
-/* The bytes of an extent; its header says how many. */
+/* Returns the bytes of an extent, as many as its header says. */
 static struct mr_str extent_of(const void *extent)
 {
     struct mr_value_header h;
@@ -35,7 +35,7 @@ static struct imported import(enum mr_format f, const void *p, size_t n)
     return r;
 }
 
-/* Makes an npy file of any version with the given dictionary. */
+/* Writes an npy file of format `version` with the given dictionary to `out`. Returns its length. */
 static size_t make_npy(char *out, int version, const char *dict, const void *data, size_t n)
 {
     size_t length = strlen(dict);
@@ -332,7 +332,8 @@ static void a_damaged_or_lying_gzip_is_refused(void **state)
         assert_int_equal(r.err, MR_EFORMAT);
         mr_release(r.extent);
     }
-    for (size_t at = n - 8; at < n; at++) { /* the checksum and the length at the end of the file */
+    /* Damages the checksum and the length at the end of the file. */
+    for (size_t at = n - 8; at < n; at++) {
         zipped[at] ^= 1;
         r = import(MR_FORMAT_IDX, zipped, n);
         assert_int_equal(r.err, MR_EFORMAT);
@@ -359,7 +360,8 @@ static void members_of_gzip_follow_each_other(void **state)
     mr_release(r.extent);
 }
 
-/* Unpacking puts the file's header over the end of the value's header for a while. */
+/* A compressed file is unpacked so that its header overlies the end of the value's header, which is
+ * saved and restored. */
 static void images_are_read_as_rows_plain_and_packed(void **state)
 {
     (void)state;
@@ -423,7 +425,7 @@ static void a_large_strided_tensor_is_written_in_pieces(void **state)
         unsigned char *data = mr_alloc(2 * bytes);
         for (size_t i = 0; i < 2 * bytes; i++)
             data[i] = (unsigned char)(i * 13 + i / 255);
-        struct mr_tensor t = base; /* reversed axes, every other element */
+        struct mr_tensor t = base; /* the axes are reversed, and every other element is skipped */
         t.data = data;
         for (unsigned axis = 0; axis < 3; axis++) {
             t.shape[axis] = base.shape[2 - axis];

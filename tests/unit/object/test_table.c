@@ -1,5 +1,5 @@
-/* store/object/table and collection: what is built reads back; forged layouts are refused or
- * harmless. */
+/* store/object/table and collection: what is built reads back. Forged layouts are refused or do no
+ * harm. */
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/table.h"
@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* The columns are a: i64, row 1 missing; b: utf8; c: bool; d: large_utf8, all rows empty. */
+/* Builds a table: a: i64, row 1 missing; b: utf8; c: bool; d: large_utf8, all rows empty. The
+ * caller owns the extent. */
 static unsigned char *small_table(uint64_t *bytes)
 {
     static const struct mr_column_spec specs[] = {
@@ -279,7 +280,7 @@ static void a_collection_reads_back(void **state)
     assert_int_equal(mr_collection_part(&c, 2, &p, NULL), MR_ERANGE);
     char text[MR_VALUE_SUMMARY_MAX];
     mr_value_summary(&v, text);
-    /* Shows the size of the parts, not of the collection's extent. */
+    /* The text has the size of the parts, not of the collection's extent. */
     assert_string_equal(text, "collection of f32[10,4] in 2 parts 1.0 KiB");
     mr_release(extent);
 }
@@ -301,7 +302,7 @@ static void what_cannot_be_a_collection_has_no_size(void **state)
     part.id = (mr_object_id){0, 0};
     assert_int_equal(mr_collection_bytes(&s), 0);
     part.id = (mr_object_id){1, 1};
-    s.kind = MR_VALUE_TENSOR; /* an element type is missing */
+    s.kind = MR_VALUE_TENSOR; /* a collection of tensors without an element type */
     assert_int_equal(mr_collection_bytes(&s), 0);
     s.kind = MR_VALUE_COLLECTION;
     assert_int_equal(mr_collection_bytes(&s), 0);

@@ -1,4 +1,4 @@
-/* store/object/value: what is built passes the check and reads back; each damaged byte of the
+/* store/object/value: what is built passes the check and reads back. A change of any byte of the
  * header is noticed. */
 #include "base/alloc.h"
 #include "store/object/value.h"
@@ -96,7 +96,8 @@ static void a_full_store_is_an_error_with_words(void **state)
     assert_string_equal(e.text, "no room for a result of 67 bytes");
 }
 
-/* An extent of 192 bytes: i32[4,8] with a header of 96. */
+/* Builds a tensor i32[2,8] in an extent of 192 bytes: the header has 96 bytes, and the elements
+ * begin at byte 128. The caller owns the extent. */
 static unsigned char *small_tensor(void)
 {
     uint64_t shape[] = {2, 8};
@@ -127,8 +128,8 @@ static void every_flipped_bit_of_a_header_is_noticed(void **state)
     mr_release(extent);
 }
 
-/* Checks a header with a wrong field and a correct checksum, as a malicious writer would make
- * it. */
+/* Overwrites `n` bytes of a header, makes its checksum correct, as a malicious writer would, and
+ * returns what the check says. */
 static int check_forged(size_t offset, const void *bytes, size_t n)
 {
     unsigned char *extent = small_tensor();
@@ -153,29 +154,29 @@ static void a_forged_header_leads_nowhere(void **state)
     } rows[] = {
         {16, 193, 8},
         {16, 191, 8},
-        {16, UINT64_MAX, 8}, /* nbytes */
+        {16, UINT64_MAX, 8}, /* field: nbytes */
         {24, 129, 8},
         {24, 64, 8},
         {24, UINT64_MAX - 63, 8},
-        {24, 192, 8}, /* data_offset */
+        {24, 192, 8}, /* field: data_offset */
         {32, 65, 8},
         {32, UINT64_MAX, 8},
-        {32, 63, 8}, /* data_bytes */
+        {32, 63, 8}, /* field: data_bytes */
         {40, 128, 8},
-        {48, 1, 8}, /* meta */
+        {48, 1, 8}, /* field: meta */
         {64, 3, 8},
         {64, UINT64_MAX, 8},
-        {72, UINT64_MAX / 8, 8}, /* shape */
+        {72, UINT64_MAX / 8, 8}, /* field: shape */
         {80, 64, 8},
         {80, 30, 8},
         {80, UINT64_MAX - 3, 8},
         {80, (uint64_t)1 << 62, 8},
-        {88, 8, 8}, /* strides */
+        {88, 8, 8}, /* field: strides */
         {7, 13, 1},
         {7, 0, 1},
         {9, 1, 1},
         {12, 2, 4},
-        {12, 3, 4}, /* flags */
+        {12, 3, 4}, /* field: flags */
         {6, 0, 1},
         {6, 7, 1},
     };
@@ -188,7 +189,7 @@ static void a_forged_header_leads_nowhere(void **state)
     assert_int_equal(check_forged(12, &drawn, sizeof drawn), MR_OK);
     uint64_t transposed[] = {8, 2, 4, 32}; /* the same elements with the axes exchanged */
     assert_int_equal(check_forged(64, transposed, sizeof transposed), MR_OK);
-    /* Both rows are the same bytes, which is allowed and harmless. */
+    /* A stride of 0 gives two rows of the same bytes, which is allowed. */
     uint64_t overlapping[] = {2, 8, 0, 4};
     assert_int_equal(check_forged(64, overlapping, sizeof overlapping), MR_OK);
 }
@@ -301,7 +302,7 @@ static void a_pack_that_is_an_extent_is_put_as_that_value(void **state)
     assert_int_equal(mr_value_put_pack(&a, mr_buf_str(&b), NULL), MR_OK);
     assert_memory_equal(copy, extent, 192);
     mr_release(copy);
-    /* The same bytes as the payload of a JSON value are refused. */
+    /* The same bytes are refused as the payload of a JSON value. */
     unsigned char *json = mr_alloc_aligned(64 + b.n, 64);
     memcpy(mr_value_pack_build(json, b.n), b.p, b.n);
     assert_int_equal(mr_value_check(mr_str_of(json, 64 + b.n), &v, NULL), MR_EFORMAT);

@@ -1,4 +1,5 @@
-/* Arguments from packs and inputs to operators, and what scalars and containers answer. */
+/* Arguments that operators get from packs and inputs, and results of the operators on scalars and
+ * containers. */
 #include "support/op_test.h"
 
 #include "base/alloc.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Runs `op` on arguments written as JSON and inputs. */
+/* Runs `op` with arguments in JSON and with `count` inputs. Returns an error code. */
 static int run(const char *op, const char *args, const struct mr_op_input *inputs, uint32_t count,
     struct mr_op_result *result, struct mr_error *e)
 {
@@ -220,7 +221,8 @@ static void a_small_tensor_inside_a_pack_is_a_tensor(void **state)
     p[0] = 1;
     p[1] = -2;
     p[2] = 3;
-    for (unsigned shift = 0; shift < 3; shift++) { /* wherever it happens to lie */
+    /* The tensor starts at any alignment in the pack. */
+    for (unsigned shift = 0; shift < 3; shift++) {
         struct mr_buf value;
         mr_buf_init(&value, 2000);
         mr_pack_list(&value, 1 + shift);
@@ -243,7 +245,7 @@ static void a_small_tensor_inside_a_pack_is_a_tensor(void **state)
     }
 }
 
-/* f32[rows, 2] as object `number`. */
+/* Returns an input: object `number`, which is a tensor f32[rows, 2]. */
 static struct mr_op_input object(uint64_t number, uint64_t rows)
 {
     uint64_t shape[2] = {rows, 2};
@@ -420,7 +422,8 @@ static void every_descriptor_is_complete_and_describes_itself(void **state)
     mr_buf_fini(&json);
 }
 
-/* Issue 11, 1: what is made of drawn data says so, through arrays, small values and collections. */
+/* Results computed from drawn (random) data are marked as drawn: arrays, small values and
+ * collections. */
 static void what_is_made_of_drawn_data_is_marked(void **state)
 {
     (void)state;
@@ -449,7 +452,7 @@ static void what_is_made_of_drawn_data_is_marked(void **state)
     mr_value_summary(&v, words);
     assert_string_equal(words, "u8[9,28,28] 7.0 KiB, of drawn data");
 
-    /* as it would travel inline */
+    /* The mark survives when the value is sent inline, as a pack. */
     assert_int_equal(run("digits.load", "[null, 3, 1, \"labels\"]", NULL, 0, &r, &e), MR_OK);
     assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
     assert_int_equal(mr_value_to_pack(&v, &pack), MR_OK);

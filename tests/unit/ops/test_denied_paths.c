@@ -1,5 +1,5 @@
-/* Issue 11, C: no operator reads the cluster's tokens, secrets and state, whatever the data root
- * and whatever the file is called. */
+/* ops/roots: no operator reads the cluster's tokens, secrets or state, whatever the data root is
+ * and whatever the path looks like. */
 #include "ops/roots.h"
 
 #include "base/alloc.h"
@@ -37,8 +37,8 @@ static void make(const char *name, const char *text)
     (void)fclose(f);
 }
 
-/* BASE/data/in, BASE/data/tokens, BASE/data/state/run/x and BASE/data/state/secret; the root is
- * BASE, denied are the token file and the state. */
+/* Makes BASE/data/in, BASE/data/tokens, BASE/data/state/run/x and BASE/data/state/secret. The data
+ * root is BASE; the token file and the state directory are denied. */
 static int setup(void **state)
 {
     static struct mr_roots r;
@@ -125,7 +125,7 @@ static void a_directory_beside_the_denied_one_is_not_denied(void **state)
 {
     const struct mr_roots *r = *state;
     struct mr_error e = {0};
-    make("data/state2", "y"); /* its path begins with the other's */
+    make("data/state2", "y"); /* "data/state" is denied and is a prefix of this path */
     assert_int_equal(opened(r, "data/state2", &e), MR_OK);
     (void)remove(at("data/state2"));
 }
@@ -140,7 +140,8 @@ static void a_token_file_that_was_replaced_is_refused(void **state)
     refused(r, "data/hard", "the token file");
 }
 
-/* Between opening a file and looking at it another takes its name. */
+/* Another file takes the name of the token file after that file was opened and before it is
+ * checked. */
 static void a_token_file_that_is_replaced_while_it_is_opened_is_refused(void **state)
 {
     const struct mr_roots *r = *state;
@@ -191,7 +192,7 @@ static void files_of_proc_are_refused(void **state)
     mr_roots_fini(&r);
 }
 
-/* Issue 11, 1: what is there and may not be read is not taken for what is not there. */
+/* The error text tells a file that may not be read from a file that does not exist. */
 static void why_a_file_is_not_opened_is_said(void **state)
 {
     const struct mr_roots *r = *state;
@@ -202,7 +203,8 @@ static void why_a_file_is_not_opened_is_said(void **state)
     refused(r, "/etc/passwd", "lies outside the data root");
     assert_int_equal(symlink("link", at("data/link")), 0);
     refused(r, "data/link", "too many links");
-    if (geteuid() != 0) skip(); /* and otherwise another user is needed, who may not */
+    /* The rest needs another user, without the right to read "data/in". */
+    if (geteuid() != 0) skip();
     const struct mr_user nobody = {.uid = 65534, .gid = 65534};
     mr_user_enter(&nobody);
     int err = opened(r, "data/in", &e);

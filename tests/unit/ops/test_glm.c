@@ -1,6 +1,6 @@
-/* The operators of generalized linear models: small fits against closed forms, partials in any
- * tree, and what is refused. tests/integration/ops_glm.py compares with published fits and with
- * scikit-learn. */
+/* The operators of generalized linear models: small fits compared with closed forms, partials
+ * summed in any tree, and arguments that are refused. tests/integration/ops_glm.py compares with
+ * published fits and with scikit-learn. */
 #include "support/op_test.h"
 
 #include "base/alloc.h"
@@ -20,8 +20,8 @@ struct value {
 static struct value kept[8];
 static unsigned kept_count;
 
-/* The answer as JSON, or the error; kept as the input `$n` of later calls. Inputs are written in
- * the arguments as "$0" … "$7". */
+/* Runs `op` and returns its result as JSON, or the error text. The result becomes input `$n` of
+ * later calls, n counted from 0. In `args`, inputs are written as "$0" … "$7". */
 static const char *answer(const char *op, const char *args)
 {
     static char text[8192];
@@ -33,7 +33,8 @@ static const char *answer(const char *op, const char *args)
     mr_buf_init(&pack, sizeof room);
     assert_int_equal(mr_json_to_pack(mr_str(args), &pack, &e), MR_OK);
     memcpy(room, pack.p, pack.n);
-    for (size_t i = 0; i + 2 < pack.n; i++) /* a text of two bytes becomes an input of two */
+    /* Replaces each text of two bytes, such as "$0", by a reference to that input. */
+    for (size_t i = 0; i + 2 < pack.n; i++)
         if (room[i] == 0xa2 && room[i + 1] == '$') {
             unsigned input = room[i + 2] - '0';
             memmove(room + i + 6, room + i + 3, pack.n - i - 3);
@@ -76,7 +77,7 @@ static void says(const char *op, const char *args, const char *words)
     forget(before);
 }
 
-/* Runs a fit of one chunk to its end; its state is input 0 then. */
+/* Runs a fit of one chunk until the solver ends. The final state is input 0 of later calls. */
 static void fit(const char *start, const char *x, const char *y)
 {
     char args[1024];
@@ -97,7 +98,8 @@ static void fit(const char *start, const char *x, const char *y)
     fail_msg("%s does not end", start);
 }
 
-/* The numbers of the JSON list that follows `"name":`. */
+/* Checks that the number, or the first number of the list, after `"name":` is within `far` of
+ * `want`. */
 static void number_is(const char *json, const char *name, double want, double far)
 {
     char key[64];
@@ -111,7 +113,8 @@ static void number_is(const char *json, const char *name, double want, double fa
 }
 
 #define LINE_X "[[0.0], [1.0], [2.0], [3.0]]"
-#define LINE_Y "[1.0, 3.0, 5.5, 6.5]" /* slope 1.9, intercept 1.15, squares left over 0.45 */
+#define LINE_Y "[1.0, 3.0, 5.5, 6.5]" /* slope 1.9, intercept 1.15, sum of squared residuals 0.45  \
+                                       */
 
 static void every_smooth_solver_finds_a_straight_line(void **state)
 {
@@ -134,9 +137,9 @@ static void every_smooth_solver_finds_a_straight_line(void **state)
 static void a_preconditioned_fit_of_columns_that_hang_together_is_soon_over(void **state)
 {
     (void)state;
-    /* the second column is the first but for a thousandth; y is exact */
+    /* The second column is the first plus at most a thousandth. No noise is added to y. */
     const char *x = "[[1.0, 1.001], [2.0, 2.0], [3.0, 2.999], [4.0, 4.001], [5.0, 5.0]]";
-    const char *y = "[5.002, 8.0, 10.998, 14.002, 17.0]"; /* 1 and 2, and 2 */
+    const char *y = "[5.002, 8.0, 10.998, 14.002, 17.0]"; /* coefficients 1 and 2, intercept 2 */
     static const char *const solvers[] = {"gd", "lbfgs", "proximal", "admm"};
     for (size_t i = 0; i < MR_ARRAY_LEN(solvers); i++) {
         char start[128];
@@ -178,9 +181,11 @@ static void separated_classes_are_named_and_a_penalty_holds_them(void **state)
 static void an_l1_penalty_moves_coefficients_as_far_as_it_weighs(void **state)
 {
     (void)state;
-    /* columns at right angles, of mean square 1: the coefficient is shrunk by alpha, or is 0 */
+    /* The columns are orthogonal and of mean square 1. So the l1 penalty shrinks each coefficient
+     * by alpha, at most to 0. */
     const char *x = "[[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]";
-    const char *y = "[3.0, 2.5, -2.5, -3.0]"; /* 2.75 and 0.25 without */
+    /* Without a penalty the coefficients are 2.75 and 0.25. */
+    const char *y = "[3.0, 2.5, -2.5, -3.0]";
     static const char *const solvers[] = {"proximal", "admm"};
     for (size_t i = 0; i < MR_ARRAY_LEN(solvers); i++) {
         char start[96];
@@ -241,7 +246,8 @@ static void parts_of_one_chunk_add_up_to_it(void **state)
     forget(4);
     assert_string_equal(whole, answer("glm.step", "[\"$0\", \"$1\", \"$2\"]"));
     forget(3);
-    (void)answer("glm.part", "[[[1.0]], [0], \"$0\", 0, null, null, null, [1, 1]]"); /* none */
+    /* An empty range of rows is allowed. */
+    (void)answer("glm.part", "[[[1.0]], [0], \"$0\", 0, null, null, null, [1, 1]]");
     forget(3);
     const char *const bad[] = {"[1, 0]", "[-1, 1]", "[0, 2]", "[0]", "[0, 0.5]"};
     for (unsigned i = 0; i < 5; i++) {
@@ -267,13 +273,14 @@ static void a_part_that_makes_the_step_itself_answers_as_one_told_of_it(void **s
         told, answer("glm.part",
                   "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [\"$1\", null, \"$2\"]]"));
     forget(4);
-    /* nobody has answered yet: the state is as it is */
+    /* All partials are null: glm.part uses the state as it is. */
     (void)snprintf(told, sizeof told, "%s", answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\"]"));
     forget(4);
     assert_string_equal(
         told, answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [null, null]]"));
     forget(4);
-    assert_string_equal(answer("glm.step", "[\"$3\", null, null]"), "input 3"); /* as it is */
+    /* All partials are null: glm.step returns its input 3, the state. */
+    assert_string_equal(answer("glm.step", "[\"$3\", null, null]"), "input 3");
     forget(0);
 }
 
@@ -291,7 +298,8 @@ static void what_is_wrong_is_named_with_its_chunk_and_row(void **state)
     says("glm.part", "[[[1.0], [2.0]], [0, 1, 1], \"$0\", 5]",
         "argument \"y\", chunk 5: it has 3 rows of 1, \"x\" 2 rows");
     says(
-        "glm.part", "[[[1.0], [2.0]], [0, 0.5], \"$0\", 0, [1, 1]]", "["); /* shares with weights */
+        /* With weights, y may be a share such as 0.5. */
+        "glm.part", "[[[1.0], [2.0]], [0, 0.5], \"$0\", 0, [1, 1]]", "[");
     says("glm.part", "[[[1.0]], [0.5], \"$0\", 0, [-1]]", "\"weights\", chunk 0, row 0: -1");
     says("glm.coef", "[\"$0\"]", "no glm.step was made");
     forget(0);

@@ -1,5 +1,6 @@
-/* What fits of generalized linear models compute with: the approximations of exp and log against
- * the C library, a pass against sums written out row by row, and the Cholesky factor. */
+/* Numerical parts of the fits of generalized linear models: the approximations of exp and log
+ * compared with the C library, a pass over rows compared with plain sums, and the Cholesky
+ * factor. */
 #include "base/alloc.h"
 #include "ops/glm/exp_log.h"
 #include "ops/glm/kernel.h"
@@ -15,7 +16,7 @@
 
 /* ---- numbers ---- */
 
-/* How many units in the last place `got` is from `want`. */
+/* Returns the distance of `got` from `want` in units in the last place. */
 static double ulps(double got, double want)
 {
     return fabs(got - want) / (nextafter(fabs(want), INFINITY) - fabs(want));
@@ -84,7 +85,7 @@ static void fill(struct rows *r, uint32_t columns, uint64_t rows, enum mr_glm_fa
     }
 }
 
-/* Loss, mean and variance of a row, by their definitions. */
+/* Computes loss, mean and variance of a row by their definitions, into `out`. */
 static void by_definition(enum mr_glm_family family, double h, double y, double out[3])
 {
     if (family == MR_GLM_LOGISTIC) {
@@ -145,7 +146,7 @@ static void near(const double *got, const double *want, size_t n, double size)
             fail_msg("number %zu is %.17g, not %.17g", i, got[i], want[i]);
 }
 
-/* However it is cut, each row is in one block. */
+/* Checks that for any number of blocks each row is counted in exactly one block. */
 static void check_blocks(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, const struct whole *want)
 {
@@ -178,7 +179,8 @@ static void check_pass(enum mr_glm_family family, uint32_t columns, uint64_t row
     fill(&data, columns, rows, family);
     for (uint32_t j = 0; j <= columns; j++)
         coef[j] = 0.3 * (j % 3) - 0.2;
-    /* of exactly the size that is read, so that a checker sees what is read beyond */
+    /* A copy of exactly the size that the pass reads, so that the sanitizer notices a read beyond
+     * the copy. */
     double *x = mr_alloc(rows * columns * sizeof *x);
     memcpy(x, data.x, rows * columns * sizeof *x);
     struct mr_glm_rows r = {.x = x, .y = data.y, .rows = rows, .columns = columns};
@@ -217,7 +219,8 @@ static void blocks_follow_from_the_shape_and_their_sums_stay_small(void **state)
 {
     (void)state;
     struct mr_glm_rows r = {.rows = 125000, .columns = 20};
-    assert_in_range(mr_glm_blocks(&r, false), 30, 100); /* of 2 ms: tens of microseconds each */
+    /* A pass takes about 2 ms, so a block takes tens of microseconds. */
+    assert_in_range(mr_glm_blocks(&r, false), 30, 100);
     assert_true(mr_glm_blocks(&r, true) > mr_glm_blocks(&r, false));
     r.rows = 100;
     assert_int_equal(mr_glm_blocks(&r, true), 1);
@@ -246,7 +249,8 @@ static void predictions_of_extreme_rows_stay_probabilities(void **state)
 static void a_factor_solves_what_it_was_made_of(void **state)
 {
     (void)state;
-    /* scales apart by 1e12: columns are brought to one size first */
+    /* The scales of the columns differ by a factor of 1e12: the factorization first scales all
+     * columns to one size. */
     double a[] = {4e12, 1e6, 3, 2e-3, 1e-9, 2e-12};
     double whole[3][3] = {{4e12, 1e6, 2e-3}, {1e6, 3, 1e-9}, {2e-3, 1e-9, 2e-12}};
     double b[3] = {0};
@@ -260,7 +264,8 @@ static void a_factor_solves_what_it_was_made_of(void **state)
     mr_glm_solve(a, scale, 3, b);
     for (int i = 0; i < 3; i++)
         assert_true(fabs(b[i] / want[i] - 1) < 1e-9);
-    double flat[] = {1, 1, 1, 0, 0, 0}; /* equal columns and an empty one: some answer, finite */
+    /* Two equal columns and an empty one: the solution need not be unique, but must be finite. */
+    double flat[] = {1, 1, 1, 0, 0, 0};
     double c[3] = {1, 1, 0};
     mr_glm_cholesky(flat, scale, 3, room);
     mr_glm_solve(flat, scale, 3, c);

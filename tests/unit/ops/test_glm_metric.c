@@ -1,5 +1,5 @@
-/* The metric of a preconditioned fit: lengths, solutions, and the proximal operator by the
- * conditions of a minimum. */
+/* ops/glm/metric, the metric of a preconditioned fit: lengths and solutions compared with the
+ * matrix, and the proximal operator by the conditions that hold at a minimum. */
 #include "base/alloc.h"
 #include "ops/glm/metric.h"
 #include "ops/glm/solve.h"
@@ -19,7 +19,8 @@ static double noise(uint64_t *seed)
     return (double)(*seed >> 11) / 9007199254740992.0 * 2 - 1;
 }
 
-/* A matrix of columns that hang together: what they have in common weighs `common`. */
+/* Fills `packed` with the Gram matrix of correlated columns: the larger `common`, the more they
+ * correlate. */
 static void fill(double *packed, uint32_t n, double common, uint64_t seed)
 {
     double rows[2 * N_MAX][N_MAX];
@@ -37,7 +38,7 @@ static void fill(double *packed, uint32_t n, double common, uint64_t seed)
         }
 }
 
-/* How far x is from the least of what `p` says. */
+/* Returns how far `x` is from fulfilling the conditions of a minimum of the problem `p`. */
 static double from_least(const struct mr_glm_prox *p, const double *x)
 {
     double r[N_MAX];
@@ -88,7 +89,7 @@ static void the_proximal_operator_ends_at_the_least(void **state)
 static void collinear_columns_and_empty_ones_leave_the_operator_finite(void **state)
 {
     (void)state;
-    /* the second column is the first, the third is empty */
+    /* The second column equals the first; the third is empty. */
     const double m[] = {1, 1, 1, 0, 0, 0, 0.5, 0.5, 0, 1};
     const double c[] = {2, 2, 0, 1};
     double room[5 * 4 + 2 * 10];
@@ -103,7 +104,7 @@ static void collinear_columns_and_empty_ones_leave_the_operator_finite(void **st
     }
 }
 
-/* A state of `columns` columns with the metric `m`. */
+/* Returns the numbers of a state with the metric `m`, owned by the caller; `g` points into them. */
 static double *state_with(
     const double *m, uint32_t columns, enum mr_glm_solver solver, double l1, struct mr_glm *g)
 {
@@ -133,7 +134,8 @@ static void lengths_and_solutions_are_those_of_the_matrix(void **state)
     mr_glm_metric_add(m, n, 1, d, seen);
     for (uint32_t j = 0; j < n; j++)
         want += d[j] * seen[j];
-    for (int form = 0; form < 3; form++) { /* a factor, and twice the matrix */
+    /* Form 0: the metric is kept as a factor; 1 and 2: as the matrix. */
+    for (int form = 0; form < 3; form++) {
         struct mr_glm g;
         double *numbers =
             state_with(m, n - 1, form == 2 ? MR_GLM_ADMM : MR_GLM_PROXIMAL, form == 1, &g);

@@ -1,5 +1,6 @@
-/* Learning operators: their random numbers against published ones, and what they answer on data
- * small enough to reckon by hand. tests/integration/ops_sklearn.py compares them at large. */
+/* Learning operators: their random numbers compared with published ones, and results on data small
+ * enough to compute by hand. tests/integration/ops_sklearn.py compares results on larger data with
+ * scikit-learn. */
 #include "support/op_test.h"
 
 #include "base/alloc.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The answer as JSON, or the error. */
+/* Runs `op` and returns its result as JSON, or the error text. */
 static const char *answer(const char *op, const char *args)
 {
     static char text[4096];
@@ -53,7 +54,8 @@ static void the_mersenne_twister_gives_its_published_numbers(void **state)
     assert_int_equal(mr_mt_u32(&m), 581869302u);
     for (int i = 2; i < 9999; i++)
         (void)mr_mt_u32(&m);
-    assert_int_equal(mr_mt_u32(&m), 4123659995u); /* the ten thousandth, as the C++ standard says */
+    /* The 10,000th number, as the C++ standard specifies. */
+    assert_int_equal(mr_mt_u32(&m), 4123659995u);
 }
 
 static void a_range_of_one_value_draws_nothing(void **state)
@@ -98,7 +100,8 @@ static void a_report_counts_each_class(void **state)
 static void a_first_step_is_the_rate_times_the_example(void **state)
 {
     (void)state;
-    /* one epoch, constant rate 0.5, no penalty: w = 0.5 (1, 2), then p = -0.5 · 5 … */
+    /* One epoch, constant rate 0.5, no penalty. Row 1 gives w = 0.5 (1, 2). Row 2 is then at -0.5 ·
+     * 5, on the right side of the margin, and changes nothing. */
     const char *fit = "{\"\": [[[1, 2], [-1, -2]], [1, 0]], \"settings\": {\"learning_rate\": "
                       "\"constant\", \"eta0\": 0.5, \"penalty\": null, \"epochs\": 1, \"shuffle\": "
                       "false}}";
@@ -118,7 +121,8 @@ static bool never(void *ctx)
 static void an_l1_penalty_leaves_weights_at_nought(void **state)
 {
     (void)state;
-    /* the second column says nothing: its weight must be exactly 0, not nearly */
+    /* The second column does not depend on the class, so its weight must be exactly 0, not nearly
+     * 0. */
     double x[64];
     uint32_t of[32];
     uint32_t order[32];
@@ -167,7 +171,8 @@ static void a_ranking_puts_the_best_first_and_pick_follows_it(void **state)
     "{\"type\": \"Dropout\", \"rate\": 0.1}, {\"type\": \"Dense\", \"units\": 2}]}"
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.05}"
 
-/* nn.fit of `model` (NULL: NETWORK) by `rest`; the answer's bytes, the caller's. */
+/* Runs nn.fit on `model` (NULL: NETWORK) with the arguments `rest`. Returns the result's bytes,
+ * which the caller owns. */
 static struct mr_str fitted(struct mr_str model, const char *rest)
 {
     static unsigned char room[65536];
@@ -180,7 +185,7 @@ static struct mr_str fitted(struct mr_str model, const char *rest)
     mr_buf_init(&pack, sizeof room);
     mr_buf_init(&whole, sizeof room);
     assert_int_equal(mr_json_to_pack(mr_str(args), &pack, &e), MR_OK);
-    if (model.n) { /* the null behind the list's head becomes the input */
+    if (model.n) { /* the null after the head of the list becomes input 0, the model */
         mr_buf_add(&whole, pack.p, 1);
         mr_pack_input(&whole, 0);
         mr_buf_add(&whole, pack.p + 2, pack.n - 2);
@@ -210,7 +215,7 @@ static void epochs_in_two_parts_are_epochs_in_one(void **state)
     const struct mr_str none = {0};
     struct mr_str whole = fitted(none, "9, 3, " ADAM ", null, 4");
     struct mr_str first = fitted(none, "4, 3, " ADAM ", null, 4");
-    struct mr_str second = fitted(first, "5"); /* all else is as before */
+    struct mr_str second = fitted(first, "5"); /* arguments other than the model stay the same */
     assert_true(mr_str_eq(whole, second));
     assert_false(mr_str_eq(whole, first));
     drop(whole);
