@@ -113,8 +113,7 @@ static void number_is(const char *json, const char *name, double want, double fa
 }
 
 #define LINE_X "[[0.0], [1.0], [2.0], [3.0]]"
-#define LINE_Y "[1.0, 3.0, 5.5, 6.5]" /* slope 1.9, intercept 1.15, sum of squared residuals 0.45  \
-                                       */
+#define LINE_Y "[1.0, 3.0, 5.5, 6.5]" /* slope 1.9, intercept 1.15, squared residuals 0.45 */
 
 static void every_smooth_solver_finds_a_straight_line(void **state)
 {

@@ -45,7 +45,7 @@ static inline float *rig_vector(uint64_t count, uint64_t seed)
     return v;
 }
 
-/* A gradient that depends on the parameters at which it is computed, the worker and the step. */
+/* Computes a gradient from the parameters, the worker and the step. */
 static inline void rig_gradient(
     const float *params, uint64_t count, uint32_t worker, uint64_t step, float *out)
 {
@@ -142,7 +142,8 @@ static inline void rig_ps_start(struct rig_ps *p)
     p->thread = mr_thread_start("ps", rig_ps_run, p);
 }
 
-static inline void rig_ps_stop(struct rig_ps *p) /* the caller owns the shard from now on */
+/* Stops the servers. The caller then owns the shards. */
+static inline void rig_ps_stop(struct rig_ps *p)
 {
     mr_flag_set(&p->stop, true);
     mr_thread_join(&p->thread);
@@ -221,7 +222,7 @@ static inline void rig_workers_run(struct rig_worker *w, uint32_t n)
         mr_thread_join(&w[i].thread);
 }
 
-/* Applies sequentially what these workers do in synchronous training. */
+/* Applies sequentially the steps that `workers` workers make in synchronous training. */
 static inline void rig_plain_sync(struct rig_plain *p, uint32_t workers, uint64_t steps)
 {
     float *g[64];
@@ -236,7 +237,7 @@ static inline void rig_plain_sync(struct rig_plain *p, uint32_t workers, uint64_
         mr_release(g[i]);
 }
 
-/* The same for one worker in asynchronous training. */
+/* Applies sequentially the steps that one worker makes in asynchronous training. */
 static inline void rig_plain_async(struct rig_plain *p, uint64_t steps)
 {
     float *g = mr_alloc(p->count * sizeof *g), *zeros = mr_alloc(p->count * sizeof *g);

@@ -1,5 +1,5 @@
-/* train/allreduce: groups of threads and of processes, in one segment and as a ring, against the
- * sequential result. */
+/* train/allreduce: groups of threads and of processes, in one segment and as a ring, compared with
+ * the sequential result. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@ struct rank {
     uint32_t index, ranks;
     uint64_t count, steps;
     bool is_remote;
-    const float *params; /* all parameters at the start */
+    const float *params; /* all parameters before the first step */
     float *out, *slots[MR_NN_SLOTS_MAX];
     struct mr_thread *thread;
 };
@@ -59,7 +59,8 @@ static void rank_run(void *ctx)
     mr_reduce_close(&r);
 }
 
-/* The sum of slice s begins at rank s + 1 and ends at rank s. */
+/* Applies the steps sequentially. As in the ring, the sum of slice s begins at rank s + 1 and ends
+ * at rank s, so that rounding is the same. */
 static void plain_reduce(struct rig_plain *p, uint32_t ranks, uint64_t steps)
 {
     float *g[RANKS];
@@ -210,8 +211,8 @@ static void a_ring_gets_the_same_result(void **state)
     rig_net_close(&net);
 }
 
-/* One process for each rank: it sends the path of its socket, receives all paths, and steps until
- * the group ends. */
+/* Runs in one process for each rank: sends the path of its socket, receives all paths, and steps
+ * until the group ends. */
 static void process_run(int in, int out, uint32_t index, uint32_t ranks, const float *params)
 {
     struct mr_transport_options o = {.node = "n1"};
@@ -304,7 +305,8 @@ static void an_abort_ends_a_step_that_waits(void **state)
         {.places = places, .index = 1, .ranks = 2, .count = 5000, .steps = 0, .params = params}};
     k[1].out = mr_alloc(5000 * sizeof(float));
     struct mr_error e = {0};
-    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* opens the group and closes it */
+    /* Rank 1 opens the group and closes it at once. */
+    k[1].thread = mr_thread_start("rank", rank_run, &k[1]);
     struct mr_reduce *r = open_rank(&k[0], &e);
     assert_non_null(r);
     mr_thread_join(&k[1].thread);

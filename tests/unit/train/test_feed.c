@@ -24,12 +24,13 @@ struct rig { /* x is a collection of parts of different sizes, y is one tensor *
     struct mr_arg x_arg, y_arg;
     struct mr_tensor y_tensor;
     struct mr_feed_store store;
-    uint32_t mapped; /* views that have not been released */
+    uint32_t mapped; /* number of views that have not been released */
     uint32_t gets;
     int second; /* result of getting the second part */
     uint64_t pinned;
-    uint32_t finds, sourced; /* calls to locate objects; gets that named a source */
-    bool pulls;              /* parts with odd numbers come from another store */
+    /* Number of calls to locate objects; number of gets that named a source. */
+    uint32_t finds, sourced;
+    bool pulls; /* parts with odd numbers come from another store */
 };
 
 static int get(
@@ -265,11 +266,11 @@ static void a_share_maps_only_the_partitions_it_needs(void **state)
     struct rig *r = *state;
     struct mr_feed_spec s = spec_of(1, 2, 10); /* the share is rows 51 to 102 */
     struct mr_feed *f = open_feed(r, &s);
-    assert_int_equal(r->gets, 2); /* the collection and its last part */
+    assert_int_equal(r->gets, 2); /* one get for the collection, one for its last part */
     struct mr_nn_batch b;
     mr_feed_range(f, 0, 10, &b);
     assert_true(b.x[0] == 51);
-    assert_true(b.x > (const float *)r->parts[3]); /* the batch points into the part: no copy */
+    assert_true(b.x > (const float *)r->parts[3]); /* x points into the part: no copy was made */
     mr_feed_close(&f);
 }
 
@@ -292,7 +293,7 @@ static void a_share_of_several_ranges(void **state)
 {
     struct rig *r = *state;
     static const struct mr_row_range mine[] = {{0, 1}, {35, 10}, {60, 20}, {99, 3}};
-    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows for each worker, and one more */
+    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows for each of three workers, and one more */
     s.ranges = mine;
     s.ranges_count = MR_ARRAY_LEN(mine);
     s.shuffle = false;
@@ -336,7 +337,7 @@ static void a_share_of_several_ranges(void **state)
         assert_int_equal(seen[i], i >= mine[k].first && i < mine[k].first + mine[k].count);
         assert_int_equal(seen[i], again[i]);
     }
-    mr_feed_batch(f, 7, &b); /* as the worker that replaces another one */
+    mr_feed_batch(f, 7, &b); /* the batch of the worker that `other` replaces */
     mr_feed_batch(other, 0, &b);
     mr_feed_batch(other, 7, &b);
     float first = b.x[0];
@@ -358,7 +359,7 @@ static void what_is_brought_is_counted(void **state)
     r->pulls = true;
     r->finds = 0;
     f = open_feed(r, &s);
-    assert_int_equal(r->finds, 2); /* one for the collection, one for its partitions */
+    assert_int_equal(r->finds, 2); /* one call for the collection, one for its parts */
     assert_int_equal(mr_feed_moved(f).parts, 2);
     assert_int_equal(mr_feed_moved(f).bytes, r->bytes[0] + r->bytes[2]);
     mr_feed_close(&f);

@@ -4,7 +4,7 @@
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
 #define SGD "{\"type\": \"sgd\", \"learning_rate\": 0.1, \"momentum\": 0.9}"
-#define COUNT 300000u /* more than one piece of the thread pool's work */
+#define COUNT 300000u /* more numbers than one piece of the thread pool's work has */
 
 static struct mr_place here(void)
 {
@@ -132,7 +132,7 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     pull(b, &v);
     push(a, 1);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
-    push(b, 1); /* of version 0 */
+    push(b, 1); /* a gradient computed at version 0 */
     push(a, 1); /* a second gradient of the same worker */
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     struct mr_update_counts c;
@@ -141,12 +141,13 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     mr_shard_counts(ps.shard, &s);
     assert_int_equal(c.stale, 1);
     assert_int_equal(s.repeats, 1);
-    mr_shard_revoke(ps.shard, 0, 11); /* drops gradients of incarnation 10, which the worker has */
+    /* Drops gradients of incarnation 10, the worker's incarnation. */
+    mr_shard_revoke(ps.shard, 0, 11);
     pull(a, &v);
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     mr_update_restore(ps.update, 1, 7, plain.params, NULL);
-    push(b, 2); /* still of epoch 0 */
+    push(b, 2); /* a gradient of epoch 0, which is over */
     assert_int_equal(mr_update_run(ps.update, 8, SHORTLY), MR_ETIMEOUT);
     mr_update_counts(ps.update, &c);
     assert_int_equal(c.lost, 2);
@@ -215,7 +216,8 @@ static void who_has_nothing_is_not_waited_for(void **state)
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
     pull(a, &v);
-    push(a, 3); /* what worker b had announced was for the version before */
+    /* Worker b had announced a gradient for the version before only. */
+    push(a, 3);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     pull(b, &v);
     push_nothing(b, 2);

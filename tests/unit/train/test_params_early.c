@@ -49,7 +49,8 @@ static void ps_open(struct rig_ps *p, const struct rig_plain *plain, uint32_t sh
     assert_int_equal(mr_update_open(&u, &p->update, &e), MR_OK);
 }
 
-/* Pulls the parameters, and announces the gradient of a batch from `low` on. */
+/* Pulls the parameters and announces the gradient of a batch: the numbers from `low` on are
+ * complete. */
 static float *begin_batch(
     struct mr_params *p, uint32_t worker, uint64_t batch, uint64_t step, uint64_t low)
 {
@@ -62,7 +63,8 @@ static float *begin_batch(
     mr_assert(!err);
     float *whole = mr_alloc(COUNT * sizeof *whole);
     rig_gradient(v.params, COUNT, worker, batch, whole);
-    /* NaN: a gradient that is used too early shows in the result. */
+    /* The gradient is first NaN, so that a use before its numbers are complete shows in the
+     * result. */
     memset(g, 0xff, COUNT * sizeof *g);
     for (uint64_t at = TRAINED; at > low;) {
         uint64_t n = MR_MIN(at - low, (uint64_t)100000);
@@ -162,7 +164,7 @@ static void gradients_used_while_they_are_computed_give_the_same_result(void **s
     same_as_whole(2);
 }
 
-/* Runs the server in this thread until it has nothing to do. */
+/* Runs the server in this thread until no work is left. */
 static void run(struct rig_ps *ps)
 {
     (void)mr_update_run(ps->update, 0, SHORTLY);
@@ -200,7 +202,8 @@ static void a_replacement_completes_what_a_lost_worker_announced(void **state)
     rig_plain_fini(&plain);
 }
 
-/* Two workers that have both announced; the gradient of the second one is never completed. */
+/* Two workers that have both announced a gradient. The gradient of the second worker is never
+ * completed. */
 struct pair {
     struct rig_plain plain;
     struct rig_ps ps;
@@ -228,8 +231,8 @@ static void pair_announce(struct pair *p, uint64_t step)
     assert_int_equal(mr_shard_version(p->ps.shard), 0);
 }
 
-/* Checks that version 1 has worker 0's first gradient, and worker 1's gradient of `batch` (0:
- * none). */
+/* Checks that version 1 consists of worker 0's first gradient and worker 1's gradient of `batch`
+ * (0: none). */
 static void pair_end(struct pair *p, uint64_t batch)
 {
     assert_int_equal(mr_shard_version(p->ps.shard), 1);
@@ -344,7 +347,7 @@ static void a_restore_forgets_what_was_used_early(void **state)
     assert_int_equal(early_passes(&ps), 1);
     mr_update_restore(ps.update, 1, 0, plain.params, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        finish(w[i], 1, &whole[i]); /* of the epoch before, so it is dropped */
+        finish(w[i], 1, &whole[i]); /* the gradient belongs to the epoch before, so it is dropped */
     run(&ps);
     assert_int_equal(mr_shard_version(ps.shard), 0);
     for (uint32_t i = 0; i < 2; i++) {

@@ -75,7 +75,7 @@ static void a_worker_notices_a_killed_server(void **state)
     mr_time begun = mr_clock_now();
     assert_int_equal(mr_params_pull(p, 1000, SOON, &v, &e), MR_EAWAY);
     assert_true(mr_clock_now() - begun < MR_SECOND);
-    assert_true(last == last); /* not NaN: the parameters could be read */
+    assert_true(last == last); /* not NaN: the worker has read the parameters */
     int err = MR_OK;
     for (uint64_t step = 20; step < 24 && !err; step++) {
         err = mr_params_buffer(p, SOON, &g, &e);
@@ -198,7 +198,7 @@ static void a_hello_is_checked(void **state)
     assert_int_equal(refused(&h, -1), MR_EFORMAT); /* the message has no memory descriptor */
     int plain_fd = memfd_create("m", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(plain_fd, (off_t)mr_client_bytes(COUNT, false)), 0);
-    /* The memory is not sealed against shrinking. */
+    /* The memory is refused, because it is not sealed against shrinking. */
     assert_int_equal(refused(&h, plain_fd), MR_EPERM);
     (void)close(plain_fd);
     int small = -1;

@@ -3,7 +3,7 @@
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
-#define COUNT 700000u /* more than one chunk a shard */
+#define COUNT 700000u /* a shard has more than one chunk */
 
 static struct rig_net net;
 
@@ -113,11 +113,11 @@ static void waits_and_refusals_are_those_of_shared_memory(void **state)
     float *g = NULL;
     assert_int_equal(mr_params_buffer(p, SOON, &g, &e), MR_OK);
     assert_int_equal(mr_params_push(p, 1, 1, &e), MR_OK);
-    /* No server applies the gradient. */
+    /* The flush times out, because no server applies the gradient. */
     assert_int_equal(mr_params_flush(p, SHORTLY, &e), MR_ETIMEOUT);
     mr_shard_restore(ps.shard, 3, 5, plain.params);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_EABORTED);
-    mr_params_set_epoch(p, 4); /* later than the server's epoch */
+    mr_params_set_epoch(p, 4); /* the client's epoch is later than the server's */
     assert_int_equal(mr_params_pull(p, 0, SHORTLY, &v, &e), MR_ETIMEOUT);
     mr_params_set_epoch(p, 3);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_OK);

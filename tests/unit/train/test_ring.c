@@ -15,8 +15,8 @@ struct rank {
     uint32_t index, ranks;
     uint64_t count, steps;
     const struct mr_flag *stop;
-    int err; /* error of the last step */
-    int out; /* a pipe to write to after the tenth step; 0: none */
+    int err; /* error code of the last step */
+    int out; /* descriptor of a pipe, written to after the tenth step; 0: none */
     struct mr_thread *thread;
 };
 
@@ -72,7 +72,7 @@ static void places_fill(struct mr_place *places, uint32_t ranks, const char *add
         places[i] = (struct mr_place){.address = address, .node = "n1", .socket = ""};
 }
 
-/* Runs all ranks in this process; each makes its own number of steps. */
+/* Runs all ranks in this process. Each rank makes its own number of steps. */
 static void ring_run(struct rank *k, uint32_t ranks, const char *address)
 {
     struct mr_place places[RANKS];
@@ -98,8 +98,9 @@ static struct traffic traffic_now(void)
         atomic_load(&t->ring_messages), atomic_load(&t->ring_bytes), atomic_load(&t->ring_wakes)};
 }
 
-/* In each round, a rank sends one message and wakes at most once, however slow the machine is. A
- * ring has one stream between two ranks for its whole life. `pieces`: messages for a slice. */
+/* Checks the cost of `steps` steps: in each round, a rank sends one message and wakes at most once,
+ * however slow the machine is. A ring has one stream between two ranks for its whole life. `pieces`
+ * is the number of messages for a slice. */
 static void costs(uint32_t ranks, uint64_t count, uint64_t steps, uint64_t pieces)
 {
     struct rig_net net;
@@ -112,7 +113,7 @@ static void costs(uint32_t ranks, uint64_t count, uint64_t steps, uint64_t piece
     struct traffic b = traffic_now();
     for (uint32_t i = 0; i < ranks; i++)
         assert_int_equal(k[i].err, MR_OK);
-    /* The opening only gathers, the steps also reduce. */
+    /* Opening the ring takes one all-gather; each step takes a reduce-scatter and an all-gather. */
     uint64_t rounds = ranks * (ranks - 1) * (1 + 2 * steps);
     uint64_t numbers = (ranks - 1) * count * (1 + 2 * steps);
     assert_int_equal(b.steps - a.steps, ranks * (1 + steps));
@@ -153,7 +154,7 @@ static void a_rank_that_leaves_takes_no_slice_along(void **state)
     (void)state;
     struct rig_net net;
     rig_net_open(&net);
-    /* All ranks leave after the same step, and none fails in it. */
+    /* All ranks leave after the same step, and that step does not fail. */
     for (uint32_t i = 0; i < 20; i++) {
         struct rank k[RANKS] = {{.count = 300000, .steps = 2}, {.count = 300000, .steps = 2},
             {.count = 300000, .steps = 2}};
@@ -177,7 +178,8 @@ static void a_stop_ends_a_step_that_waits(void **state)
     struct rank k[2] = {
         {.places = places, .index = 0, .ranks = 2, .count = 5000, .steps = 10, .out = told[1]},
         {.places = places, .index = 1, .ranks = 2, .count = 5000, .steps = 11, .stop = &stop}};
-    k[1].thread = mr_thread_start("rank", rank_run, &k[1]); /* it will wait in its eleventh step */
+    /* Rank 1 waits in its eleventh step until it is stopped. */
+    k[1].thread = mr_thread_start("rank", rank_run, &k[1]);
     struct mr_reduce *r = open_rank(&k[0]);
     step_on(&k[0], r);
     assert_int_equal(k[0].err, MR_OK);

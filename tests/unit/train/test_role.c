@@ -75,8 +75,8 @@ static void a_checkpoint_says_what_it_is_of(void **state)
     assert_false(mr_checkpoint_head_read(words, &got));
 }
 
-/* A plan with these stop rules. The tests check that parameters that come after the score that ends
- * a session are not kept. */
+/* Returns a plan with the stop rules `stop`. The tests check that parameters that come after the
+ * score that ends a session are not kept. */
 static struct mr_role_plan plan_of(const char *stop)
 {
     struct mr_role_plan p;
@@ -90,7 +90,7 @@ static struct mr_role_plan plan_of(const char *stop)
     return p;
 }
 
-/* Parameters that are all `value`, and their score. */
+/* Adds parameters that are all `value`, with their score. */
 static void scored(struct mr_chosen *c, float value, uint64_t version, const char *score)
 {
     const float params[] = {value, value, value};

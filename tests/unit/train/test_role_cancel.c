@@ -22,7 +22,7 @@
 
 #define FOR_EVER (3600 * MR_SECOND)
 
-struct silent { /* accepts connections and calls, and never answers a call */
+struct silent { /* a server that accepts connections and calls, and never answers a call */
     char dir[64];
     char path[96];
     char address[104];
@@ -34,7 +34,7 @@ struct silent { /* accepts connections and calls, and never answers a call */
 
 static void *take_all(void *ctx)
 {
-    /* An empty HTTP/2 SETTINGS frame. */
+    /* Sends an empty HTTP/2 SETTINGS frame to each client, then nothing. */
     static const unsigned char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
     struct silent *s = ctx;
     while (s->taken_count < MR_ARRAY_LEN(s->taken)) {
@@ -82,7 +82,7 @@ struct cancelled {
     _Atomic uint32_t looks;
 };
 
-/* Returns true only after the role has begun to wait. */
+/* The cancel flag: true after the role has begun to wait. */
 static bool is_cancelled(void *ctx)
 {
     struct cancelled *c = ctx;
@@ -107,7 +107,8 @@ static void who_tells_of_a_failure_is_cancelled(void **state)
     mr_agent_stop(&a);
 }
 
-/* An acknowledgement is on its way to the trainer; its call may take 5 s. */
+/* The role is cancelled while its acknowledgement of an item waits for the trainer, a call of up to
+ * 5 s. */
 static void who_has_taken_an_item_is_cancelled(void **state)
 {
     const struct silent *s = *state;

@@ -30,7 +30,7 @@ static uint64_t rows_of(const struct facts *f)
     return n;
 }
 
-/* Adds `count` parts of 100 rows of 8 bytes, which are on these nodes. */
+/* Adds `count` parts of 100 rows of 8 bytes. `nodes` is a bit set of the nodes that have copies. */
 static void add_parts(struct facts *f, uint32_t count, uint64_t nodes)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -191,7 +191,7 @@ static void test_parts_from_elsewhere(void **state)
     struct facts f = {0};
     add_parts(&f, 3, 0);
     add_parts(&f, 4, 1);
-    add_parts(&f, 1, (uint64_t)1 << 9); /* on a node without workers */
+    add_parts(&f, 1, (uint64_t)1 << 9); /* the part is on a node without workers */
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(moved(&f), 4);
@@ -208,7 +208,7 @@ static void test_few_bytes_are_chosen(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(rows_of(&f), 1400);
-    assert_int_equal(moved(&f), 1); /* 300 rows of the part with 400 rows */
+    assert_int_equal(moved(&f), 1); /* 300 of the part's 400 rows move */
     struct mr_row_plan p;
     mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, &p);
     assert_int_equal(p.moved_bytes, 3200);
@@ -229,7 +229,8 @@ static void test_even_where_nothing_is_gained(void **state)
         f.parts[i].nodes = 0;
     assert_true(is_even(&f));
     for (uint32_t i = 0; i < f.parts_count; i++)
-        f.parts[i].nodes = i < 10 ? 1 : 2; /* the even split is as good */
+        /* Parts that stay on their nodes are as good as the even split. */
+        f.parts[i].nodes = i < 10 ? 1 : 2;
     assert_true(is_even(&f));
     f.node_of[3] = MR_ROW_PLAN_NODES_MAX;
     assert_true(is_even(&f));
@@ -239,8 +240,8 @@ static void test_even_where_nothing_is_gained(void **state)
     assert_true(is_even(&nothing));
 }
 
-/* If each part has one copy, a node gets the rows that it lacks, plus less than one part from each
- * other node. */
+/* Checks the bound: if each part has one copy, a node receives at most the rows that it lacks and,
+ * from each other node, less than one part of other rows. */
 static void bound(const struct facts *f, uint32_t nodes)
 {
     struct mr_row_plan p;
@@ -286,7 +287,8 @@ static void test_at_random(void **state)
     }
 }
 
-/* More different sets of nodes than the plan distinguishes: one copy of each part still counts. */
+/* Parts on more different sets of nodes than the plan distinguishes. The plan then still uses one
+ * copy of each part. */
 static void test_many_sets_of_nodes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A rig with one core of the trainer, and a Redis that acknowledges at once unless the test says
- * otherwise. */
+/* A core of the trainer in a test. A simulated Redis acknowledges writes at once, unless the test
+ * sets `holds`. */
 #pragma once
 
 #include "base/alloc.h"
@@ -29,14 +29,14 @@ struct rig {
     mr_time now;
     uint64_t ticket;
     mr_training_id id;
-    bool holds; /* Redis does not answer */
+    bool holds; /* Redis does not acknowledge writes */
     uint64_t sequence;
-    struct mr_trainer_effect last[32]; /* by type: the latest */
+    struct mr_trainer_effect last[32]; /* the latest effect of each type */
     uint32_t seen[32];
-    char text[4096]; /* of the latest effect with an error, or a record */
+    char text[4096]; /* text of the latest FOLLOW, or of the latest effect with an error */
     char record[65536];
     size_t record_bytes;
-    struct mr_trainer_effect erased[16]; /* checkpoints' objects, in order */
+    struct mr_trainer_effect erased[16]; /* effects that erase objects of checkpoints, in order */
     uint32_t erased_count;
 };
 
@@ -170,7 +170,7 @@ struct cast {
     uint64_t ps, worker, scorer;
 };
 
-/* One of each, running. */
+/* Starts a session and lets its server, its worker and its scorer run. */
 static inline struct cast run(struct rig *r, const char *more)
 {
     char json[2048];

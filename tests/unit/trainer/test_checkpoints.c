@@ -1,5 +1,5 @@
-/* The trainer's core: which checkpoints are kept, and what becomes of the others; the rules and
- * bounds that end a session by what its roles say and by the clock. */
+/* The trainer's core: which checkpoints are kept and which are erased, and the rules and bounds
+ * that end a session by the reports of its roles and by the clock. */
 #include "tests/unit/trainer/rig.h"
 
 struct many { /* two servers, two workers, a scorer */
@@ -48,7 +48,7 @@ static void a_checkpoint_is_one_when_all_shards_are_there_and_the_oldest_goes(vo
     for (uint64_t v = 10; v <= 30; v += 10) {
         cut(r, &m, 0, v);
         assert_int_equal(look(r).checkpoint.version, v - 10);
-        cut(r, &m, 0, v); /* told twice */
+        cut(r, &m, 0, v); /* a repeated report changes nothing */
         cut(r, &m, 1, v);
         struct mr_training_checkpoint c = look(r).checkpoint;
         assert_int_equal(c.version, v);
@@ -60,7 +60,8 @@ static void a_checkpoint_is_one_when_all_shards_are_there_and_the_oldest_goes(vo
     assert_int_equal(r->erased_count, 2);
     assert_erased(r, 0, 10, 0);
     assert_erased(r, 1, 10, 1);
-    cut(r, &m, 1, 25); /* too late for a version that is behind */
+    /* The shard is erased: the complete version 30 is newer. */
+    cut(r, &m, 1, 25);
     assert_int_equal(r->erased_count, 3);
     assert_erased(r, 2, 25, 1);
     assert_int_equal(look(r).checkpoint.version, 30);
@@ -72,11 +73,13 @@ static void a_version_that_not_all_cut_goes(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     for (uint64_t v = 10; v <= 40; v += 10)
         cut(r, &m, 0, v);
-    assert_int_equal(r->erased_count, 0); /* so many may be under way */
+    /* Four incomplete versions may be under way at once. */
+    assert_int_equal(r->erased_count, 0);
     cut(r, &m, 0, 50);
     assert_int_equal(r->erased_count, 1);
     assert_erased(r, 0, 10, 0);
-    cut(r, &m, 1, 40); /* what is before a whole one is of no use */
+    /* The complete version 40 makes the incomplete versions before it useless. */
+    cut(r, &m, 1, 40);
     assert_int_equal(look(r).checkpoint.version, 40);
     assert_int_equal(r->erased_count, 3);
     assert_erased(r, 1, 20, 0);
@@ -92,7 +95,7 @@ static void what_was_cut_before_a_restore_goes(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     cut(r, &m, 0, 10);
     cut(r, &m, 1, 10);
-    cut(r, &m, 0, 20); /* of which the other shard is lost */
+    cut(r, &m, 0, 20); /* the other server dies before its shard of version 20 */
     (void)report(r, MR_TRAINING_PS, 0, m.ps[0], (struct mr_training_report){.version = 27});
     m.ps[1] = join(r, MR_TRAINING_PS, 1, "j1-2/1/2");
     assert_int_equal(look(r).restore.version, 10);
@@ -234,7 +237,8 @@ static void a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for(voi
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
-/* A foreign worker that has ended is not waited for while another is replaced. */
+/* A foreign worker (an executed program) that has ended is not waited for while another worker is
+ * replaced. */
 static void a_worker_that_has_ended_does_not_hold_up_a_recovery(void **state)
 {
     struct rig *r = *state;

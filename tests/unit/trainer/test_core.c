@@ -1,4 +1,5 @@
-/* Sessions one rule at a time: from start to end, and what is kept of them. */
+/* The trainer's core: the rules of a session one by one, from its start to its end, and the records
+ * that are kept. */
 #include "tests/unit/trainer/rig.h"
 
 static void a_session_goes_from_start_to_a_kept_model(void **state)
@@ -13,7 +14,8 @@ static void a_session_goes_from_start_to_a_kept_model(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
     says(look(r).reason, "version 100 is reached");
     struct mr_training_report f = {.finished = true};
-    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f); /* did not know yet */
+    /* The worker learns of the stop from the answer to this report. */
+    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
@@ -21,7 +23,8 @@ static void a_session_goes_from_start_to_a_kept_model(void **state)
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, f);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
-    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT); /* one keeps */
+    /* The scorer keeps the model, so the worker waits. */
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     f.model_object = (mr_object_id){5, 6};
     f.score_json = MR_STR("{\"accuracy\":1}");
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, f);
@@ -149,7 +152,7 @@ static void foreign_roles_get_their_environment_and_end_by_themselves(void **sta
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
 }
 
-/* Issue 11, 18: a training whose steps take many seconds is not at 0 examples a second. */
+/* The rate of a training whose steps take many seconds is never shown as 0. */
 static void slow_steps_have_a_speed(void **state)
 {
     struct rig *r = *state;
@@ -157,14 +160,14 @@ static void slow_steps_have_a_speed(void **state)
     struct mr_training_report p = {0};
     for (uint32_t second = 1; second <= 40; second++) {
         tick(r, MR_SECOND);
-        p.counters.examples = second / 8 * (uint64_t)800; /* a step of 800 every 8 s */
+        p.counters.examples = second / 8 * (uint64_t)800; /* a step of 800 examples every 8 s */
         assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, p), MR_OK);
         (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
         (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
         double rate = look(r).examples_per_s;
         if (second >= 16 && (rate < 80 || rate > 120)) fail_msg("%u s: %g", second, rate);
     }
-    for (uint32_t second = 0; second < 400; second++) { /* and when it stands still it falls */
+    for (uint32_t second = 0; second < 400; second++) { /* without progress the rate falls */
         tick(r, MR_SECOND);
         (void)report(r, MR_TRAINING_WORKER, 0, c.worker, p);
         (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
@@ -222,7 +225,8 @@ static void ended_sessions_are_bounded_by_the_bytes_of_their_documents(void **st
         step(r, (struct mr_trainer_event){
                     .type = MR_TE_JOB_SUBMITTED, .session = r->id, .err = MR_EINVAL});
         assert_int_equal(r->seen[MR_TX_DELETE], i > 1 ? i - 1 : 0);
-        assert_int_equal(mr_training_document_json(look(r).document).n, 0); /* one copy */
+        /* The text of the document is kept once, outside the parsed document. */
+        assert_int_equal(mr_training_document_json(look(r).document).n, 0);
         assert_true(mr_trainer_document(r->t, r->id).n == sizeof FEED - 1);
     }
 }
@@ -235,7 +239,8 @@ static void a_trainer_goes_on_from_its_records(void **state)
     size_t bytes = r->record_bytes;
     mr_training_id id = r->id;
     rig_end(r);
-    for (size_t cut = 0; cut <= bytes; cut += cut + 16 < bytes ? 16 : 1) { /* damaged ones too */
+    /* A record that is cut short fails the session. */
+    for (size_t cut = 0; cut <= bytes; cut += cut + 16 < bytes ? 16 : 1) {
         memset(r, 0, sizeof *r);
         struct mr_trainer_config config;
         mr_trainer_config_default(&config);
@@ -265,7 +270,8 @@ static void a_role_joins_when_its_job_is_known_and_its_own(void **state)
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
-    assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), 0); /* the job runs, unknown to us */
+    /* The join waits, because the trainer does not know its job yet. */
+    assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), 0);
     assert_int_equal(r->seen[MR_TX_JOINED], 0);
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     assert_int_equal(r->seen[MR_TX_JOINED], 1);

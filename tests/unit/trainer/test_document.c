@@ -1,4 +1,4 @@
-/* The document of a session: defaults, parameters, and what it refuses. */
+/* The document of a session: its defaults and parameters, and the documents that are refused. */
 #include "services/trainer/document/document.h"
 
 #include <setjmp.h>
@@ -84,7 +84,8 @@ static void parameters_keep_their_types_and_are_text_inside_texts(void **state)
     assert_int_equal(d->roles[MR_TRAINING_WORKER], 3);
     assert_true(mr_str_eq(d->name, MR_STR("of-me-3")));
     assert_true(mr_str_eq(d->save, MR_STR("of-me-3/model")));
-    assert_true(says(d, "\"value\":\"${data}\"")); /* the scheduler's to put in */
+    /* "data" is a parameter of the graph, which the scheduler replaces. */
+    assert_true(says(d, "\"value\":\"${data}\""));
     mr_training_document_free(&d);
     refused("{" MODEL ",\"name\":\"${nobody}\"}", "there is no \"nobody\"");
 }
@@ -212,8 +213,7 @@ static void nesting_without_end_is_refused(void **state)
     assert_non_null(strstr(e.text, "deeper"));
 }
 
-/* Issue 11, 6a: each value that was as deep as the deepest before it counted twice, so that long
- * documents were refused. */
+/* Depth does not grow with the number of values: a long, flat document is accepted. */
 static void many_members_are_not_deep(void **state)
 {
     (void)state;

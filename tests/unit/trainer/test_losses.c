@@ -1,4 +1,4 @@
-/* What becomes of a session when a role, its job or the scheduler fails. */
+/* The trainer's core: the state of a session after a role, its job or the scheduler fails. */
 #include "tests/unit/trainer/rig.h"
 
 static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
@@ -16,7 +16,8 @@ static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
     assert_int_equal(look(r).restore_epoch, 2);
     assert_int_equal(look(r).restore.version, 50);
     assert_int_equal(look(r).counters.steps_lost, 30);
-    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE); /* revoked */
+    /* This incarnation has been revoked. */
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE);
     (void)report(r, MR_TRAINING_PS, 0, again, (struct mr_training_report){.version = 50});
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
@@ -50,7 +51,7 @@ static void a_lost_worker_costs_no_parameters(void **state)
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
-    assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE); /* an older attempt */
+    assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE); /* attempt 1 is older than attempt 2 */
 }
 
 static void a_role_that_is_lost_again_and_again_fails_the_session(void **state)

@@ -10,12 +10,12 @@
 
 #define COMMANDS_MAX 64
 
-/* Redis, on paper: commands as they came, answered when the test says so. */
+/* A model of Redis: keeps commands in their order. The test answers each command when it wants. */
 struct world {
     struct mr_records *records;
     bool is_away;
     uint64_t commands[COMMANDS_MAX];
-    char what[COMMANDS_MAX][64]; /* "id=record+document" */
+    char what[COMMANDS_MAX][64]; /* the text "id=record+document" of each command */
     uint32_t count;
     uint64_t acked;
     uint32_t away, back, refused;
@@ -88,7 +88,7 @@ static void what_is(const struct world *w, uint32_t i, const char *wanted)
     assert_string_equal(w->what[i], wanted);
 }
 
-/* Away, and time for one attempt to come back. */
+/* Lets the log find that Redis is away, then gives it the time for one probe. */
 static void probe(struct world *w, mr_time at)
 {
     (void)mr_records_turn(w->records, at);
@@ -124,7 +124,8 @@ static void a_failure_is_told_in_the_next_turn_and_nothing_after_it_counts(void 
     put(w, 2, "t3-2", "b");
     answer(w, 0, MR_EAWAY);
     assert_int_equal(w->away, 0);
-    answer(w, 1, MR_OK); /* it did arrive; the owner will write it again all the same */
+    /* Redis has executed this command, but after a failure the owner writes again anyway. */
+    answer(w, 1, MR_OK);
     assert_int_equal(w->acked, 0);
     (void)mr_records_turn(w->records, 1);
     assert_int_equal(w->away, 1);
@@ -156,7 +157,8 @@ static void it_is_back_when_everything_acknowledged_is_there_again(void **state)
     probe(w, 1);
     assert_int_equal(w->count, 6);
     what_is(w, 3, "t2-9=old+[9]");
-    what_is(w, 4, "t3-1=b+[1]"); /* c was never acknowledged: it is the owner's to write */
+    /* Redis never acknowledged c, so its owner will write c again. The log writes b. */
+    what_is(w, 4, "t3-1=b+[1]");
     what_is(w, 5, "=+");
     answer(w, 3, MR_OK);
     answer(w, 4, MR_OK);
@@ -181,7 +183,7 @@ static void a_restoring_that_fails_begins_anew(void **state)
     assert_int_equal(w->back, 0);
     (void)mr_records_turn(w->records, 3 * MR_SECOND);
     assert_int_equal(w->count, 6);
-    answer(w, 3, MR_OK); /* of the attempt before */
+    answer(w, 3, MR_OK); /* an answer to a probe before this one */
     answer(w, 4, MR_OK);
     assert_int_equal(w->back, 0);
     answer(w, 5, MR_OK);

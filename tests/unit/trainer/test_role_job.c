@@ -66,7 +66,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The job as the scheduler would take it. */
+/* Makes the job of the roles and parses it as the scheduler does. Returns the graph. */
 static struct mr_graph *build(struct fixture *f,
     int (*make)(const struct mr_role_job_spec *, struct mr_buf *, struct mr_error *),
     const char *text)
@@ -104,7 +104,8 @@ static void text_is(struct mr_str s, const char *wanted)
 static void the_targets_of_the_graph_are_the_keys_that_data_names(void **state)
 {
     struct mr_graph *g = build(*state, mr_role_job_graph, document);
-    assert_int_equal(g->targets_count, 3); /* held/x is named twice */
+    /* "data" names held/x twice, which gives one target. */
+    assert_int_equal(g->targets_count, 3);
     text_is(mr_graph_key(g, g->targets[0]), "train/x");
     text_is(mr_graph_key(g, g->targets[1]), "train/y");
     text_is(mr_graph_key(g, g->targets[2]), "held/x");
@@ -120,7 +121,7 @@ static void the_sessions_parameters_go_over_the_graphs_own(void **state)
     struct mr_pack_item item;
     assert_int_equal(mr_pack_next(&r, &item), 0);
     assert_int_equal(mr_pack_next(&r, &item), 0);
-    assert_int_equal(item.type, MR_PACK_FLOAT); /* 1.0 stays 1.0 on its way */
+    assert_int_equal(item.type, MR_PACK_FLOAT); /* 1.0 does not become the integer 1 */
 }
 
 static void both_jobs_share_a_namespace_of_the_session(void **state)
@@ -173,7 +174,7 @@ static void workers_get_what_trains_and_the_scorer_what_scores(void **state)
     (void)mr_graph_inputs(g, node_of(g, "ps/0"), &count);
     assert_int_equal(count, 0);
     (void)mr_graph_inputs(g, node_of(g, "scorer/0"), &count);
-    assert_int_equal(count, 3); /* held/x, the name, the object */
+    assert_int_equal(count, 3); /* held/x, an object by name, an object by id */
 }
 
 static void without_a_scorer_the_first_worker_gets_everything(void **state)

@@ -1,4 +1,5 @@
-/* Issue 11, 6a: which rows are whose is decided once in a session, and outlives every process. */
+/* The trainer's core: the plan which worker trains on which rows is decided once in a session, and
+ * outlives every process. */
 #include "tests/unit/trainer/rig.h"
 
 #define TWO ",\"roles\":{\"ps\":1,\"worker\":2,\"scorer\":1}"
@@ -19,7 +20,7 @@ static uint64_t join_at(
     return m.incarnation;
 }
 
-/* With two workers, on these nodes. */
+/* Runs a session with two workers on nodes `a` and `b`. */
 static void run_two(struct rig *r, const char *a, const char *b, uint64_t workers[2])
 {
     assert_int_equal(start(r, "", "{" MODEL TWO "}"), MR_OK);
@@ -46,7 +47,7 @@ static int ask(
     return r->last[MR_TX_ROWS].err;
 }
 
-/* Worker `index` has `count` ranges, the first of which begins with `first`. */
+/* Checks that worker `index` has `count` ranges and that the first range begins at row `first`. */
 static void has(const struct rig *r, uint32_t index, uint32_t count, uint64_t first)
 {
     const uint64_t *ranges = NULL;
@@ -76,7 +77,8 @@ static void one_node_has_nothing_to_decide(void **state)
     uint64_t w[2];
     run_two(r, "n", "n", w);
     has(r, 0, 0, 0);
-    assert_int_equal(ask(r, 0, w[0], &plan), MR_OK); /* too late */
+    /* The plan of worker 0 is ignored, because workers of one node need no plan. */
+    assert_int_equal(ask(r, 0, w[0], &plan), MR_OK);
     has(r, 0, 0, 0);
     has(r, 1, 0, 0);
 }
@@ -87,16 +89,19 @@ static void the_first_word_of_worker_0_stands(void **state)
     uint64_t w[2];
     run_two(r, "n", "m", w);
     assert_false(is_decided(r));
-    assert_int_equal(ask(r, 1, w[1], &plan), MR_OK); /* waits: it is not asked */
+    /* Worker 1 waits for the plan of worker 0; its own plan is not used. */
+    assert_int_equal(ask(r, 1, w[1], &plan), MR_OK);
     assert_int_equal(r->seen[MR_TX_ROWS], 0);
-    assert_int_equal(ask(r, 0, w[0] + 7, &plan), MR_ESTATE); /* revoked */
+    /* A request of an incarnation that is not the current one. */
+    assert_int_equal(ask(r, 0, w[0] + 7, &plan), MR_ESTATE);
     const struct mr_training_rows wrong = {true, some, ends, 1};
     assert_int_equal(ask(r, 0, w[0], &wrong), MR_EINVAL);
     assert_false(is_decided(r));
     r->holds = true;
     uint32_t seen = r->seen[MR_TX_ROWS];
     (void)ask(r, 0, w[0], &plan);
-    assert_int_equal(r->seen[MR_TX_ROWS], seen); /* Redis does not have it */
+    /* Redis has not acknowledged the plan, so nothing is answered. */
+    assert_int_equal(r->seen[MR_TX_ROWS], seen);
     assert_false(is_decided(r));
     r->holds = false;
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
@@ -124,10 +129,11 @@ static void who_waits_in_vain_is_answered(void **state)
     assert_false(is_decided(r));
     (void)ask(r, 1, w[1], NULL);
     stop_it(r, true);
-    assert_int_equal(r->seen[MR_TX_ROWS], 2); /* the session is over */
+    /* The end of the session answers the waiting worker. */
+    assert_int_equal(r->seen[MR_TX_ROWS], 2);
 }
 
-/* Neither a replacement on another node nor another trainer changes what was decided. */
+/* Neither a replacement on another node nor a restart of the trainer changes the plan. */
 static void a_plan_outlives_workers_and_trainers(void **state)
 {
     struct rig *r = *state;
@@ -142,7 +148,8 @@ static void a_plan_outlives_workers_and_trainers(void **state)
     w[1] = join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/3", "n");
     assert_int_equal(report(r, MR_TRAINING_WORKER, 1, w[1], p), MR_OK);
     assert_int_equal(look(r).counters.moved_parts, 4);
-    (void)join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/4", "m"); /* its account is written */
+    /* The join makes the trainer write its record, counters included. */
+    (void)join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/4", "m");
     struct rig next;
     memset(&next, 0, sizeof next);
     struct mr_trainer_config config;

@@ -1,8 +1,8 @@
-/* The trainer's core: what is shown of a session - counters over incarnations and over restarts -
- * and what it asks of the scheduler and of Redis again. */
+/* The trainer's core: the counters of a session over incarnations and restarts, and the requests
+ * that the trainer repeats to the scheduler and to Redis. */
 #include "tests/unit/trainer/rig.h"
 
-/* Each field its own: a mistake in one shows. */
+/* Returns counters that all differ, so that a mix-up of two fields shows. */
 static struct mr_training_counters counters(uint32_t from)
 {
     return (struct mr_training_counters){.steps = from + 1,
@@ -67,7 +67,7 @@ static void a_report_that_comes_late_takes_nothing_back(void **state)
     assert_counters(&m.counters, 200, 200);
 }
 
-/* A replacement counts from nothing, and its index goes on. */
+/* The counters of a replacement start at 0. The counters of its index go on. */
 static void an_index_counts_over_its_incarnations(void **state)
 {
     struct rig *r = *state;
@@ -75,7 +75,7 @@ static void an_index_counts_over_its_incarnations(void **state)
     count(r, c.worker, 100);
     uint64_t second = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     struct mr_training_member_info m = member(r, 1);
-    assert_counters(&m.counters, 100, 100); /* it has said nothing yet */
+    assert_counters(&m.counters, 100, 100); /* the replacement has not reported yet */
     assert_true(second > c.worker);
     struct mr_training_report what = {.counters = counters(30)};
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, second, what), MR_OK);
@@ -107,7 +107,8 @@ static void a_session_shows_the_sum_of_workers_and_their_mean(void **state)
     (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/3/1");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     count(r, a, 100);
-    assert_true(look(r).counters.loss == 104); /* of the one that has spoken */
+    /* The mean is over workers that have reported. */
+    assert_true(look(r).counters.loss == 104);
     assert_int_equal(look(r).counters.epoch, 0);
     const struct mr_training_report other = {.counters = counters(40)},
                                     of_ps = {.counters = counters(7)};
@@ -119,7 +120,7 @@ static void a_session_shows_the_sum_of_workers_and_their_mean(void **state)
     assert_int_equal(c.epoch, 43);
     assert_true(c.loss == (104 + 44) / 2.0 && c.accuracy == (105 + 45) / 2.0);
     assert_true(c.pull_s == 106 + 46 && c.feed_s == 110 + 50);
-    assert_int_equal(c.gradients_stale, 111 + 51 + 18); /* a server has gradients, too */
+    assert_int_equal(c.gradients_stale, 111 + 51 + 18); /* the server's gradients count, too */
     assert_int_equal(c.gradients_lost, 112 + 52 + 19);
     assert_int_equal(c.gradients_applied, 114 + 54 + 21);
     assert_int_equal(c.moved_bytes, 116 + 56);
@@ -158,12 +159,14 @@ static void what_is_shown_outlives_the_trainer(void **state)
     struct mr_training_report what = {.counters = counters(30)};
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, second, what), MR_OK);
     tick(r, MR_SECOND);
-    uint64_t third = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/3"); /* so it is written */
+    /* The join makes the trainer write its record. */
+    uint64_t third = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/3");
     what.counters = counters(60);
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, third, what), MR_OK);
-    struct mr_training_report version = {.version = 9,
-        .checkpoint_version = 9,
-        .checkpoint_object = {5, 6}}; /* and once more, with the counters of the third */
+    /* The checkpoint makes the trainer write its record again, with the counters of the third
+     * worker. */
+    struct mr_training_report version = {
+        .version = 9, .checkpoint_version = 9, .checkpoint_object = {5, 6}};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, version), MR_OK);
     struct mr_training_info before = look(r);
     struct mr_training_member_info m[3], n;
@@ -197,7 +200,7 @@ static void what_is_shown_outlives_the_trainer(void **state)
         assert_int_equal(n.counters.moved_parts, m[i].counters.moved_parts);
         assert_int_equal(n.counters.moved_bytes, m[i].counters.moved_bytes);
     }
-    what.counters = counters(61); /* the third goes on counting where it was */
+    what.counters = counters(61); /* the third worker goes on counting from 60 */
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, third, what), MR_OK);
     n = member(r, 1);
     assert_int_equal(n.counters.steps, 101 + 31 + 62);
@@ -213,7 +216,7 @@ static void a_job_that_goes_on_is_looked_at_again(void **state)
     for (uint32_t i = 1; i < 4; i++) {
         tick(r, 2 * MR_SECOND);
         assert_int_equal(r->seen[MR_TX_JOB_POLL], polls + i);
-        tick(r, 2 * MR_SECOND); /* one at a time */
+        tick(r, 2 * MR_SECOND); /* no second poll before the first is answered */
         assert_int_equal(r->seen[MR_TX_JOB_POLL], polls + i);
         assert_true(r->last[MR_TX_JOB_POLL].roles);
         assert_true(r->last[MR_TX_JOB_POLL].job.v == mr_job_id_make(1, 2).v);
@@ -224,7 +227,8 @@ static void a_job_that_goes_on_is_looked_at_again(void **state)
     }
 }
 
-/* Nothing is written to a Redis that is away; what it may not have is written when it is back. */
+/* The trainer does not write while Redis is away. When Redis is back, the trainer writes what Redis
+ * may have missed. */
 static void a_redis_that_was_away_is_told_once_it_is_back(void **state)
 {
     struct rig *r = *state;
@@ -260,7 +264,8 @@ static void sessions_are_counted_by_their_state_and_listed_newest_first(void **s
     assert_true(mr_trainer_older(r->t, first).v == 0);
 }
 
-/* Foreign servers and workers find each other by what TensorFlow and PyTorch read. */
+/* Foreign servers and workers find each other through environment variables that TensorFlow and
+ * PyTorch read. */
 static void a_foreign_server_has_an_environment_too(void **state)
 {
     struct rig *r = *state;

@@ -1,4 +1,5 @@
-/* When a session stops, and when the job that feeds it does. */
+/* The trainer's core: when a session stops, and when its feed, the job that fills its queue, is
+ * submitted and cancelled. */
 #include "tests/unit/trainer/rig.h"
 
 static void a_threshold_and_only_a_newer_score_stops(void **state)
@@ -57,7 +58,8 @@ static void what_another_channel_says_before_it_runs_does_not_stop_it(void **sta
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
-    score(r, "v", 1, "{\"v\": 0}"); /* not located yet: of before */
+    /* A score from before the session: the end of channel "v" has not been located yet. */
+    score(r, "v", 1, "{\"v\": 0}");
     located(r, "5-1");
     assert_string_equal(r->text, "5-1");
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
@@ -81,7 +83,8 @@ static void a_channel_is_followed_from_the_first_that_anybody_has_not_seen(void 
     own = r->seen[MR_TX_FOLLOW];
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
     located(r, "7-0");
-    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 1); /* but its own channel */
+    /* Channel "v" is followed already, so only the session's own channel is new. */
+    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 1);
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
     located(r, "3-9");
     assert_int_equal(r->seen[MR_TX_FOLLOW], own + 3);
@@ -93,7 +96,7 @@ static void who_has_gone_is_not_answered(void **state)
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
-    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1"); /* waits for the others */
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1"); /* the call waits until the other roles join */
     uint64_t gone = r->ticket;
     uint32_t answered = r->seen[MR_TX_JOINED];
     step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = gone, .session = r->id});
@@ -105,7 +108,8 @@ static void who_has_gone_is_not_answered(void **state)
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
     tick(r, 20 * MR_SECOND);
     assert_int_equal(r->seen[MR_TX_STOPPED], 0);
-    assert_int_equal(look(r).state, MR_TRAINING_FAILED); /* what it asked for is done */
+    /* The session stops although the caller has gone. */
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
 }
 
 static void a_session_that_is_stopped_before_it_ran_has_failed(void **state)
@@ -215,7 +219,8 @@ static void run_with_a_feed(struct rig *r)
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
-    assert_false(r->last[MR_TX_JOB_SUBMIT].feed); /* before the roles have their slots */
+    /* The feed is submitted only when all roles have slots. */
+    assert_false(r->last[MR_TX_JOB_SUBMIT].feed);
     (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     assert_true(r->last[MR_TX_JOB_SUBMIT].feed);
@@ -244,7 +249,8 @@ static void a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart(void *
     struct rig *r = *state;
     struct rig next;
     run_with_a_feed(r);
-    stop_it(r, true); /* whether the scheduler took the feed was not heard yet */
+    /* The scheduler has not answered the submission of the feed yet. */
+    stop_it(r, true);
     feed_event(r, MR_TE_JOB_SUBMITTED, MR_ETIMEOUT);
     assert_int_equal(look(r).state, MR_TRAINING_FAILED);
     step(r,
@@ -264,7 +270,9 @@ static void a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart(void *
     step(&next, record);
     step(&next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
     tick(&next, MR_MS);
-    assert_true(next.last[MR_TX_JOB_SUBMIT].feed); /* by its request id: it is the same job */
+    /* The feed is submitted again. By the request id, the scheduler returns the job that it may
+     * have already. */
+    assert_true(next.last[MR_TX_JOB_SUBMIT].feed);
     feed_event(&next, MR_TE_JOB_SUBMITTED, MR_OK);
     tick(&next, MR_MS);
     assert_true(next.last[MR_TX_JOB_CANCEL].feed);
