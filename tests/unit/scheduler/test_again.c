@@ -1,12 +1,12 @@
-/* The scheduler's core: what is lost is made again, what is known is not, in this life and the
- * next; and keys that jobs share. */
+/* The scheduler's core: values that are lost are made again, and values that are known are not,
+ * also after a restart; and keys that jobs share. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -35,7 +35,8 @@ static void what_only_a_lost_worker_had_is_made_again_with_its_lineage(void **st
     (void)state;
     struct mr_sched_config c;
     rig_config(&c);
-    c.inline_blocks = 8; /* no room for small values: they stay with their workers */
+    /* The scheduler has no room for small values, so they stay at the workers. */
+    c.inline_blocks = 8;
     struct rig *r = rig_new_with(&c);
     struct rig_worker a = join(r, "a", 0);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), "") "," T(
@@ -82,7 +83,7 @@ static void a_store_that_is_gone_takes_its_objects_along(void **state)
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     (void)rig_done_object(r, a, job, "x");
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
-    rig_store(r, STORE + 1, "a"); /* a new one on its node */
+    rig_store(r, STORE + 1, "a"); /* a new store on the node of the first one */
     assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2);
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
 }
@@ -96,16 +97,18 @@ static void a_store_that_was_silent_too_long_comes_back(void **state)
     uint64_t job =
         rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"x\",\"y\""));
     (void)rig_done_object(r, a, job, "x");
-    for (int i = 0; i < 4; i++) { /* the worker is heard meanwhile */
+    for (int i = 0; i < 4; i++) { /* the worker sends heartbeats, its store does not */
         rig_pass(r, r->c.lease / 3);
         rig_heartbeat(r, a);
     }
-    assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2); /* its objects are made again */
+    /* The objects of the silent store are made again. */
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2);
     rig_store(r, STORE, "a");
     (void)rig_done_object(r, a, job, "x");
     rig_done(r, a, job, "y");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
-    assert_int_equal(rig_held(r), 1); /* it is spoken to again */
+    /* The returned store is told to hold the new object. */
+    assert_int_equal(rig_held(r), 1);
 }
 
 static void a_store_that_was_replaced_does_not_come_back(void **state)
@@ -116,7 +119,8 @@ static void a_store_that_was_replaced_does_not_come_back(void **state)
     struct rig_worker a = join(r, "a", STORE);
     rig_store(r, STORE + 1, "a");
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
-    rig_store(r, STORE, "a"); /* late */
+    /* The replaced store registers late. */
+    rig_store(r, STORE, "a");
     rig_done(r, a, job, "x");
     uint64_t incarnation = 0;
     struct mr_str node, address;
@@ -164,7 +168,8 @@ static void the_loss_of_a_store_is_worked_off_in_stretches(void **state)
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
     ev.store = (struct mr_sched_store){
         .store = STORE + 1, .node = MR_STR("a"), .address = MR_STR("b"), .memory_bytes = 1};
-    rig_step(r, &ev); /* the old one is dead: has the new one what it had? */
+    /* The core asks the new store for the objects of the dead one, four in one stretch. */
+    rig_step(r, &ev);
     assert_int_equal(r->missing_count, 4);
     assert_true(mr_sched_deadline(r->s) <= r->now);
     struct mr_sched_event tick = {.type = MR_SCHED_TICK};
@@ -186,7 +191,8 @@ static void lost_objects_are_found_however_far_back(void **state)
     ev.objects = (struct mr_sched_objects){.store = STORE, .ids = &ids[10], .count = 2};
     rig_step(r, &ev);
     ev.objects = (struct mr_sched_objects){.store = STORE, .ids = ids, .count = 1};
-    rig_step(r, &ev); /* the first scan is under way */
+    /* The scan for the lost objects 10 and 11 is still under way. */
+    rig_step(r, &ev);
     assert_int_equal(unfinished(r, job), 1);
     rig_turn(r);
     assert_int_equal(unfinished(r, job), 4);
@@ -207,7 +213,8 @@ static void a_restart_waits_for_its_workers_or_their_leases(void **state)
     rig_heartbeat(r, b);
     assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 0);
     rig_pass(r, r->c.lease / 2 + MR_MS);
-    assert_int_equal(rig_attempt(r, b, job, "x"), 1); /* nobody has it any more */
+    /* No worker that has the value came back, so x is made again. */
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
     rig_done(r, b, job, "x");
     rig_done(r, b, job, "y");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
@@ -216,7 +223,7 @@ static void a_restart_waits_for_its_workers_or_their_leases(void **state)
 static void a_returning_worker_keeps_what_it_has_and_what_it_runs(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* I10 */
+    struct rig *r = rig_new(); /* invariant I10 */
     struct rig_worker a = join(r, "a", 0);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     rig_done(r, a, job, "x");
@@ -254,7 +261,7 @@ static void a_journaled_target_is_not_made_again_after_a_restart(void **state)
         char bytes[64];
         assert_int_equal(rig_value(r, job, "y", bytes).kind, MR_SCHED_VALUE_INLINE);
         assert_string_equal(bytes, "y");
-        rig_compact(r); /* a snapshot says the same */
+        rig_compact(r); /* a snapshot restores the same */
     }
     rig_pass(r, r->c.lease + MR_MS);
     a = join(r, "b", 0);
@@ -266,7 +273,7 @@ static void a_journaled_target_is_not_made_again_after_a_restart(void **state)
 static void what_the_journal_does_not_have_was_not_accepted(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* I7 */
+    struct rig *r = rig_new(); /* invariant I7 */
     r->acks = false;
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(rig_notes(r, MR_NOTE_REPLY, job), 0);
@@ -277,7 +284,7 @@ static void what_the_journal_does_not_have_was_not_accepted(void **state)
 static void the_end_of_a_job_is_told_when_the_journal_has_it(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* I8 */
+    struct rig *r = rig_new(); /* invariant I8 */
     struct rig_worker a = join(r, "a", 0);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     r->acks = false;
@@ -342,7 +349,7 @@ static void when_the_source_fails_the_joined_task_runs_itself(void **state)
     rig_done(r, a, two, "k");
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
     assert_int_equal(rig_submit(r, SHARED(T("k", "f", "5", ""), "\"k\"")), 0);
-    assert_int_equal(r->code, MR_EEXIST); /* the key is the second job's now */
+    assert_int_equal(r->code, MR_EEXIST); /* the second job now defines the key */
 }
 
 static void a_key_that_failed_is_free_again(void **state)
@@ -426,14 +433,15 @@ static void too_many_ended_jobs_are_forgotten_the_oldest_first(void **state)
         rig_done(r, a, jobs[i], "x");
     }
     rig_pass(r, MR_SECOND);
-    assert_int_equal(rig_job(r, running), MR_JOB_PENDING); /* it has not ended */
+    /* A job that has not ended is not forgotten. */
+    assert_int_equal(rig_job(r, running), MR_JOB_PENDING);
     assert_int_equal(rig_job(r, jobs[0]), MR_JOB_NONE);
     assert_int_equal(rig_job(r, jobs[1]), MR_JOB_NONE);
     assert_int_equal(rig_job(r, jobs[2]), MR_JOB_DONE);
     assert_int_equal(rig_job(r, jobs[3]), MR_JOB_DONE);
 }
 
-/* Its worker says that it found no room; `t` is what it was sent as. */
+/* The worker reports that the last attempt of `key` found no room. */
 static void no_room(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
     uint32_t at = rig_attempt(r, w, job, key);
@@ -455,10 +463,12 @@ static void what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_e
         "\"targets\":[\"t\",\"o\",\"p\"]}");
     (void)rig_done_object(r, a, job, "x");
     no_room(r, a, job, "t");
-    no_room(r, a, job, "t");                          /* it came at once */
-    assert_int_equal(rig_attempt(r, a, job, "t"), 2); /* but not beside "o" */
+    no_room(r, a, job, "t"); /* the second attempt is sent at once */
+    /* The third attempt does not run beside "o". */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     struct rig_worker b = rig_join(r, &two);
-    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 0); /* nothing starts on its node */
+    /* No task starts on a node that waits to be empty. */
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 0);
     rig_done(r, a, job, "o");
     if (rig_attempt(r, a, job, "p")) rig_done(r, a, job, "p");
     for (int i = 0; i < 2; i++) {
@@ -477,7 +487,8 @@ static void what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_e
     assert_true(rig_attempt(r, a, next, "q") || rig_attempt(r, b, next, "q"));
 }
 
-/* Seed 50031: its node stayed closed to the task that was to make the input again. */
+/* A task waits to run alone on a node and loses its input. The node must be open again for the task
+ * that makes the input again. */
 static void what_runs_alone_and_loses_an_input_gives_up_its_node(void **state)
 {
     (void)state;
@@ -495,8 +506,8 @@ static void what_runs_alone_and_loses_an_input_gives_up_its_node(void **state)
     assert_int_equal(rig_attempt(r, a, job, "x"), 2);
 }
 
-/* Simulator, --tears --seed 41707: a stream was late, and one message said that x is made and that
- * it is gone. The next attempt of y waited for it where it had been. */
+/* One message of a worker says both that x is done and that x is missing. x is made again; the next
+ * attempt of y must not wait for the old value. */
 static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(void **state)
 {
     (void)state;
@@ -525,7 +536,7 @@ static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(voi
     assert_int_equal(rig_attempt(r, a, job, "x"), 2);
 }
 
-/* The first record of the type, in what the rig keeps of the journal. */
+/* Returns the first record of `type` in the rig's journal. */
 static char *journal_record(struct rig *r, uint32_t type, size_t *n)
 {
     for (size_t at = 0; at < r->journal.n;) {
@@ -550,7 +561,8 @@ static void a_job_that_the_journal_does_not_give_back_is_counted_with_its_reason
     assert_int_equal(rig_job(r, whole), MR_JOB_PENDING);
     size_t n = 0;
     char *graph = journal_record(r, MR_RECORD_GRAPH, &n);
-    memset(graph + 16, 0xff, n - 16); /* behind job and place */
+    /* The first 16 bytes, the job and the place, stay intact. */
+    memset(graph + 16, 0xff, n - 16);
     rig_crash(r);
     assert_int_equal(mr_sched_unread(r->s, &job, &why), 1);
     assert_int_equal(job.v, whole);

@@ -1,12 +1,12 @@
-/* The scheduler's core: Cancel, Retry and Forget are answered when the journal has them, and may be
- * asked for again by those who got no answer. */
+/* The scheduler's core: Cancel, Retry and Forget are answered when the journal has them. A client
+ * that got no answer may ask again. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define UNANSWERED 1
@@ -38,7 +38,8 @@ static void a_cancel_is_answered_when_the_journal_has_it(void **state)
     uint64_t job = running(r);
     r->acks = false;
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), UNANSWERED);
-    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING); /* for all that may be told */
+    /* Until the journal has the cancel, clients see the job running. */
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     rig_ack(r);
     assert_int_equal(r->code, MR_OK);
     assert_int_equal(rig_job(r, job), MR_JOB_CANCELLED);
@@ -61,7 +62,7 @@ static void a_cancel_asked_for_again_waits_too_and_both_are_answered(void **stat
 static void a_cancel_and_a_forget_after_it_are_both_answered(void **state)
 {
     (void)state;
-    struct rig_worker w; /* seed 1000927 */
+    struct rig_worker w;
     struct rig *r = with_worker(&w);
     uint64_t job = running(r);
     rig_done(r, w, job, "x");
@@ -109,7 +110,8 @@ static void a_forgotten_job_can_be_forgotten_again(void **state)
     struct rig_worker w;
     struct rig *r = with_worker(&w);
     uint64_t job = running(r);
-    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_ESTATE); /* it runs */
+    /* A running job is not forgotten. */
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_ESTATE);
     rig_done(r, w, job, "x");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
     r->acks = false;
@@ -131,7 +133,8 @@ static void a_retry_asked_for_again_changes_nothing(void **state)
     struct rig_worker w;
     struct rig *r = with_worker(&w);
     uint64_t job = running(r);
-    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_ESTATE); /* it runs for the first time */
+    /* A job that runs for the first time has nothing to retry. */
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_ESTATE);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
     r->acks = false;
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), UNANSWERED);
@@ -140,7 +143,7 @@ static void a_retry_asked_for_again_changes_nothing(void **state)
     rig_ack(r);
     assert_int_equal(r->code, MR_OK);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
-    rig_compact(r); /* a snapshot says it as well */
+    rig_compact(r); /* a snapshot restores the same */
     rig_crash(r);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
@@ -180,7 +183,8 @@ static void callers_who_ask_without_end_are_refused_while_the_journal_is_away(vo
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
 }
 
-/* Issue 11, 2: every key answers with its own error; what fell names whose failure that was. */
+/* Checks that each failed key has its own error, and that each key that fell with another names the
+ * failed task as its cause. */
 static void expect_causes(struct rig *r, uint64_t job)
 {
     struct mr_sched_task_info a = rig_task(r, job, "a"), b = rig_task(r, job, "b");
@@ -234,7 +238,7 @@ static void every_key_has_its_own_error_and_what_fell_names_whose(void **state)
     fail_with(r, w, job, "a", "a broke");
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     expect_causes(r, job);
-    rig_crash(r); /* and after a restart, from records and from a snapshot */
+    rig_crash(r); /* the same after a restart, from records and from a snapshot */
     expect_causes(r, job);
     rig_compact(r);
     rig_crash(r);

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
@@ -78,10 +78,11 @@ static void a_returned_task_costs_no_try(void **state)
 static void the_first_completion_counts_whatever_its_attempt(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* I2 */
+    struct rig *r = rig_new(); /* invariant I2 */
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
-    rig_tell(r, a, TOLD_UNKNOWN, job, "x"); /* it says so, and is wrong */
+    /* The worker reports x as unknown, although it runs x. */
+    rig_tell(r, a, TOLD_UNKNOWN, job, "x");
     struct rig_worker b = join(r, "b", 1);
     struct rig_worker second = rig_attempt(r, b, job, "x") ? b : a;
     assert_int_equal(rig_attempt(r, second, job, "x"), 2);
@@ -97,7 +98,7 @@ static void the_first_completion_counts_whatever_its_attempt(void **state)
 static void an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_sent(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* the worker lets go of it when it sees the later one */
+    struct rig *r = rig_new(); /* when the worker sees attempt 2, it drops attempt 1's object */
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), 0);
@@ -116,7 +117,7 @@ static void an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_s
 static void a_failure_of_an_old_attempt_is_nobodys(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* I3 */
+    struct rig *r = rig_new(); /* invariant I3 */
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":5"), "\"x\""));
     rig_tell(r, a, TOLD_UNKNOWN, job, "x");
@@ -168,7 +169,8 @@ static void a_task_that_kills_three_workers_is_convicted_alone(void **state)
         if (i == 2) break;
         a = join(r, "a", 2);
         if (!rig_attempt(r, a, job, "bad") || rig_state(r, job, "bad") != MR_TASK_RUNNING)
-            rig_done(r, a, job, "good"); /* the suspect waits for an empty worker */
+            /* The suspect runs only on a worker without other tasks. */
+            rig_done(r, a, job, "good");
         assert_int_equal(rig_state(r, job, "bad"), MR_TASK_RUNNING);
         assert_true(rig_row(r, SAID_TASK, job, "bad")->alone);
     }
@@ -234,7 +236,8 @@ static void cancelling_stops_what_runs_and_retrying_takes_it_up_again(void **sta
     rig_done(r, a, job, "x");
     rig_done(r, a, job, "y");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
-    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK); /* as it was asked */
+    /* The job is already as the retry wants it. */
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
 }
 
 /* The retry comes before the tasks of the cancelled job were put away. */
@@ -280,7 +283,8 @@ static void what_was_sent_as_its_last_use_is_dropped_without_asking(void **state
     struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
-    rig_done(r, a, job, "x"); /* y is of an unknown op: it was not sent ahead of x */
+    /* The operator of y is not known to be short, so y is not sent ahead of x. */
+    rig_done(r, a, job, "x");
     rig_done(r, a, job, "y");
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_RELEASED);
     assert_int_equal(rig_count(r, SAID_RELEASE, a, job, "x"), 0);

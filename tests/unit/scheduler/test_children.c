@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define ONE(op) "{\"tasks\":{\"x\":{\"op\":\"" op "\",\"args\":[1]}},\"targets\":[\"x\"]}"
@@ -57,7 +57,7 @@ static void a_long_running_task_has_no_slot_to_leave(void **state)
     assert_int_equal(rig_count(f.r, SAID_LEAVE, f.w, f.parent, NULL), 0);
 }
 
-/* The next attempt took no slot here, and took one at the worker. */
+/* The next attempt of a parent takes a slot again, in the scheduler's count as at the worker. */
 static void a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again(void **state)
 {
     (void)state;
@@ -68,7 +68,8 @@ static void a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again(void 
     rig_end(f.r, f.w, f.parent, "x", MR_OUTCOME_RETURNED);
     rig_heartbeat(f.r, f.w);
     assert_int_equal(rig_attempt(f.r, f.w, f.parent, "x"), 2);
-    uint64_t other = rig_submit(f.r, ONE("h")); /* nobody knows how long: one a slot */
+    /* The time of "h" is unknown, so one task a slot is sent. */
+    uint64_t other = rig_submit(f.r, ONE("h"));
     assert_int_equal(rig_count(f.r, SAID_TASK, f.w, other, "x"), 0);
     rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");
     assert_int_equal(rig_count(f.r, SAID_TASK, f.w, other, "x"), 1);

@@ -1,11 +1,11 @@
-/* The scheduler's core: values that name other values. What an op by reference was given lives as
- * long as its result, however that ends. */
+/* The scheduler's core: values that name other values. The inputs of an operator by reference live
+ * as long as its result, however the result ends. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -128,7 +128,7 @@ static void a_collection_that_is_used_up_takes_its_parts_along(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     m.c = rig_done_object(m.r, m.w, m.job, "c");
-    assert_kept(&m); /* n reads them through c */
+    assert_kept(&m); /* n reads the parts through c */
     rig_done(m.r, m.w, m.job, "n");
     assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_RELEASED);
     assert_int_equal(rig_state(m.r, m.job, "p0"), MR_TASK_RELEASED);
@@ -174,7 +174,8 @@ static void a_part_is_never_sent_as_dropped_after_the_collection(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     uint32_t attempt = rig_attempt(m.r, m.w, m.job, "c");
-    assert_int_equal(attempt, 1); /* ready, and sent after its parts */
+    /* C was ready, and was sent after its parts. */
+    assert_int_equal(attempt, 1);
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     assert_kept(&m);
 }
@@ -225,7 +226,7 @@ static void a_lost_part_of_a_done_jobs_target_is_made_with_it_when_asked_for(voi
     struct made m = make();
     rig_object_lost(m.r, STORE, m.p1);
     assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_RELEASED);
-    assert_int_equal(rig_held(m.r), 0); /* the other part is of no use now */
+    assert_int_equal(rig_held(m.r), 0); /* the other part is not needed any more */
     rig_forget_rows(m.r);
     rig_want(m.r, m.job, "c");
     (void)rig_done_object(m.r, m.w, m.job, "p0");
@@ -301,7 +302,7 @@ static void a_restart_finds_the_parts_in_their_store_when_their_worker_is_gone(v
 {
     (void)state;
     struct made m = make();
-    rig_compact(m.r); /* a snapshot says the same */
+    rig_compact(m.r); /* a snapshot restores the same */
     rig_crash(m.r);
     rig_store(m.r, STORE, "n");
     for (int i = 0; i < 30; i++) {
@@ -322,7 +323,8 @@ static void a_restart_with_the_collection_alone_makes_the_parts_and_it_again(voi
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     m.c = rig_done_object(m.r, m.w, m.job, "c");
-    rig_crash(m.r); /* nothing of this is in the journal: no target is done */
+    /* The journal has none of these values, because no target is done. */
+    rig_crash(m.r);
     rig_store(m.r, STORE, "n");
     const struct mr_ws_run run = {.job = {m.job}, .count = 1};
     uint32_t index = rig_index(m.r, m.job, "c"), attempt = 1, none = 0;
@@ -360,7 +362,7 @@ static void a_restart_adopts_collection_and_parts_of_a_running_job_in_any_order(
     come_back(&m, true);
     assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, NULL), 3);
     assert_kept(&m);
-    assert_int_equal(rig_count(m.r, SAID_TASK, m.w, m.job, NULL), 1); /* n */
+    assert_int_equal(rig_count(m.r, SAID_TASK, m.w, m.job, NULL), 1); /* task n is sent */
     rig_done(m.r, m.w, m.job, "n");
     assert_int_equal(rig_held(m.r), 0);
 }
@@ -372,7 +374,7 @@ static void a_restart_keeps_a_small_part_that_its_worker_has(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     rig_done_bytes(m.r, m.w, m.job, "p1", 10);
     m.c = rig_done_object(m.r, m.w, m.job, "c");
-    rig_crash(m.r); /* the journal has c and p0 */
+    rig_crash(m.r); /* the journal has the values of c and p0, not of p1 */
     rig_store(m.r, STORE, "n");
     assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_RELEASED);
     const struct mr_ws_run run = {.job = {m.job}, .count = 1};
@@ -409,7 +411,7 @@ static void another_jobs_join_holds_the_parts_through_the_source(void **state)
     uint64_t other = rig_submit(m.r, two);
     assert_int_equal(rig_job(m.r, other), MR_JOB_DONE);
     assert_int_equal(rig_count(m.r, SAID_TASK, m.w, other, NULL), 0);
-    rig_done(m.r, m.w, m.job, "n"); /* the first has no use for c any more */
+    rig_done(m.r, m.w, m.job, "n"); /* the first job does not need c any more */
     assert_kept(&m);
     assert_int_equal(rig_ask(m.r, MR_SCHED_FORGET, m.job), MR_ESTATE);
     assert_int_equal(rig_ask(m.r, MR_SCHED_FORGET, other), MR_OK);
@@ -440,7 +442,7 @@ static void cancelling_the_source_leaves_a_join_its_parts(void **state)
     assert_int_equal(rig_held(m.r), 0);
 }
 
-/* The store alone outlives the next crash. */
+/* Restarts the scheduler. Only the store comes back. */
 static void crash_with_the_store(struct made *m)
 {
     rig_crash(m->r);
@@ -476,7 +478,8 @@ static void the_innermost_parts_of_a_target_outlive_a_restart(void **state)
     }
 }
 
-/* What a worker brought back of a target and its parts is journaled when all are there. */
+/* A target and its parts that a returning worker still has are journaled when all of them are
+ * known. */
 static void what_was_adopted_outlives_the_next_restart(void **state)
 {
     (void)state;
@@ -486,7 +489,7 @@ static void what_was_adopted_outlives_the_next_restart(void **state)
               "\"x\":{\"op\":\"g\",\"args\":[3]}},\"targets\":[\"c\",\"x\"]}");
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
-    m.r->acks = false; /* the journal does not get the target */
+    m.r->acks = false; /* the journal does not acknowledge the target */
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     m.r->acks = true;
     rig_crash(m.r);

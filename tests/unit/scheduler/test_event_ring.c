@@ -1,5 +1,5 @@
-/* Issue 11, 15: events of the cluster are kept in a ring of fixed size; what is gone is counted,
- * ids are strict, and a worker's change has one meaning. */
+/* Events of the cluster are kept in a ring of fixed size. Events that were overwritten are counted,
+ * event ids are parsed strictly, and each change of a worker is one kind of event. */
 #include "services/scheduler/history/event_ring.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 static void the_latest_are_kept_and_the_rest_is_counted(void **state)
@@ -22,7 +22,7 @@ static void the_latest_are_kept_and_the_rest_is_counted(void **state)
     assert_int_equal(mr_cluster_ring_first(&r), 1);
     for (uint64_t i = 1; i <= 10; i++) {
         struct mr_cluster_event *e = mr_cluster_ring_add(&r, MR_CLUSTER_WORKER_JOINED, i);
-        e->worker = mr_copy_text("w"); /* what it replaces is released */
+        e->worker = mr_copy_text("w"); /* the ring releases the event that this one overwrites */
         assert_int_equal(e->number, i);
     }
     assert_int_equal(mr_cluster_ring_first(&r), 7);
@@ -31,7 +31,7 @@ static void the_latest_are_kept_and_the_rest_is_counted(void **state)
     assert_int_equal(missed, 0);
     e = mr_cluster_ring_next(&r, 2, &missed);
     assert_int_equal(e->number, 7);
-    assert_int_equal(missed, 4); /* 3 to 6 */
+    assert_int_equal(missed, 4); /* events 3 to 6 */
     assert_int_equal(mr_cluster_ring_next(&r, 9, &missed)->wall_ns, 10);
     assert_null(mr_cluster_ring_next(&r, 10, &missed));
     mr_cluster_ring_fini(&r);
@@ -82,7 +82,7 @@ static void a_worker_s_change_has_one_meaning(void **state)
     } rows[] = {
         {NONE, NONE, {0}},
         {NONE, HERE(1), {MR_CLUSTER_WORKER_JOINED}},
-        {NONE, SILENT(1), {0}}, /* of the scheduler's earlier life */
+        {NONE, SILENT(1), {0}}, /* a worker known from before the scheduler's restart */
         {SILENT(1), HERE(1), {MR_CLUSTER_WORKER_RETURNED}},
         {HERE(1), HERE(1), {0}},
         {HERE(1), SILENT(1), {MR_CLUSTER_WORKER_SILENT}},

@@ -1,11 +1,12 @@
-/* The scheduler's core: why a task ran, runs, waits or never will, in sentences, word by word. */
+/* The scheduler's core: the exact sentences that explain why a task ran, runs, waits or will never
+ * run. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"

@@ -1,5 +1,5 @@
-/* Issue 11, E: jobs of one priority share what the workers can do. Bounds are in tasks of the other
- * jobs that run meanwhile. */
+/* The scheduler's core: jobs of one priority share the workers. Bounds are numbers of other jobs'
+ * tasks that run in the meantime. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"
@@ -8,16 +8,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define WORKERS 2
 
-/* Workers of one slot each that run what they are sent in the order in which it came. */
+/* Workers of one slot each, which run tasks in the order in which they were sent. */
 struct play {
     struct rig *r;
     struct rig_worker w[WORKERS];
-    uint32_t at[WORKERS]; /* rows looked at */
+    uint32_t at[WORKERS]; /* number of the rig's rows that each worker has looked at */
     uint64_t ran_job[4096];
     uint32_t ran;
 };
@@ -41,7 +41,7 @@ static uint64_t submit_many(struct rig *r, const char *op, int tasks, const char
     return job;
 }
 
-/* The first task that waits at a worker is done; false: none waits. */
+/* Runs the first task that waits at the worker. False: no task waits. */
 static bool run_one(struct play *p, uint32_t worker, mr_duration took)
 {
     const struct rig_row *row = NULL;
@@ -77,7 +77,7 @@ static struct play play_new(void)
     return p;
 }
 
-/* How long an op takes is known. */
+/* Makes the time of an operator known to the scheduler. */
 static void warm(struct play *p, const char *op, mr_duration took)
 {
     (void)submit_many(p->r, op, 2, "");
@@ -86,7 +86,7 @@ static void warm(struct play *p, const char *op, mr_duration took)
     p->ran = 0;
 }
 
-/* Every worker runs `each` tasks, all in turns. */
+/* Lets the workers run `each` tasks each, in turns. */
 static void run(struct play *p, uint32_t each, mr_duration took)
 {
     for (uint32_t i = 0; i < each; i++)
@@ -102,7 +102,8 @@ static uint32_t ran_of(const struct play *p, uint64_t job)
     return n;
 }
 
-/* Tasks of others that ran after `from` and before the first of this job. */
+/* Returns the number of other jobs' tasks that ran after `from` and before the first task of
+ * `job`. */
 static uint32_t ran_before(const struct play *p, uint32_t from, uint64_t job)
 {
     uint32_t n = 0;
@@ -122,7 +123,8 @@ static void a_small_job_does_not_wait_for_a_large_one(void **state)
         uint32_t from = p.ran;
         uint64_t small = submit_many(p.r, "f", 1, "");
         run(&p, 30, took_of(ms));
-        /* what runs, and what of 5 ms a slot waits at the workers */
+        /* The tasks that run, and the tasks of 5 ms a slot that wait at the workers. */
+
         uint32_t bound = WORKERS * (1 + MR_MAX(5 / ms, 2u));
         if (ran_before(&p, from, small) > bound)
             fail_msg("of %u ms each, %u ran before it", ms, ran_before(&p, from, small));
@@ -132,7 +134,7 @@ static void a_small_job_does_not_wait_for_a_large_one(void **state)
     }
 }
 
-/* Nor where all ask for what a worker has only one of. */
+/* All tasks need a resource of which a worker has only one. */
 static void a_small_job_that_asks_for_a_resource_does_not_wait_for_a_large_one(void **state)
 {
     (void)state;
@@ -149,7 +151,7 @@ static void a_small_job_that_asks_for_a_resource_does_not_wait_for_a_large_one(v
     assert_int_equal(rig_job(p.r, small), MR_JOB_DONE);
 }
 
-/* It is sent at once: what runs is all that it waits for. */
+/* The small job is sent at once and waits only for tasks that run. */
 static void a_small_job_waits_for_what_runs_and_not_for_what_waits(void **state)
 {
     (void)state;
@@ -191,7 +193,8 @@ static void two_jobs_get_equal_time(void **state)
     assert_in_range(ran_of(&p, b), 80, 120);
 }
 
-/* `coming` in each turn of the workers, which run WORKERS tasks in it. */
+/* Submits `coming` small jobs in each turn of the workers, which run WORKERS tasks a turn. Returns
+ * how many tasks of the large job ran. */
 static uint32_t ran_beside(uint32_t coming)
 {
     struct play p = play_new();
@@ -208,8 +211,8 @@ static uint32_t ran_beside(uint32_t coming)
     return n;
 }
 
-/* A job that is there gets what small ones leave, and its share when they leave nothing: of n jobs
- * the n-th part. */
+/* A large job gets what small jobs leave free. If they leave nothing free, it gets its share: one
+ * n-th of n jobs. */
 static void small_jobs_that_keep_coming_do_not_starve_a_large_one(void **state)
 {
     (void)state;
@@ -233,7 +236,7 @@ static void a_higher_priority_goes_first_all_the_same(void **state)
     assert_true(others <= 4 * WORKERS);
 }
 
-/* Small jobs that come together keep their order, and none waits for long. */
+/* Small jobs that arrive together keep their order, and none waits for long. */
 static void small_jobs_run_in_the_order_in_which_they_came(void **state)
 {
     (void)state;

@@ -1,11 +1,12 @@
-/* The scheduler's core: values that are used up where they were made, and what undoes that. */
+/* The scheduler's core: values that a strand of tasks uses up at the worker that made them, and
+ * cases in which such values are needed again. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
@@ -24,7 +25,8 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots)
     return rig_join(r, &spec);
 }
 
-/* A worker, and the op known to be short: a whole chain is sent at once. */
+/* Makes a worker and an operator that is known to be short, so that a whole chain is sent at
+ * once. */
 static struct rig *known(struct rig_worker *w)
 {
     struct rig *r = rig_new();
@@ -132,7 +134,8 @@ static void what_a_consumer_used_up_is_made_again_with_it(void **state)
     uint64_t job = rig_submit(r, JOB(CHAIN, "\"d\""));
     used_up(r, w, job, "a");
     used_up(r, w, job, "b");
-    rig_end(r, w, job, "c", MR_OUTCOME_RETURNED); /* its value found no room, say */
+    /* C fails, for example because its value found no room. */
+    rig_end(r, w, job, "c", MR_OUTCOME_RETURNED);
     rig_heartbeat(r, w);
     assert_int_equal(rig_attempt(r, w, job, "a"), 2);
     assert_int_equal(rig_attempt(r, w, job, "b"), 2);
@@ -159,7 +162,8 @@ static void a_job_that_joins_a_key_has_it_made_again(void **state)
     assert_int_equal(rig_job(r, one), MR_JOB_DONE);
 }
 
-/* What ran dropped its input there: it was the last use. Seed 21037: it waited for it for ever. */
+/* Task b was the last user of a, so the worker dropped a. When b has to run again, the scheduler
+ * sends a again. */
 static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
 {
     (void)state;
@@ -171,7 +175,8 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
         "\"targets\":[\"c\"]}");
     rig_done(r, w, one, "a");
     assert_int_not_equal(rig_attempt(r, w, one, "b"), 0);
-    rig_tell(r, w, TOLD_GIVEN, one, "b"); /* and it is sent again, now that "a" is there */
+    /* The worker gives b back; b is sent again, after a. */
+    rig_tell(r, w, TOLD_GIVEN, one, "b");
     used_up(r, w, one, "b");
     rig_forget_rows(r);
     (void)rig_submit(r,
@@ -181,7 +186,7 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
 }
 
-/* Simulator, --tears --seed 6303491: the same one step further up the chain. */
+/* As above, one step further up the chain: c used up b, and b used up a. */
 static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(void **state)
 {
     (void)state;
@@ -192,7 +197,8 @@ static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(vo
         "\"args\":[{\"ref\":\"a\"}],\"priority\":-1},\"c\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]},"
         "\"d\":{\"op\":\"f\",\"args\":[{\"ref\":\"c\"}]}},\"targets\":[\"d\"]}");
     rig_done(r, w, one, "a");
-    rig_tell(r, w, TOLD_GIVEN, one, "b"); /* and it is sent again, now that "a" is there */
+    /* The worker gives b back; b is sent again, after a. */
+    rig_tell(r, w, TOLD_GIVEN, one, "b");
     used_up(r, w, one, "b");
     used_up(r, w, one, "c");
     rig_forget_rows(r);
@@ -209,7 +215,8 @@ static void a_target_that_was_used_up_runs_again(void **state)
     struct rig_worker w;
     struct rig *r = known(&w);
     uint64_t job = rig_submit(r, JOB(CHAIN, "\"b\",\"d\""));
-    used_up(r, w, job, "b"); /* a worker that was not told that it may */
+    /* A worker must not use up a target. If one does so, the target runs again. */
+    used_up(r, w, job, "b");
     assert_int_equal(rig_attempt(r, w, job, "b"), 2);
 }
 

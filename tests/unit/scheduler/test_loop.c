@@ -1,16 +1,16 @@
-/* The scheduler's core: loops. Which rounds come, what becomes of those that do not, in this life
- * and the next. */
+/* The scheduler's core: loops. Which rounds run, and what becomes of rounds that are not needed,
+ * also after a restart. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
-#define GO MR_STR("\xc2")   /* false */
-#define STOP MR_STR("\xc3") /* true */
+#define GO MR_STR("\xc2")   /* false as MessagePack */
+#define STOP MR_STR("\xc3") /* true as MessagePack */
 #define LOOP_TASKS                                                                                 \
     "\"part-${i}\":{\"op\":\"f\",\"args\":[{\"ref\":\"x\"},{\"ref\":\"s\"}],\"for\":{\"i\":2}},"   \
     "\"next\":{\"op\":\"g\",\"args\":{\"each\":{\"ref\":\"part-${i}\"},\"for\":{\"i\":2}}}"
@@ -76,7 +76,8 @@ static void a_loop_ends_where_its_condition_says(void **state)
     value_is(r, job, "fit.s", "fit.s");
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
-    assert_int_equal(info.skipped, 47 * 4 - 1); /* the last round needs no condition */
+    /* Rounds 3 to 49 are skipped, with four tasks each. The last round has no condition. */
+    assert_int_equal(info.skipped, 47 * 4 - 1);
     assert_int_equal(info.counts[MR_TASK_CANCELLED] + info.counts[MR_TASK_ERRED], 0);
     assert_int_equal(info.counts[MR_TASK_WAITING], 0);
 }
@@ -125,8 +126,8 @@ static void ended(struct rig *r, uint64_t job, uint32_t expected, bool is_by_max
     assert_false(mr_sched_loop(r->s, (mr_job_id){job}, 1, &rounds, &by_max));
 }
 
-/* Issue 11, 8: whether a loop ended by `until` or because its rounds were used up is told with the
- * job, when that is over, and outlives the scheduler; of an instance of a template, too. */
+/* The job tells whether a loop ended by `until` or by its maximum of rounds. The answer outlives
+ * restarts. The same holds for an instance of a template. */
 static void how_a_loop_ended_is_told_in_every_life(void **state)
 {
     (void)state;
@@ -279,13 +280,14 @@ static void where_it_ended_outlives_the_scheduler(void **state)
     play(r, a, job, 1, STOP);
     rig_done(r, a, job, "fit.count");
     rig_crash(r);
-    rig_pass(r, 60 * MR_SECOND); /* nobody returns */
+    rig_pass(r, 60 * MR_SECOND); /* no worker returns */
     struct rig_worker b = join(r, "b");
     assert_int_equal(rig_state(r, job, in_round(2, "part-0")), MR_TASK_RELEASED);
     rig_done(r, b, job, in_round(0, "part-0"));
     rig_done(r, b, job, in_round(0, "part-1"));
     rig_done(r, b, job, in_round(0, "next"));
-    rig_done_value(r, b, job, in_round(0, "done"), STOP); /* known to be otherwise */
+    /* A different answer of the condition, whose first answer the journal has, changes nothing. */
+    rig_done_value(r, b, job, in_round(0, "done"), STOP);
     play_parts(r, b, job, 1);
     rig_done(r, b, job, "fit.s");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
@@ -294,7 +296,7 @@ static void where_it_ended_outlives_the_scheduler(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* What a returning worker still has. */
+/* Lets a worker return with values that it still has. */
 static struct rig_worker come_back(struct rig *r, struct rig_worker w, uint64_t job,
     const char *const *keys, uint32_t n, struct mr_str value)
 {
@@ -389,7 +391,8 @@ static void what_must_not_run_for_nothing_waits_for_its_round(void **state)
     assert_int_equal(rig_count(r, SAID_TASK, a, job, in_round(1, "put")), 1);
 }
 
-/* Two parts a round, and two workers with one slot: each has one of them, round for round. */
+/* Each round has two parts, for two workers of one slot each. Each worker gets the same part in
+ * every round. */
 static void a_round_goes_where_the_one_before_was(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: what found no room in memory is told that it does not fit only after it ran
- * where nobody else had anything in memory. */
+/* The scheduler's core: a task that found no room in memory fails only after it ran on a node where
+ * no other task had anything in memory. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define JOB "{\"tasks\":{\"x\":{\"op\":\"f\"},\"t\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]}}}"
@@ -31,7 +31,7 @@ static void stopped(struct rig *r, struct rig_worker w, uint64_t job)
     rig_done_as(r, w, job, "q", 1, MR_OUTCOME_CANCELLED, (mr_object_id){0, 0}, 0, MR_MS);
 }
 
-/* Time passes, and these are heard. */
+/* Lets `time` pass, with heartbeats of both workers. */
 static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration time)
 {
     for (mr_time until = r->now + time; r->now < until;) {
@@ -41,7 +41,8 @@ static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_dur
     }
 }
 
-/* A task that found no room twice, and the next time wants to be alone; another that runs. */
+/* Submits a job whose task t finds no room twice and has to run alone the next time. `beside` is
+ * another job, whose task q runs. */
 static uint64_t out_of_memory(
     struct rig *r, struct rig_worker w, const char *beside, uint64_t *other)
 {
@@ -54,7 +55,7 @@ static uint64_t out_of_memory(
     return job;
 }
 
-/* Issue 11, J: its store's disk is full: that is the reason that is given, not the memory. */
+/* The disk of the node's store is full. The error names the disk as the reason, not the memory. */
 static void a_full_disk_is_why_there_is_no_room(void **state)
 {
     (void)state;
@@ -86,7 +87,8 @@ static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     rig_heartbeat(r, a);
-    assert_int_equal(rig_attempt(r, a, job, "t"), 2); /* "q" has in memory what it had */
+    /* T is not sent: until q has stopped, q still has its memory. */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     stopped(r, a, other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
@@ -112,7 +114,7 @@ static void what_is_being_stopped_beside_it_makes_a_failure_no_verdict(void **st
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
     uint64_t other, job = out_of_memory(r, a, LONG, &other);
-    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* nobody waits for what runs long */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* long-running tasks are not waited for */
     no_room(r, a, job);
     assert_int_equal(rig_attempt(r, a, job, "t"), 4);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
@@ -137,7 +139,8 @@ static void what_runs_long_is_told_that_it_does_not_fit_when_the_others_have_end
         no_room(r, a, job);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     rig_done(r, a, other, "q");
-    no_room(r, a, job); /* that may have been said before "q" had ended */
+    /* This attempt of t may have failed before q ended, so t gets another attempt. */
+    no_room(r, a, job);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     other = rig_submit(r, OTHER);
     no_room(r, a, job);
@@ -169,7 +172,7 @@ static void what_a_worker_is_not_to_keep_is_being_stopped_there(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* Beside it on the node there is one that is stopped, and then lost. */
+/* Another worker of the node falls silent, and is then lost. Returns that worker. */
 static struct rig_worker lose_beside(struct rig *r, struct rig_worker a)
 {
     struct rig_worker b = join(r, "b", "n", 0x51);
@@ -190,11 +193,13 @@ static void a_worker_that_was_lost_may_have_memory_until_its_name_comes_again(vo
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     no_room(r, a, job);
     live(r, a, a, 5 * MR_SECOND);
-    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* the last time not beside such a one */
+    /* T is not sent for its last attempt while the lost worker may still have memory. */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     other = rig_submit(r, OTHER);
-    rig_done(r, a, other, "q"); /* others may run meanwhile */
+    rig_done(r, a, other, "q"); /* other tasks may run while t waits */
     struct rig_worker b = join(r, "b", "n", 0x51);
-    live(r, a, b, 2 * MR_SECOND); /* maybe the same process, that has to stop first */
+    /* The new worker b may be the old process, which first has to stop its tasks. */
+    live(r, a, b, 2 * MR_SECOND);
     assert_int_equal(rig_attempt(r, a, job, "t") + rig_attempt(r, b, job, "t"), 3);
     live(r, a, b, 2 * MR_SECOND);
     assert_int_equal(MR_MAX(rig_attempt(r, a, job, "t"), rig_attempt(r, b, job, "t")), 4);

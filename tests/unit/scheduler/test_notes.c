@@ -1,11 +1,11 @@
-/* The scheduler's core: what clients are told, and what is counted. */
+/* The scheduler's core: the events that clients are told, and the counters. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
@@ -18,7 +18,7 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots)
     return rig_join(r, &spec);
 }
 
-/* The last note of a type, and its text. */
+/* Returns the last note of a type and its text. */
 static const struct mr_sched_note *note(
     const struct rig *r, enum mr_sched_note_type type, const char **text)
 {
@@ -83,7 +83,7 @@ static void who_wants_a_value_that_there_is_not_is_told_why(void **state)
     want(r, job, x);
     assert_failed(r, job, x, MR_ENOENT, "the key is not a target of its job");
     uint32_t before = rig_notes(r, MR_NOTE_TARGET_FAILED, job);
-    want(r, job, y); /* it is under way */
+    want(r, job, y); /* y is being made */
     assert_int_equal(rig_notes(r, MR_NOTE_TARGET_FAILED, job), before);
     assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 0);
     rig_done(r, w, job, "x");
@@ -165,7 +165,7 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     assert_int_not_equal(job, 0);
     rig_pass(r, MR_SECOND);
     uint32_t before = rig_notes(r, MR_NOTE_JOB_PROGRESS, job);
-    rig_pass(r, MR_SECOND); /* nothing happens */
+    rig_pass(r, MR_SECOND); /* no task runs or ends */
     assert_int_equal(rig_notes(r, MR_NOTE_JOB_PROGRESS, job), before);
     for (uint32_t i = 0; i < 50; i++) {
         char key[16];
@@ -258,7 +258,7 @@ static void what_ran_is_counted(void **state)
     assert_false(mr_sched_op(r->s, mr_sched_ops_count(r->s) + 1, &op));
 }
 
-/* Who returns may have what it needs. */
+/* A worker from before the restart may return with values that the retried job needs. */
 static void a_retry_after_a_restart_waits_for_the_workers_of_the_life_before(void **state)
 {
     (void)state;
@@ -326,7 +326,8 @@ static void a_lost_worker_is_named(void **state)
     assert_true(r->last.was_drained);
     assert_true(mr_sched_worker(r->s, w.slot, &info) && info.is_retiring);
     rig_close(r, w);
-    assert_false(mr_sched_worker(r->s, w.slot, &info)); /* it is not waited for */
+    /* A worker that has retired is not waited for. */
+    assert_false(mr_sched_worker(r->s, w.slot, &info));
 }
 
 /* A refused job has no id. */

@@ -1,11 +1,11 @@
-/* The scheduler's core: what is sent where, when and in which order. */
+/* The scheduler's core: which task is sent to which worker, when, and in which order. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
@@ -18,7 +18,7 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, u
     return rig_join(r, &spec);
 }
 
-/* One task of each op has run, a millisecond long. */
+/* Runs one task of each operator for a millisecond, so that their times are known. */
 static void warm(struct rig *r, struct rig_worker w)
 {
     uint64_t job = rig_submit(r, JOB(T("f", "f", "1", ",\"workers\":[\"a\",\"one\"]") "," T(
@@ -87,7 +87,7 @@ static void done_in(
     rig_done_as(r, w, job, key, rig_attempt(r, w, job, key), MR_OUTCOME_OK, none, 1, took);
 }
 
-/* Of two such jobs, one after the other: does the second go where the first went? */
+/* Runs two jobs one after the other. True: the second went to the worker of the first. */
 static bool stays(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration took)
 {
     uint64_t first = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
@@ -140,7 +140,8 @@ static void a_chain_is_sent_before_it_is_ready(void **state)
     assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
     rig_done(r, a, job, "x");
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
-    assert_int_equal(rig_count(r, SAID_VALUE, a, job, NULL), 0); /* it made them itself */
+    /* Worker a made the values itself. */
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, NULL), 0);
     rig_done(r, a, job, "y");
     rig_done(r, a, job, "z");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
@@ -159,7 +160,8 @@ static void a_task_is_not_sent_ahead_of_inputs_made_in_two_places(void **state)
                           "\"z\""));
     assert_null(rig_row(r, SAID_TASK, job, "z"));
     rig_done(r, a, job, "x");
-    assert_int_equal(rig_attempt(r, b, job, "z"), 1); /* one is done, the other is made there */
+    /* X is done, and y will be made at worker b. */
+    assert_int_equal(rig_attempt(r, b, job, "z"), 1);
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
     assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
     rig_done(r, b, job, "y");
@@ -200,7 +202,8 @@ static void what_is_given_goes_to_the_idle_worker(void **state)
     struct rig_worker a = join(r, "a", 1, 0);
     uint64_t job = 0;
     struct rig_worker b = idle_thief(r, a, &job);
-    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1); /* the last sent first */
+    /* The task that was sent last is stolen first. */
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1);
     assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t0"), 0);
     rig_tell(r, a, TOLD_GIVEN, job, "t4");
     assert_int_equal(rig_attempt(r, b, job, "t4"), 2);
@@ -232,7 +235,8 @@ static void resources_that_nobody_has_are_waited_for(void **state)
         rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":2}") "," T("y", "g", "2", ""),
                           "\"x\",\"y\""));
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
-    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* it lets others pass */
+    /* X waits for a worker with two gpus and does not hold up y. */
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
     struct rig_worker b = rig_join(r, &two);
     assert_int_equal(rig_attempt(r, b, job, "x"), 1);
 }
@@ -383,7 +387,8 @@ static void the_more_urgent_goes_first(void **state)
     uint64_t other = rig_submit(
         r, "{\"priority\":7,\"tasks\":{" T("now", "f", "9", "") "},\"targets\":[\"now\"]}");
     struct rig_worker a = join(r, "a", 1, 0);
-    assert_int_equal(rig_attempt(r, a, other, "now"), 1); /* of an unknown op: one */
+    /* The time of the operator is unknown, so one task is sent. */
+    assert_int_equal(rig_attempt(r, a, other, "now"), 1);
     assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 0);
     rig_done(r, a, other, "now");
     const struct rig_row *high = rig_row(r, SAID_TASK, job, "high");
@@ -408,7 +413,8 @@ static void a_long_running_task_takes_no_slot(void **state)
     assert_int_equal(rig_attempt(r, a, job, "z"), 1);
 }
 
-/* Issue 11, 12: why roles gather in one process while others are idle. */
+/* Long-running tasks, such as roles, are spread evenly over the workers and do not gather in
+ * one. */
 static void what_runs_long_is_spread_over_the_workers(void **state)
 {
     (void)state;
@@ -466,8 +472,8 @@ static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(vo
         rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 2);
 }
 
-/* While nobody knew how long `f` takes, its tasks were parked; now they wait beside what is queued.
- */
+/* While the time of `f` was unknown, its tasks were parked. Now they wait beside the queued
+ * tasks. */
 static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
 {
     enum { ROOTS = 40 };
@@ -481,7 +487,8 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
         "\"s\":{\"op\":\"g\",\"args\":[{\"each\":{\"ref\":\"p${i}\"},\"for\":{\"i\":40}}]}},"
         "\"targets\":[\"s\"]}");
     int made = 0, used = 0;
-    while (used < ROOTS) { /* as a worker does it: what is first in the graph's order */
+    /* As a worker does, runs the sent task that is first in the graph's order. */
+    while (used < ROOTS) {
         char x[16], p[16];
         (void)snprintf(x, sizeof x, "x%d", made);
         (void)snprintf(p, sizeof p, "p%d", used);
@@ -502,7 +509,7 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Three values of `bytes`; of each four tasks take a part, and each result needs one of each. */
+/* A shuffle: parts are cut from three values, and each result needs one part of each value. */
 static uint64_t submit_shuffle(struct rig *r)
 {
     return rig_submit(
@@ -517,7 +524,8 @@ static uint64_t submit_shuffle(struct rig *r)
                "\"y0\",\"y1\",\"y2\",\"y3\""));
 }
 
-/* A worker that is given two tasks at a time; the first value and its first part are made. */
+/* Begins a shuffle on a worker that is sent two tasks at a time. The first value and its first part
+ * are made. */
 static struct rig *begin_shuffle(
     struct rig_worker *w, uint64_t memory, uint64_t part, uint64_t *job_out)
 {
@@ -568,7 +576,8 @@ static void roots_of_large_results_wait_while_a_value_is_used_up(void **state)
     rig_forget_rows(r);
     r->object_bytes = MIB;
     rig_done_as(r, w, job, "x1", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, MR_MS);
-    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0); /* c03 is not done yet */
+    /* x2 waits, because c03 still has to be made from x0. */
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0);
 }
 
 static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **state)
@@ -582,23 +591,26 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
     uint64_t job = rig_submit(r, JOB(T("x0", "f", "0", "") "," T("x1", "g", "1", "") "," T(
                                          "s", "g", R("x0"), "") "," T("y", "g", R("x1"), ""),
                                      "\"s\",\"y\",\"x0\",\"x1\""));
-    r->object_bytes = 7 * MIB / 2; /* of 4 */
+    r->object_bytes = 7 * MIB / 2; /* the store has 4 MiB */
     (void)rig_done_object(r, w, job, "x0");
     uint64_t more =
         rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", "") "," T("r2", "g", "1", ""),
                           "\"r0\",\"r1\",\"r2\""));
-    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0); /* f makes large values */
-    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g does not */
+    /* F is known to make large values. */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0);
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g makes small values */
     for (int i = 0; i < 3; i++) {
         const char *const keys[] = {"x1", "s", "y"};
         rig_done(r, w, job, keys[i]);
     }
     rig_done(r, w, more, "r2");
-    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 1); /* one may always run */
+    /* One root may always run at a worker. */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 1);
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
 }
 
-/* Two idle workers at a store that is three quarters full; how many of two roots are sent. */
+/* Two idle workers use a store that is three quarters full. Returns how many of two root tasks are
+ * sent. */
 static uint32_t send_two_roots(
     struct rig *r, struct rig_worker w[2], mr_duration took, uint64_t *more)
 {
@@ -640,7 +652,8 @@ static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
     assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
 }
 
-/* Nothing makes room while it runs, and it may wait for just that root. */
+/* A long-running task runs and frees no memory. It may wait for the value of a root task, so one
+ * root may run although the store is full. */
 static void beside_what_runs_long_one_root_may_run_in_a_full_store(void **state)
 {
     (void)state;
@@ -678,7 +691,8 @@ static void who_waits_for_a_child_does_not_count_as_making_a_result(void **state
         rig_count(r, SAID_TASK, w[0], child, "c") + rig_count(r, SAID_TASK, w[1], child, "c"), 1);
 }
 
-/* Both users of a value that is gone stand where it is to be made again, and fill the queue. */
+/* A value is lost, and both of its users are at the worker that is to make the value again. They
+ * fill the worker's queue. */
 static void what_runs_long_does_not_keep_a_lost_input_from_a_full_queue(void **state)
 {
     (void)state;

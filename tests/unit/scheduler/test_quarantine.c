@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]}"
@@ -21,7 +21,7 @@ static struct rig_worker join(struct rig *r, const char *name)
     return rig_join(r, &spec);
 }
 
-/* Its process dies, and with it what it ran: `keys`, NULL-terminated. */
+/* The worker's process dies while it runs the tasks `keys`, which ends with NULL. */
 static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *const *keys)
 {
     uint32_t index[8], attempt[8], n = 0;
@@ -53,7 +53,7 @@ static void beat(struct rig *r)
     }
 }
 
-/* The task runs for as long as clears it. */
+/* Lets the task run for long enough to be cleared of suspicion. */
 static void live(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
     rig_tell(r, w, TOLD_STARTED, job, key);
@@ -77,7 +77,8 @@ static void a_long_running_task_in_quarantine_runs_apart_from_others_not_alone(v
     uint64_t other = rig_submit(r, JOB(T("u", "long", "1") "," T("v", "long", "2"), "\"u\",\"v\""));
     assert_true(rig_attempt(r, b, other, "u") || rig_attempt(r, c, other, "u"));
     crash(r, a, job, KEYS("x", "y"));
-    assert_true(is_at(r, b, job, "x") != is_at(r, c, job, "x")); /* none of them is empty */
+    /* No worker is empty, so x and y go to different workers. */
+    assert_true(is_at(r, b, job, "x") != is_at(r, c, job, "x"));
     assert_true(is_at(r, b, job, "y") == is_at(r, c, job, "x"));
     assert_true(is_at(r, c, job, "y") == is_at(r, b, job, "x"));
     assert_false(rig_row(r, SAID_TASK, job, "x")->alone);
@@ -91,7 +92,8 @@ static void a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts
     uint64_t job = rig_submit(r, TWO);
     crash(r, a, job, KEYS("x", "y"));
     a = join(r, "a");
-    assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y")); /* one after the other */
+    /* The suspects run one after the other. */
+    assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
     rig_pass(r, 2 * r->c.probation);
     rig_heartbeat(r, a); /* has not even started */
@@ -155,7 +157,8 @@ static void a_long_task_that_crashes_three_workers_is_blamed_and_none_beside_it(
     assert_non_null(memmem(info.error.message.p, info.error.message.n, "3 workers died", 14));
 }
 
-/* Sessions count what their roles lose by themselves. */
+/* The trainer counts how often a session loses its roles, so the scheduler does not blame a role
+ * that ran for long. */
 static void a_role_that_lived_between_two_crashes_is_not_blamed(void **state)
 {
     (void)state;
@@ -170,7 +173,7 @@ static void a_role_that_lived_between_two_crashes_is_not_blamed(void **state)
     assert_int_not_equal(rig_state(r, job, "x"), MR_TASK_ERRED);
 }
 
-/* All that run there live for so long. */
+/* Lets all tasks at the worker run for `time`. */
 static void live_for(struct rig *r, struct rig_worker w, uint64_t job, mr_duration time)
 {
     for (mr_time end = r->now + time; r->now < end;) {
@@ -183,7 +186,8 @@ static void live_for(struct rig *r, struct rig_worker w, uint64_t job, mr_durati
     }
 }
 
-/* x ends its worker so long after it began; u and v run beside it whenever they may. */
+/* Returns how often x crashed its worker before x was blamed. x crashes `late` after its start; u
+ * and v run beside x whenever they may. */
 static uint32_t crashes_until_blamed(mr_duration late)
 {
     struct rig *r = rig_new();

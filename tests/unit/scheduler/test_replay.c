@@ -1,5 +1,5 @@
-/* The scheduler's core: what a client can ask of jobs is the same after a restart, read from the
- * records as they were written and from a snapshot. */
+/* The scheduler's core: what a client can ask about jobs is the same after a restart, whether it is
+ * read from the journal's records or from a snapshot. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -70,7 +70,8 @@ static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
     mr_buf_printf(b, "\n");
 }
 
-/* All jobs, the newest first. The events' numbers change with a snapshot. */
+/* Writes all that a client can see: all jobs, the newest first. Numbers of events are left out,
+ * because a snapshot changes them. */
 static void see(struct rig *r, struct mr_buf *b)
 {
     mr_buf_init(b, 1 << 24);
@@ -114,7 +115,7 @@ static uint64_t collection(struct rig *r, struct rig_worker w, const struct mr_s
     return job;
 }
 
-/* Two targets of five fail, by two of its tasks; one falls with each. */
+/* Two of three targets fail, because of the tasks a and b. a1 and b1 are lost with them. */
 static const char continued[] =
     "{\"on_error\":\"continue\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1],\"retries\":1},"
     "\"a1\":{\"op\":\"g\",\"args\":[{\"ref\":\"a\"}]},\"b\":{\"op\":\"h\",\"args\":[2]},"
@@ -191,7 +192,9 @@ static void what_failed_and_fell_is_counted_once_in_every_life(void **state)
     uint64_t job = failing(r, w);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     for (int life = 0; life < 3; life++) {
-        rig_compact(r); /* it says what has fallen, and what failed is read besides */
+        /* The snapshot has the tasks that fell, and the records of tasks that failed: no task may
+         * count twice. */
+        rig_compact(r);
         rig_crash(r);
         rig_pass(r, 60 * MR_SECOND);
     }
@@ -204,7 +207,8 @@ static void what_failed_and_fell_is_counted_once_in_every_life(void **state)
     assert_int_equal(info.counts[MR_TASK_ERRED], 4);
 }
 
-/* A store keeps what it was told to hold in an earlier life, also while it has not come back. */
+/* The store keeps an object that it was told to hold before the restart, although the store has not
+ * registered again yet. */
 static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(void **state)
 {
     (void)state;
@@ -229,7 +233,7 @@ static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(v
     w = rig_join_as(r, &spec, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, w, job, "x"), 1);
     rig_close(r, w);
-    rig_pass(r, r->c.lease + MR_SECOND); /* less than a store of the journal has */
+    rig_pass(r, r->c.lease + MR_SECOND); /* less than the lease of a store that the journal names */
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
     rig_store(r, STORE, "n");
     assert_true(rig_is_held(r, object));
@@ -256,10 +260,11 @@ static void a_restart_without_workers_recovers_at_once(void **state)
     struct rig_worker w = join(r, "w");
     assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1);
     stop_at_recovered(r, &t);
-    assert_true(t.is_recovering); /* until that one is back, or its lease is over */
+    /* Recovering until the worker of the life before is back, or its lease is over. */
+    assert_true(t.is_recovering);
 }
 
-/* A job that ended in an earlier life is kept from the restart on. */
+/* The time for which an ended job is kept begins again with a restart. */
 static void an_ended_job_is_kept_for_its_time_after_a_restart(void **state)
 {
     (void)state;
@@ -298,8 +303,8 @@ static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t 
     return count;
 }
 
-/* A graph that its client did not send as bytes is journaled in pieces, which make a whole again.
- */
+/* A graph that did not come as bytes is journaled in pieces, from which a restart makes the graph
+ * again. */
 static void a_large_graph_is_journaled_in_pieces(void **state)
 {
     (void)state;
@@ -307,7 +312,7 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     struct mr_buf text;
     mr_buf_init(&text, 1 << 24);
     mr_buf_printf(&text, "{\"tasks\":{");
-    for (uint32_t i = 0; i < 5; i++) { /* of half a piece each */
+    for (uint32_t i = 0; i < 5; i++) { /* each task's argument is half a piece long */
         mr_buf_printf(&text, "\"x%u\":{\"op\":\"f\",\"args\":[\"", i);
         for (size_t k = 0; k < MR_CHUNK_BYTES / 2; k++)
             mr_buf_add(&text, &"vwxyz"[i], 1);
@@ -331,7 +336,8 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     }
 }
 
-/* Or its pieces stay where they are, and each record says which one follows and how long it is. */
+/* If the owner of the graph keeps the pieces, the journal's records name them: which piece follows,
+ * and its length. */
 static void the_journal_names_the_pieces_of_a_graph_that_its_owner_has(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
-/* Issue 11, 3 and 4: what is told of tasks while they run and afterwards - counts that add up to
- * the nodes of the graph, what runs, and the spans of attempts. */
+/* The scheduler's core: what clients are shown of tasks while they run and afterwards. Counts add
+ * up to the nodes of the graph; running tasks and the spans of attempts are shown. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 static struct mr_sched_job_info info_of(struct rig *r, uint64_t job)
@@ -16,7 +16,7 @@ static struct mr_sched_job_info info_of(struct rig *r, uint64_t job)
     uint32_t sum = info.given;
     for (int i = MR_TASK_WAITING; i < MR_TASK_STATES; i++)
         sum += info.counts[i];
-    assert_int_equal(sum, info.graph->nodes_count); /* I11 */
+    assert_int_equal(sum, info.graph->nodes_count); /* invariant I11 */
     return info;
 }
 
@@ -29,7 +29,7 @@ static void explained(struct rig *r, uint64_t job, const char *key, char out[204
     mr_buf_fini(&lines);
 }
 
-/* The only span of this attempt. */
+/* Returns the span of this attempt, of which there must be only one. */
 static struct mr_sched_span span_of(struct rig *r, uint64_t job, const char *key, uint32_t attempt)
 {
     const struct mr_sched_span *s = (const void *)r->spans.p, *found = NULL;
@@ -64,7 +64,8 @@ static void what_only_a_failure_needed_is_not_done(void **state)
                       "\"before\":{\"op\":\"rare\",\"args\":[{\"ref\":\"first\"}]},"
                       "\"both\":{\"op\":\"f\",\"args\":[{\"ref\":\"bad\"},{\"ref\":\"before\"}]},"
                       "\"good\":{\"op\":\"f\",\"args\":[3]}},\"targets\":[\"both\",\"good\"]}");
-    rig_end(r, w, job, "bad", MR_OUTCOME_ERROR); /* nobody has the op "rare": those never ran */
+    /* No worker has the operator "rare", so first and before never ran. */
+    rig_end(r, w, job, "bad", MR_OUTCOME_ERROR);
     struct mr_sched_job_info info = info_of(r, job);
     assert_int_equal(info.counts[MR_TASK_ERRED], 2);
     assert_int_equal(info.abandoned, 2);
@@ -78,7 +79,7 @@ static void what_only_a_failure_needed_is_not_done(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     assert_int_equal(info_of(r, job).abandoned, 2);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
-    info = info_of(r, job); /* they are to run now */
+    info = info_of(r, job); /* the retry makes them wait to run */
     assert_int_equal(info.abandoned, 0);
     assert_false(rig_task(r, job, "first").is_abandoned);
 }
@@ -120,7 +121,7 @@ static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     rig_message(r, w, &m);
 }
 
-/* Issue 11, 14: what a job waits for in which nothing moves. */
+/* The task that has run longest is what a job without progress waits for. */
 static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
 {
     (void)state;
@@ -131,7 +132,8 @@ static void the_longest_running_task_is_the_one_said_to_run_longest(void **state
     mr_job_id id = info_of(r, job).id;
     uint32_t index = UINT32_MAX;
     mr_time since = 0;
-    assert_false(mr_sched_longest(r->s, id, &index, &since)); /* nobody has said anything */
+    /* No heartbeat has named running tasks yet. */
+    assert_false(mr_sched_longest(r->s, id, &index, &since));
     r->now += 10 * MR_SECOND;
     uint32_t rows[] = {rig_index(r, job, "t0"), rig_index(r, job, "t1")}, attempts[] = {1, 1};
     uint64_t ran[] = {3 * MR_SECOND, 4 * MR_SECOND};
@@ -144,7 +146,7 @@ static void the_longest_running_task_is_the_one_said_to_run_longest(void **state
     assert_int_equal(index, rows[1]);
     assert_int_equal(since, r->now - 4 * MR_SECOND);
     assert_false(mr_sched_longest(r->s, info_of(r, other).id, &index, &since));
-    rig_done(r, w, job, "t1"); /* the heartbeat is older than its end */
+    rig_done(r, w, job, "t1"); /* t1 has ended since the heartbeat */
     assert_true(mr_sched_longest(r->s, id, &index, &since));
     assert_int_equal(index, rows[0]);
     rig_done(r, w, job, "t0");
@@ -158,12 +160,15 @@ static void no_more_run_than_there_are_slots(void **state)
     const struct rig_spec a = {.name = "a", .slots = 2}, b = {.name = "b", .slots = 1};
     struct rig_worker w = rig_join(r, &a);
     uint64_t first = wide(r, 1);
-    rig_done_as(r, w, first, "t0", 0, MR_OUTCOME_OK, (mr_object_id){0}, 3, 1000); /* it is short */
+    /* Now tasks of this operator are known to be short. */
+    rig_done_as(r, w, first, "t0", 0, MR_OUTCOME_OK, (mr_object_id){0}, 3, 1000);
     uint64_t job = wide(r, 40);
     struct mr_sched_job_info info = info_of(r, job);
-    assert_true(info.counts[MR_TASK_RUNNING] > 3); /* they were sent ahead */
+    assert_true(info.counts[MR_TASK_RUNNING] > 3); /* more tasks are sent than there are slots */
     assert_int_equal(mr_sched_running(r->s, info.id, NULL), 2);
-    uint32_t late = 0; /* one of those that wait there is said to run: it is one of the two */
+    /* A heartbeat names a task that waits at the worker as running: that task is one of the two
+     * shown. */
+    uint32_t late = 0;
     for (uint32_t i = 0; i < 40; i++)
         if (rig_task(r, job, "t0").is_sent && !mr_sched_is_running(r->s, info.id, i)) late = i;
     char key[16];
@@ -180,7 +185,8 @@ static void no_more_run_than_there_are_slots(void **state)
     (void)rig_join(r, &b);
     rig_pass(r, MR_SECOND);
     assert_true(mr_sched_running(r->s, info.id, NULL) <= 3);
-    rig_close(r, w); /* nobody knows what runs there */
+    /* It is unknown what runs at a lost worker. */
+    rig_close(r, w);
     assert_true(mr_sched_running(r->s, info.id, NULL) <= 1);
 }
 
@@ -259,7 +265,8 @@ static void a_task_that_is_cancelled_while_it_runs_has_a_span(void **state)
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
     rig_pass(r, MR_SECOND);
     rig_done_as(r, w, job, "t0", one, MR_OUTCOME_CANCELLED, none, 0, 700 * MR_MS);
-    rig_done_as(r, w, job, "t1", other, MR_OUTCOME_CANCELLED, none, 0, 0); /* it had not begun */
+    /* t1 had not begun when it was cancelled. */
+    rig_done_as(r, w, job, "t1", other, MR_OUTCOME_CANCELLED, none, 0, 0);
     struct mr_sched_span s = span_of(r, job, "t0", one);
     assert_int_equal(s.outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(s.finished - s.started, 700 * MR_MS);
@@ -287,7 +294,7 @@ static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
     uint64_t job = wide(r, 1);
     mr_job_id id = {job};
     assert_int_equal(mr_sched_job_slots(r->s, id), 1000);
-    for (int i = 0; i < 6; i++) { /* 6 s with one slot, 2 s with five */
+    for (int i = 0; i < 6; i++) { /* 6 s with one slot, then 2 s with five slots */
         rig_pass(r, MR_SECOND);
         rig_heartbeat(r, w);
     }
@@ -304,7 +311,8 @@ static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
     (void)rig_join(r, &c);
     rig_pass(r, MR_SECOND);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
-    rig_crash(r); /* nor does a restart change it, from records or from a snapshot */
+    /* A restart does not change the number, neither from records nor from a snapshot. */
+    rig_crash(r);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
     rig_compact(r);
     rig_crash(r);

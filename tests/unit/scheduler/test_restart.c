@@ -1,13 +1,12 @@
-/* A cluster that was there before. Issue 11, A: schedulers whose journals do not know each other,
- * because Redis came back empty or from an older copy. Their epochs may be the same, their ids
- * never are. */
+/* The scheduler's core in a cluster that knows another journal, because Redis came back empty or
+ * from an older copy. Two such schedulers may have the same epoch, but never the same ids. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
@@ -101,12 +100,12 @@ static void a_journal_says_who_wrote_it(void **state)
         assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){old})));
         assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){young})));
         assert_true(mr_sched_is_lost_journal(r->s, (uint32_t)(second >> 32)));
-        rig_compact(r); /* a snapshot says the same */
+        rig_compact(r); /* a snapshot restores the same */
         rig_crash(r);
     }
 }
 
-/* ---- Issue 11, G: a machine that crashed and is there again ---------------------------------- */
+/* ---- a machine that crashed and is there again ----------------------------------------------- */
 
 static uint32_t replaced(const struct rig *r)
 {
@@ -121,7 +120,8 @@ static uint32_t replaced(const struct rig *r)
     JOB("\"x\":{\"op\":\"f\",\"args\":[1]},\"y\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]}",       \
         "\"x\",\"y\"")
 
-/* A job whose first target is an object of store 1 on node "n", and its machine's crash. */
+/* Makes a job whose first target is an object of store 1 on node "n". Then restarts the scheduler
+ * `restarts` times; the store does not come back. */
 static uint64_t crashed(struct rig *r, uint32_t restarts)
 {
     const struct rig_spec spec = {.name = "a", .store = 1};
@@ -146,12 +146,13 @@ static void a_new_store_of_its_node_ends_the_old_one_at_once(void **state)
         rig_store(r, 2, "n");
         assert_int_equal(replaced(r), 1);
         struct rig_worker a = r->last;
-        if (restarts) a = rig_join(r, &spec); /* else the first one is there still, and takes it */
+        /* Without a restart, the first worker is still connected and takes the task. */
+        if (restarts) a = rig_join(r, &spec);
         assert_int_equal(rig_state(r, job, "x"), MR_TASK_RUNNING);
         (void)rig_done_object(r, a, job, "x");
         rig_done(r, a, job, "y");
         assert_int_equal(rig_job(r, job), MR_JOB_DONE);
-        assert_true(r->now - before < r->c.lease); /* it waited for none */
+        assert_true(r->now - before < r->c.lease); /* no lease had to end */
         (void)rig_teardown(state);
     }
 }
@@ -168,7 +169,8 @@ static void what_a_new_store_finds_on_its_disk_is_not_made_again(void **state)
         assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
         assert_int_equal(v.kind, MR_SCHED_VALUE_OBJECT);
         assert_true(rig_is_held(r, v.object));
-        rig_crash(r); /* the journal's record of the value names the old store */
+        /* The journal still names the old store in its record of the value. */
+        rig_crash(r);
         r->has_disk = true;
         rig_store(r, 2, "n");
         assert_int_equal(replaced(r), 0);
@@ -176,7 +178,8 @@ static void what_a_new_store_finds_on_its_disk_is_not_made_again(void **state)
         assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
         r->has_disk = false;
         rig_crash(r);
-        rig_store(r, 2, "n"); /* it had it, and has it no more */
+        /* The store had the object before and has lost it. */
+        rig_store(r, 2, "n");
         assert_int_not_equal(rig_state(r, job, "x"), MR_TASK_DONE);
         (void)rig_teardown(state);
     }
@@ -190,7 +193,8 @@ static void a_new_worker_ends_one_of_its_name_whose_store_is_dead(void **state)
     rig_store(r, 1, "n");
     struct rig_worker a = rig_join(r, &old);
     (void)rig_join(r, &young);
-    assert_true(r->last.was_refused); /* it may be a mistake */
+    /* Refused: a second worker of one name may be a mistake of its operator. */
+    assert_true(r->last.was_refused);
     rig_store(r, 2, "n");
     struct rig_worker b = rig_join(r, &young);
     assert_false(r->last.was_refused);

@@ -1,11 +1,11 @@
-/* The scheduler's core: what a worker is sent, field by field. */
+/* The scheduler's core: the messages that a worker is sent, field by field. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -14,8 +14,8 @@
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
 #define ROWS 64
 
-static struct sent { /* what was sent to one worker, copied: a batch goes with its step */
-    uint32_t slot;   /* of that one */
+static struct sent { /* copies of what was sent to one worker; a batch lives for one step only */
+    uint32_t slot;   /* slot of that worker */
     uint32_t count, values_count, batches;
     struct sent_row {
         uint64_t job;
@@ -193,7 +193,7 @@ static void a_task_is_sent_as_its_graph_has_it(void **state)
         assert_int_equal(row_of(r, job, text)->attempt, 1);
         assert_int_equal(row_of(r, job, text)->priority, *key == 'e' ? -6991 : -7000);
         assert_false(row_of(r, job, text)->unfused || row_of(r, job, text)->alone);
-        assert_int_equal(row_of(r, job, text)->last, 0); /* two tasks use "a" */
+        assert_int_equal(row_of(r, job, text)->last, 0); /* no last use: two tasks use "a" */
     }
     assert_string_equal(a->op, "f");
     assert_string_equal(b->op, "g");
@@ -249,7 +249,7 @@ static void a_value_is_sent_to_who_does_not_have_it(void **state)
     assert_int_equal(large->store, 1);
 }
 
-/* The only one that wants a value may drop it when it has run. */
+/* The only task that still needs a value may drop it after its run. */
 static void a_last_use_is_marked(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void a_last_use_is_marked(void **state)
     const struct sent_row *z = row_of(r, job, "z");
     assert_int_equal(z->attempt, 2);
     assert_int_equal(z->inputs_count, 3);
-    for (uint32_t k = 0; k < 3; k++) /* "t" is a target, and "o" is wanted twice */
+    for (uint32_t k = 0; k < 3; k++) /* "x" only: "t" is a target, and "o" has two users */
         assert_int_equal(z->last >> k & 1, z->inputs[k] == rig_index(r, job, "x"));
     rig_done(r, w, job, "z");
     rig_done(r, w, job, "u");

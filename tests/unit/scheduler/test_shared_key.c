@@ -1,12 +1,12 @@
-/* The scheduler's core: jobs that refer to the keys of others, when the values of those are lost:
- * the job that defines a key is the lineage of everyone who reads it. */
+/* The scheduler's core: a job reads keys of another job, and the values of those keys are lost. The
+ * job that defines a key makes the value again for all its readers. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -32,7 +32,7 @@ static void lose(struct rig *r, struct rig_worker w)
     rig_turn(r);
 }
 
-/* A job that has made "k" as an object, and one that reads it. */
+/* Makes a job that has made "k" as an object, and a job that reads "k". */
 static struct rig *object_and_reader(
     struct rig_worker *a, uint64_t *one, uint64_t *two, mr_object_id *id)
 {
@@ -75,7 +75,7 @@ static void the_loss_of_a_store_is_no_failure_of_who_reads_a_key(void **state)
     uint64_t one = 0, two = 0;
     mr_object_id id;
     struct rig *r = object_and_reader(&a, &one, &two, &id);
-    rig_store(r, STORE + 1, "a"); /* a new one on its node */
+    rig_store(r, STORE + 1, "a"); /* a new store on the node of the first one */
     rig_done(r, a, one, "i");
     rig_done(r, a, one, "k");
     rig_done(r, a, two, "n");
@@ -121,17 +121,19 @@ static void a_key_that_was_released_is_made_again_for_who_refers_to_it(void **st
     assert_null(rig_leftover(r));
 }
 
-/* `big`: a job whose value leaves no room for that of "k". */
+/* Makes a job that defines "k" and a job that reads "k". The value of the job `big` leaves no room
+ * for the value of "k". */
 static struct rig *away_and_reader(
     struct rig_worker *a, uint64_t *one, uint64_t *two, uint64_t *big)
 {
     struct mr_sched_config c;
     rig_config(&c);
-    c.inline_blocks = 64; /* three quarters for what is no target: not enough */
+    /* Values that are no targets may use three quarters of the blocks, which is not enough. */
+    c.inline_blocks = 64;
     struct rig *r = rig_new_with(&c);
     *a = join(r, "a", 0);
     *big = rig_submit(r, "{\"tasks\":{" T("big", "f", "2", "") "},\"targets\":[\"big\"]}");
-    rig_done_bytes(r, *a, *big, "big", 1700); /* fills the cache */
+    rig_done_bytes(r, *a, *big, "big", 1700); /* fills the cache of small values */
     *one = rig_submit(r, SHARED(T("k", "f", "1", "") "," T("z", "g", R("k"), ""), "\"z\""));
     rig_done_bytes(r, *a, *one, "k", 400);
     *two = rig_submit(r, READER);
@@ -179,9 +181,10 @@ static void a_key_without_room_for_a_copy_fails_who_reads_it(void **state)
                "\"z\",\"big\""));
     rig_done(r, a, one, "k");
     rig_done(r, a, one, "z");
-    rig_done_bytes(r, a, one, "big", 1700); /* fills the cache */
+    rig_done_bytes(r, a, one, "big", 1700); /* fills the cache of small values */
     uint64_t two = rig_submit(r, READER);
-    rig_done_bytes(r, a, one, "k", 400); /* made again for the reader alone */
+    /* K is made again for its reader only. */
+    rig_done_bytes(r, a, one, "k", 400);
     assert_int_equal(rig_job(r, two), MR_JOB_FAILED);
     assert_int_equal(rig_state(r, one, "k"), MR_TASK_RELEASED);
 }
@@ -218,7 +221,8 @@ static void a_job_fails_when_the_key_that_it_reads_fails_the_second_time(void **
     rig_end(r, a, one, "k", MR_OUTCOME_ERROR);
     assert_int_equal(rig_job(r, one), MR_JOB_DONE);
     assert_int_equal(rig_job(r, two), MR_JOB_FAILED);
-    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, two), MR_ESTATE); /* nobody can make it */
+    /* The job that defines k has ended and cannot make it again. */
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, two), MR_ESTATE);
 }
 
 static void a_value_of_an_ended_job_is_made_again_from_the_key_of_another(void **state)
@@ -261,7 +265,7 @@ static void a_restart_makes_again_what_another_job_reads(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* Simulator, --roles --seed 7203207: neither was ever forgotten. */
+/* Job a reads a key of b and job b reads a key of a, so they can only be forgotten together. */
 static void jobs_that_hold_one_another_are_forgotten_together(void **state)
 {
     (void)state;
@@ -295,7 +299,7 @@ static void the_keys_of_a_retried_job_are_found_again(void **state)
     struct rig *r = rig_new();
     uint64_t one = rig_submit(r, SOURCE);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, one), 0);
-    assert_int_equal(rig_submit(r, READER), 0); /* nobody makes it */
+    assert_int_equal(rig_submit(r, READER), 0); /* no job defines the key */
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, one), 0);
     uint64_t two = rig_submit(r, READER);
     assert_int_not_equal(two, 0);
@@ -323,7 +327,8 @@ static void a_key_whose_first_owner_is_cancelled_is_found_at_who_took_it_over(vo
     assert_int_equal(rig_job(r, three), MR_JOB_DONE);
 }
 
-/* Simulator, seed 6600465: a job was left with one task done less than it has. */
+/* After a restart the cache is too small for the value of an alias, a key that another job makes.
+ * The alias then waits like a task. */
 static void an_alias_without_room_when_it_is_read_back_waits_like_a_task(void **state)
 {
     (void)state;
@@ -336,11 +341,12 @@ static void an_alias_without_room_when_it_is_read_back_waits_like_a_task(void **
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
     r->c.inline_blocks = 16;
     rig_compact(r);
-    rig_crash(r); /* every step checks the counts */
+    rig_crash(r); /* the rig checks the counts of tasks after every step */
     rig_pass(r, 11 * MR_SECOND);
     a = join(r, "a", 0);
     rig_want(r, two, "k");
-    rig_done(r, a, one, "k"); /* less than before: there is room for two */
+    /* The value is now smaller, so the cache has room for both jobs' keys. */
+    rig_done(r, a, one, "k");
     assert_int_equal(rig_state(r, two, "k"), MR_TASK_DONE);
 }
 

@@ -1,10 +1,10 @@
-/* The scheduler's core: what a store's death does to tasks that are using it. Issue 11, J. */
+/* The scheduler's core: tasks that use a store when the store dies. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define STORE 0x51
@@ -17,7 +17,8 @@ static struct rig_worker join(struct rig *r)
     return rig_join(r, &spec);
 }
 
-/* It could not use a store, and is sent again once its worker is heard. */
+/* The task fails because it could not use a store. The task is sent again after its worker's next
+ * heartbeat. */
 static void fails_by_its_store(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
     rig_end(r, w, job, key, MR_OUTCOME_LOST_INPUT);
@@ -69,18 +70,19 @@ static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(voi
     assert_true(info.has_error && info.error.message.n);
 }
 
-/* Each failure of a task that runs for long is the first in a while: that must end, too. */
+/* A long task fails rarely, so each failure is the first in a while. Its retries must end
+ * nevertheless. */
 static void a_long_task_that_no_store_serves_is_not_tried_for_ever(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
-    const struct rig_spec spec = {.name = "a"}; /* no store comes or goes */
+    const struct rig_spec spec = {.name = "a"}; /* the worker has no store at all */
     struct rig_worker a = rig_join(r, &spec);
     uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
     int runs = 0;
     while (rig_job(r, job) == MR_JOB_RUNNING) {
         assert_true(runs++ < 20);
-        pass(r, a, 3 * GRACE(r)); /* it runs */
+        pass(r, a, 3 * GRACE(r)); /* the task runs for this time */
         rig_end(r, a, job, "x", MR_OUTCOME_LOST_INPUT);
         rig_heartbeat(r, a);
     }
@@ -105,7 +107,8 @@ static void the_next_death_of_a_store_is_another(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* A stored object is on a disk: its store comes back with it, or is found dead. */
+/* An object on a store's disk: the store comes back with the object, or is found dead. Until then,
+ * its users do not fail. */
 static void a_stored_object_that_is_away_fails_nothing_at_once(void **state)
 {
     (void)state;
@@ -127,11 +130,11 @@ static void a_stored_object_that_is_away_fails_nothing_at_once(void **state)
         rig_message(r, a, &m);
         if (!i) {
             assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
-            fails_by_its_store(r, a, job, "y"); /* it is tried again */
+            fails_by_its_store(r, a, job, "y"); /* the task is tried again */
             pass(r, a, GRACE(r));
         }
     }
-    assert_int_equal(rig_job(r, job), MR_JOB_FAILED); /* nobody has it */
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED); /* no store has the object */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Issue 11, 5: what tasks wrote is kept within its bounds, and what is not kept is counted. */
+/* The output of tasks is kept within bounds, and output that is dropped is counted. */
 #include "services/scheduler/history/task_output.h"
 
 #include <setjmp.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define ANY UINT32_MAX
@@ -89,10 +89,12 @@ static void a_reader_goes_on_where_it_was_and_hears_what_it_missed(void **state)
     assert_false(mr_tasklog_next(&l, one, 4, p.at + p.text.n, &p));
     char much[81] = {0};
     memset(much, 'x', 80);
-    add(one, 3, much); /* a and c are still kept, with the next they are not */
+    /* After this piece a and c are still kept, after the next one they are dropped. */
+    add(one, 3, much);
     add(one, 3, much);
     assert_true(mr_tasklog_next(&l, one, 3, next, &p));
-    assert_int_equal(p.lost, 60); /* a and c it has seen */
+    /* The reader has seen a and c. It has lost only 60 of the 80 bytes of the next piece. */
+    assert_int_equal(p.lost, 60);
     assert_int_equal(p.text.n, 20);
     assert_true(mr_tasklog_next(&l, one, 3, 0, &p));
     assert_int_equal(p.lost + p.text.n, 4 + 80);
@@ -129,7 +131,7 @@ static void a_cut_does_not_split_a_character(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++)
-        add(one, 3, "\xe2\x82\xac\xe2\x82\xac\n"); /* 7 bytes */
+        add(one, 3, "\xe2\x82\xac\xe2\x82\xac\n"); /* a line of 7 bytes */
     const char *text = tail(one, 3, NULL);
     assert_true((text[0] & 0xc0) != 0x80);
     assert_true(strlen(text) <= 100 && strlen(text) > 90);
@@ -156,7 +158,8 @@ static void the_oldest_make_room_in_a_job_and_in_all(void **state)
     assert_int_equal(l.bytes, 0);
 }
 
-/* It took time that grew with the square of what is kept, on the scheduler's thread. */
+/* The cost of reading must not grow with the square of the number of pieces: the scheduler's core
+ * thread reads. */
 static void reading_all_of_a_job_looks_at_each_piece_once(void **state)
 {
     (void)state;
@@ -166,7 +169,8 @@ static void reading_all_of_a_job_looks_at_each_piece_once(void **state)
     uint32_t pieces = 0, of_one = 0;
     mr_tasklog_fini(&l);
     mr_tasklog_init(&l, &much);
-    (void)alarm(120); /* the test ends, and fails: with the square it would be hours */
+    /* Ends the test if the cost is quadratic, which would take hours. */
+    (void)alarm(120);
     for (uint32_t i = 0; i < 500000; i++)
         add(one, i % 4, "x\n");
     for (uint64_t next = 0; mr_tasklog_next(&l, one, ANY, next, &p); next = p.at + p.text.n)

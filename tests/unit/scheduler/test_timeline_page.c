@@ -1,5 +1,4 @@
-/* What a question gets out of a trace, span by span: pages without gaps, sums, the last of a task.
- */
+/* Reading a trace span by span: pages without gaps, sums, and the last attempt of a task. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "services/scheduler/history/timeline_page.h"
@@ -39,7 +38,7 @@ static void gather(const struct mr_trace_want *want, struct mr_trace_gather *g)
     mr_trace_gather_finish(g);
 }
 
-/* Page after page, each span once. */
+/* Reads page after page, and checks that each span comes once. */
 static void read_all(uint32_t page)
 {
     bool *seen = mr_alloc_array(SPANS, sizeof *seen);
@@ -78,7 +77,7 @@ static void pages_hold_every_span_once(void **state)
     read_all(100000);
 }
 
-/* A thousand spans that end in one tick stay together. */
+/* A thousand spans end in one tick. A page must not separate them. */
 static void a_page_does_not_end_within_a_tick(void **state)
 {
     (void)state;
@@ -144,7 +143,7 @@ static void a_profile_adds_up(void **state)
     mr_trace_gather_fini(&g);
 }
 
-/* Shorter than a tick: it counts all the same. */
+/* A span shorter than a tick of the clock counts in the profile, too. */
 static void a_profile_shows_what_took_no_time(void **state)
 {
     (void)state;
