@@ -1,5 +1,6 @@
-/* A worker's core with everything around it played by the test: the scheduler's messages, the
- * executors, the object store. Header-only, for the unit tests of the core and its benchmark. */
+/* A worker's core in a test that simulates everything around it: the scheduler's messages, the
+ * executors and the object store. It is a header only, for the unit tests of the core and its
+ * benchmark. */
 #pragma once
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@
 
 #define RIG_ROWS 4096
 
-struct rig_msg { /* a message under construction */
+struct rig_msg { /* a message of the scheduler while the test builds it */
     struct mr_ws_down down;
     struct mr_ws_registered registered;
     struct mr_ws_run value_runs[RIG_ROWS], task_runs[RIG_ROWS];
@@ -31,7 +32,7 @@ struct rig_msg { /* a message under construction */
     mr_job_id forget[16];
 };
 
-struct rig_done { /* a completion that was sent */
+struct rig_done { /* a completion that the worker has sent */
     uint64_t job;
     uint32_t index, attempt;
     enum mr_outcome outcome;
@@ -44,37 +45,39 @@ struct rig {
     struct mr_worker_effects fx;
     mr_time now;
     struct rig_msg m;
-    struct mr_strand *strands[512]; /* given, not finished: by slot, in order */
+    /* Strands given to executors and not finished: by slot, in order. */
+    struct mr_strand *strands[512];
     uint32_t strands_count;
     struct rig_done done[65536];
     uint32_t done_count;
-    uint32_t restarts; /* of the scheduler */
+    uint32_t restarts; /* number of restarts of the scheduler */
     uint32_t given, started, unknown, missing, heartbeats, registers;
-    uint32_t left; /* said to have left their slot */
+    uint32_t left; /* number of tasks reported to have left their slot */
     uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, wants, connects;
     bool has_spilled;
-    uint32_t held, queued; /* of the last Register */
+    uint32_t held, queued; /* number of tasks in the last Register */
     struct rig_row {
         uint32_t index, attempt;
     } held_rows[4096], queued_rows[4096], given_rows[4096], missing_rows[4096];
     uint32_t held_rows_count, queued_rows_count, given_rows_count, missing_rows_count;
-    uint32_t fetch_value, fetch_serial; /* the last one asked for */
+    uint32_t fetch_value, fetch_serial; /* the last fetch that the core asked for */
     struct rig_fetch {
         uint32_t value, serial;
         bool here;
         mr_object_id object;
         mr_job_id job;
-    } fetched[256]; /* under way or pinned */
+    } fetched[256]; /* fetches that are under way, and objects that are pinned */
     uint32_t fetched_count;
-    bool stopped[64]; /* the last strand's items told to stop */
+    bool stopped[64]; /* by item of the last strand: told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
-    bool is_behind; /* what is cut away whole stays at the executor: rig_let_go_all */
+    bool is_behind; /* an executor keeps strands that are cut to nothing until rig_let_go_all */
     uint32_t cut_away[512];
     uint32_t cut_away_count;
-    uint64_t objects; /* numbers given out */
+    uint64_t objects; /* number of objects made; their ids are 1, 2, … */
     struct mr_ws_heartbeat heartbeat;
-    struct mr_worker_effect last[MR_WORKER_LETHAL + 1];      /* of each kind */
-    void (*on_up)(struct rig *r, const struct mr_ws_up *up); /* each message, while it is lent */
+    struct mr_worker_effect last[MR_WORKER_LETHAL + 1]; /* the last effect of each kind */
+    /* Called with each message; the message is lent for the call. */
+    void (*on_up)(struct rig *r, const struct mr_ws_up *up);
 };
 
 static const struct mr_worker_op rig_ops[] = {
@@ -86,7 +89,7 @@ static const struct mr_worker_op rig_ops[] = {
 };
 enum { OP_INC = 1, OP_SLOW, OP_REF, OP_BLOCK, OP_ROLE, OP_NONE };
 
-#define RIG_STORE 77 /* this node's */
+#define RIG_STORE 77 /* id of this node's store */
 #define RIG_JOB ((mr_job_id){5})
 #define RIG_LEASE (5 * MR_SECOND)
 
@@ -173,7 +176,8 @@ static inline void rig_remove(struct rig *r, uint32_t id)
     r->strands_count = k;
 }
 
-/* The executors of this rig begin the first item of a slot's first strand at once. */
+/* Returns how many items of the strand have begun: the executors of this rig begin the first item
+ * of a slot's first strand at once. */
 static inline uint32_t rig_begun(struct rig *r, const struct mr_strand *s)
 {
     for (uint32_t i = 0; i < r->strands_count; i++) {
@@ -183,7 +187,7 @@ static inline uint32_t rig_begun(struct rig *r, const struct mr_strand *s)
     return 0;
 }
 
-/* The executor has come to a strand of which nothing was left. */
+/* Reports that the executor has come to a strand that was cut to nothing. */
 static inline void rig_let_go(struct rig *r, uint32_t strand)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {strand, 0, true}};
@@ -216,10 +220,10 @@ static inline void rig_unpin(struct rig *r, uint32_t serial)
         r->fetched[i] = r->fetched[--r->fetched_count];
         return;
     }
-    mr_assert(false); /* unpinned twice, or never fetched */
+    mr_assert(false); /* the fetch was unpinned before, or never made */
 }
 
-/* What is let go is named as it was when it was asked for. */
+/* Checks that an unpin names the object as its fetch did. */
 static inline void rig_check_unpin(const struct rig *r, const struct mr_worker_effect *e)
 {
     for (uint32_t i = 0; i < r->fetched_count; i++) {
@@ -328,7 +332,7 @@ static inline void rig_clear(struct rig *r)
         .extras = m->extras};
 }
 
-/* Rows of a message. A value of n bytes is inline; of 0 it is object `number` on node `node`. */
+/* Adds the value of a task to the message: inline if `node` is 0, else an object on that node. */
 static inline void rig_value(struct rig *r, mr_job_id job, uint32_t index, uint32_t node)
 {
     struct rig_msg *m = &r->m;
@@ -354,7 +358,8 @@ static inline struct mr_ws_extra *rig_extra(struct rig *r)
     return x;
 }
 
-/* `inputs` ends with a negative number; an input of 1000 + i is input i for the last time. */
+/* Adds a task to the message. `inputs` ends with a negative number; 1000 + i means input i with its
+ * last use. */
 static inline void rig_task(
     struct rig *r, mr_job_id job, uint32_t index, uint32_t attempt, uint32_t op, const int *inputs)
 {
@@ -378,7 +383,8 @@ static inline void rig_task(
     t->count++;
 }
 
-/* Of the last task: so many tasks use its value, and nobody else wants it. */
+/* Sets how many tasks use the value of the last task added. No other task or client wants the
+ * value. */
 static inline void rig_uses(struct rig *r, uint32_t uses)
 {
     r->m.uses[r->m.down.tasks.count - 1] = uses;
@@ -393,7 +399,7 @@ static inline void rig_ref(
     *to = (struct mr_ws_refs){from->runs, to->runs_count, from->index, from->attempt, to->count};
 }
 
-static inline void rig_deliver(struct rig *r) /* and clears the message */
+static inline void rig_deliver(struct rig *r) /* delivers the message to the core and clears it */
 {
     struct mr_error e = {0};
     int err = mr_ws_down_check(&r->m.down, &e);
@@ -420,7 +426,7 @@ static inline void rig_connect(struct rig *r)
     rig_turn(r);
 }
 
-/* Answers Register; adopt and keep are in the message already. Brings the session's tables. */
+/* Answers Register with the tables of the session. Adopt and keep are in the message already. */
 static inline void rig_register(struct rig *r, uint64_t incarnation)
 {
     static const struct mr_str names[] = {MR_STR_INIT("inc"), MR_STR_INIT("slow"),
@@ -457,7 +463,7 @@ static inline struct rig *rig_new(uint32_t slots)
     return r;
 }
 
-/* One result, as an executor would write it. */
+/* Writes the result of an item, as an executor does. */
 static inline void rig_result(struct rig *r, struct mr_strand_item *item, enum mr_strand_end end)
 {
     static const char nil = (char)0xc0;
@@ -485,7 +491,7 @@ static inline void rig_report(struct rig *r, struct mr_strand *s, uint32_t done)
     mr_worker_check(r->w);
 }
 
-/* Runs strand `i` of those that are out, to its end, each item ending the same way. */
+/* Runs strand `i` of `strands` to its end. All items end with `end`. */
 static inline void rig_run(struct rig *r, uint32_t i, enum mr_strand_end end)
 {
     struct mr_strand *s = r->strands[i];
@@ -494,7 +500,7 @@ static inline void rig_run(struct rig *r, uint32_t i, enum mr_strand_end end)
     rig_report(r, s, s->count);
 }
 
-/* Runs everything there is to run. */
+/* Runs strands until none is left. */
 static inline void rig_run_all(struct rig *r)
 {
     for (rig_turn(r); r->strands_count; rig_turn(r))

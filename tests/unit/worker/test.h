@@ -1,4 +1,4 @@
-/* What the tests of the worker's core begin with: CMocka, and a rig of two slots for each test. */
+/* Common start of the tests of the worker's core: CMocka, and a rig of two slots for each test. */
 #pragma once
 
 #include "tests/unit/worker/rig.h"

@@ -1,13 +1,16 @@
-/* The worker's core: results that refer to others, asked for again because those are gone. */
+/* The worker's core: results that refer to other values, asked for again because those values are
+ * gone. */
 #include "tests/unit/worker/test.h"
 
-/* Seed 1102467: told of the old one, the scheduler said "release", and both waited for ever. */
+/* The scheduler releases a result by reference and then sends its task again. The worker must run
+ * the task again and not report the old result. */
 static void a_reference_asked_for_again_is_made_again(void **state)
 {
     struct rig *r = *state;
     rig_value(r, RIG_JOB, 1, 2);
     rig_task(r, RIG_JOB, 2, 1, OP_REF, INPUTS(1));
-    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(2, 3)); /* keeps the value of 2 here */
+    /* Task 4 waits, so the value of task 2 is kept here. */
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(2, 3));
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(r->done_count, 1);
@@ -28,8 +31,8 @@ static void a_reference_asked_for_again_is_made_again(void **state)
     assert_int_equal(r->done[2].index, 4);
 }
 
-/* Simulator, --roles --seed 32305: the scheduler let go of it, and came to want it again before the
- * message was sent. The worker told of the old one, and then let go of it. */
+/* One message releases a value and sends its task again. The worker must run the task again, and
+ * must not report the old value, which it drops. */
 static void what_is_released_and_assigned_in_one_message_is_made_again(void **state)
 {
     struct rig *r = *state;
@@ -61,21 +64,21 @@ static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
     rig_value(r, RIG_JOB, 1, 2);
     rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
     rig_deliver(r);
-    rig_run_all(r); /* the first had begun, and ends well */
+    rig_run_all(r); /* the first attempt had begun, and ends well */
     assert_int_equal(r->starts, 2);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].attempt, 2);
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
 }
 
-/* Simulator, --roles --seed 2051: a revoked worker came back while the first attempt was being
- * stopped; the second, to which the scheduler had said "last use", left its input behind. */
+/* Attempt 2 waits for attempt 1 to stop. The last uses of inputs are those that the scheduler named
+ * for attempt 2, not those of attempt 1. */
 static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
     rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
-    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits for input 9 */
     rig_deliver(r);
     rig_run_all(r);
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));
@@ -94,14 +97,14 @@ static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
 }
 
-/* The scheduler sent the task again while it ran, and takes an object of the first attempt for one
- * that this worker let go of: told under that number it was dropped, and nobody made another. */
+/* The scheduler sends a task again while its first attempt runs. The object of that run must be
+ * reported as attempt 2, because the scheduler drops objects of attempt 1. */
 static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
     rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
-    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits for input 9 */
     rig_deliver(r);
     rig_run_all(r);
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));

@@ -1,4 +1,5 @@
-/* What was assigned ends early: cancelled, stolen, too late, or without its input. */
+/* The worker's core: tasks that end early, because they were cancelled or stolen, were too slow, or
+ * lost their input. */
 #include "tests/unit/worker/test.h"
 
 static void a_waiting_task_is_cancelled_at_once(void **state)
@@ -40,7 +41,8 @@ static void a_steal_of_what_was_made_meanwhile_is_answered_by_its_completion(voi
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->unknown, 0); /* would say that the value, when asked for, is gone */
+    /* "unknown" would tell the scheduler that the value is gone. */
+    assert_int_equal(r->unknown, 0);
 }
 
 static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void **state)
@@ -50,7 +52,7 @@ static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands[0]->count, 10); /* too little work for two slots */
+    assert_int_equal(r->strands[0]->count, 10); /* too little work to use two slots */
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 5, 1);
     rig_deliver(r);
@@ -144,8 +146,8 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
-/* Issue 11, 9: it is the executor's report that is late, not the task; what runs behind it in the
- * strand is another job's, and takes its time. */
+/* A cancelled task has ended, but its executor's report is late, because the next task of the
+ * strand runs. That task must not be killed. */
 static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -160,7 +162,8 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, ended, 1);
     rig_deliver(r);
     rig_turn(r);
-    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 2}}; /* two had begun */
+    /* Two items had begun. */
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 2}};
     rig_step(r, &cut);
     rig_turn(r);
     assert_int_equal(r->stops, 0);
@@ -173,13 +176,14 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     cut.cut.count = 2;
     rig_step(r, &cut);
     rig_turn(r);
-    assert_int_equal(r->stops, 1); /* the one that runs is told to stop, and nobody else */
+    assert_int_equal(r->stops, 1); /* only the item that runs is told to stop */
     assert_true(r->stopped[1]);
     assert_false(r->stopped[0]);
 }
 
-/* Issue 11, B: a client submits and cancels one small task after another while a long one of an op
- * that counts as short runs: the executor still has each of them in its inbox. */
+/* A client submits and cancels one small task after another, behind a task of a short operator that
+ * runs long. Cut strands stay in the executor's inbox, so the worker must give it no more of them
+ * than it has room for. */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;
@@ -187,10 +191,11 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
     for (uint32_t i = 0; i < 8; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
-    rig_run_all(r); /* the op is known to be short */
+    /* Now the operator is known to be short. */
+    rig_run_all(r);
     uint32_t before = r->starts, done = r->done_count;
     for (uint32_t i = 100; i < 102; i++) {
-        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL); /* these two take their time */
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL); /* these two tasks run for long */
         rig_deliver(r);
         rig_turn(r);
     }
@@ -208,7 +213,8 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
     rig_task(r, RIG_JOB, 300, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 2); /* it waits in the queue, where a steal finds it */
+    /* Task 300 stays in the core's queue, where a steal can take it. */
+    assert_int_equal(r->strands_count, 2);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_let_go_all(r);
@@ -226,9 +232,9 @@ static void a_steal_takes_what_has_not_started(void **state)
     rig_deliver(r);
     rig_turn(r);
     rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 0, 1);  /* runs */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 7, 1);  /* in the strand */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 20, 1); /* waits */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 33, 1); /* never heard of */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 7, 1);  /* waits in a strand */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 20, 1); /* waits for an input */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 33, 1); /* was never sent here */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->started, 1);

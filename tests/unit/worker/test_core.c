@@ -1,4 +1,4 @@
-/* The worker's core, one promise at a time. */
+/* The worker's core, one rule a test. */
 #include "tests/unit/worker/test.h"
 
 static void register_is_the_first_message_of_a_stream(void **state)
@@ -55,7 +55,7 @@ static void a_chain_of_tiny_tasks_is_one_strand(void **state)
     assert_int_equal(r->strands[0]->count, 200);
     assert_int_equal(r->strands[0]->items[7].inputs[0].kind, MR_STRAND_ITEM);
     assert_int_equal(r->strands[0]->items[7].inputs[0].item, 6);
-    assert_int_equal(r->takes, 0); /* nothing of it could run elsewhere */
+    assert_int_equal(r->takes, 0); /* no part of the chain could run in the idle slot */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->done_count, 200);
@@ -161,7 +161,8 @@ static void a_last_use_drops_the_value_after_success(void **state)
     rig_run_all(r);
     assert_int_equal(r->drops, 1);
     rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
-    rig_deliver(r); /* a late release is harmless */
+    /* A late release does no harm. */
+    rig_deliver(r);
     assert_int_equal(r->drops, 1);
     assert_int_equal(r->unknown, 0);
 }
@@ -226,7 +227,8 @@ static void a_remote_input_is_fetched_before_its_task_starts(void **state)
     struct mr_worker_event ev = {
         .kind = MR_WORKER_FETCHED, .fetched = {.value = r->fetch_value, .serial = r->fetch_serial}};
     rig_step(r, &ev);
-    rig_step(r, &ev); /* a duplicate is harmless */
+    /* A repeated event does no harm. */
+    rig_step(r, &ev);
     rig_turn(r);
     assert_int_equal(r->strands_count, 1);
     assert_int_equal(r->strands[0]->items[0].inputs[0].kind, MR_STRAND_OBJECT);
@@ -284,7 +286,7 @@ static void fetches_stay_below_their_budget(void **state)
     }
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->fetches, 3); /* 1 MiB each, 3 MiB allowed */
+    assert_int_equal(r->fetches, 3); /* each object has 1 MiB, and 3 MiB may be fetched at once */
 }
 
 static void an_input_that_cannot_be_had_is_reported_once(void **state)

@@ -1,6 +1,6 @@
-/* A worker's shell with its executors and no scheduler: rounds that end in a barrier, all of them
- * known from the start, so that executors act in the place of the sleeping network thread. Runs
- * under TSan as well. */
+/* A worker's shell with its executors and without a scheduler. All tasks are known from the start,
+ * in rounds that each end in a barrier. So executors act in place of the network thread, which
+ * sleeps. Runs under TSan as well. */
 #include "tests/unit/worker/rig.h"
 
 #include "host/clock.h"
@@ -19,9 +19,10 @@
 #define PARTS_MAX 7u
 #define TASKS 800u
 
-static uint32_t parts_count; /* of a round; a barrier comes after them */
+static uint32_t parts_count; /* number of parts in a round; a barrier follows them */
 
-static uint32_t true_every; /* so many parts end with `true`, which is not plainly done; 0: none */
+/* Every so many-th task returns `true`, which has to be reported at once; 0: none does. */
+static uint32_t true_every;
 
 static int part_run(struct mr_op_call *call)
 {
@@ -86,7 +87,7 @@ static struct mr_worker_shell *shell_new(struct mr_registry *registry)
 static void step(struct mr_worker_shell *sh, struct mr_worker_event ev)
 {
     mr_worker_shell_step(sh, &ev);
-    sh->fx.count = 0; /* to connect, and what a scheduler would read */
+    sh->fx.count = 0; /* drops effects for the scheduler, which the test does not have */
 }
 
 static void session_open(struct mr_worker_shell *sh, struct rig *r)
@@ -105,7 +106,8 @@ static void session_open(struct mr_worker_shell *sh, struct rig *r)
     r->m.down.ops_count = 1;
 }
 
-/* Each round: parts that need the barrier before, and a barrier that needs them. */
+/* Adds the rounds. The parts of a round need the barrier of the round before; its own barrier needs
+ * the parts. */
 static void rounds_add(struct rig *r)
 {
     for (uint32_t first = 0; first < TASKS; first += parts_count + 1) {
@@ -143,7 +145,7 @@ static void all_rounds_come_to_their_end(uint32_t parts, uint32_t every)
     while (atomic_load(&sh->tasks_done->v) < TASKS && mr_clock_now() < until)
         mr_clock_sleep(MR_MS);
     mr_worker_shell_signal(sh);
-    mr_worker_shell_signal(sh); /* at once */
+    mr_worker_shell_signal(sh); /* the second signal ends the shell without a drain */
     mr_thread_join(&t);
     assert_int_equal(atomic_load(&sh->tasks_done->v), TASKS);
     assert_int_equal(atomic_load(&sh->tasks_failed->v), 0);

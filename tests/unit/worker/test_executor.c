@@ -1,5 +1,5 @@
-/* Executors with real threads: strands run in order, cuts and reports never disagree. Runs under
- * TSan as well. */
+/* Executors on real threads: strands run in order, and reports agree with cuts. Runs under TSan as
+ * well. */
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/pack.h"
@@ -32,14 +32,14 @@ struct rig {
 
 enum { INC, SLEEP, DIV, FULL, SUM, SHARE, MOODY, OPS };
 
-static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
-static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
-static const unsigned char div_zero[] = {0x92, 0x01, 0x00};              /* [1, 0] */
+static const unsigned char inc_one[] = {0x91, 0x01};                     /* arguments [1] */
+static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* arguments [input 0] */
+static const unsigned char div_zero[] = {0x92, 0x01, 0x00};              /* arguments [1, 0] */
 static const unsigned char sleep_short[] = {
-    0x92, 0xcb, 0x3f, 0x60, 0x62, 0x4d, 0xd2, 0xf1, 0xa9, 0xfc, 0x01}; /* [0.002, 1] */
-static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};          /* [60, 1] */
+    0x92, 0xcb, 0x3f, 0x60, 0x62, 0x4d, 0xd2, 0xf1, 0xa9, 0xfc, 0x01}; /* arguments [0.002, 1] */
+static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};          /* arguments [60, 1] */
 
-/* [[100, 1000], 1] */
+/* Arguments [[100, 1000], 1]. */
 static const unsigned char full[] = {0x92, 0x92, 0x64, 0xcd, 0x03, 0xe8, 0x01};
 
 static void on_report(void *ctx, const struct mr_run_report *r)
@@ -47,7 +47,8 @@ static void on_report(void *ctx, const struct mr_run_report *r)
     (void)mr_inbox_push_wait(((struct rig *)ctx)->inbox, r, MR_NEVER);
 }
 
-/* An operator in blocks, of which the first waits for a helper, or for the end. */
+/* An operator that runs in blocks. If `waits` is set, its first block waits until a helper has run
+ * a block or the task is cancelled. */
 struct share {
     _Atomic uint32_t begun, helped;
     uint32_t lanes, blocks;
@@ -83,7 +84,7 @@ static int share_run(struct mr_op_call *call)
 static const struct mr_op_desc share_op = {
     .abi = MR_OP_ABI, .name = "test.share", .summary = "", .result = "", .run = share_run};
 
-/* An operator that takes no time, or waits, or computes: as it is told. */
+/* An operator that sleeps for `waits` and computes for `computes`. */
 static struct {
     mr_duration waits, computes;
 } moody;
@@ -156,7 +157,7 @@ static void item_after(struct rig *r, uint32_t maker)
     s->items[s->count - 1].inputs_count = 1;
 }
 
-/* Takes reports until the last one; how many items were reported. */
+/* Takes reports until the last one. Returns how many items were reported. */
 static uint32_t finish(struct rig *r, struct mr_run *run)
 {
     uint32_t done = 0;
@@ -192,7 +193,7 @@ static void items_of_a_strand_use_what_earlier_ones_made(void **state)
     mr_run_free(&run);
 }
 
-/* There is no store here: what is made in the executor's own memory must be all there is. */
+/* The test has no store, so arrays must stay in the executor's own memory. */
 static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
 {
     struct rig *r = *state;
@@ -214,7 +215,7 @@ static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
     mr_run_free(&run);
 }
 
-/* Given to the executor: an array that its strand says is used once, and is not. */
+/* Gives the executor an array that its strand says is used once, but no item uses it. */
 static struct mr_run *one_use_that_does_not_come(struct rig *r)
 {
     r->strand->measured = true;
@@ -230,7 +231,8 @@ static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
     struct rig *r = *state;
     struct mr_run *run = one_use_that_does_not_come(r);
     assert_int_equal(finish(r, run), 1);
-    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED); /* there is none */
+    /* The array has to go to the store, and the test has none. */
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED);
     assert_int_equal(r->strand->items[0].result.code, MR_ELIMIT);
     assert_false(r->strand->items[0].result.used);
     mr_run_free(&run);
@@ -249,7 +251,8 @@ static void a_value_that_fails_on_its_way_to_the_store_is_not_told_quietly(void 
     mr_run_free(&run);
 }
 
-/* Items behind a value that only the strand has are not told of; nobody is woken for that. */
+/* A report wakes the network thread only if it has something new, which items behind a value that
+ * stays in the strand have not. */
 static void a_report_says_something_new(void **state)
 {
     struct rig *r = *state;
@@ -356,9 +359,9 @@ static void each_item_is_taken_or_cut_never_both(void **state)
     }
 }
 
-static const unsigned char no_arguments[] = {0x90}; /* [] */
+static const unsigned char no_arguments[] = {0x90}; /* arguments [] */
 
-/* Executors that help each other, with two slots and a place for what runs long. */
+/* Two executors that help each other, with two slots and a place for long-running tasks. */
 struct pair {
     struct mr_executor_env env;
     struct mr_executor *x[2];
@@ -409,7 +412,9 @@ static void work_in_blocks_is_cancelled_between_them(void **state)
     share.waits = true;
     share.blocks = 3;
     pair_start(r, &p);
-    mr_executor_help(p.x[0], false); /* so nobody comes */
+    /* Executors without a slot neither help nor are helped, so the first block waits until the
+     * cancel. */
+    mr_executor_help(p.x[0], false);
     mr_executor_help(p.x[1], false);
     struct mr_run *run = mr_run_new(r->strand);
     mr_executor_give(p.x[0], run);
@@ -418,7 +423,7 @@ static void work_in_blocks_is_cancelled_between_them(void **state)
     mr_run_stop(run, 0);
     assert_int_equal(finish(r, run), 1);
     assert_int_equal(r->strand->items[0].result.end, MR_STRAND_STOPPED);
-    assert_int_equal(share.lanes, 1); /* what has no slot is not helped */
+    assert_int_equal(share.lanes, 1); /* one lane: the executor has no helpers */
     assert_int_equal(share.begun, 1);
     mr_run_free(&run);
     pair_stop(&p);
@@ -436,12 +441,14 @@ static struct mr_strand_result run_moody(struct rig *r, uint32_t items)
     return r->strand->items[items - 1].result;
 }
 
-/* Issue 11, 4: an op that was short the last time was taken to compute as long as it took. */
+/* The processor time of a task that waits is not its duration, even if the operator was short
+ * before. */
 static void what_waits_does_not_compute_however_short_it_was_before(void **state)
 {
     struct rig *r = *state;
     moody.waits = moody.computes = 0;
-    (void)run_moody(r, 50); /* now it is known to be short */
+    /* Now the operator is known to be short. */
+    (void)run_moody(r, 50);
     moody.waits = 100 * MR_MS;
     struct mr_strand_result waited = run_moody(r, 1);
     assert_true(waited.duration_ns >= 100 * MR_MS);
@@ -474,7 +481,7 @@ static void a_small_strand_runs_on_the_callers_thread(void **state)
     assert_true(mr_executor_is_small(&r->env, r->strand));
     struct mr_run *run = mr_run_new(r->strand);
     mr_executor_run_here(here, run);
-    assert_false(mr_inbox_is_empty(r->inbox)); /* it has run when the call returns */
+    assert_false(mr_inbox_is_empty(r->inbox)); /* the item has run when the call returns */
     assert_int_equal(finish(r, run), 1);
     assert_int_equal(int_of(&r->strand->items[0]), 2);
     mr_run_free(&run);
@@ -486,7 +493,7 @@ static void what_may_wait_or_grow_is_not_small(void **state)
     static const unsigned char object[] = {
         0x91, 0xd8, MR_PACK_EXT_OBJECT, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     struct rig *r = *state;
-    char large[600] = {(char)0xdc, 2, 0x55}; /* a list of 597 zeros */
+    char large[600] = {(char)0xdc, 2, 0x55}; /* a list of 597 items, each 0 */
     item(r, SLEEP, sleep_long, sizeof sleep_long);
     assert_false(mr_executor_is_small(&r->env, r->strand));
     r->strand->count = 0;
@@ -517,11 +524,12 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     uint32_t n = 99;
     assert_int_equal(mr_crash_record_open(dir, "w", 4, &s, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
-    assert_false(mr_crash_record_was_left(s)); /* nobody was before it */
+    assert_false(mr_crash_record_was_left(s)); /* no process had the record before */
     mr_crash_record_begin(s, 0, &who);
     mr_crash_record_begin(s, 2, &who);
     mr_crash_record_end(s, 0);
-    struct mr_crash_record *next = NULL; /* as if the process had died: nothing was closed */
+    /* Opened again without a close, as after a crash of the process. */
+    struct mr_crash_record *next = NULL;
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 1);
     assert_int_equal(found[0].job.v, 9);
@@ -529,11 +537,13 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     assert_int_equal(found[0].attempt, 2);
     assert_true(mr_crash_record_was_left(next));
     mr_crash_record_begin(next, 1, &who);
-    mr_crash_record_close(&next); /* in order: nobody is blamed */
+    /* After an orderly close no task is a suspect. */
+    mr_crash_record_close(&next);
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
     assert_false(mr_crash_record_was_left(next));
-    struct mr_crash_record *after = NULL; /* it died too, running nothing, and that is known */
+    /* This process dies, too, while it runs no task: the death is known, without suspects. */
+    struct mr_crash_record *after = NULL;
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &after, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
     assert_true(mr_crash_record_was_left(after));

@@ -16,7 +16,7 @@ static struct mr_strand *strand_with(struct rig *r, uint32_t index)
     return NULL;
 }
 
-/* Issue 11, B: what was cut away behind a task that leaves goes along with its executor. */
+/* A task leaves its slot. The executor that runs the task keeps the cancelled strands behind it. */
 static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -25,7 +25,8 @@ static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **s
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    for (uint32_t i = 100; i < 106; i++) { /* two run, up to three behind each are cut */
+    /* Two tasks run. The others are cancelled; up to three wait behind each of the two. */
+    for (uint32_t i = 100; i < 106; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_deliver(r);
         rig_turn(r);
@@ -36,7 +37,8 @@ static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **s
     assert_int_equal(r->cut_away_count, 4);
     leave(r, 100, 1);
     assert_int_equal(r->moves, 1);
-    for (uint32_t i = 200; i < 200 + MR_SLOT_STRANDS_MAX; i++) { /* its slot has an empty inbox */
+    /* The slot has a new executor with an empty inbox, which takes MR_SLOT_STRANDS_MAX strands. */
+    for (uint32_t i = 200; i < 200 + MR_SLOT_STRANDS_MAX; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_deliver(r);
         rig_turn(r);
@@ -62,7 +64,8 @@ static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
     assert_int_equal(r->left, 1);
     assert_true(strand_with(r, 0)->slot >= 2);
     assert_int_equal(strand_with(r, 2)->slot, slot);
-    leave(r, 0, 1); /* said again, not done again */
+    /* A repeated Leave is answered again and moves nothing. */
+    leave(r, 0, 1);
     assert_int_equal(r->moves, 1);
     assert_int_equal(r->left, 2);
     while (r->strands_count)
@@ -90,7 +93,8 @@ static void what_stands_behind_a_task_that_leaves_is_taken_back_first(void **sta
     assert_true(s->slot >= 2);
     assert_int_equal(strand_with(r, 1)->slot, slot);
     while (r->strands_count) {
-        rig_run(r, r->strands_count - 1, MR_STRAND_DONE); /* the one that left ends last */
+        /* The task that left its slot ends last. */
+        rig_run(r, r->strands_count - 1, MR_STRAND_DONE);
         rig_turn(r);
     }
     assert_int_equal(r->done_count, 400);
@@ -134,7 +138,7 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 0, 1, OP_ROLE, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* waits */
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* waits for input 7 */
     rig_deliver(r);
     rig_turn(r);
     leave(r, 0, 1);
@@ -146,8 +150,8 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
     assert_int_equal(r->moves, 0);
 }
 
-/* Simulator, --templates --seed 5000614: what followed ran for milliseconds, and the scheduler, to
- * which only something long ran here, took the node for empty. */
+/* The end of a task that left its slot is reported at once, although the tasks behind it still run.
+ * Otherwise the scheduler would take the node for empty. */
 static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
 {
     struct rig *r = *state;

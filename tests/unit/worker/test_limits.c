@@ -1,4 +1,5 @@
-/* What may run beside what, what is refused, and who goes first. */
+/* The worker's core: which tasks may run at the same time, which are refused, and which run
+ * first. */
 #include "tests/unit/worker/test.h"
 
 static void resources_are_taken_at_start_and_given_back(void **state)
@@ -14,7 +15,7 @@ static void resources_are_taken_at_start_and_given_back(void **state)
     rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 2); /* one with the gpu, and the plain one */
+    assert_int_equal(r->strands_count, 2); /* a task with the gpu, and the task without one */
     assert_int_equal(r->strands[0]->items[0].index, 0);
     assert_int_equal(r->strands[1]->items[0].index, 2);
     rig_run(r, 0, MR_STRAND_DONE);
@@ -62,7 +63,7 @@ static void an_alone_task_runs_with_nothing_beside_it(void **state)
     rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 1); /* 3 waits for its turn behind 2 */
+    assert_int_equal(r->strands_count, 1); /* task 3 waits behind task 2, which has to run alone */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->strands_count, 1);
@@ -84,7 +85,7 @@ static void an_alone_task_does_not_wait_for_what_runs_long(void **state)
     rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 2); /* 3 waits for 2 */
+    assert_int_equal(r->strands_count, 2); /* task 3 waits for task 2 */
     assert_int_equal(r->strands[1]->items[0].index, 2);
     rig_run(r, 1, MR_STRAND_DONE);
     rig_turn(r);
@@ -148,7 +149,7 @@ static void what_has_begun_is_not_asked_for_again_and_again(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->takes, 2);
-    for (uint32_t i = 0; i < 2; i++) { /* five were done already, and not yet reported */
+    for (uint32_t i = 0; i < 2; i++) { /* five items of each were done and not reported yet */
         struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[i]->id, 5}};
         rig_step(r, &cut);
     }

@@ -1,6 +1,7 @@
-/* The worker's core against a random scheduler: a model that assigns, steals, cancels, releases,
- * repeats itself, goes away and comes back, while executors and fetches end in any order and any
- * way. After each step the core checks itself; then the faults stop, and every promise is kept. */
+/* The worker's core against a random model of a scheduler. The model assigns, steals, cancels and
+ * releases tasks, repeats messages, goes away and comes back. Executors and fetches end in any
+ * order and in any way. The core checks its invariants after each step. At last the faults end, and
+ * every task must end. */
 #include "tests/unit/worker/rig.h"
 
 #include "base/rng.h"
@@ -21,7 +22,7 @@ struct node {
     uint32_t attempt;
     uint32_t inputs[3];
     uint32_t inputs_count;
-    uint32_t starts; /* of this attempt */
+    uint32_t starts; /* number of starts of this attempt */
     uint32_t op;
     bool want_object;
 };
@@ -30,8 +31,9 @@ struct model {
     struct rig *r;
     struct mr_rng rng;
     struct node nodes[NODES];
-    uint32_t seen;           /* completions taken */
-    struct rig_fetch old[8]; /* fetches that were answered, to be answered again */
+    uint32_t seen; /* number of completions that the model has taken */
+    /* Answered fetches, some of which are answered again. */
+    struct rig_fetch old[8];
     uint32_t old_count;
     bool calm;
 };
@@ -41,8 +43,8 @@ static uint32_t dice(struct model *m, uint32_t n)
     return (uint32_t)mr_rng_below(&m->rng, n);
 }
 
-/* Values that the model says exist outside of the worker: inline, or an object of the other node.
- */
+/* Sends the value of node `i`, which exists outside the worker: inline, or as an object of a
+ * node. */
 static void bring(struct model *m, uint32_t i)
 {
     bool remote = !m->calm && dice(m, 2);
@@ -74,7 +76,7 @@ static bool is_needed_here(const struct model *m, uint32_t i)
     return false;
 }
 
-/* What the worker has said since: the scheduler's rules for completions. */
+/* Takes new completions by the scheduler's rules. */
 static void listen(struct model *m)
 {
     struct rig *r = m->r;
@@ -112,7 +114,7 @@ static void run_some(struct model *m)
     struct rig *r = m->r;
     if (!r->strands_count) return;
     struct mr_strand *s = r->strands[dice(m, r->strands_count)];
-    if (!rig_begun(r, s)) return; /* behind another one of its slot */
+    if (!rig_begun(r, s)) return; /* another strand of the slot runs first */
     uint32_t until = s->reported + 1 + dice(m, s->count - s->reported);
     for (uint32_t i = s->reported; i < until; i++) {
         struct mr_strand_item *item = &s->items[i];
@@ -142,7 +144,7 @@ static void run_some(struct model *m)
 static void end_fetch(struct model *m)
 {
     struct rig *r = m->r;
-    if (m->old_count && !dice(m, 4)) { /* a late one again */
+    if (m->old_count && !dice(m, 4)) { /* answers an old fetch again */
         const struct rig_fetch *old = &m->old[dice(m, m->old_count)];
         struct mr_worker_event late = {
             .kind = MR_WORKER_FETCHED, .fetched = {.value = old->value, .serial = old->serial}};
@@ -158,8 +160,8 @@ static void end_fetch(struct model *m)
         ev.fetched.err = MR_ELOST;
         ev.fetched.why = MR_STR("lost");
     }
-    f->here = true;                              /* and again, now and then: a duplicate */
-    if (ev.fetched.err) rig_unpin(r, f->serial); /* nothing was pinned */
+    f->here = true; /* f stays in the list, and may be answered twice */
+    if (ev.fetched.err) rig_unpin(r, f->serial); /* a failed fetch has no pin */
     rig_step(r, &ev);
     mr_worker_check(r->w);
 }
@@ -182,7 +184,7 @@ static void reconnect(struct model *m, bool revoke)
             rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, i, n->attempt);
             rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, i, n->attempt);
         }
-        /* What the worker does not have any more is to be sent again. */
+        /* A task that the worker no longer has must be sent again. */
         bool has = false;
         for (uint32_t k = 0; k < r->queued_rows_count; k++)
             has = has || (r->queued_rows[k].index == i && r->queued_rows[k].attempt == n->attempt);
@@ -211,7 +213,7 @@ static void disturb(struct model *m)
         if (n->state != SENT) break;
         rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, n->attempt);
         if (!dice(m, 2)) break;
-        rig_deliver(r); /* and at once again, without waiting */
+        rig_deliver(r); /* the next attempt is sent at once, before the worker's answer */
         assign(m, i);
         break;
     case 1:
@@ -219,7 +221,7 @@ static void disturb(struct model *m)
         break;
     case 2: rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, n->attempt + dice(m, 3)); break;
     case 3:
-        if (n->state == SENT) { /* said twice */
+        if (n->state == SENT) { /* sends the same attempt twice */
             n->attempt--;
             assign(m, i);
         }
@@ -236,10 +238,10 @@ static void disturb(struct model *m)
         if (!dice(m, 6)) reconnect(m, dice(m, 2));
         break;
     case 8:
-        if (n->state == ABSENT) bring(m, i); /* of use to nobody, or to those who wait */
+        if (n->state == ABSENT) bring(m, i); /* the value may have no user here */
         if (n->state == ABSENT) n->state = ELSEWHERE;
         break;
-    case 9: /* a job has more to do */
+    case 9: /* the job releases the value, and runs the task again later */
         if (n->state == HELD && !is_needed_here(m, i)) {
             rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, i, 0);
             n->state = ABSENT;
@@ -264,17 +266,19 @@ static void step(struct model *m)
     listen(m);
 }
 
-/* The faults stop: what is missing is brought, all that was sent must end. */
+/* The faults end: missing values are sent, and all tasks that were sent must end. */
 static void settle(struct model *m)
 {
     m->calm = true;
-    if (dice(m, 2)) reconnect(m, false); /* which would hide what was forgotten */
+    /* Not always, because a reconnect would hide tasks that the core forgot. */
+    if (dice(m, 2)) reconnect(m, false);
     for (uint32_t round = 0; round < 4000; round++) {
         uint32_t sent = 0;
         for (uint32_t i = 0; i < NODES; i++) {
             struct node *n = &m->nodes[i];
             if (n->state == SENT) sent++;
-            /* What is elsewhere was brought to whoever needed it, and not reported missing. */
+            /* Values that are ELSEWHERE were sent before, and the worker has not reported them
+             * missing. */
             if (n->state != ABSENT || !is_needed_here(m, i)) continue;
             n->state = ELSEWHERE;
             bring(m, i);
@@ -306,7 +310,7 @@ static void forget(struct model *m)
         run_some(m);
     rig_turn(r);
     assert_int_equal(r->strands_count, 0);
-    assert_int_equal(r->fetched_count, 0);       /* every pin was let go */
+    assert_int_equal(r->fetched_count, 0);       /* every pin was released */
     assert_int_equal(r->drops, (int)r->objects); /* every object was dropped once */
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);

@@ -1,4 +1,5 @@
-/* The worker's core and its session: absence, return, revocation, drain, forgetting, heartbeats. */
+/* The worker's core and its session with the scheduler: absence, return, revocation, drain,
+ * forgotten jobs, heartbeats. */
 #include "tests/unit/worker/test.h"
 
 static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void **state)
@@ -17,13 +18,15 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     assert_int_equal(r->done_count, 0);
     rig_connect(r);
     assert_int_equal(r->registers, 2);
-    assert_int_equal(r->held, 2); /* 1 went with its last use */
+    /* Held are 2 and 3. The value of 1 was dropped with its last use. */
+    assert_int_equal(r->held, 2);
     assert_int_equal(r->queued, 1);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 2, 1);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 3, 1);
     rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 4, 1);
     rig_register(r, 9);
-    assert_int_equal(r->done_count, 1); /* of 1 there is only the message */
+    /* The completion of 1 is sent, although its value is gone. */
+    assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].index, 1);
     rig_value(r, RIG_JOB, 99, 0);
     rig_deliver(r);
@@ -31,8 +34,8 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     assert_int_equal(rig_find(r, 4)->outcome, MR_OUTCOME_OK);
 }
 
-/* Simulator, --seed 70383: another scheduler, which counts attempts from one again, sent the task
- * once more, and took the old row for that attempt's. */
+/* Task 1 was used up and task 3 failed while the scheduler was away. Another scheduler sends both
+ * again as attempt 1. The worker must run them, not answer with the old ends. */
 static void what_ended_without_a_value_is_told_by_its_absence_on_return(void **state)
 {
     struct rig *r = *state;
@@ -85,7 +88,7 @@ static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
     uint32_t before = r->done_count;
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_turn(r);
-    assert_int_equal(r->done_count, before); /* nobody asked */
+    assert_int_equal(r->done_count, before); /* the scheduler did not keep this task */
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
     assert_int_equal(r->held, 0);
@@ -109,7 +112,7 @@ static void what_ended_between_register_and_registered_is_told_after_it(void **s
     assert_int_equal(r->drops, 0);
 }
 
-/* While the stream is broken it finds out that an input is gone. */
+/* The worker finds out that an input is gone while its stream is broken. */
 static void miss_an_input(struct rig *r)
 {
     rig_value(r, RIG_JOB, 1, 1);
@@ -136,7 +139,8 @@ static void what_is_missing_is_told_when_the_stream_is_back(void **state)
     assert_int_equal(r->missing, 1);
 }
 
-/* It may have sent the same number of attempt, with an input that is there. */
+/* The new scheduler may have sent the task with the same attempt number and with an input that
+ * exists. */
 static void another_scheduler_is_not_told_what_an_earlier_ones_task_missed(void **state)
 {
     struct rig *r = *state;
@@ -147,8 +151,8 @@ static void another_scheduler_is_not_told_what_an_earlier_ones_task_missed(void 
     assert_int_equal(r->missing, 0);
 }
 
-/* A value made here, and a task that runs: sent as its last user by the scheduler of that time.
- * Then the stream breaks and is opened again. */
+/* Makes a value and starts a task that was sent as the last user of the value. Then breaks the
+ * stream and opens it again. */
 static void use_for_the_last_time(struct rig *r)
 {
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
@@ -175,7 +179,8 @@ static void a_last_use_is_one_for_the_scheduler_that_said_so(void **state)
     assert_int_equal(r->drops, 1);
 }
 
-/* Simulator, seed 5000358 (of another build): others were sent there for a value that had gone. */
+/* Only the scheduler that named a last use may rely on it. The new scheduler may send other tasks
+ * that use the value. */
 static void another_scheduler_says_itself_what_is_not_needed_any_more(void **state)
 {
     struct rig *r = *state;
@@ -210,7 +215,7 @@ static void what_is_used_between_register_and_registered_goes_for_the_same_one(v
     assert_int_equal(r->drops, 1);
 }
 
-/* Task 1 made an object, task 2, of which the worker is told next, reads it. */
+/* Task 1 has made an object. The next message brings task 2, which reads the object slowly. */
 static void an_object_that_is_read_slowly(struct rig *r)
 {
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
@@ -220,7 +225,8 @@ static void an_object_that_is_read_slowly(struct rig *r)
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
 }
 
-/* The earlier one wanted it no more, and a task that it had given up still reads it. */
+/* The earlier scheduler released an object that a running task still reads. The new scheduler
+ * adopts the object, so the old release does not count. */
 static void what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said(void **state)
 {
     struct rig *r = *state;
@@ -270,7 +276,8 @@ static void the_outbox_holds_back_the_start_of_more(void **state)
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_run_all(r);
     rig_connect(r);
-    assert_true(r->held >= 1024); /* the bound, and what was given when it was reached */
+    /* Tasks start until 1024 values are held. Tasks that executors had by then still run. */
+    assert_true(r->held >= 1024);
     assert_true(r->held < 2000);
 }
 
@@ -378,14 +385,15 @@ static void a_worker_without_work_is_heard_less_often(void **state)
     rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->heartbeats, 2); /* what it was late with, at once */
+    /* The postponed heartbeat is sent as soon as there is work. */
+    assert_int_equal(r->heartbeats, 2);
     assert_true(mr_worker_deadline(r->w) <= r->now + 500 * MR_MS);
 }
 
 static void a_stream_that_takes_nothing_does_not_keep_the_worker_awake(void **state)
 {
     struct rig *r = *state;
-    r->connected = false; /* a send is under way for ever */
+    r->connected = false; /* a send is under way and never ends */
     rig_turn(r);
     r->now += 10 * MR_SECOND;
     rig_turn(r);
@@ -401,7 +409,8 @@ static void a_chain_behind_a_slow_task_does_not_keep_the_worker_awake(void **sta
     rig_turn(r);
     r->now += MR_MS;
     rig_turn(r);
-    assert_true(mr_worker_deadline(r->w) >= r->now + 100 * MR_MS); /* the heartbeat */
+    /* The next deadline is the heartbeat's. */
+    assert_true(mr_worker_deadline(r->w) >= r->now + 100 * MR_MS);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* The worker's core: which tasks are run in one go, what of them is told, and how that is undone.
- */
+/* The worker's core: which tasks run together as a strand, which of their ends are reported, and
+ * how strands are split. */
 #include "base/limits.h"
 #include "tests/unit/worker/rig.h"
 
@@ -29,7 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* x, exp(x), 1/x and their difference, all with their uses but the last. */
+/* Adds x, exp(x), 1/x and the difference of the last two. The number of uses is given for all but
+ * the difference. */
 static void diamond(struct rig *r, uint32_t first, uint32_t op)
 {
     int x = (int)first;
@@ -50,7 +51,7 @@ static void chain(struct rig *r, uint32_t n, uint32_t op)
     }
 }
 
-/* Says that `op` takes so long. */
+/* Runs `op` often with the duration `took`, so that its time is known. */
 static void measured(struct rig *r, uint32_t op, mr_duration took)
 {
     for (uint32_t i = 0; i < 40; i++) {
@@ -156,9 +157,9 @@ static void a_branch_goes_along_while_the_idle_slots_have_other_work(void **stat
 static void a_value_that_others_may_want_is_told(void **state)
 {
     struct rig *r = *state;
-    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL); /* nobody has said how many uses it has */
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL); /* the number of its uses is unknown */
     rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
-    rig_uses(r, 2); /* one of them is not here */
+    rig_uses(r, 2); /* one of the two users is at another worker */
     rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
     rig_deliver(r);
     rig_run_all(r);
@@ -281,7 +282,8 @@ static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
-/* The executor kept its value to itself and has it no more; meanwhile the scheduler asked again. */
+/* A strand used up a value, and the executor has dropped it. In the meantime the scheduler has sent
+ * the task again. */
 static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
 {
     struct rig *r = *state;
@@ -335,7 +337,7 @@ static void long_tasks_of_one_line_are_one_strand(void **state)
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_USED_UP);
 }
 
-/* exp(x) and 1/x are both ready, as x is there; their difference needs both. */
+/* x has a value, so exp(x) and 1/x are both ready. Their difference needs both. */
 static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
 {
     struct rig *r = *state;
@@ -361,7 +363,7 @@ static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
         assert_int_equal(rig_find(r, 102 + 3 * i)->outcome, MR_OUTCOME_OK);
 }
 
-/* Two strands; the first ends, the second's first item has run and its second one does not end. */
+/* Returns the strand that begins with task `index`; NULL: none. */
 static struct mr_strand *strand_of(struct rig *r, uint32_t index)
 {
     for (uint32_t i = 0; i < r->strands_count; i++)
@@ -377,7 +379,8 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_uses(r, 1);
     }
-    rig_task(r, RIG_JOB, 4, 1, OP_BLOCK, INPUTS(0, 1, 2, 3)); /* in no strand with them */
+    /* Task 4 runs alone, so it is in no strand with its inputs. */
+    rig_task(r, RIG_JOB, 4, 1, OP_BLOCK, INPUTS(0, 1, 2, 3));
     for (uint32_t i = 5; i < 9; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
@@ -394,11 +397,13 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
     r->now = until;
     rig_turn(r);
     assert_int_equal(r->done_count, 2);
-    rig_run_all(r); /* others want 5 to 8, and the sum: at the end nothing waits */
+    /* Values 5 to 8 and the value of 4 have users elsewhere, so their ends are sent. */
+    rig_run_all(r);
     assert_int_equal(r->done_count, 9);
 }
 
-/* Four tasks that run, whose values one more waits for, and nobody else. */
+/* Starts four tasks. A fifth one waits for all four values; `uses` is the number of users of
+ * each. */
 static void four_and_one(struct rig *r, uint32_t uses)
 {
     measured(r, OP_INC, 3 * MR_MS);
@@ -428,7 +433,8 @@ static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
 {
     struct rig *r = *state;
     four_and_one(r, 1);
-    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* no slot for it: two are before it */
+    /* No slot is free for task 6, because two strands are before it. */
+    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     assert_int_equal(mr_worker_wake_after(r->w), 1);
 }
@@ -451,7 +457,8 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
     rig_result(r, &s->items[0], MR_STRAND_DONE);
     rig_report(r, s, 1);
     rig_turn(r);
-    assert_int_equal(strand_of(r, 1)->count, 1); /* two slots would have begun with four each */
+    /* Two free slots would have begun strands of four tasks each. */
+    assert_int_equal(strand_of(r, 1)->count, 1);
     assert_int_equal(strand_of(r, 2)->count, 1);
     rig_run_all(r);
     assert_int_equal(r->done_count, 10);
@@ -460,9 +467,11 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
 static void who_is_wanted_elsewhere_wakes_at_once(void **state)
 {
     struct rig *r = *state;
-    four_and_one(r, 2);                              /* one use of each is not here */
-    assert_int_equal(mr_worker_wake_after(r->w), 0); /* nobody acts for the network thread */
-    for (int i = 0; i < 4; i++)                      /* it is: who can start with one of them */
+    four_and_one(r, 2); /* one of the two users of each value is at another worker */
+    /* Each value has a user elsewhere, so the first end is reported at once. */
+    assert_int_equal(mr_worker_wake_after(r->w), 0);
+    /* Now both users of each value are here. The first end lets one of the new tasks start. */
+    for (int i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, 6 + (uint32_t)i, 1, OP_INC, INPUTS(i));
     rig_deliver(r);
     assert_int_equal(mr_worker_wake_after(r->w), 1);
@@ -476,7 +485,7 @@ static void what_a_loop_looks_at_is_told_late_unless_it_is_true(void **state)
     assert_int_equal(mr_worker_wake_after(r->w), 4);
     for (uint32_t i = 0; i < 2; i++) {
         struct mr_strand *s = strand_of(r, i);
-        assert_int_equal(s->items[0].uses, 0); /* never used up */
+        assert_int_equal(s->items[0].uses, 0); /* a value that a loop reads is never used up */
         rig_result(r, &s->items[0], MR_STRAND_DONE);
         if (i) s->items[0].result.pack = mr_str_of(&yes, 1);
         rig_report(r, s, 1);
@@ -498,7 +507,8 @@ static void an_idle_slot_looks_at_what_a_long_strand_has_run(void **state)
     rig_turn(r);
     assert_int_equal(r->looks, 1);
     rig_result(r, &s->items[0], MR_STRAND_DONE);
-    rig_report(r, s, 1); /* the answer: the second runs */
+    /* The executor answers: item 0 has ended, so item 1 runs. */
+    rig_report(r, s, 1);
     r->now += 100 * MR_US;
     rig_turn(r);
     assert_true(r->takes >= 1);

@@ -1,4 +1,5 @@
-/* What the worker's core hands on, field by field: to executors, to the store, to the scheduler. */
+/* The effects and messages of the worker's core, field by field: to executors, to the store and to
+ * the scheduler. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
@@ -7,7 +8,7 @@ static void a_strand_says_what_its_tasks_were_sent_with(void **state)
 {
     struct rig *r = *state;
     rig_value(r, RIG_JOB, 20, 0);
-    rig_value(r, RIG_JOB, 21, 1); /* of this node's store */
+    rig_value(r, RIG_JOB, 21, 1); /* node 1: an object of this node's store */
     rig_task(r, RIG_JOB, 7, 3, OP_SLOW, INPUTS(20, 21));
     *rig_extra(r) = (struct mr_ws_extra){.row = 0,
         .want_object = true,
@@ -54,7 +55,7 @@ static void a_task_without_more_has_no_texts(void **state)
     assert_int_equal(item->uses, 0);
 }
 
-/* An op by reference is told where its inputs are. */
+/* An operator by reference gets the object and the node of each input. */
 static void a_reference_names_object_and_node(void **state)
 {
     struct rig *r = *state;
@@ -91,7 +92,8 @@ static void what_is_fetched_is_named_when_it_is_asked_for_and_let_go(void **stat
     rig_turn(r);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
-    assert_int_equal(r->unpins, 1); /* the rig compares it with what was fetched */
+    /* For each unpin, the rig compares its names with those of the fetch. */
+    assert_int_equal(r->unpins, 1);
 }
 
 static void what_is_not_needed_any_more_is_dropped_by_its_name(void **state)
@@ -113,7 +115,7 @@ static void what_is_not_needed_any_more_is_dropped_by_its_name(void **state)
 
 /* ---- what the scheduler hears ---------------------------------------------------------------- */
 
-static struct heard { /* copied, for what is lent ends with the step */
+static struct heard { /* copies of what the worker sent, because messages are lent for one step */
     struct heard_row {
         uint64_t job;
         uint32_t index, attempt, outcome, bytes, slot;
@@ -179,8 +181,8 @@ static const struct heard_row *row_of(uint64_t job, uint32_t index)
     return NULL;
 }
 
-/* Three tasks of two jobs, in a slot each one after another: a small value, an object, a failure.
- */
+/* Runs three tasks of two jobs, one after another in a slot. They make a small value, an object and
+ * a failure. */
 static void run_three(struct rig *r)
 {
     heard = (struct heard){0};
@@ -250,7 +252,7 @@ static void a_completion_says_what_the_executor_said(void **state)
     assert_int_equal((failed->started + 3 * MR_MS - was) % (10 * MR_MS), 0);
 }
 
-/* On its return a worker says what it has, and from when that is. */
+/* When a worker returns, its Register has the values that it holds and the times of their tasks. */
 static void what_is_held_is_said_the_same_on_return(void **state)
 {
     struct rig *r = *state;
@@ -264,7 +266,7 @@ static void what_is_held_is_said_the_same_on_return(void **state)
     assert_int_equal(heard.reg.epoch, 1);
     assert_int_equal(heard.reg.scheduler, 1);
     assert_int_equal(heard.reg.time_ns, r->now);
-    assert_int_equal(heard.count, 2); /* a failure is not held */
+    assert_int_equal(heard.count, 2); /* a failed task holds no value */
     assert_kept(was);
 }
 
@@ -294,12 +296,13 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 0);
     assert_int_equal(r->heartbeat.tasks_done, 1);
-    assert_int_equal(r->heartbeat.tasks_started, 1); /* of which it was told */
+    /* Only one start has been reported to the scheduler. */
+    assert_int_equal(r->heartbeat.tasks_started, 1);
     assert_int_equal(r->heartbeat.running_tasks.count, 2);
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
 }
 
-/* What a stream that is over still brings does not count. */
+/* A message that arrives on a stream after its end is ignored. */
 static void a_message_of_a_stream_that_is_over_changes_nothing(void **state)
 {
     struct rig *r = *state;
