@@ -1,12 +1,13 @@
-/* Clients: they submit, submit again when they got no answer, cancel, retry, and read every value
- * they are told of. What they were once told must stay true. */
+/* Clients of the simulation. They submit jobs, submit again when they got no answer, cancel, retry,
+ * and read every value that is announced to them. Checks that answers and values that clients have
+ * seen stay true. */
 #include "tests/sim/sim.h"
 
 #include "graph/bytes/bytes.h"
 
 #include <stdio.h>
 
-#define WAITS_MAX 100 /* for a task that submits a job */
+#define WAITS_MAX 100 /* attempts to submit a job from a running task */
 #define REFUSALS_MAX 10
 #define CODE_DEADLINE 4
 #define CODE_INTERNAL 13
@@ -24,7 +25,8 @@ static struct mr_graph *copy_of(const struct mr_graph *g)
     return out;
 }
 
-/* Every fourth job is submitted by a task that runs, if one does within a while. */
+/* Returns the task that submits the next job. Every fourth job is submitted by a task, if one runs
+ * soon enough. */
 static struct mr_sched_parent some_parent(struct sim *s)
 {
     const struct sim_run *found = NULL;
@@ -48,7 +50,8 @@ void sim_client_submit(struct sim *s, uint32_t spec)
         sim_push(s, 1 + sim_below(s, 10 * MR_MS), (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
         return;
     }
-    sim_push(s, 300 * MR_MS, (struct sim_ev){.kind = EV_SUBMIT, .a = spec}); /* until answered */
+    /* Submits again until the job is answered. */
+    sim_push(s, 300 * MR_MS, (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
     if (!s->sched || x->asked_life == s->life) return;
     x->asked_life = s->life;
     struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT};
@@ -56,7 +59,8 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     ev.submit.graph = copy_of(x->graph);
     ev.submit.body_hash = (mr_graph_hash){spec, 1};
     ev.submit.parent = parent;
-    if (s->has_loops) ev.submit.template = 1 + spec % 3; /* whose instances differ */
+    /* Three templates, whose instances differ. */
+    if (s->has_loops) ev.submit.template = 1 + spec % 3;
     if (x->template) ev.submit.template = x->template;
     s->count.children += parent.job.v != 0;
     struct mr_sched_resolved found[SHARED_MAX];
@@ -66,12 +70,14 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     if (ev.submit.resolved_count && s->plant == PLANT_NAME) found[0].object = wrong;
     sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
     s->revived += sim_shared_revives(s, x->graph);
-    x->may_clash = sim_shared_is_refused(s, x->graph, MR_EEXIST); /* others may come and go */
-    x->may_miss = sim_shared_is_refused(s, x->graph, MR_ENOENT);  /* before it is answered */
+    /* Computed before the submission, because other jobs may come and go before its answer. */
+    x->may_clash = sim_shared_is_refused(s, x->graph, MR_EEXIST);
+    x->may_miss = sim_shared_is_refused(s, x->graph, MR_ENOENT);
     sim_sched_step(s, &ev);
 }
 
-#define TICKET_REQUEST 1000000 /* and the type of the request: no submission's */
+/* Tickets of requests: this number plus the type; tickets of submissions are smaller. */
+#define TICKET_REQUEST 1000000
 
 static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
 {
@@ -81,14 +87,15 @@ static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
     sim_sched_step(s, &ev);
 }
 
-/* An answered request is kept: what the journal tells after a crash is what the answer said. */
+/* Checks an answered request: the journal must keep what the answer said, also over a crash. */
 static void answered(struct sim *s, const struct mr_sched_note *n)
 {
     struct mr_sched_job_info info;
     struct sim_job *j = sim_job_of(s, n->job.v);
     bool is_cancel = n->ticket == TICKET_REQUEST + (uint64_t)MR_SCHED_CANCEL;
     if (n->code || !is_cancel || !j || j->was_retried) return;
-    if (mr_sched_forgotten(s->sched, n->job)) return; /* had ended, and was to go meanwhile */
+    /* The job ended, and was due to be forgotten. */
+    if (mr_sched_forgotten(s->sched, n->job)) return;
     if (!mr_sched_job(s->sched, n->job, &info) || info.state < MR_JOB_DONE)
         sim_fail(s, "I8: the cancel of job %" PRIx64 " is answered before it is kept", n->job.v);
 }
@@ -99,9 +106,9 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
     if (n->ticket == 0 || n->ticket > s->specs_count) return;
     uint32_t spec = (uint32_t)n->ticket - 1;
     struct sim_spec *x = &s->specs[spec];
-    bool has_no_parent = n->code == MR_ESTATE; /* which ended on the way */
+    bool has_no_parent = n->code == MR_ESTATE; /* the parent ended before the submission arrived */
     if (n->code == MR_EAWAY || n->code == MR_ELIMIT || has_no_parent) {
-        x->asked_life = 0; /* and again */
+        x->asked_life = 0; /* the client submits again */
         return;
     }
     bool may_be_refused = n->code == MR_EEXIST ? x->may_clash : n->code == MR_ENOENT && x->may_miss;
@@ -129,11 +136,12 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
             s, x->forget_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec, .b = WISH_FORGET});
 }
 
-/* One value of a target as a reader got it. */
+/* Checks one value of a target that a reader got. */
 static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value)
 {
     struct sim_task *t = &j->task[index];
-    bool may_differ = t->is_tainted && t->seen_losses != sim_losses(s); /* made anew, by dice */
+    /* After a loss a task with random values is run again and may give another value. */
+    bool may_differ = t->is_tainted && t->seen_losses != sim_losses(s);
     if (t->has_seen && t->seen != value && !may_differ)
         sim_fail(s, "I6: key %" PRIu32 " of job %" PRIx64 " has two values", index, j->id);
     if (!t->is_tainted && value != t->expect)
@@ -145,7 +153,7 @@ static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value
     t->seen = value;
 }
 
-/* Reads a target that was said to be readable, unless it was lost since. */
+/* Reads a target that was announced as readable. The target may have been lost since. */
 static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
 {
     struct mr_buf bytes;
@@ -169,14 +177,15 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
         s->losses += !has;
         if (!has) sim_object_missed(s, v.object, store);
     }
-    if (is_there && v.kind == MR_SCHED_VALUE_AWAY) { /* at its worker only */
+    if (is_there && v.kind == MR_SCHED_VALUE_AWAY) { /* only its worker has the value */
         struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
         sim_sched_step(s, &ev);
     }
     mr_buf_fini(&bytes);
 }
 
-/* Of a worker that died and is given up, its next process can tell too late what ran. */
+/* True: the scheduler gave up a dead worker before the worker's next process could report which
+ * tasks ran. So the scheduler has to guess. */
 static bool is_guessing(struct sim *s)
 {
     for (uint32_t i = 0; i < s->names; i++)
@@ -185,9 +194,10 @@ static bool is_guessing(struct sim *s)
     return s->guesses;
 }
 
-/* May this task have been convicted of killing workers? Exactly if it ran when three of them died;
- * but where a link broke or a worker slept too long, or its stream stayed open for too long after
- * its death, the scheduler can only guess who ran. */
+/* Returns whether the scheduler may have convicted this task of killing workers. In general it may
+ * if the task ran when three workers died. If a link broke or a worker slept too long, or the
+ * stream of a dead worker stayed open for too long, the scheduler can only guess which tasks
+ * ran. */
 static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
@@ -202,8 +212,8 @@ static bool has_alias(const struct mr_graph *g)
     return false;
 }
 
-/* A value that was lost is made again, unless what it is made of is a failure by now. No death of a
- * store alone is one. */
+/* Returns whether the loss of a value may be final. A lost value is made again, unless one of its
+ * inputs may fail by now. The death of a store alone is no reason. */
 static bool may_be_lost(struct sim *s, struct sim_job *j, uint32_t index)
 {
     uint32_t n;
@@ -215,7 +225,7 @@ static bool may_be_lost(struct sim *s, struct sim_job *j, uint32_t index)
     return may && s->losses > 0;
 }
 
-/* Is the reason that a job gives for its failure one that it can have? */
+/* Returns whether the reason that a job gives for its failure can be true. */
 static bool has_excuse(struct sim *s, struct sim_job *j, const struct mr_sched_error *e)
 {
     const struct mr_graph *g = s->specs[j->spec].graph;
@@ -227,7 +237,8 @@ static bool has_excuse(struct sim *s, struct sim_job *j, const struct mr_sched_e
     return t->own != FATE_OK;
 }
 
-/* One of its targets, of no bad fate of its own, has no value: is there a task to blame? */
+/* Returns whether a target that cannot fail by itself may nevertheless have no value, because of
+ * another task, a deadline or a key of another job. */
 static bool may_fall(struct sim *s, struct sim_job *j)
 {
     const struct mr_graph *g = s->specs[j->spec].graph;
@@ -307,7 +318,7 @@ void sim_client_note(struct sim *s, const struct mr_sched_note *n)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " failed without a reason", n->index, j->id);
 }
 
-/* What somebody planned to ask for. */
+/* Sends a request that was planned for this job. */
 void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
 {
     static const char *const words[] = {"cancels", "retries", "forgets"};
@@ -320,10 +331,12 @@ void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
     if (wish == WISH_FORGET && !j->final) return;
     j->was_retried |= wish == WISH_RETRY;
     if (wish == WISH_RETRY) sim_guard_retried(s, j);
-    /* it may ask for another's keys that were let go, rightly, after it had failed */
+    /* A retried job may need keys of other jobs that were released, rightly, after the job had
+     * failed. */
     s->revived += wish == WISH_RETRY;
     j->was_cancelled |= wish == WISH_CANCEL;
-    j->may_be_gone |= wish == WISH_FORGET; /* unless another job holds its keys */
+    /* The job stays if another job holds its keys. */
+    j->may_be_gone |= wish == WISH_FORGET;
     sim_say(s, "client %s job %" PRIx64, words[wish], j->id);
     request(s, types[wish], j->id);
 }
@@ -349,7 +362,8 @@ bool sim_client_is_content(struct sim *s)
         }
         if (s->is_forgetting || info.state < MR_JOB_DONE) return false;
     }
-    for (uint32_t i = 0; i < s->jobs_count; i++) /* also what was never answered */
+    /* This covers jobs whose submission was never answered. */
+    for (uint32_t i = 0; i < s->jobs_count; i++)
         if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info) &&
             (s->is_forgetting || info.state < MR_JOB_DONE))
             return false;
@@ -401,14 +415,16 @@ static void unreadable(struct sim *s, struct sim_job *j, uint32_t index)
     (void)mr_sched_value(s->sched, (mr_job_id){j->id}, index, &bytes, &v);
     mr_buf_fini(&bytes);
     if (t.state == MR_TASK_ERRED && (j->task[index].fate || may_fall(s, j)))
-        return; /* made again, that is, not made */
+        /* The value was lost, and its task failed when it ran again. */
+        return;
     sim_fail(s,
         "target %" PRIu32 " of the done job %" PRIx64 " cannot be read: state %d, attempt %" PRIu32
         ", kind of value %d, object %" PRIu64 " in store %" PRIu32 ", its worker is %" PRIu32,
         index, j->id, t.state, t.attempt, v.kind, v.object.number, v.store, v.worker);
 }
 
-/* Every target of what is done is asked for; then each must have been seen. */
+/* With `want`, asks for each target of the jobs that are done. Without it, checks that each target
+ * has been seen. */
 void sim_client_values(struct sim *s, bool want, bool anew)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++) {

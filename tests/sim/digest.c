@@ -1,6 +1,6 @@
-/* A digest of a run: the same before and after a change that changes no behaviour. It covers each
- * event of the world in order with its time, each message between the scheduler and the workers,
- * column by column, and each byte of the journal. Hash: FNV-1a of 64 bits. */
+/* A digest of a run, which stays the same over a change of the code that changes no behaviour. The
+ * digest covers each event of the world with its time, in order; each message between the scheduler
+ * and the workers, column by column; and each byte of the journal. It is a 64-bit FNV-1a hash. */
 #include "tests/sim/sim.h"
 
 static void bytes(struct sim *s, const void *p, size_t n)
@@ -26,7 +26,7 @@ static void text(struct sim *s, struct mr_str t)
     bytes(s, t.p, t.n);
 }
 
-/* A column that is absent differs from one of zeros. */
+/* Adds a column to the digest. An absent column gives another digest than a column of zeros. */
 static void column(struct sim *s, const uint32_t *p, uint32_t count)
 {
     number(s, p ? count + 1u : 0);

@@ -1,6 +1,6 @@
-/* Executors: each slot runs its strands one item after another; a value is a hash of the op, its
- * arguments and its inputs' values. How long an item takes, and whether it fails, follows from the
- * dice and the op. */
+/* Executors of the simulation. Each slot runs its strands, one item after another. A value is a
+ * hash of the operator, its arguments and the values of its inputs. Dice and the operator determine
+ * how long an item takes and whether it fails. */
 #include "tests/sim/sim.h"
 
 #define MAKER 0x5157u
@@ -29,7 +29,7 @@ static void run_free(struct sim_run *r)
     mr_release(r);
 }
 
-/* The process is dead: what ran is suspect. */
+/* Drops what a dead process ran. The tasks that were running become suspects. */
 void sim_exec_drop(struct sim *s, struct sim_proc *p)
 {
     struct sim_suspects *x = &s->suspects[p->name];
@@ -62,7 +62,7 @@ static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run 
     sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
 }
 
-/* What is in no store goes there, because others are to be told of it. */
+/* Moves values that are in no store to the store, because they have to be reported to others. */
 static void settle(struct sim *s, struct sim_proc *p, struct sim_run *r)
 {
     for (uint32_t i = 0; r->locals && i < r->next; i++) {
@@ -73,7 +73,7 @@ static void settle(struct sim *s, struct sim_proc *p, struct sim_run *r)
     }
 }
 
-/* Values in no store are used up with the last task that needs them. */
+/* Counts the uses of values that are in no store. The last use in the strand drops a value. */
 static void uses_count(struct sim_run *r, const struct mr_strand_item *item)
 {
     for (uint32_t i = 0; i < item->inputs_count; i++) {
@@ -98,7 +98,8 @@ static void report_last(struct sim *s, struct sim_proc *p, struct sim_run *r)
     sim_proc_step(s, p, &ev);
 }
 
-/* The values of its inputs; false: one is gone (`gone`) or was not made (NONE). */
+/* Gets the values of the item's inputs. False: an input is gone (`gone` is its position) or was not
+ * made (`gone` is NONE). */
 static bool inputs_of(struct sim *s, const struct sim_proc *p, const struct sim_run *r,
     const struct mr_strand_item *item, uint64_t *in, uint32_t *gone)
 {
@@ -113,7 +114,7 @@ static bool inputs_of(struct sim *s, const struct sim_proc *p, const struct sim_
             in[i] = s->objects[x->object.number].value;
             if (item->op == OP_REF || sim_object_has(s, x->object.number, p->store)) break;
             *gone = i;
-            s->losses++; /* found out only now */
+            s->losses++; /* the loss is noticed only now */
             return false;
         case MR_STRAND_ITEM:
             if (r->strand->items[x->item].result.end != MR_STRAND_DONE) return false;
@@ -155,12 +156,13 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
         item->index, item->attempt, item->job.v);
     if (!j) sim_fail(s, "a task of an unknown job starts");
     j->task[item->index].runs++;
-    if (item->op != OP_REF) /* what refers to values that are gone is made again with them */
+    /* A task that makes references to lost values runs again rightly. */
+    if (item->op != OP_REF)
         sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
 
-/* A store died just now, and what the task read, made or persisted there is away: a part of a
- * collection, which no input names, or its own result. */
+/* True: a store has just died, so an object that the task reads, makes or persists is away. It may
+ * be a part of a collection, which is no input of the task, or the task's result. */
 static bool has_no_store(struct sim *s, const struct mr_strand_item *item)
 {
     if (!s->has_stores || !s->store_died || s->now > s->store_died + 500 * MR_MS) return false;
@@ -223,8 +225,8 @@ static bool has_end(uint32_t op)
     return op != OP_LONG && op != OP_ROLE && op != OP_SLOW && op != OP_STUBBORN;
 }
 
-/* Does it run something that has an end? It has that in memory also while it sleeps, is told to
- * stop, or has been taken for dead. */
+/* Returns whether a process runs a task that has an end. Such a task keeps its memory while its
+ * process sleeps, is being stopped or was taken for dead. */
 static bool is_busy(const struct sim_proc *p)
 {
     if (!p->is_alive) return false;
@@ -233,8 +235,8 @@ static bool is_busy(const struct sim_proc *p)
     return false;
 }
 
-/* Beside others on its node it may find no room for what it reads and makes; alone it does. What
- * runs long is never alone, and its store may take its time, of which nothing is known here. */
+/* Returns whether a large task finds room in memory. It may not while other tasks run on its node;
+ * it does when it runs alone. Long-running tasks never run alone, so they always find room here. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;
@@ -246,7 +248,7 @@ static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_st
     return true;
 }
 
-/* Begins the next item; false: it ended at once, without a start. */
+/* Begins the next item. False: the item ended at once, without a start. */
 static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
 {
     struct mr_strand_item *item = &r->strand->items[r->next];
@@ -303,7 +305,8 @@ static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
     }
 }
 
-/* Executors are other threads: what they do comes after the turn that gave it to them. */
+/* Plans an event for the slot's executor. Executors are threads of their own, so they act after the
+ * turn that gave them work. */
 static void wake_slot(struct sim *s, const struct sim_proc *p, uint32_t slot)
 {
     sim_push(s, 1 + sim_below(s, 5 * MR_US),
@@ -332,7 +335,7 @@ static struct sim_run *find(struct sim_proc *p, uint32_t strand)
     return r;
 }
 
-/* The executor goes along with what it runs. */
+/* Exchanges the executors of two slots, together with the strands that they run. */
 void sim_exec_move(struct sim *s, struct sim_proc *p, uint32_t from, uint32_t to)
 {
     s->count.moves++;
@@ -346,7 +349,7 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
 {
     struct sim_run *r = find(p, strand);
     struct mr_worker_event ev = {.kind = MR_WORKER_CUT, .cut = {.strand = strand}};
-    if (!r) { /* finished, and its report is known already */
+    if (!r) { /* the strand has finished, and its report has been taken */
         ev.cut.count = MR_STRAND_ITEMS_MAX;
         sim_proc_step(s, p, &ev);
         return;
@@ -357,7 +360,8 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     r->count = MR_MIN(r->count, MR_MAX(begun, keep));
     ev.cut.count = r->count + (s->plant == PLANT_CUT && r->count < r->strand->count);
     sim_proc_step(s, p, &ev);
-    if (!r->running) wake_slot(s, p, slot); /* of which nothing is left stays behind what runs */
+    /* A strand that was cut to nothing stays behind the running one. */
+    if (!r->running) wake_slot(s, p, slot);
 }
 
 void sim_exec_look(struct sim *s, struct sim_proc *p, uint32_t strand)
@@ -390,7 +394,7 @@ static bool is_running(const struct sim *s, const struct sim_job *j, uint32_t in
     return false;
 }
 
-/* It failed, was convicted, or had ended before its job was retried. */
+/* Returns whether the task failed, was convicted, or had ended before its job was retried. */
 static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index)
 {
     struct mr_sched_task_info info;
@@ -398,7 +402,7 @@ static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index
            info.state > MR_TASK_RUNNING;
 }
 
-/* Roles end together: while one of its job is not there, the others go on for ever. */
+/* True: another role of the job is missing. Roles end together, so until then the others go on. */
 static bool waits_for_others(struct sim *s, const struct mr_strand_item *item)
 {
     struct sim_job *j = sim_job_of(s, item->job.v);

@@ -1,5 +1,6 @@
-/* Jobs of one priority share: when faults are over, a job of one task is submitted while one of
- * many runs. Its task is sent before most of those that wait in the other. */
+/* Checks that jobs of one priority share the workers. When faults are over, a job of one task is
+ * submitted while a job of many tasks runs. The one task must be sent before most of the tasks that
+ * wait in the large job. */
 #include "tests/sim/sim.h"
 
 #include "graph/json/json.h"
@@ -34,7 +35,7 @@ void sim_fair_begin(struct sim *s)
     s->fair_many = submit(s, MANY);
 }
 
-/* The large one runs: the small one comes. False: it does not yet. */
+/* Submits the small job as soon as the large job runs. False: the large job does not run yet. */
 bool sim_fair_add(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_many];
@@ -48,7 +49,8 @@ bool sim_fair_add(struct sim *s)
     return true;
 }
 
-/* Every assignment, as it leaves the scheduler: of the large job until the small one's. */
+/* Called for each task that the scheduler sends. Counts the tasks of the large job that are sent
+ * before the small job's task. */
 void sim_fair_sent(struct sim *s, uint64_t job)
 {
     const struct sim_job *j = s->fair_one ? sim_job_of(s, job) : NULL;
@@ -57,8 +59,9 @@ void sim_fair_sent(struct sim *s, uint64_t job)
     s->fair_sent += j->spec == s->fair_many;
 }
 
-/* The small one has ended. Of what was not with the workers yet it let pass a quarter at most, for
- * jobs take turns: what it waits for at its worker is another matter. */
+/* True: the small job has ended. Fails if too many tasks of the large job were sent before it: more
+ * than a quarter of those that were ready, because jobs take turns. Waiting at a worker does not
+ * count. */
 bool sim_fair_check(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_one];

@@ -1,5 +1,5 @@
-/* What goes wrong, and when: drawn from the dice. After the faults' end all that was broken is
- * mended, and every promise must be kept within a bound. */
+/* The faults of a run, drawn from the dice. When the faults end, all that was broken is repaired,
+ * and every promise must be kept within a bound. */
 #include "tests/sim/sim.h"
 
 enum fault {
@@ -58,7 +58,7 @@ static void crash(struct sim *s)
         (struct sim_ev){.kind = EV_SCHED_START});
 }
 
-/* A snapshot, and sometimes the scheduler's death in the middle of it. */
+/* Compacts the journal; sometimes the scheduler dies in the middle of the snapshot. */
 static void compact(struct sim *s)
 {
     sim_journal_compact(s);
@@ -114,8 +114,9 @@ void sim_fault(struct sim *s)
     }
 }
 
-/* The worst time to lose a worker is the middle of a strand, of which nobody knows yet how much
- * ran. By no dice of the run, so that the seeds of others stay what they are. */
+/* Kills a worker in the middle of a strand, the worst time, because the scheduler does not know yet
+ * how much of the strand ran. Drawn by a hash, not by the run's dice: the runs of older seeds stay
+ * the same. True: the worker was hit. */
 bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r)
 {
     uint64_t k = mr_hash_u64(s->seed * 1000003 + ++s->tears);

@@ -1,5 +1,5 @@
-/* The jobs of a run: shapes that people submit and random ones, what each of their values must be,
- * and which of their tasks can, or must, fail. */
+/* The jobs of a run: usual shapes of graphs and random ones, the value that each task must have,
+ * and the tasks that can or must fail. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/builder.h"
@@ -43,7 +43,7 @@ uint64_t sim_value(enum sim_op op, struct mr_str args, const uint64_t *in, uint3
     for (uint32_t i = 0; i < n; i++)
         h = mix(h, in[i]);
     if (op == OP_UNTIL) return h % 5 == 0;
-    return h | 1ull << 63; /* always the same nine bytes long */
+    return h | 1ull << 63; /* as MessagePack always nine bytes long */
 }
 
 uint64_t sim_value_of_pack(struct mr_str pack)
@@ -64,7 +64,7 @@ struct draft {
     uint32_t node[512];
     uint32_t n;
     uint32_t spec;
-    uint32_t wild; /* one task in so many has an unusual op; 0: none */
+    uint32_t wild; /* one of so many tasks has an unusual operator; 0: none */
 };
 
 static enum sim_op pick_op(struct draft *d)
@@ -96,7 +96,8 @@ static void options(struct draft *d, uint32_t node, enum sim_op op)
         o.given |= MR_OPTION_LONG_RUNNING;
         o.long_running = true;
     }
-    if (op == OP_ROLE) { /* that all of them can run at once is certain */
+    /* Roles have no other options, so that all of them can always run at once. */
+    if (op == OP_ROLE) {
         o.given |= MR_OPTION_RETRIES;
         o.retries = 1000;
         int err = mr_builder_options(d->b, node, &o, NULL);
@@ -221,7 +222,8 @@ static void fan_in(struct draft *d, uint32_t n)
     (void)task(d, in, n);
 }
 
-/* Roles, more than there may be workers, that end together; and what runs beside them. */
+/* Adds `n` roles that end together, maybe more than there are workers, and other tasks beside
+ * them. */
 static void gang(struct draft *d, uint32_t n)
 {
     while (n--)
@@ -278,7 +280,7 @@ static void shape(struct draft *d)
     }
 }
 
-/* Keys that other jobs have too, and a task of its own for each. */
+/* Adds keys that other jobs have too, and for each of them a task that uses the key. */
 static void share(struct draft *d, bool has_namespace)
 {
     uint32_t shared[2 * SHARED_MAX];
@@ -351,7 +353,7 @@ static void expect(struct sim *s, const struct mr_graph *g, uint32_t i, struct s
     uint32_t shared = sim_shared_of(s, mr_graph_key(g, i));
     if (g->kind[i] == MR_NODE_ALIAS) {
         t->expect = s->shared[shared].value;
-        t->fate = t->own = FATE_MAY; /* whoever defines it may fail, or be cancelled */
+        t->fate = t->own = FATE_MAY; /* the job that defines the key may fail or be cancelled */
         return;
     }
     if (sim_loop_expect(g, i, task)) return;
@@ -381,7 +383,7 @@ static struct sim_task *expect_all(struct sim *s, const struct sim_spec *x)
     return task;
 }
 
-/* What every shared key is worth, before anybody refers to it. */
+/* Computes the value of every shared key, before any job refers to it. */
 void sim_specs_expect(struct sim *s)
 {
     for (uint32_t i = 0; i < s->specs_count; i++) {

@@ -1,9 +1,9 @@
-/* I10, as strong as it is promised: after a restart no task starts again whose completion a living
- * worker holds, or which is journaled. What the simulated workers and the journal have is compared
- * with every start that the scheduler's present life is to blame for. */
+/* Checks I10: after a restart no task starts again whose completion a living worker holds or the
+ * journal has. The values of simulated workers and of the journal are compared with every start of
+ * a task that was sent in the scheduler's present life. */
 #include "tests/sim/sim.h"
 
-#define SMALL 16 /* bytes of a value that need no room in the cache */
+#define SMALL 16 /* values of at most so many bytes need no room in the cache */
 
 static struct sim_task *task_of(struct sim *s, uint64_t job, uint32_t index)
 {
@@ -20,8 +20,8 @@ static uint64_t take_int(struct mr_str *r, size_t n)
     return v;
 }
 
-/* What the scheduler may have lost: also what a living worker has that it took for dead, and what
- * it let go of, rightly, before somebody asked for it. */
+/* Returns how many things the scheduler may have lost, including values of a living worker that was
+ * taken for dead and values that were released, rightly, before a job asked for them. */
 uint64_t sim_losses(const struct sim *s)
 {
     return s->losses + s->given_up + s->revived;
@@ -36,14 +36,14 @@ static void guard(struct sim *s, struct sim_task *t, enum sim_guard how)
     t->guard_stores = s->count.stores;
 }
 
-/* It was found under its name when the job was accepted. */
+/* Called for a value that was found under its name when the job was accepted. */
 void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_resolved *r)
 {
     if (sim_object_is_somewhere(s, r->object.number)) guard(s, &j->task[r->index], GUARD_NONE);
 }
 
-/* A record that was read back: rows of VALUES, as services/scheduler/core/state/record.c lays them
- * out. */
+/* Called for a record that was read back. Rows of VALUES are laid out as in
+ * services/scheduler/core/state/record.c. */
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
 {
     if (type != MR_RECORD_VALUES) return;
@@ -58,9 +58,9 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
         if (bytes) {
             r = mr_str_of(r.p + bytes, r.n - bytes);
         } else {
-            (void)take_int(&r, 8); /* who made the id */
+            (void)take_int(&r, 8); /* maker of the object's id */
             object = take_int(&r, 8);
-            (void)take_int(&r, 8); /* bytes */
+            (void)take_int(&r, 8); /* bytes of the object */
             store = take_int(&r, 8);
         }
         sim_say(s,
@@ -68,16 +68,18 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
             index, job, bytes, object);
         if (!t) continue;
         bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
-        t->gone_life = 0; /* the last record counts */
+        t->gone_life = 0; /* the last record of a value counts */
         if (object) {
-            /* lost before; or on the disk of a dead store, whose successor nobody asks */
+            /* The object is lost, or on the disk of a dead store whose successor is not asked for
+             * it. */
             if (!sim_store_is_alive(s, store) || !sim_object_has(s, object, store)) {
                 t->gone_life = s->life;
                 continue;
             }
+            /* A value that finds no room may be made again, as documented. */
             guard(s, t, GUARD_OBJECT);
             t->guard_object = object;
-        } else if (has_room) { /* what finds no room is made again: documented */
+        } else if (has_room) {
             guard(s, t, GUARD_INLINE);
         } else {
             t->roomless_life = s->life;
@@ -85,8 +87,8 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
     }
 }
 
-/* Whether the parts of a value that refers to them are there is known only when all workers are
- * back: until then what it was made of is let go of, and may be made again. */
+/* Marks the inputs of values that refer to them. Whether such parts exist is known only when all
+ * workers are back. Until then their inputs may be released and made again. */
 static void guard_referred(struct sim *s, const struct sim_job *j)
 {
     const struct mr_graph *g = s->specs[j->spec].graph;
@@ -100,10 +102,10 @@ static void guard_referred(struct sim *s, const struct sim_job *j)
     }
 }
 
-/* The journal is read. A value that found no room is lost, as one whose object is gone: when it is
- * asked for, whatever it was made of may be made again, though none of that was lost. So may what a
- * value refers to that was read back: whether its parts are there is known only when all workers
- * are back. */
+/* Called when the journal has been read. A value that found no room, or whose object is gone, is
+ * lost. When a job asks for it, all its ancestors may be made again, although they were not lost
+ * themselves. The same holds for values that a restored value refers to: whether they exist is
+ * known only when all workers are back. */
 void sim_guard_replayed(struct sim *s)
 {
     struct mr_sched_task_info info;
@@ -145,7 +147,7 @@ void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_ws_compl
     }
 }
 
-/* Is a release of it written, and waits for its stream? */
+/* Returns whether a release of the value is written but not yet sent to the worker. */
 static bool is_to_be_released(const struct sim *s, uint32_t slot, uint64_t job, uint32_t index)
 {
     if (!s->fx.worker[slot]) return false;
@@ -164,21 +166,23 @@ static bool is_kept_by_worker(
     const struct sim_session *x = &s->sessions[t->guard_session];
     const struct sim_proc *p = &s->procs[x->proc];
     if (!(t->guard & GUARD_WORKER) || !p->is_alive || x->life != s->life) return false;
-    if (!x->is_up || !x->is_down || !x->has_joined) return false; /* it may be taken for dead */
+    /* The worker may be taken for dead. */
+    if (!x->is_up || !x->is_down || !x->has_joined) return false;
     if (is_to_be_released(s, x->slot, j->id, index)) return false;
-    if (t->guard_held && !sim_object_has(s, t->guard_held, p->store)) return false; /* damaged */
+    /* The object is damaged. */
+    if (t->guard_held && !sim_object_has(s, t->guard_held, p->store)) return false;
     return mr_worker_keeps(p->w, (mr_job_id){j->id}, index);
 }
 
-/* The scheduler has said that it does not need a value any more. */
+/* Called when the scheduler tells a worker that a value is no longer needed. */
 void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
 {
     struct sim_task *t = task_of(s, job, index);
     if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* The job had failed, and what a worker brought back of it was not adopted: the worker drops that
- * when it hears so, which may be after the job runs again. */
+/* Called when a failed job is retried. Its values that returning workers brought were not adopted.
+ * A worker drops them when it is told, which may be after the job runs again. */
 void sim_guard_retried(struct sim *s, struct sim_job *j)
 {
     uint32_t n = s->specs[j->spec].graph->nodes_count;
@@ -186,10 +190,9 @@ void sim_guard_retried(struct sim *s, struct sim_job *j)
         j->task[i].guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* The scheduler has let go of an object. A part whose collection found no room when the journal was
- * read back is not needed by anything, until the collection is asked for: then it may be made
- * again.
- */
+/* Called when the scheduler releases an object. If a collection found no room when the journal was
+ * read back, its part is needed only when a job asks for the collection. Then the part may be made
+ * again. */
 void sim_guard_unheld(struct sim *s, uint64_t object)
 {
     for (uint32_t k = 0; k < s->jobs_count; k++)
@@ -200,7 +203,7 @@ void sim_guard_unheld(struct sim *s, uint64_t object)
         }
 }
 
-/* A task was sent by this life of the scheduler. */
+/* Called for each task that this life of the scheduler sends. */
 void sim_guard_sent(struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt)
 {
     struct sim_task *t = task_of(s, job, index);
@@ -216,7 +219,7 @@ void sim_guard_start(
     struct sim_task *t = &j->task[index];
     bool is_told = t->sent_life == s->life && t->sent_attempt == attempt &&
                    s->sessions[t->sent_session].proc == proc;
-    if (!is_told) return; /* an earlier life sent it */
+    if (!is_told) return; /* an earlier life sent the task */
     t->start_life = s->life;
     if (t->guard_life != s->life || j->was_cancelled) return;
     const char *who = NULL;

@@ -1,8 +1,8 @@
-/* The journal: what was appended, how much of it is acknowledged; a crash keeps all that was
- * acknowledged and some of the rest. Its numbers and the core's differ by the snapshots between, as
- * in services/scheduler/base/journal_link.c: a snapshot is ordinary records, and what stands
- * before it goes when all of it is acknowledged. So a crash in the middle of one leaves its
- * beginning behind. */
+/* The journal: records that were appended, and how many of them are acknowledged. A crash keeps the
+ * acknowledged records and some of the others. Its sequence numbers differ from the core's by the
+ * snapshots, as in services/scheduler/base/journal_link.c: a snapshot is ordinary records, and
+ * earlier records are dropped when the whole snapshot is acknowledged. So a crash during a snapshot
+ * leaves its beginning in the journal. */
 #include "tests/sim/sim.h"
 #include "tests/support/scheduler_same.h"
 
@@ -30,12 +30,13 @@ static void ack_later(struct sim *s)
     if (j->is_away) return;
     mr_duration wait = 20 * MR_US + sim_below(s, sim_chance(s, 10) ? 50 * MR_MS : MR_MS);
     uint64_t behind = sim_chance(s, 4) ? sim_below(s, j->count - j->acked + 1) : 0;
-    if (behind) /* one write of many: part of it is told first */
+    /* A write of many records: a part is acknowledged first. */
+    if (behind)
         sim_push(s, wait / 2, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j) - behind});
     sim_push(s, wait, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j)});
 }
 
-/* Appends what is in `b`; of_core: the core numbered it, without gaps. */
+/* Appends the records of `b`. of_core: the core numbered them, without gaps. */
 static void append(struct sim *s, struct mr_buf *b, bool of_core)
 {
     struct sim_journal *j = &s->journal;
@@ -64,12 +65,12 @@ void sim_journal_take(struct sim *s)
     ack_later(s);
 }
 
-/* Everything before this number goes. */
+/* Drops all records before `sequence`. */
 static void drop_before(struct sim_journal *j, uint64_t sequence)
 {
     uint32_t n = (uint32_t)(sequence - 1 - j->base);
     mr_assert(n <= j->count);
-    if (!n) return; /* there may be no memory yet */
+    if (!n) return; /* there may be no array of records yet */
     for (uint32_t i = 0; i < n; i++)
         mr_release(j->records[i]);
     memmove(j->records, j->records + n, (j->count - n) * sizeof *j->records);
@@ -86,11 +87,13 @@ void sim_journal_ack(struct sim *s, uint64_t upto)
     j->acked = (uint32_t)(upto - j->base);
     if (j->has_snapshot && upto >= j->snapshot_last) {
         j->has_snapshot = j->is_amnesic = false;
-        bool is_moved = !sim_chance(s, 4); /* or the scheduler dies before it says so */
+        /* Otherwise the scheduler dies before it moves the start of the journal. */
+        bool is_moved = !sim_chance(s, 4);
         sim_say(s, "the snapshot is whole%s", is_moved ? ", the journal begins with it" : "");
         if (is_moved) drop_before(j, j->snapshot_first);
     }
-    if (j->has_snapshot && upto >= j->snapshot_first) return; /* half a snapshot says nothing */
+    /* A part of a snapshot acknowledges nothing. */
+    if (j->has_snapshot && upto >= j->snapshot_first) return;
     uint64_t ahead = last(j) - upto;
     if (j->has_snapshot) ahead -= j->snapshot_last - j->snapshot_first + 1;
     if (ahead > j->core_last) return;
@@ -136,7 +139,7 @@ void sim_journal_compact(struct sim *s)
     snapshot(s);
 }
 
-/* Redis comes back empty: all that it had is gone, and the scheduler tells it again. */
+/* Redis comes back empty: all its data is gone, and the scheduler writes a snapshot. */
 void sim_journal_empty(struct sim *s)
 {
     struct sim_journal *j = &s->journal;
@@ -145,7 +148,8 @@ void sim_journal_empty(struct sim *s)
     sim_journal_take(s);
     drop_before(j, last(j) + 1);
     j->has_snapshot = false;
-    j->is_amnesic = true; /* until it is told, a crash of the scheduler loses jobs, as documented */
+    /* Until the snapshot is written, a crash of the scheduler loses jobs, as documented. */
+    j->is_amnesic = true;
     snapshot(s);
 }
 
@@ -172,15 +176,15 @@ static void copy_to(const struct sim_journal *from, struct sim_journal *to)
     to->epoch = from->epoch;
 }
 
-/* What a scheduler finds that starts now. */
+/* Saves the journal as a scheduler that starts now finds it. */
 void sim_journal_save(struct sim *s)
 {
     if (s->has_rewinds) copy_to(&s->journal, &s->copy);
 }
 
-/* Redis and the scheduler are gone, and Redis comes back empty, or as that scheduler had found it:
- * jobs that it had accepted are lost, as documented, and others are as they were then. What clients
- * were told of those is not what they are told next. */
+/* Redis and the scheduler die. Redis comes back empty, or with the journal that the last scheduler
+ * found at its start. Jobs accepted since then are lost, as documented; other jobs are as they were
+ * then. So clients may see other values of them than before. */
 void sim_journal_rewind(struct sim *s)
 {
     static const struct sim_journal nothing;
@@ -199,7 +203,7 @@ void sim_journal_rewind(struct sim *s)
     }
 }
 
-/* Which jobs are lost? Their clients submit them again. */
+/* Finds the jobs that were lost. Their clients submit them again. */
 static void look_for_jobs(struct sim *s)
 {
     struct mr_sched_job_info info;
@@ -217,7 +221,7 @@ static void look_for_jobs(struct sim *s)
     }
 }
 
-/* I36: a job is accepted under an id that none had, in whatever life. */
+/* I36: an accepted job gets an id that no job had in any life. */
 void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
 {
     const struct sim_job *j = sim_job_of(s, id);
@@ -226,7 +230,7 @@ void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
             j->spec, j->is_lost ? ", which is lost" : "");
 }
 
-/* I36: nothing that a worker has of another life becomes a value of this one. */
+/* I36: a value that a worker has of another life never becomes a value of this life. */
 void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt)
 {
     const uint64_t n = adopt->count ? adopt->runs.count : 0;

@@ -1,5 +1,6 @@
-/* Jobs with loops: what stands in them, what must come out, and that where one ended does not
- * change: not while a scheduler lives, and not over a restart once the journal has it. */
+/* Jobs with loops: how they are made, the values that they must have, and the rule that the end of
+ * a loop does not change, neither in one life of a scheduler nor over a restart once the journal
+ * has the end. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/unroll.h"
@@ -45,12 +46,14 @@ static enum sim_op plain_op(struct sim *s)
     return (enum sim_op)sim_below(s, OP_LARGE + 1);
 }
 
-/* Parts of something outside and of what is carried, what they become, and whether to go on. */
+/* Makes a loop: parts of a value from outside and of the carried values, the next values to carry,
+ * and the condition. Returns how many nodes `out` has. */
 uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint32_t out[2])
 {
     struct body w = {.s = s, .b = b};
     uint32_t in[8], n = 1 + (uint32_t)sim_below(s, 5);
-    bool is_slow = sim_chance(s, 4); /* so that the journal hears of it on its way */
+    /* Slow enough that the journal gets records while the loop runs. */
+    bool is_slow = sim_chance(s, 4);
     struct mr_repeat_carry carry[2] = {{.name = MR_STR("s")}, {.name = MR_STR("t")}};
     (void)snprintf(w.name, sizeof w.name, "l%" PRIu32, spec);
     struct mr_repeat r = {.name = mr_str(w.name),
@@ -60,7 +63,7 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
         .until = MR_NODE_NONE};
     int err = mr_repeat_declare(b, &r, NULL);
     mr_assert(!err);
-    uint32_t outside = node(&w, "x"); /* before the body, so no part of it */
+    uint32_t outside = node(&w, "x"); /* a node before the body, outside the loop */
     task(&w, outside, OP_LARGE, NULL, 0);
     carry[0].first = node(&w, "s");
     carry[1].first = node(&w, "t");
@@ -92,7 +95,8 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
     return 2;
 }
 
-/* Which round is the last, as the values of `until` must be; its fate and taint are the exit's. */
+/* Returns the last round by the expected values of `until`. `exit` gets the fate and the taint of
+ * the conditions. */
 static uint32_t last_round(
     const struct mr_graph_loop *l, const struct sim_task *task, struct sim_task *exit)
 {
@@ -120,14 +124,15 @@ bool sim_loop_expect(const struct mr_graph *g, uint32_t i, struct sim_task *task
             t->expect = task[in[round]].expect;
             t->fate = MR_MAX(t->fate, task[in[round]].fate);
             t->is_tainted |= task[in[round]].is_tainted;
-            for (uint32_t r = 0; r < n && t->is_tainted; r++) /* who knows where it ends */
+            /* With random values, any round may be the last. */
+            for (uint32_t r = 0; r < n && t->is_tainted; r++)
                 t->fate = MR_MAX(t->fate, task[in[r]].fate);
             return true;
         }
     return false;
 }
 
-/* What `identity` makes of one input, or of a count of rounds. */
+/* Returns the value of `identity` for one input, or for a number of rounds. */
 uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 {
     struct mr_pack_reader r = mr_pack_read(args);
@@ -140,7 +145,7 @@ uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 
 /* ---- where they ended ------------------------------------------------------------------------ */
 
-struct instruction { /* as services/scheduler/core/state/record.c lays it out */
+struct instruction { /* laid out as in services/scheduler/core/state/record.c */
     uint64_t job;
     uint32_t loop, at, stop;
 };
@@ -154,7 +159,8 @@ static struct instruction read_record(struct mr_str record)
     return t;
 }
 
-/* A scheduler begins to read the journal: what it does not have, nobody was promised. */
+/* Called when a scheduler begins to read the journal: ends of loops that the journal does not have
+ * bind nobody. */
 void sim_loop_forget(struct sim *s)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++)
@@ -177,7 +183,8 @@ void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
     *end = now;
 }
 
-/* The end of a loop as a scheduler that went on would have written it. */
+/* Replaces a record that ends a loop by one that a scheduler would have written if the loop went on
+ * (PLANT_LOOP). */
 struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24])
 {
     struct instruction t = read_record(record);

@@ -1,4 +1,5 @@
-/* sim --seeds N --start S: that many worlds, one after another, each from its own seed. */
+/* sim --seeds N --start S: runs N worlds one after another, each from its own seed, beginning with
+ * seed S. */
 #include "tests/sim/sim.h"
 
 #include "base/str.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CALM_MAX (180 * MR_SECOND) /* virtual, from the end of faults to the end of all jobs */
+/* Longest virtual time from the end of faults to the end of all jobs. */
+#define CALM_MAX (180 * MR_SECOND)
 #define STEPS_MAX 3000000u
 
 struct options {
@@ -17,11 +19,11 @@ struct options {
     uint32_t plant, faults;
     bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds, has_stores,
         has_fair;
-    bool covers; /* what a run must have had, or it says nothing */
+    bool covers; /* fail a run of many seeds in which rare cases did not happen */
 };
 
 static struct sim_counts totals;
-static uint64_t digest; /* of all seeds */
+static uint64_t digest; /* digest over all seeds */
 
 static void on_abort(int sig)
 {
@@ -49,7 +51,7 @@ static void down(struct sim *s, struct sim_ev *ev)
     struct sim_session *x = &s->sessions[ev->a];
     struct sim_proc *p = x->is_down ? proc_awake(s, ev, x->proc) : NULL;
     if (x->is_down && !p && s->procs[x->proc].is_alive) {
-        ev->msg = NULL; /* it waits */
+        ev->msg = NULL; /* the message waits until the process wakes */
         return;
     }
     x->flying_down -= ev->kind == EV_DOWN;
@@ -60,8 +62,8 @@ static void down(struct sim *s, struct sim_ev *ev)
     }
     if (!p) return;
     if (ev->kind == EV_DOWN) {
-        if (!ev->msg) return;                                  /* lost on the way */
-        if (ev->msg->down.registered) p->has_suspects = false; /* told */
+        if (!ev->msg) return;                                  /* the message was lost on its way */
+        if (ev->msg->down.registered) p->has_suspects = false; /* the suspects have been reported */
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
         sim_proc_step(s, p, &m);
     } else {
@@ -95,7 +97,7 @@ static void fetched(struct sim *s, struct sim_proc *p, const struct sim_ev *ev)
     uint32_t serial = (uint32_t)(ev->c >> 32);
     uint64_t number = ev->c & UINT32_MAX;
     bool has = sim_object_is_somewhere(s, number);
-    s->losses += !has; /* found out only now */
+    s->losses += !has; /* the loss is noticed only now */
     struct mr_worker_event m = {.kind = MR_WORKER_FETCHED,
         .fetched = {ev->b, serial, has ? MR_OK : MR_ENOENT, MR_STR("the store has it not")}};
     for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++) {
@@ -117,7 +119,7 @@ static void proc_event(struct sim *s, const struct sim_ev *ev)
     struct sim_proc *p = proc_awake(s, ev, ev->a);
     if (!p) return;
     if (ev->kind == EV_WAKE) {
-        if (p->wake_order != ev->order) return; /* another was asked for since */
+        if (p->wake_order != ev->order) return; /* another wake-up was planned since */
         struct mr_worker_event m = {.kind = MR_WORKER_TICK};
         p->wake_at = MR_NEVER;
         sim_proc_step(s, p, &m);
@@ -169,7 +171,8 @@ static void handle(struct sim *s, struct sim_ev *ev)
     }
 }
 
-/* Runs until `until`, or until the clients are content. */
+/* Handles events until the time `until` or, with stop_when_content, until all clients are
+ * content. */
 static bool run(struct sim *s, mr_time until, bool stop_when_content)
 {
     struct sim_ev ev;
@@ -228,8 +231,8 @@ static void set_up(struct sim *s, const struct options *o)
     sim_sched_start(s);
 }
 
-/* Nothing is held for jobs that everybody has forgotten: not by the scheduler, not by workers, not
- * in stores. */
+/* Checks that the scheduler, the workers and the stores hold nothing for jobs that are
+ * forgotten. */
 static void check_leaks(struct sim *s)
 {
     uint32_t node = 0;
@@ -283,11 +286,11 @@ static void tear_down(struct sim *s)
     mr_release(s->heap);
 }
 
-/* More instances of a template, when nothing else is there. */
+/* Runs more instances of a template, while nothing else runs. */
 static void again(struct sim *s)
 {
     for (uint32_t i = 0; i < AGAIN_MAX; i++) {
-        if (i == 2) { /* a worker goes, and another comes in its place */
+        if (i == 2) { /* a worker dies and is replaced */
             uint32_t name = (uint32_t)sim_below(s, s->names);
             if (s->proc_of[name] != NONE) sim_proc_kill(s, s->proc_of[name]);
             (void)run(s, s->now + 4 * s->config.lease, false);
@@ -301,7 +304,7 @@ static void again(struct sim *s)
     }
 }
 
-/* Runs until the question is answered by yes. */
+/* Runs until `is_so` returns true. */
 static void run_to(struct sim *s, bool (*is_so)(struct sim *s))
 {
     mr_time end = s->now + CALM_MAX;
@@ -311,7 +314,7 @@ static void run_to(struct sim *s, bool (*is_so)(struct sim *s))
     }
 }
 
-/* A small job beside a large one, when nothing else is there. */
+/* Runs a small job beside a large one, while nothing else runs. */
 static void fair(struct sim *s)
 {
     sim_fair_begin(s);
@@ -355,7 +358,7 @@ static void one(const struct options *o, uint64_t seed)
     if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
     if (s->has_templates) again(s);
     if (s->has_fair) fair(s);
-    for (uint32_t i = 0; i < 3; i++) { /* what turns out to be lost is asked for again */
+    for (uint32_t i = 0; i < 3; i++) { /* values that turn out to be lost are asked for again */
         sim_client_values(s, true, i == 0);
         (void)run(s, s->now + 5 * MR_SECOND, false);
     }
@@ -396,7 +399,8 @@ static uint64_t number(const char *name, const char *text)
     exit(2);
 }
 
-/* Did that happen of which a run of many seeds is to say something? */
+/* Prints how often the cases happened that a run of many seeds has to cover. False: a case that is
+ * wanted did not happen. */
 static bool tell_coverage(const struct options *o)
 {
     bool is_torn = o->has_tears || o->has_loops || o->has_templates;
@@ -413,7 +417,7 @@ static bool tell_coverage(const struct options *o)
         {"placed by the cache", totals.cached, o->has_templates || o->has_loops},
         {"places repaired", totals.repaired, o->has_templates || o->has_loops},
         {"places made", totals.scored, true},
-        {"roots held back", totals.roots_held, false}, /* by luck, in few seeds */
+        {"roots held back", totals.roots_held, false}, /* happens in few seeds only */
         {"ends of loops read back", totals.ends_read, o->has_templates || o->has_loops},
         {"times that Redis rewound", totals.rewinds, o->has_rewinds},
         {"jobs lost with it", totals.lost_jobs, o->has_rewinds},

@@ -1,4 +1,5 @@
-/* What happens in the simulated world: events, messages on their way, streams, strands that run. */
+/* Parts of the simulated world: events, messages on their way, streams, the journal, running
+ * strands. */
 #pragma once
 
 #include "base/alloc.h"
@@ -15,12 +16,13 @@
 #define NAMES_MAX 8
 #define NODES_MAX 3
 #define SPECS_MAX 16
-#define TEMPLATES 4 /* the last one for instances after the faults */
-#define AGAIN_MAX 5 /* more instances, one after another, when faults are over */
+#define TEMPLATES 4 /* the last one is for instances after the faults */
+#define AGAIN_MAX 5 /* instances submitted one after another when faults are over */
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
 #define STORE_BYTES ((uint64_t)48 << 20)
-#define OBJECT_SCALE 8 /* so that the disk takes longer than some tasks */
+/* Large enough that writing an object to disk takes longer than some tasks. */
+#define OBJECT_SCALE 8
 #define SUSPECTS_MAX 80
 #define SHARED_MAX 16
 #define GPU 1000000u
@@ -29,44 +31,45 @@ enum sim_event {
     EV_SCHED_TURN,
     EV_SCHED_START,
     EV_UP,          /* a worker's message reaches the scheduler; a: session */
-    EV_UP_END,      /* the scheduler sees the stream's end */
-    EV_DOWN,        /* a: session */
-    EV_DOWN_END,    /* the worker sees it; c: revoked */
-    EV_CONNECT,     /* a: process */
-    EV_WAKE,        /* a: process: its deadline */
-    EV_EXEC,        /* a: process, c: serial of the run */
-    EV_FETCHED,     /* a: process, b: value, c: serial << 32 | node */
-    EV_ACK,         /* c: records */
-    EV_STORES,      /* heartbeats of all stores */
-    EV_PROC_START,  /* a: name */
-    EV_STORE_START, /* a: node */
+    EV_UP_END,      /* the scheduler sees the end of a stream; a: session */
+    EV_DOWN,        /* a message of the scheduler reaches the worker; a: session */
+    EV_DOWN_END,    /* the worker sees the end of a stream; a: session; c: the worker was revoked */
+    EV_CONNECT,     /* a worker opens a stream; a: process */
+    EV_WAKE,        /* a worker's deadline; a: process */
+    EV_EXEC,        /* an executor acts; a: process, b: slot, c: serial of the run */
+    EV_FETCHED,     /* a fetch ends; a: process, b: value, c: serial << 32 | object */
+    EV_ACK,         /* the journal acknowledges; a: life, c: sequence of the last record */
+    EV_STORES,      /* all stores send heartbeats */
+    EV_PROC_START,  /* a worker's process starts; a: name */
+    EV_STORE_START, /* a store's process starts; a: node */
     EV_STORE_CONNECT,
-    EV_STORE_DOWN, /* a: node, b: session: the scheduler's message reaches the store */
-    EV_SUBMIT,     /* a: spec */
-    EV_CLIENT,     /* a: spec, b: enum sim_wish */
-    EV_FORGET,     /* every job, until all are */
+    EV_STORE_DOWN, /* a message of the scheduler reaches a store; a: node, b: session */
+    EV_SUBMIT,     /* a client submits a job; a: spec */
+    EV_CLIENT,     /* a client sends a request; a: spec, b: enum sim_wish */
+    EV_FORGET,     /* clients forget every job, until all are forgotten */
     EV_FAULT,
 };
 
-enum sim_plant { /* bugs in the glue that the checks must catch */
+enum sim_plant { /* bugs planted in the simulation's own parts, which the checks must find */
     PLANT_NONE,
-    PLANT_RELEASE, /* releases are lost */
-    PLANT_VALUE,   /* a value brought to a worker is lost */
-    PLANT_DONE,    /* some completions are lost */
-    PLANT_JOURNAL, /* acknowledged records are lost with a crash */
-    PLANT_ATTEMPT, /* a second attempt makes another value */
-    PLANT_HOLDING, /* a worker that returns does not say what it holds */
+    PLANT_RELEASE, /* a worker does not get its releases */
+    PLANT_VALUE,   /* a worker does not get a value that it was sent */
+    PLANT_DONE,    /* the scheduler does not get some completions */
+    PLANT_JOURNAL, /* a crash loses acknowledged records */
+    PLANT_ATTEMPT, /* a second attempt gives another value */
+    PLANT_HOLDING, /* a returning worker does not report the values that it holds */
     PLANT_RECORD,  /* records of values are not read back */
-    PLANT_UNHOLD,  /* stores do not hear that a job lets go */
-    PLANT_ORPHAN,  /* stores do not offer what dead workers left */
-    PLANT_SUSPECT, /* a dead worker's running tasks are told wrong */
-    PLANT_NAME,    /* a name leads to another's object */
+    PLANT_UNHOLD,  /* stores are not told that a job releases an object */
+    PLANT_ORPHAN,  /* stores do not offer objects whose makers died */
+    PLANT_SUSPECT, /* the tasks that ran when a worker died are reported wrong */
+    PLANT_NAME,    /* a name leads to the wrong object */
     PLANT_USES,    /* a worker is told that every value has just one use */
-    PLANT_EARLY,   /* a worker is told of one use less than there are */
-    PLANT_CUT,     /* an executor says that it kept an item of a cut strand, and runs it never */
-    PLANT_LOOP,    /* where a loop ended is not read back, but that it went on */
-    PLANT_OTHER,   /* what a task has made is told as made for another instance of its template */
-    PLANT_CORE,    /* none: it is in a core that was linked */
+    PLANT_EARLY,   /* a worker is told one use too few */
+    /* An executor reports that it keeps an item of a cut strand, and never runs the item. */
+    PLANT_CUT,
+    PLANT_LOOP,  /* the journal gives back that a loop went on where it ended */
+    PLANT_OTHER, /* a result is reported as one of another instance of its template */
+    PLANT_CORE,  /* no bug here: the bug is in the core that was linked */
     PLANTS
 };
 
@@ -78,8 +81,8 @@ enum sim_op {
     OP_LARGE,
     OP_REF,
     OP_ROLE,
-    OP_IDENTITY, /* what comes out of loops */
-    OP_UNTIL,    /* 0 or 1 */
+    OP_IDENTITY, /* gives the value or the count of rounds that comes out of a loop */
+    OP_UNTIL,    /* gives 0 or 1: whether a loop ends */
     OP_LONG,
     OP_DICE,
     OP_FLAKY,
@@ -114,12 +117,13 @@ struct sim_ev {
 
 struct sim_session {
     uint32_t proc;
-    uint32_t life;       /* of the scheduler */
-    bool is_up, is_down; /* open as the scheduler, the worker sees it */
+    uint32_t life;       /* life of the scheduler in which the stream was opened */
+    bool is_up, is_down; /* whether the scheduler, or the worker, sees the stream as open */
     bool has_registered, has_joined, is_waiting;
     uint32_t slot;
     uint64_t incarnation;
-    mr_time last_up, last_down; /* messages do not overtake each other */
+    /* Arrival of the last message, because messages do not overtake each other. */
+    mr_time last_up, last_down;
     uint32_t flying_up, flying_down;
     struct mr_sched_numbers numbers;
 };
@@ -128,33 +132,34 @@ struct sim_journal {
     struct mr_sched_record_head *heads;
     unsigned char **records;
     uint32_t count, room, acked;
-    uint64_t base;      /* sequence of the record before the first */
-    uint64_t core_last; /* the core's own number of its newest record */
-    bool has_snapshot;  /* one is on its way: */
+    uint64_t base;      /* sequence of the record before records[0] */
+    uint64_t core_last; /* the core's own number of the newest record */
+    bool has_snapshot;  /* a snapshot is being written, from snapshot_first to snapshot_last */
     uint64_t snapshot_first, snapshot_last;
-    uint32_t epoch;           /* in the cluster's hash */
-    bool is_away, is_amnesic; /* Redis was emptied, and has not everything again */
+    uint32_t epoch; /* the epoch that the cluster's hash in Redis has */
+    /* is_amnesic: Redis was emptied, and does not have everything again yet. */
+    bool is_away, is_amnesic;
 };
 
-struct sim_shared { /* a definition that jobs have in common */
+struct sim_shared { /* a definition of a key that several jobs have */
     enum sim_op op;
     int64_t arg;
     uint32_t in[2], inputs, needs;
-    bool is_odd; /* has two variants */
+    bool is_odd; /* the definition has two variants */
     bool has_name;
-    uint64_t value;      /* of variant 0, once some job defines it */
-    mr_object_id object; /* under its name: */
+    uint64_t value;      /* value of variant 0, once a job has defined it */
+    mr_object_id object; /* the object that the name leads to; 0: none */
     uint64_t bytes;
     mr_graph_hash definition;
 };
 
-struct sim_suspects { /* what ran when a worker's last process died */
+struct sim_suspects { /* tasks that ran when the last process of a worker died */
     uint32_t count;
     struct mr_ws_run run[SUSPECTS_MAX];
     uint32_t index[SUSPECTS_MAX], attempt[SUSPECTS_MAX];
 };
 
-struct sim_run { /* a strand at an executor */
+struct sim_run { /* a strand that an executor has */
     struct sim_run *next_run;
     struct mr_strand *strand;
     uint32_t id, slot, count, next, reported;
@@ -164,6 +169,7 @@ struct sim_run { /* a strand at an executor */
     uint64_t value[MR_STRAND_ITEMS_MAX];
     unsigned char *pack[MR_STRAND_ITEMS_MAX];
     bool stop[MR_STRAND_ITEMS_MAX];
-    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of values that are in no store, for the strand alone */
+    /* Uses within the strand that are left, of values that are in no store. */
+    uint32_t uses[MR_STRAND_ITEMS_MAX];
     uint32_t locals;
 };

@@ -1,5 +1,5 @@
-/* Worker processes: the worker's shell in virtual time. A process that sleeps (SIGSTOP) takes what
- * happened to it when it wakes. */
+/* Worker processes: the worker's shell in virtual time. A process that sleeps (SIGSTOP) gets its
+ * events when it wakes. */
 #include "tests/sim/sim.h"
 
 #define TURNS_MAX 8
@@ -10,7 +10,8 @@ static bool is_open(const struct sim *s, const struct sim_proc *p)
     return p->session != NONE && s->sessions[p->session].is_down;
 }
 
-/* Then it knows what that one ran when it died, be it nothing. */
+/* True: the worker had an earlier process. Then the new process knows which tasks ran when that one
+ * died, even if none did. */
 static bool had_one_before(const struct sim *s, uint32_t id, uint32_t name)
 {
     for (uint32_t i = 0; i < id; i++)
@@ -23,7 +24,7 @@ void sim_proc_start(struct sim *s, uint32_t name)
     static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), GPU};
     static struct mr_worker_op ops[OPS];
     if (s->proc_of[name] != NONE || s->procs_count == PROCS_MAX) return;
-    if (!s->store[name % s->nodes].id) { /* waits for its store */
+    if (!s->store[name % s->nodes].id) { /* the process waits for its store */
         sim_push(s, 100 * MR_MS, (struct sim_ev){.kind = EV_PROC_START, .a = name});
         return;
     }
@@ -60,19 +61,20 @@ void sim_proc_start(struct sim *s, uint32_t name)
     sim_proc_turn(s, p);
 }
 
-/* Its stream ends, for both sides or, half open, for one of them first. */
+/* Ends a stream: both sides see the end, or, if it is half open, one side sees the end first.
+ * `lose`: messages are lost. */
 void sim_session_cut(struct sim *s, uint32_t id, bool lose)
 {
     struct sim_session *x = &s->sessions[id];
     mr_duration up = 100 * MR_US + sim_below(s, sim_chance(s, 4) ? 2 * MR_SECOND : 5 * MR_MS);
     mr_duration down = 100 * MR_US + sim_below(s, sim_chance(s, 4) ? 2 * MR_SECOND : 5 * MR_MS);
     if (s->calm) up = down = MR_MS;
-    for (uint32_t i = 0; lose && i < s->heap_count; i++) { /* what is under way is lost */
+    for (uint32_t i = 0; lose && i < s->heap_count; i++) { /* messages under way are lost */
         struct sim_ev *ev = &s->heap[i];
         if ((ev->kind == EV_UP || ev->kind == EV_DOWN) && ev->a == id && ev->msg)
             sim_msg_free(&ev->msg);
     }
-    if (lose) x->last_up = x->last_down = MR_NEVER; /* and what comes now */
+    if (lose) x->last_up = x->last_down = MR_NEVER; /* and messages sent from now on */
     sim_push(s, up, (struct sim_ev){.kind = EV_UP_END, .a = id});
     sim_push(s, down, (struct sim_ev){.kind = EV_DOWN_END, .a = id});
 }
@@ -83,7 +85,8 @@ void sim_proc_kill(struct sim *s, uint32_t id)
     if (!p->is_alive) return;
     s->count.deaths++;
     s->losses++;
-    s->guesses += p->has_suspects; /* nobody tells of those before it */
+    /* The suspects that this process has not reported are never reported. */
+    s->guesses += p->has_suspects;
     sim_say(s, "process %" PRIu32 " dies: worker w%" PRIu32, id, p->name);
     sim_exec_drop(s, p);
     p->is_alive = false;
@@ -105,7 +108,7 @@ static void send(struct sim *s, struct sim_proc *p, const struct mr_ws_up *up)
 {
     if (!is_open(s, p)) return;
     struct sim_session *x = &s->sessions[p->session];
-    if (x->last_up == MR_NEVER) return; /* into the void */
+    if (x->last_up == MR_NEVER) return; /* messages of a broken stream are lost */
     mr_duration wait = 10 * MR_US + sim_below(s, 200 * MR_US);
     if (!s->calm && sim_chance(s, 40)) wait = sim_below(s, 300 * MR_MS);
     x->last_up = MR_MAX(x->last_up, s->now + wait);
@@ -169,7 +172,8 @@ static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worke
     case MR_WORKER_SEND: break;
     case MR_WORKER_CONNECT: open_stream(s, p, e->at); break;
     case MR_WORKER_HANG_UP:
-    case MR_WORKER_LETHAL: p->asleep_until = MR_NEVER; break; /* it dies when the turn is over */
+    /* The process dies at the end of the turn. */
+    case MR_WORKER_LETHAL: p->asleep_until = MR_NEVER; break;
     }
 }
 
@@ -223,7 +227,7 @@ void sim_proc_turn(struct sim *s, struct sim_proc *p)
     }
     mr_time at = mr_worker_deadline(p->w);
     if (at <= s->now) at = s->now + 20 * MR_US;
-    if (at >= p->wake_at) return; /* it will look then */
+    if (at >= p->wake_at) return; /* an earlier EV_WAKE is planned */
     p->wake_at = at;
     sim_push(s, at - s->now, (struct sim_ev){.kind = EV_WAKE, .a = id});
     p->wake_order = s->order;

@@ -1,13 +1,14 @@
 /* The scheduler's shell in virtual time: which stream belongs to which worker, when batches leave,
- * what is performed in which order; and the crash, after which a new life reads the journal. */
+ * and in which order effects are performed; and the crash of the scheduler, after which the next
+ * life reads the journal. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
 
-#define BUSY_MAX 10000  /* turns that ask for another at once */
-#define IN_FLIGHT_MAX 3 /* a stream with more does not take another batch */
+#define BUSY_MAX 10000  /* turns in a row that each ask for another turn at once */
+#define IN_FLIGHT_MAX 3 /* messages under way on a stream; at more, the stream takes no batch */
 
-/* One turn is planned at a time, the earliest that was asked for. */
+/* Plans a turn. One turn is planned at a time: the earliest that was asked for. */
 static void turn_in(struct sim *s, mr_duration wait)
 {
     if (s->turn_at <= s->now + wait) return;
@@ -42,7 +43,7 @@ static void refs_say(struct sim *s, const char *what, const struct mr_ws_run *ru
     }
 }
 
-/* What I10 has to know of a message: what is sent, and what need not be kept. */
+/* Tells the check of I10 (guard.c) what a message sends and which values it releases. */
 static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
 {
     for (uint32_t i = 0, run = 0, at = 0; i < m->tasks.count; i++, at++) {
@@ -99,7 +100,7 @@ void sim_flush(struct sim *s, uint32_t slot)
     sim_push(s, x->last_down - s->now, (struct sim_ev){.kind = EV_DOWN, .a = id, .msg = m});
 }
 
-/* The scheduler ends a stream: the worker hears of it after what was sent before. */
+/* Ends a stream from the scheduler's side. The worker gets all earlier messages first. */
 static void end_stream(struct sim *s, uint32_t id, int code)
 {
     struct sim_session *x = &s->sessions[id];
@@ -175,7 +176,7 @@ static void perform(struct sim *s)
 void sim_sched_turn(struct sim *s)
 {
     s->turn_at = MR_NEVER;
-    s->in_turn = true; /* what is stepped here is performed here */
+    s->in_turn = true; /* effects of steps in this turn are performed at its end */
     if (mr_sched_deadline(s->sched) <= s->now) {
         struct mr_sched_event tick = {.type = MR_SCHED_TICK};
         sim_sched_step(s, &tick);
@@ -196,7 +197,7 @@ static bool is_connected(const struct sim *s, uint64_t incarnation)
     return false;
 }
 
-/* Has the scheduler, connected or not, a worker of this name? */
+/* Returns whether the scheduler has a worker of this name, connected or not. */
 bool sim_sched_knows(struct sim *s, uint32_t name)
 {
     struct mr_sched_worker_info w;
@@ -277,8 +278,8 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
 {
     struct sim_session *x = &s->sessions[id];
     x->flying_up--;
-    if (x->is_down) /* its stream takes another message: a turn */
-        sim_push(s, 0, (struct sim_ev){.kind = EV_EXEC, .a = x->proc});
+    /* The stream has room for another message, so the worker gets a turn. */
+    if (x->is_down) sim_push(s, 0, (struct sim_ev){.kind = EV_EXEC, .a = x->proc});
     if (!s->sched || x->life != s->life || !x->is_up) return;
     const struct mr_ws_register *r = m->up.reg;
     if (r) {
@@ -332,7 +333,8 @@ void sim_sched_start(struct sim *s)
     s->life++;
     sim_journal_save(s);
     s->config.epoch = ++s->journal.epoch;
-    do /* by no dice of the run, so that the seeds of others stay what they are */
+    /* Drawn by a hash, not by the run's dice: the runs of older seeds stay the same. */
+    do
         s->config.incarnation = mr_hash_u64(s->seed * 1000003 + ++s->draws);
     while (s->config.incarnation >> 32 < MR_TAG_DRAWN_MIN);
     s->life_start = s->now;
@@ -348,7 +350,7 @@ void sim_sched_start(struct sim *s)
             (struct sim_ev){.kind = EV_STORE_CONNECT, .a = i});
 }
 
-/* What the core that is about to go has counted. */
+/* Adds up the counters of the core before the core is freed. */
 void sim_sched_count(struct sim *s)
 {
     struct mr_sched_totals t;

@@ -1,7 +1,7 @@
-/* Keys that jobs have in common: definitions s0, s1 … that many jobs of a run take over, some with
- * another argument (variant 1 of the key `odd`), some under a name that persists them. In a
- * namespace such a key is made once, elsewhere each job makes its own. And the directory of names.
- */
+/* Keys that jobs have in common: definitions s0, s1 … that many jobs of a run have, some with
+ * another argument (variant 1 of the key `odd`), some with a name under which their values are
+ * persisted. In a namespace such a key is made once; elsewhere each job makes its own value. This
+ * file also has the directory of names. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/builder.h"
@@ -32,7 +32,7 @@ void sim_shared_make(struct sim *s)
     }
 }
 
-/* The number of a shared key, or NONE. */
+/* Returns the number of a shared key, or NONE. */
 uint32_t sim_shared_of(const struct sim *s, struct mr_str key)
 {
     uint32_t n = 0;
@@ -42,11 +42,11 @@ uint32_t sim_shared_of(const struct sim *s, struct mr_str key)
     return n < s->shared_count ? n : NONE;
 }
 
-/* The node of a shared key in a job that is being built; what it needs is defined with it. */
+/* Defines a shared key and its inputs in a job that is being built. Returns the key's node. */
 static uint32_t define(
     struct sim *s, struct mr_builder *b, uint32_t shared, bool is_variant, uint32_t *node)
 {
-    for (uint32_t i = 0; i <= shared; i++) { /* in order: inputs stand before */
+    for (uint32_t i = 0; i <= shared; i++) { /* inputs have smaller numbers than their users */
         const struct sim_shared *x = &s->shared[i];
         char text[16];
         char name[8];
@@ -75,7 +75,8 @@ static uint32_t define(
     return node[shared];
 }
 
-/* Nodes of shared keys for one job, and in a namespace, references to keys that others define. */
+/* Adds shared keys to a job and, in a namespace, references to keys that other jobs define. Returns
+ * how many nodes `out` has. */
 uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace, uint32_t *out)
 {
     uint32_t node[SHARED_MAX];
@@ -110,7 +111,7 @@ static bool is_there(struct sim *s, mr_job_id job, uint32_t index)
            t.state != MR_TASK_CANCELLED;
 }
 
-/* Did a job of the namespace have a value of the key, and let go of it? */
+/* Returns whether a job of the namespace had a value of the key and released it. */
 static bool is_released(struct sim *s, const struct mr_graph *g, uint32_t index)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);
@@ -127,7 +128,7 @@ static bool is_released(struct sim *s, const struct mr_graph *g, uint32_t index)
     return false;
 }
 
-/* Does the job refer to a key that is made again for it? */
+/* Returns whether the job refers to a key that was released, so that it has to be made again. */
 bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes_count; i++)
@@ -135,7 +136,8 @@ bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
     return false;
 }
 
-/* Does another job of the namespace have the key, with another definition, or (alias) at all? */
+/* Returns whether another job of the namespace has the key: with another definition or, if `alias`
+ * is true, with any. */
 static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index, bool alias)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);
@@ -163,7 +165,7 @@ static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index
     return false;
 }
 
-/* Was it right to refuse the job because of the keys of others? */
+/* Returns whether it was right to refuse the job with `code` because of keys of other jobs. */
 bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code)
 {
     bool is_alias_missing = false;
@@ -172,7 +174,9 @@ bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code)
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         if (g->kind[i] == MR_NODE_ALIAS)
             is_alias_missing |= !is_elsewhere(s, g, i, true) || is_released(s, g, i) ||
-                                s->config.inline_blocks < 1000; /* no room for a copy */
+                                /* The small cache may have no room for a copy of the key's
+                                 * value. */
+                                s->config.inline_blocks < 1000;
         if (g->kind[i] == MR_NODE_TASK) is_other_there |= is_elsewhere(s, g, i, false);
     }
     return code == MR_EEXIST ? is_other_there : code == MR_ENOENT && is_alias_missing;
@@ -189,7 +193,7 @@ static uint32_t name_of(const struct sim *s, struct mr_str name)
     return n;
 }
 
-/* A result was written to its node's disk, and has the name now. */
+/* Sets the object of a name: a result was written to its node's disk. */
 void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, mr_object_id object,
     uint64_t bytes)
 {
@@ -199,7 +203,7 @@ void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, m
     x->definition = definition;
 }
 
-/* What of a graph stands under its name already. */
+/* Finds the tasks of a graph whose values exist already under their names. Returns how many. */
 uint32_t sim_names_resolve(
     const struct sim *s, const struct mr_graph *g, struct mr_sched_resolved *out)
 {

@@ -1,4 +1,5 @@
-/* What the files of the simulator call of each other; the world they share is in world.h. */
+/* Functions that the files of the simulator call of each other, by file. Their common world is in
+ * world.h. */
 #pragma once
 
 #include "graph/build/builder.h"
@@ -12,7 +13,8 @@ extern struct sim *sim_current;
 /* world.c */
 void sim_push(struct sim *s, mr_duration after, struct sim_ev ev);
 bool sim_pop(struct sim *s, struct sim_ev *out);
-void sim_say(struct sim *s, const char *fmt, ...) MR_PRINTF(2, 3); /* kept: the last ones */
+/* Adds a line to the trace; the last lines are kept. */
+void sim_say(struct sim *s, const char *fmt, ...) MR_PRINTF(2, 3);
 MR_NORETURN void sim_fail(struct sim *s, const char *fmt, ...) MR_PRINTF(2, 3);
 void sim_story(const char *what);
 uint64_t sim_below(struct sim *s, uint64_t n);
@@ -158,7 +160,7 @@ bool sim_fair_check(struct sim *s);
 void sim_fair_sent(struct sim *s, uint64_t job);
 
 /* faults.c */
-extern const uint32_t sim_crashes; /* of the scheduler, in a mask of faults */
+extern const uint32_t sim_crashes; /* bits of a mask of faults that are crashes of the scheduler */
 extern const uint32_t sim_deaths_of_stores;
 void sim_fault(struct sim *s);
 void sim_calm(struct sim *s);

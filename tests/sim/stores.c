@@ -1,15 +1,16 @@
-/* Object stores, one a node: which of them has which object, and who holds it there; their streams
- * to the scheduler, which break, are late, and are opened again. An object stays while its job
- * holds it (its maker says so when it seals it, the scheduler when it hears of it), while somebody
- * has it pinned, or on disk. What only a dead maker vouches for is offered to the scheduler, and
- * freed when that does not claim it. */
+/* Object stores, one a node: which store has which object, and which jobs hold it there; and the
+ * streams to the scheduler, which break, are late and are opened again. An object stays while its
+ * job holds it (first by the word of its maker, then by the scheduler's), while it is pinned, or
+ * while it is on disk. An object that only a dead maker vouches for is offered to the scheduler,
+ * and freed if the scheduler does not claim it. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
 
 #define MAKER 0x5157u
-#define OFFER_BEATS 3          /* of the heartbeat, between two offers */
-#define ORPHAN (3 * MR_SECOND) /* from the first offer to the end of an object nobody claims */
+#define OFFER_BEATS 3 /* heartbeats between two offers */
+/* From the first offer of an object to its end if nobody claims it. */
+#define ORPHAN (3 * MR_SECOND)
 #define OFFER_MAX 4096u
 
 static struct mr_sched_event event_of(
@@ -17,8 +18,8 @@ static struct mr_sched_event event_of(
 {
     struct mr_sched_event ev = {.type = type};
     (void)snprintf(name, 16, "n%" PRIu32, node);
-    /* In most seeds little enough for roots with large results to be held back now and then; what a
-     * task's inputs take at once is less. */
+    /* In most seeds a store has so little memory that tasks without inputs and with large results
+     * are held back now and then. The inputs of one task always fit. */
     ev.store = (struct mr_sched_store){.store = s->store[node].id,
         .node = mr_str(name),
         .address = mr_str(name),
@@ -48,7 +49,8 @@ static struct sim_copy *copy_in(struct sim *s, uint64_t number, uint64_t store)
     return NULL;
 }
 
-/* What the scheduler said of jobs in an earlier stream counts until it could have said it again. */
+/* Holds that the scheduler set in an earlier stream are in doubt until the scheduler claims the
+ * objects again. */
 static void doubt(struct sim *s, uint64_t store)
 {
     for (uint64_t i = 1; i <= s->objects_count && s->plant != PLANT_ORPHAN; i++) {
@@ -59,7 +61,7 @@ static void doubt(struct sim *s, uint64_t store)
     }
 }
 
-/* The stream is (re)opened: what was on its way in the old one never comes. */
+/* Opens the stream of a store. Messages of its earlier stream never arrive. */
 void sim_store_connect(struct sim *s, uint32_t node)
 {
     struct sim_store *x = &s->store[node];
@@ -77,7 +79,7 @@ void sim_store_connect(struct sim *s, uint32_t node)
     tell(s, node, MR_SCHED_STORE_REGISTER);
 }
 
-/* Of the node's disk, a new store knows every object. */
+/* A new store knows every object on its node's disk. */
 static void read_disk(struct sim *s, uint64_t old, uint64_t now)
 {
     for (uint64_t i = 1; i <= s->objects_count && old; i++)
@@ -105,7 +107,7 @@ bool sim_object_has(struct sim *s, uint64_t number, uint64_t store)
     return copy_in(s, number, store) != NULL;
 }
 
-/* Is it in a store that lives? */
+/* Returns whether a living store has the object. */
 bool sim_object_is_somewhere(struct sim *s, uint64_t number)
 {
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -149,7 +151,7 @@ void sim_object_pin(struct sim *s, uint64_t number, uint64_t store, bool on)
     collect(c);
 }
 
-/* Its maker has no use for it any more. */
+/* Called when the maker of an object does not need it any more. */
 void sim_object_drop(struct sim *s, uint64_t number, uint64_t store)
 {
     struct sim_copy *c = copy_in(s, number, store);
@@ -170,12 +172,12 @@ static void hold(struct sim *s, uint64_t number, uint64_t store, bool on)
     if (!c) return;
     if (!on && s->plant == PLANT_UNHOLD) return;
     c->held = on;
-    c->made = on && c->made; /* "no job holds it", whoever said that one does */
+    c->made = on && c->made; /* "no job holds the object" ends the maker's hold, too */
     if (on) c->is_unvouched = c->is_offered = false;
     collect(c);
 }
 
-/* A process is dead that made objects here. */
+/* Called when a process dies: objects that it made here are in doubt. */
 void sim_store_client_gone(struct sim *s, uint32_t proc)
 {
     for (uint64_t i = 1; i <= s->objects_count; i++) {
@@ -250,7 +252,7 @@ static uint32_t ids_of(struct sim_msg *m, const struct mr_buf *b, const mr_objec
     return (uint32_t)(b->n / sizeof(mr_object_id));
 }
 
-/* What the scheduler has to say to a store leaves with the turn and comes a little later. */
+/* Sends the scheduler's messages to a store at the end of a turn; they arrive a little later. */
 void sim_store_send(struct sim *s, uint32_t number)
 {
     struct mr_sched_store_batch *b = &s->fx.store[number];
@@ -260,7 +262,7 @@ void sim_store_send(struct sim *s, uint32_t number)
     bool is_alive;
     if (!b->is_dirty || !mr_sched_store(s->sched, number, &id, &node, &address, &is_alive)) return;
     uint32_t at = node_of(s, id);
-    if (at == NONE || !is_linked(s, at)) return; /* it waits, as in the shell */
+    if (at == NONE || !is_linked(s, at)) return; /* the batch waits, as in the shell */
     struct sim_msg *m = mr_alloc(sizeof *m);
     m->hold_count = ids_of(m, &b->hold, &m->hold);
     m->unhold_count = ids_of(m, &b->unhold, &m->unhold);
@@ -281,7 +283,7 @@ void sim_store_down(struct sim *s, const struct sim_ev *ev)
 {
     const struct sim_store *x = &s->store[ev->a];
     const struct sim_msg *m = ev->msg;
-    if (!x->id || x->session != ev->b) return; /* of a stream that is over */
+    if (!x->id || x->session != ev->b) return; /* the message is of an earlier stream */
     for (uint32_t i = 0; i < m->hold_count; i++)
         hold(s, m->hold[i].number, x->id, true);
     for (uint32_t i = 0; i < m->claimed_count; i++)
@@ -334,7 +336,7 @@ void sim_store_lose(struct sim *s, uint32_t node)
         (struct sim_ev){.kind = EV_STORE_START, .a = node});
 }
 
-/* One object is damaged: its store finds out, and tells. */
+/* Damages one object. Its store finds out and reports the loss. */
 void sim_object_lose(struct sim *s)
 {
     if (!s->objects_count || !s->sched) return;
@@ -345,14 +347,15 @@ void sim_object_lose(struct sim *s)
         s->losses++;
         sim_say(s, "object %" PRIu64 " of store %" PRIx64 " is lost", number, s->store[i].id);
         *c = (struct sim_copy){0};
-        if (sim_chance(s, 3)) return; /* found out by whoever reads it */
+        if (sim_chance(s, 3)) return; /* a reader will find out */
         mr_object_id id = {MAKER, number};
         objects_event(s, i, MR_SCHED_OBJECTS_LOST, &id, 1);
         return;
     }
 }
 
-/* A reader asked a store for what it does not have: the store tells the scheduler. */
+/* Called when a reader asks a store for an object that the store does not have: the store reports
+ * the loss. */
 void sim_object_missed(struct sim *s, mr_object_id id, uint64_t store)
 {
     for (uint32_t i = 0; i < s->nodes; i++)
@@ -360,7 +363,8 @@ void sim_object_missed(struct sim *s, mr_object_id id, uint64_t store)
             objects_event(s, i, MR_SCHED_OBJECTS_LOST, &id, 1);
 }
 
-/* What is left of objects when no job is: what is on disk only. */
+/* Returns an object that is still held when no job is left, and its node; 0: none. Objects on disk
+ * may stay. */
 uint64_t sim_stores_leftover(struct sim *s, uint32_t *node)
 {
     for (uint64_t i = 1; i <= s->objects_count; i++)

@@ -1,7 +1,7 @@
-/* Templates: texts that are installed once, and jobs that are instances of them, read by the
- * real reader of templates. What each value must be is found out from a graph that was made without
- * a template. When faults are over, instances of another one come one after another:
- * then what the scheduler says of cached places is compared with where tasks were sent. */
+/* Templates: texts that are installed once, and jobs that are instances of them, parsed by the real
+ * template parser. Expected values come from a graph that was made without the template. When
+ * faults are over, instances of one more template run one after another, and the places that the
+ * scheduler reports as cached are compared with the places to which tasks were sent. */
 #include "tests/sim/sim.h"
 
 #include "graph/template/template.h"
@@ -9,15 +9,18 @@
 
 #include <stdio.h>
 
-#define KEYS_MAX 4096 /* slots and nodes */
+#define KEYS_MAX 4096 /* the largest number of slots plus nodes of a template */
 #define TEXT_MAX ((size_t)1 << 16)
 
 struct sim_places {
-    uint64_t been[KEYS_MAX][PROCS_MAX / 64]; /* by slot, then by node: processes it was sent to */
+    /* Processes to which it was sent, a bit each; by slot, then by node. */
+    uint64_t been[KEYS_MAX][PROCS_MAX / 64];
     uint32_t life;
-    uint32_t first_sent, known;   /* attempts 1 in this instance; of them, to where it was before */
-    uint64_t cached, repaired;    /* as told by the scheduler before */
-    uint64_t deaths, deaths_then; /* of workers, when this instance began, when the last one did */
+    /* First attempts sent in this instance; those that went where the task had been before. */
+    uint32_t first_sent, known;
+    uint64_t cached, repaired; /* the scheduler's counters when this instance began */
+    /* Deaths of workers when this instance began, and when the last one began. */
+    uint64_t deaths, deaths_then;
 };
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -60,7 +63,8 @@ static void tasks_write(struct sim *s, struct mr_buf *b, uint32_t count, bool is
     }
 }
 
-/* As many parts as `n` says, of what is carried, until one of them says stop. */
+/* Adds a loop to a template. A round has as many parts as the parameter `n` says and ends the loop
+ * when its condition is true. */
 static void loop_write(struct sim *s, struct mr_buf *b, bool has_count)
 {
     const char *n = has_count ? "\"${n}\"" : "3";
@@ -73,7 +77,7 @@ static void loop_write(struct sim *s, struct mr_buf *b, bool has_count)
         2 + sim_below(s, 9), op_name(s, false), n, op_name(s, false), n, sim_below(s, 1u << 30));
 }
 
-/* The same text twice, but for what the parameters are worth. */
+/* values of the parameters, which make two instances of one text differ */
 struct given {
     uint64_t a;
     uint32_t n;
@@ -169,7 +173,7 @@ void sim_template_instance(struct sim *s, struct sim_spec *x, uint32_t number)
     s->count.instances++;
 }
 
-/* Another unfinished job of the same template, if there is one; else the job itself. */
+/* Returns another unfinished job of the same template, or else the job itself. */
 uint64_t sim_template_other(struct sim *s, uint64_t job)
 {
     const struct sim_job *j = sim_job_of(s, job);
@@ -184,7 +188,7 @@ uint64_t sim_template_other(struct sim *s, uint64_t job)
 
 /* ---- where they run -------------------------------------------------------------------------- */
 
-/* Every assignment, as it leaves the scheduler. */
+/* Called for each task that the scheduler sends: notes where tasks of the last template go. */
 void sim_template_sent(
     struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt)
 {
@@ -206,8 +210,8 @@ void sim_template_sent(
     *been |= bit;
 }
 
-/* Another instance of the last template, when nothing else runs; before the third, a worker dies.
- */
+/* Submits another instance of the last template, while nothing else runs. Before round 2 a worker
+ * died. */
 void sim_template_again(struct sim *s, uint32_t round)
 {
     struct sim_spec *x = &s->specs[s->specs_count];
@@ -226,8 +230,8 @@ void sim_template_again(struct sim *s, uint32_t round)
     sim_push(s, 0, (struct sim_ev){.kind = EV_SUBMIT, .a = s->specs_count++});
 }
 
-/* It is done. Of the instances after the faults, the second finds all workers as the first left
- * them; before the third one died, which is repaired once. */
+/* Checks the places of an instance that is done. The second instance finds all workers as the first
+ * one left them. Before the third one a worker died, so some places are repaired once. */
 void sim_template_placed(struct sim *s, uint32_t round)
 {
     struct mr_sched_totals t;

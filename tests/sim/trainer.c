@@ -69,7 +69,8 @@ static void redis_turn(void)
     ts_step(&ev);
 }
 
-/* What was sent and not acknowledged: some of it may be there all the same. */
+/* Ends the writes that were not acknowledged. The first of them, a random number, have reached
+ * Redis anyway. */
 static void lose_writes(void)
 {
     uint32_t kept = w.writes_count ? (uint32_t)below(w.writes_count + 1) : 0;
@@ -142,7 +143,8 @@ static void faults(void)
         w.scheduler_back = w.now + below(4 * MR_SECOND);
     }
     struct proc *r = w.procs_count ? &w.procs[below(w.procs_count)] : NULL;
-    if (r && r->alive && chance(60)) { /* it dies, is slow, or is believed dead and lives on */
+    /* A role dies, is silent for a while, or is taken for dead and lives on. */
+    if (r && r->alive && chance(60)) {
         uint64_t how = below(3);
         if (how == 0) r->alive = false;
         if (how == 1) r->silent_until = w.now + below(3 * MR_SECOND);
@@ -173,7 +175,7 @@ static void client(struct plan *p)
         ev.ticket = ts_ticket(K_STOP, 0, (uint32_t)(p - w.plans));
         ts_step(&ev);
     }
-    if (p->accepted && w.core && chance(30)) { /* a score */
+    if (p->accepted && w.core && chance(30)) { /* a score is published */
         char text[64], entry[32];
         (void)snprintf(
             text, sizeof text, "{\"cross_entropy\": %.3f}", 0.1 + (double)below(90) / 100);

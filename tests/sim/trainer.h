@@ -1,5 +1,5 @@
-/* What the parts of sim_trainer share: the world they play in, and how they say that it is wrong.
- */
+/* Declarations that the parts of sim_trainer share: their world, and the functions that report a
+ * broken rule. */
 #pragma once
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@
 
 enum kind { K_START, K_STOP, K_JOIN, K_REPORT, K_BARRIER, K_FORGET };
 
-struct proc { /* one attempt of one role */
+struct proc { /* one attempt of one role, as the scheduler runs it */
     bool alive, joined, finished, exhausted, kept;
     uint32_t session, member, attempt;
     uint64_t incarnation, version, steps, ticket;
@@ -64,13 +64,16 @@ struct plan {
     bool started, accepted, ended, is_exec, fails;
     enum mr_training_state end;
     uint32_t generation, restore_epoch, rank;
-    mr_time graph_at, roles_at; /* when the graph's job ends; when the roles' was submitted */
+    /* When the job of the graph ends; when the job of the roles was submitted. */
+    mr_time graph_at, roles_at;
     bool has_graph_job, has_roles_job, cancelled;
     uint32_t attempts[MEMBERS];
-    uint64_t instruction[4096]; /* incarnation: the proc that was told it, + 1 */
+    /* By incarnation: number of the process that was given it, plus 1. */
+    uint64_t instruction[4096];
     mr_time start_at;
-    uint64_t latest[MEMBERS];    /* incarnation that was told */
-    uint32_t worked_in[MEMBERS]; /* restore epoch that an owner was let in with */
+    uint64_t latest[MEMBERS]; /* latest incarnation given out, by member */
+    /* By member: restore epoch in which it joined as an owner of parameters. */
+    uint32_t worked_in[MEMBERS];
 };
 
 extern struct trainer_world {
@@ -94,7 +97,7 @@ extern struct trainer_world {
     uint32_t cuts_count;
     uint64_t digest; /* of all effects, in order */
     uint64_t objects, steps, crashes, kills, done, failed, restores;
-    struct mr_trainer_event later[4096]; /* answers on their way */
+    struct mr_trainer_event later[4096]; /* events that reach the core later */
     mr_time later_at[4096];
     uint32_t later_count;
 } w;
@@ -128,10 +131,11 @@ struct plan *ts_plan_of(mr_training_id id);
 void ts_role_of(const struct plan *p, uint32_t member, struct mr_trainer_event *ev);
 bool ts_is_owner(const struct plan *p, const struct mr_trainer_event *ev);
 
-/* trainer_told.c: gives the core an event, now or later, and does and checks what it says. */
+/* trainer_told.c: ts_step gives the core an event, and performs and checks the effects; ts_later
+ * does so later. */
 void ts_step(struct mr_trainer_event *ev);
 void ts_later(struct mr_trainer_event ev, mr_duration most);
 
-/* trainer_roles.c */
+/* Functions of trainer_roles.c. */
 void ts_role_turn(struct proc *r);
 void ts_scheduler_turn(struct plan *p);

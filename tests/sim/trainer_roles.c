@@ -1,4 +1,4 @@
-/* The roles of a session, and the scheduler that runs an attempt of each. */
+/* The roles of a session, and the scheduler, which runs an attempt of each role. */
 #include "tests/sim/trainer.h"
 
 static void cut(struct proc *r, const struct mr_trainer_event *ev)
@@ -43,7 +43,7 @@ static void report(struct proc *r)
     uint32_t me = (uint32_t)(r - w.procs);
     ev.ticket = r->ticket = ts_ticket(K_REPORT, me, r->session);
     r->next = w.now + 250 * MR_MS;
-    if (!w.calm && chance(20)) { /* the same again, later */
+    if (!w.calm && chance(20)) { /* sends the same report again later */
         struct mr_trainer_event twin = ev;
         twin.report.failure = (struct mr_str){0};
         twin.ticket = ts_ticket(K_REPORT, me, r->session);
@@ -71,7 +71,8 @@ void ts_role_turn(struct proc *r)
 {
     if (!r->alive || r->next > w.now || r->silent_until > w.now || !w.core) return;
     if (r->ticket && r->ticket != UINT64_MAX) return;
-    if (!w.calm && r->joined && chance(200)) { /* a barrier that nobody else may come to */
+    /* Waits at a barrier to which no other role may come. */
+    if (!w.calm && r->joined && chance(200)) {
         struct mr_trainer_event ev = {.type = MR_TE_BARRIER,
             .session = w.plans[r->session].id,
             .incarnation = r->incarnation,
@@ -88,7 +89,8 @@ void ts_role_turn(struct proc *r)
         join(r);
 }
 
-/* Runs an attempt of every role that has none alive; zombies of earlier ones may live on. */
+/* Starts an attempt of each role whose last attempt is dead. Earlier attempts that were taken for
+ * dead may live on. */
 void ts_scheduler_turn(struct plan *p)
 {
     if (!p->has_roles_job || p->cancelled || w.scheduler_away) return;

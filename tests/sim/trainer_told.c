@@ -1,5 +1,5 @@
-/* What the trainer's core says, done and checked: answers to calls, records for Redis, jobs for the
- * scheduler. */
+/* Performs and checks the effects of the trainer's core: answers to calls, records for Redis, jobs
+ * for the scheduler. */
 #include "tests/sim/trainer.h"
 
 void ts_later(struct mr_trainer_event ev, mr_duration most)
@@ -80,7 +80,9 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
     ts_role_of(p, r->member, &place);
     bool anew = r->incarnation != x->joined.incarnation;
     if (anew && ts_is_owner(p, &place) && !p->is_exec && x->instruction.phase == MR_TRAINING_RUN)
-        MUST(x->instruction.restore_epoch > p->worked_in[r->member]); /* what it had is gone */
+        /* The new owner does not have the parameters of the old one, so there must have been a
+         * restore. */
+        MUST(x->instruction.restore_epoch > p->worked_in[r->member]);
     p->worked_in[r->member] = x->instruction.restore_epoch;
     if (anew) r->steps = 0;
     r->joined = true;
@@ -96,7 +98,7 @@ static void reported(struct proc *r, const struct mr_trainer_effect *x)
     if (x->err) {
         MUST(x->err == MR_ESTATE || x->err == MR_ENOENT);
         if (chance(4) && !w.calm)
-            r->joined = false; /* it begins again as it is */
+            r->joined = false; /* the same process joins again */
         else
             r->alive = false;
         return;
@@ -131,7 +133,8 @@ static void write_record(const struct mr_trainer_effect *x)
 {
     struct plan *p = ts_plan_of(x->session);
     struct mr_str text = mr_trainer_effect_text(&w.fx, x);
-    for (uint32_t i = 0; i < SESSIONS && !p; i++) /* its first, before START is answered */
+    /* The first record of a session is written before START is answered. */
+    for (uint32_t i = 0; i < SESSIONS && !p; i++)
         if (w.plans[i].started && !w.plans[i].id.v &&
             mr_str_eq(mr_trainer_document(w.core, x->session), mr_str(w.plans[i].document)))
             p = &w.plans[i];
@@ -220,11 +223,11 @@ static void perform(const struct mr_trainer_effect *x)
     case MR_TX_LOCATE:
     case MR_TX_FOLLOW:
     case MR_TX_UNFOLLOW:
-    case MR_TX_ROWS: break; /* no role asks */
+    case MR_TX_ROWS: break; /* no role of the simulation asks for rows */
     }
 }
 
-/* FNV-1a, as in digest.c. */
+/* Adds bytes to the digest, a 64-bit FNV-1a hash as in digest.c. */
 static void fold(const void *p, size_t n)
 {
     const unsigned char *b = p;

@@ -94,7 +94,7 @@ static void register_fill(
     r->node = r->store_address = mr_str(text + 32);
 }
 
-/* A result under the number of another job of the same template. */
+/* Reports a result under the id of another job of the same template. */
 static void plant_other(struct sim *s, struct sim_msg *m)
 {
     struct mr_ws_refs *tasks = &m->up.completed.tasks;

@@ -1,4 +1,4 @@
-/* Time, dice, the tale of what happened, and messages' memory. */
+/* Virtual time, dice, the trace of the last events, and the memory of messages. */
 #include "tests/sim/sim.h"
 
 #include <stdarg.h>

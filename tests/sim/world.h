@@ -1,6 +1,7 @@
-/* The simulator's world: virtual time, dice, and models of all that the cores do not know - links,
- * processes, executors, stores, the journal, clients. The cores in it are the real ones. Everything
- * follows from the seed. A promise that is broken ends the program with the story (sim_fail). */
+/* The simulator's world: virtual time, dice, and models of all that the cores do not know: links,
+ * processes, executors, stores, the journal, clients. The cores are the real ones. The seed
+ * determines everything. A broken promise ends the program with a trace of the last events
+ * (sim_fail). A *life* of the scheduler goes from a start to the next crash. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,7 +12,7 @@ struct sim_places;
 
 struct sim_pin {
     uint32_t serial;
-    uint64_t object; /* 0: free */
+    uint64_t object; /* number of the object; 0: the entry is free */
 };
 
 struct sim_proc {
@@ -23,27 +24,27 @@ struct sim_proc {
     struct mr_worker_effects fx;
     struct sim_run *runs;
     struct sim_pin pins[256];
-    uint64_t wake_order; /* of the wake that counts */
+    uint64_t wake_order; /* order of the planned EV_WAKE; others are out of date */
     mr_time wake_at;
-    uint64_t held_bytes; /* as last told */
+    uint64_t held_bytes; /* bytes that the core last asked to count as held */
     uint32_t queued;
     bool has_told;
-    bool has_suspects; /* to be told when it registers first */
+    bool has_suspects; /* the first Register has to report suspects */
 };
 
 struct sim_copy {
     uint64_t store;
-    uint32_t maker;  /* process + 1 */
-    bool made, held; /* its job holds it, says its maker, says the scheduler */
+    uint32_t maker;  /* number of the process that made it, plus 1 */
+    bool made, held; /* made: its maker says that its job holds it; held: the scheduler says so */
     bool is_unvouched, is_offered, is_persisted;
     mr_time offered_at;
     uint32_t pins;
 };
 
-struct sim_store { /* of a node */
-    uint64_t id;   /* incarnation, 0: none */
-    uint64_t dead; /* the one before */
-    bool is_up;    /* its stream, of this life of the scheduler: */
+struct sim_store { /* the store of a node */
+    uint64_t id;   /* incarnation of the store; 0: the store is not there */
+    uint64_t dead; /* incarnation of the store before */
+    bool is_up;    /* its stream to the scheduler is open, in this life and session: */
     uint32_t life, session;
     mr_time last_down;
 };
@@ -58,49 +59,50 @@ enum sim_fate { FATE_OK, FATE_MAY, FATE_MUST };
 
 enum sim_guard { GUARD_NONE, GUARD_WORKER = 1, GUARD_INLINE = 2, GUARD_OBJECT = 4 };
 
-struct sim_task { /* what the world saw of one node of a job */
+struct sim_task { /* what the simulator expects and has seen of one node of a job */
     uint64_t expect, seen, seen_losses;
     bool has_seen, is_tainted, is_target;
-    enum sim_fate fate, own; /* own: of its op alone, whatever its inputs do */
+    enum sim_fate fate, own; /* own: the fate by its operator alone, without its inputs */
     uint32_t deaths, runs;
-    /* guard.c: finished, and known to be, in this life: must not start again */
+    /* guard.c: the task has finished, and this life knows it, so the task must not start again */
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
-    uint32_t roomless_life; /* read back in it, with a value that may have found no room */
-    uint32_t gone_life;     /* read back in it, and its object is gone */
-    uint32_t referred_life; /* a value that was read back in it refers to it, at any distance */
+    uint32_t roomless_life; /* life that read its value back, perhaps without room for it */
+    uint32_t gone_life;     /* life that read its value back although its object is gone */
+    uint32_t referred_life; /* life that read back a value which refers to it, directly or not */
 };
 
 #define LOOPS_SEEN 4
 
-struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
+struct sim_job { /* a job that a scheduler accepted, perhaps without an answer to the client */
     uint64_t id;
     uint32_t spec;
     struct sim_task *task;
     enum mr_job_state final;
-    uint32_t ends[LOOPS_SEEN]; /* of its loops, as the journal has them: the last round + 1 */
+    uint32_t ends[LOOPS_SEEN]; /* by loop, as the journal has it: last round + 1 */
     bool was_cancelled, was_retried;
-    bool may_be_gone; /* forgotten, or about to be */
-    bool is_lost;     /* with a Redis that came back from an older copy */
-    bool is_formed;   /* its roles ran all at once */
+    bool may_be_gone; /* the job was forgotten, or is about to be */
+    bool is_lost;     /* the job was lost when Redis came back from an older copy */
+    bool is_formed;   /* all roles of the job have run at the same time */
 };
 
 struct sim_spec {
     struct mr_graph *graph;
-    struct mr_graph *same; /* of a template's instance: made without the template; or NULL */
-    uint64_t template;     /* 0: none; as the scheduler is told */
-    uint32_t number_1;     /* of it, and 1 */
+    /* For an instance of a template: the graph made without the template; else NULL. */
+    struct mr_graph *same;
+    uint64_t template; /* id of the template for the scheduler; 0: none */
+    uint32_t number_1; /* number of the template, plus 1 */
     bool is_accepted;
-    uint32_t asked_life; /* scheduler's life in which it was submitted */
+    uint32_t asked_life; /* life of the scheduler in which the job was submitted */
     uint64_t id;
     mr_duration cancel_after;
     bool wants_retry;
-    uint32_t waits;   /* for a parent */
-    bool is_given_up; /* refused for the keys of others, again and again */
+    uint32_t waits;   /* times that the submission waited for a running task as parent */
+    bool is_given_up; /* the job was refused too often because of keys of other jobs */
     uint32_t refusals;
     mr_duration forget_after;
-    bool may_clash, may_miss; /* when it was submitted: the keys of others were in the way */
+    bool may_clash, may_miss; /* at submission, keys of other jobs were a reason to refuse it */
 };
 
 struct sim {
@@ -108,51 +110,52 @@ struct sim {
     struct mr_rng rng;
     mr_time now;
     uint64_t order, steps;
-    uint64_t digest; /* of all that happened so far: digest.c */
+    uint64_t digest; /* digest of all that has happened (digest.c) */
     struct sim_ev *heap;
     uint32_t heap_count, heap_room;
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;
-    bool has_loops;     /* three jobs in four are loops */
-    bool has_templates; /* three jobs in four are instances of templates */
-    bool has_roles;     /* gangs of tasks that end together */
-    bool has_tears;     /* workers are lost in the middle of strands */
-    bool has_fair;      /* a small job comes beside a large one, when faults are over */
+    bool has_loops;     /* three of four jobs are loops */
+    bool has_templates; /* three of four jobs are instances of templates */
+    bool has_roles;     /* jobs with gangs of roles, which end together */
+    bool has_tears;     /* workers die in the middle of strands */
+    bool has_fair;      /* when faults are over, a small job is submitted beside a large one */
     uint32_t fair_many, fair_one;
     uint64_t fair_sent, fair_most;
     bool fair_is_sent;
-    bool has_stores;    /* stores die often, and fail what runs just then */
-    mr_time store_died; /* the last one */
-    bool has_rewinds;   /* Redis comes back empty, or older, when the scheduler is dead */
+    bool has_stores;    /* stores die often, and tasks that use them fail */
+    mr_time store_died; /* time of the last death of a store */
+    bool has_rewinds; /* Redis comes back empty or from an older copy while the scheduler is down */
     uint64_t tears, draws;
     uint32_t faults_mask;
     mr_time faults_end;
-    bool calm;              /* no faults any more */
-    uint64_t losses;        /* of processes, links, objects */
-    uint64_t given_up;      /* workers, dead or not, whose lease ran out */
-    uint64_t revived;       /* released keys that a job asked for */
-    uint64_t guesses;       /* deaths of workers of which the scheduler cannot know what ran */
-    uint32_t roomless_life; /* a value that was read back found no room in it */
+    bool calm;         /* the faults have ended */
+    uint64_t losses;   /* number of processes, links and objects lost */
+    uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
+    uint64_t revived;  /* number of released keys that a job asked for again */
+    uint64_t guesses;  /* number of workers that died when the scheduler cannot know what ran */
+    uint32_t roomless_life; /* life that read back a value without room for it */
 
     struct mr_arena arena;
     struct mr_sched_config config;
-    struct mr_sched *sched; /* NULL: it is down */
+    struct mr_sched *sched; /* NULL: the scheduler is down */
     struct mr_sched_effects fx;
     uint32_t life;
     mr_time life_start;
     bool in_turn;
-    mr_time turn_at; /* of the next turn that is planned, its event: */
+    mr_time turn_at; /* time of the next planned turn; its event is turn_order */
     uint64_t turn_order, busy_turns;
     struct sim_journal journal;
-    struct sim_journal copy; /* of it, as the scheduler that is there, or died last, found it */
-    uint32_t session_of[64]; /* by slot */
+    /* The journal as the present or last scheduler found it at its start. */
+    struct sim_journal copy;
+    uint32_t session_of[64]; /* session of a worker, by slot */
 
     struct sim_session sessions[SESSIONS_MAX];
     uint32_t sessions_count;
     struct sim_proc procs[PROCS_MAX];
     uint32_t procs_count;
-    uint32_t proc_of[NAMES_MAX]; /* or NONE */
+    uint32_t proc_of[NAMES_MAX]; /* process by worker name; NONE: not running */
     uint32_t names, nodes;
     struct sim_store store[NODES_MAX];
     struct sim_suspects suspects[NAMES_MAX];
@@ -165,8 +168,8 @@ struct sim {
     struct sim_spec specs[SPECS_MAX + AGAIN_MAX];
     uint32_t specs_count;
     struct mr_json_template *templates[TEMPLATES];
-    struct mr_buf template_rest[TEMPLATES]; /* their texts behind the parameters */
-    struct sim_places *places;              /* of the last template's tasks: templates.c */
+    struct mr_buf template_rest[TEMPLATES]; /* texts of the templates after their parameters */
+    struct sim_places *places; /* where the tasks of the last template ran (templates.c) */
     struct sim_job jobs[8 * SPECS_MAX];
     uint32_t jobs_count;
     bool is_forgetting;

@@ -1,10 +1,9 @@
-/* --roles --seed 6100188: a value and another job's alias of it, both read back, stood in two
- * stores: the object had moved to the node's next store, and of a snapshot that was cut off the
- * journal had that for the value only. When the first store was given up, the alias was lost, and
- * took the value along, whose object was there. */
+/* After a restart, a value and another job's alias of it are recorded in two stores. The object had
+ * moved to the node's next store, and the journal has a cut-off snapshot, which says so for the
+ * value only. When the first store is given up, the alias must not take the value along. */
 #include "tests/sim/scenarios/scenario.h"
 
-/* The first record of values, at the end of the journal once more. */
+/* Appends the first record of values in the snapshot to the journal again. */
 static void append_values(struct rig *r, const struct mr_buf *snapshot)
 {
     for (size_t at = 0; at < snapshot->n;) {
@@ -34,10 +33,10 @@ static void an_alias_that_is_lost_leaves_its_source_that_is_elsewhere(void **sta
     uint64_t user = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{\"y\":{\"op\":\"g\",\"args\":["
                                   "{\"ref\":\"x\"}]}}}");
     assert_int_not_equal(user, 0);
-    rig_compact(r); /* a snapshot has the alias's value, too */
+    rig_compact(r); /* the snapshot has the alias and its value */
     rig_crash(r);
     r->has_disk = true;
-    rig_store(r, 0x52, "n"); /* it has the disk of 0x51 */
+    rig_store(r, 0x52, "n"); /* the new store has the disk of store 0x51 */
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_UNHELD};
     ev.objects = (struct mr_sched_objects){.store = 0x52, .ids = &object, .count = 1};
     rig_step(r, &ev);
@@ -48,7 +47,7 @@ static void an_alias_that_is_lost_leaves_its_source_that_is_elsewhere(void **sta
     append_values(r, &snapshot);
     rig_crash(r);
     rig_store(r, 0x52, "n");
-    for (int i = 0; i < 60; i++) { /* nobody comes as 0x51 */
+    for (int i = 0; i < 60; i++) { /* store 0x51 does not come back */
         rig_pass(r, MR_SECOND);
         ev = (struct mr_sched_event){.type = MR_SCHED_STORE_HEARD, .store = {.store = 0x52}};
         rig_step(r, &ev);

@@ -1,10 +1,10 @@
-/* Issue 11, 12: a worker waited for eight seconds beside another one, whose `collection` persisted
- * its value: the op counts as short, so what waited behind it counted as done in a moment. */
+/* A task of a short operator persists its value, which takes seconds. The scheduler must not count
+ * the tasks behind it as nearly done: an idle worker has to get them. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define BEAT (500 * MR_MS)
 
-/* The worker tells that it has been at its first task since it began. */
+/* The worker's heartbeat says that the task `key` has run since `begun`. */
 static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *key, mr_time begun)
 {
     const struct mr_ws_run run = {.job = {job}, .count = 1};
@@ -24,7 +24,8 @@ static void what_waits_behind_a_task_that_persists_goes_to_an_idle_worker(void *
     struct rig *r = rig_new();
     struct rig_worker busy = rig_join(r, &(struct rig_spec){.name = "busy"});
     uint64_t first = rig_submit(r, "{\"tasks\":{\"a\":{\"op\":\"f\"},\"b\":{\"op\":\"g\"}}}");
-    for (int i = 0; i < 2; i++) { /* both ops are short, as far as anybody knows */
+    /* Both operators are known to be short. */
+    for (int i = 0; i < 2; i++) {
         const char *key = i ? "b" : "a";
         uint32_t attempt = rig_sent(r, busy, first, rig_index(r, first, key));
         rig_done_as(
@@ -43,7 +44,7 @@ static void what_waits_behind_a_task_that_persists_goes_to_an_idle_worker(void *
     }
     uint32_t asked = rig_count(r, SAID_STEAL, busy, job, NULL);
     assert_true(asked >= 1);
-    assert_int_equal(rig_count(r, SAID_STEAL, busy, job, "long"), 0); /* it runs */
+    assert_int_equal(rig_count(r, SAID_STEAL, busy, job, "long"), 0); /* "long" runs */
     static const char *const keys[] = {"b", "c", "d"};
     for (uint32_t i = 0; i < 3; i++)
         if (rig_count(r, SAID_STEAL, busy, job, keys[i]))

@@ -1,7 +1,6 @@
-/* After a restart of the scheduler a worker comes back with a value of a job that has failed. The
- * value is not adopted. The job is retried before the worker has heard of that: the task runs
- * again, elsewhere, while the worker still has its value. The check of I10 took that for a value
- * that was forgotten: seed 112 at commit 7f08344. */
+/* After a restart of the scheduler, a worker returns with a value of a failed job. The value is not
+ * adopted, and the job is retried before the worker learns of that. So the task rightly runs again
+ * elsewhere while the worker still has the value: the check of I10 must allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 static void what_a_failed_job_left_at_a_worker_is_made_again(void **state)

@@ -1,6 +1,6 @@
-/* A part is read back from the journal, but the collection of it found no room there: nothing needs
- * the part, and it is let go of. Whoever asks for the collection has both made again. The check of
- * I10 took that for a task that starts again though nothing was lost: seed 7000970. */
+/* A part is read back from the journal, but its collection finds no room. So no task needs the
+ * part, and the part is released. When a client asks for the collection, both rightly run again:
+ * the check of I10 must allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define STORE 0x51
@@ -10,7 +10,7 @@ static void a_part_is_let_go_of_when_its_collection_found_no_room(void **state)
     (void)state;
     struct mr_sched_config c;
     rig_config(&c);
-    c.inline_blocks = 2; /* 56 bytes */
+    c.inline_blocks = 2; /* room for 56 bytes */
     struct rig *r = rig_new_with(&c);
     const struct rig_spec spec = {.name = "w", .slots = 1, .store = STORE};
     rig_store(r, STORE, "n");
@@ -25,7 +25,8 @@ static void a_part_is_let_go_of_when_its_collection_found_no_room(void **state)
     rig_store(r, STORE, "n");
     rig_pass(r, 60 * MR_SECOND);
     assert_false(rig_is_held(r, part));
-    w = rig_join(r, &spec); /* another: the first is lost, with what it had */
+    /* Another worker: the first one is lost with its values. */
+    w = rig_join(r, &spec);
     rig_want(r, job, "c");
     rig_done(r, w, job, "x");
     rig_done_bytes(r, w, job, "c", 100);

@@ -1,5 +1,5 @@
-/* Dispatch pauses while the journal is behind. The time of the next steal stayed in the past then,
- * and the scheduler asked for turn after turn. */
+/* Dispatch pauses while the journal is behind. The time of the next steal, which is then in the
+ * past, must not make the scheduler ask for turn after turn. */
 #include "tests/sim/scenarios/scenario.h"
 
 static void a_paused_scheduler_sleeps(void **state)
@@ -14,9 +14,10 @@ static void a_paused_scheduler_sleeps(void **state)
                         "\"op\":\"f\"},\"d\":{\"op\":\"f\"},\"e\":{\"op\":\"f\"}}}");
     (void)rig_join(r, &(struct rig_spec){.name = "w", .slots = 1});
     r->acks = false;
-    for (int i = 0; i < 200; i++) /* until its buffer is full */
+    /* Until the journal's buffer is full. */
+    for (int i = 0; i < 200; i++)
         (void)rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"rare\"}}}");
-    rig_pass(r, 3 * MR_SECOND); /* asserts that turns end */
+    rig_pass(r, 3 * MR_SECOND); /* rig_pass fails if turns do not end */
     assert_true(mr_sched_deadline(r->s) > r->now);
 }
 

@@ -1,5 +1,5 @@
-/* A target that refers to another job's key is journaled; the restarted scheduler gave it a second
- * value, and ended with an assertion each time it was started. */
+/* The journal has a target that refers to the key of another job. A restarted scheduler must not
+ * give the target a second value, which would end the scheduler with an assertion. */
 #include "tests/sim/scenarios/scenario.h"
 
 static void a_reference_that_was_journaled_is_read_back(void **state)

@@ -1,5 +1,6 @@
-/* A job failed because the key it refers to was cancelled. When it was retried, the reference was
- * sent to a worker like a task, and the scheduler ended with an assertion. */
+/* A job failed because the key that it refers to was cancelled. When the job is retried, the
+ * reference must not be sent to a worker as a task, which would end the scheduler with an
+ * assertion. */
 #include "tests/sim/scenarios/scenario.h"
 
 static const char source[] = "{\"namespace\":\"ours\",\"tasks\":{\"x\":{\"op\":\"f\"}}}";
@@ -14,7 +15,8 @@ static void a_failed_reference_is_looked_for_again(void **state)
                                "[{\"ref\":\"x\"}]}}}");
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, a), MR_OK);
     assert_int_equal(rig_job(r, b), MR_JOB_FAILED);
-    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, b), MR_ESTATE); /* nobody has the key */
+    /* No job has the key. */
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, b), MR_ESTATE);
     assert_int_equal(rig_job(r, b), MR_JOB_FAILED);
     uint64_t c = rig_submit(r, source);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, b), MR_OK);

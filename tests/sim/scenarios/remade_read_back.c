@@ -1,5 +1,5 @@
-/* A target's object was lost with its store and made again: the journal has two values for it. The
- * restarted scheduler took the first, which is gone, and ran the task once more. */
+/* The object of a target was lost with its store and made again, so the journal has two values for
+ * the target. A restarted scheduler must take the last one and not run the task again. */
 #include "tests/sim/scenarios/scenario.h"
 
 static void of_two_journaled_values_the_last_one_counts(void **state)

@@ -1,4 +1,5 @@
-/* A bug that a seed of the simulator found, kept by hand, since a seed dies with its commit. */
+/* Each scenario is a bug that the simulator found, written as a test. A seed alone would not do,
+ * because a seed gives another run after the next change of the code. */
 #pragma once
 
 #include "tests/support/scheduler_rig.h"

@@ -1,6 +1,6 @@
-/* Seed 7202080, --roles: a quarantined task was sent to a worker that was kept free for it, and one
- * of its inputs was lost then. The task that had to make that input again was placed on just this
- * worker: both waited for ever. */
+/* A quarantined task was sent to a worker that was kept free for it, and then lost an input. The
+ * task that makes the input again must not be placed on this worker, or both would wait for
+ * ever. */
 #include "tests/sim/scenarios/scenario.h"
 
 static struct rig_worker join(struct rig *r, const char *name)
@@ -8,7 +8,7 @@ static struct rig_worker join(struct rig *r, const char *name)
     return rig_join(r, &(struct rig_spec){.name = name, .node = name, .slots = 1});
 }
 
-/* Its process dies, with what it ran. */
+/* The worker's process dies while it runs the task `ran` (NULL: none). */
 static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *ran)
 {
     const struct mr_ws_run run = {.job = {job}, .count = 1};
