@@ -76,10 +76,9 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
                 t->gone_life = s->life;
                 continue;
             }
-            /* A value that finds no room may be made again, as documented. */
             guard(s, t, GUARD_OBJECT);
             t->guard_object = object;
-        } else if (has_room) {
+        } else if (has_room) { /* a value without room may be made again, as documented */
             guard(s, t, GUARD_INLINE);
         } else {
             t->roomless_life = s->life;

@@ -1,12 +1,13 @@
-/* The trainer's core among simulated roles, a scheduler that runs their tasks again, and a Redis
- * that comes and goes, in virtual time; the trainer itself dies and starts from its records.
+/* The trainer's core in virtual time, among simulated roles, a scheduler that runs the roles' tasks
+ * again, and a Redis that comes and goes. The trainer itself dies and starts from its records.
  *
  *   sim_trainer [--seed N | --start N --seeds N] [--trace]
  *
- * After every step the core checks itself (mr_trainer_check); here is checked what others were
- * told: every call is answered once, incarnations are never told twice, generation, restore epoch
- * and phase never go back, nobody is sent to a checkpoint that not all shards cut or that was
- * erased, what has ended stays as it was, and in the end every session has ended, with a reason. */
+ * After every step the core checks its own invariants (mr_trainer_check). The simulation checks
+ * what the core tells others: every call is answered once; no incarnation is given to two
+ * processes; generation, restore epoch and phase never go back; a checkpoint to restore has been
+ * cut by all shards and not been erased; a session that has ended stays as it is; at last every
+ * session has ended, with a reason. */
 #include "tests/sim/trainer.h"
 
 struct trainer_world w;
