@@ -1,6 +1,7 @@
-/* How fast values are checked, hashed, imported and exported in one thread, beside memcpy:
- * `format_bench [filter]`. Each row is the best of several runs over warm memory; GB/s are of the
- * value's bytes for tensors, of the text's for CSV and JSON. */
+/* How fast values are checked, hashed, imported and exported in one thread, compared with memcpy:
+ *     format_bench [filter]
+ * Each row is the best of several runs over warm memory. GB/s are of the value's bytes for tensors,
+ * and of the text's bytes for CSV and JSON. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
@@ -13,7 +14,7 @@
 
 #define REPEATS 5
 #define ROWS 4096
-#define COLUMNS 4096 /* of the tensors: 64 MiB in f32 */
+#define COLUMNS 4096 /* columns of the tensors, which have 64 MiB as f32 */
 #define TEXT_ROWS 400000
 
 static double now_s(void)
@@ -24,7 +25,7 @@ static double now_s(void)
 }
 
 static struct {
-    void *memory; /* warm and kept, as in a store's arena */
+    void *memory; /* kept warm from run to run, as in a store's arena */
     uint64_t bytes;
 } result;
 
@@ -41,7 +42,7 @@ static void *alloc_result(void *ctx, uint64_t bytes)
 
 static const struct mr_value_alloc allocator = {alloc_result, NULL};
 
-static uint64_t sunk; /* what was written: so that nothing is optimised away */
+static uint64_t sunk; /* sum over written bytes, so that the compiler removes no work */
 
 static int sink_write(void *ctx, const void *p, size_t n)
 {
@@ -57,9 +58,9 @@ struct bench {
     const char *name;
     enum mr_format format;
     const struct mr_format_options *options;
-    struct mr_str bytes;    /* import of these */
-    struct mr_value *value; /* or export of this */
-    uint64_t counted;       /* bytes of one run */
+    struct mr_str bytes;    /* for an import: the bytes */
+    struct mr_value *value; /* for an export: the value */
+    uint64_t counted;       /* number of bytes that a run counts */
 };
 
 static const char *filter;
@@ -147,7 +148,8 @@ static void bench_tensors(void)
     struct mr_rng rng;
     mr_rng_init(&rng, 1);
     for (size_t i = 0; i < bytes; i += 8) {
-        uint64_t v = mr_rng_next(&rng) & 0x3fffffff3fffffffu; /* finite in every width */
+        /* Bits that are finite as f16, f32 and f64. */
+        uint64_t v = mr_rng_next(&rng) & 0x3fffffff3fffffffu;
         memcpy(data + i, &v, sizeof v);
     }
     bench_bytes(data, bytes / 2);
@@ -165,7 +167,7 @@ static void bench_tensors(void)
     struct bench b = {.name = "idx out, f32", .format = MR_FORMAT_IDX, .value = &v};
     b.counted = mr_tensor_data_bytes(&v.tensor);
     run(&b);
-    v.tensor.shape[0] = 512; /* texts are long */
+    v.tensor.shape[0] = 512; /* fewer rows, because the texts are long */
     b.counted = (uint64_t)512 * COLUMNS * 4;
     b.format = MR_FORMAT_JSON;
     b.name = "json out, f32 (of elements)";

@@ -1,5 +1,5 @@
-/* How fast the gateway is: a service that answers at once (a child process on lib/rpc), mr-gateway
- * before it (another), and clients on keep-alive connections over loopback.
+/* How fast the gateway is: a service that answers at once and mr-gateway, both child processes, and
+ * clients on keep-alive connections over loopback.
  *     gateway_bench PATH/mr-gateway [seconds of each part] */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -23,7 +23,7 @@
 
 #define CONNECTIONS_MAX 256
 #define SAMPLES_MAX 2000000
-#define DOWNLOAD_CHUNKS 1024 /* MiB */
+#define DOWNLOAD_CHUNKS 1024 /* chunks of 1 MiB */
 #define UPLOAD_BYTES ((size_t)1 << 30)
 
 /* ---- the service ----------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static void ask(struct connection *c, const char *request)
     mr_assert(send(c->fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request));
 }
 
-/* Has the whole answer come? */
+/* True: the whole answer has arrived. */
 static bool take(struct connection *c)
 {
     ssize_t n = recv(c->fd, c->in + c->in_n, sizeof c->in - 1 - c->in_n, 0);

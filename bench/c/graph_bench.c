@@ -1,6 +1,7 @@
-/* How fast a graph is taken in: JSON to a graph, and its parts. Usage: bench_graph [tasks]
- * [rounds]. Prints, for each shape and notation, the size of the text, ns a task and tasks/s of the
- * best and the median round. */
+/* How fast a graph is read: JSON to a graph, and the parts of that work.
+ *     bench_graph [tasks] [rounds]
+ * Prints, for each shape and notation, the size of the text, and the ns a task and the tasks/s of
+ * the best and the median round. */
 #include "base/alloc.h"
 #include "graph/build/builder_state.h"
 #include "graph/bytes/bytes.h"
@@ -36,7 +37,8 @@ static const struct mr_graph_catalogue catalogue = {find_op, NULL, NULL};
 
 enum notation { CANONICAL, DSK };
 
-/* Keys of 12 bytes. `inc`: n tasks of a literal each; `add`: each of two earlier ones. */
+/* Writes `n` tasks with keys of 12 bytes: `inc` of a literal each or, with `add`, the sum of two
+ * earlier tasks. */
 static void write_graph(struct mr_buf *b, uint32_t n, bool add, enum notation notation)
 {
     mr_buf_printf(b, "{\"%s\": {", notation == DSK ? "dsk" : "tasks");
@@ -91,7 +93,8 @@ enum { PARSE, TOTAL, PARALLEL, ORDER, WRITE, READ, FREE, KINDS };
 static const char *const kinds[KINDS] = {"JSON to DOM (yyjson)", "JSON to graph, all of it",
     "the same by four threads", "cull and order alone", "graph to bytes", "bytes to graph", "free"};
 
-/* The order of a finished graph again: its nodes as a builder would hold them. */
+/* Returns the time to order the nodes of a finished graph once more, in the form in which a builder
+ * has them. */
 static double time_order(const struct mr_graph *g)
 {
     uint32_t *count = mr_alloc_array(g->nodes_count, sizeof *count);
@@ -108,7 +111,7 @@ static double time_order(const struct mr_graph *g)
     return t;
 }
 
-/* The most memory a process has while it takes the text in, the text itself included. */
+/* Returns the most memory that a process has while it reads the text, the text included. */
 static double peak_bytes(struct mr_buf *text)
 {
     pid_t child = fork();
@@ -178,8 +181,8 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
     mr_buf_fini(&bytes);
 }
 
-/* A parameter among the arguments of every task; `is_read`: in its keys too, so that each instance
- * is read anew. */
+/* Measures instances of a template with a parameter among the arguments of every task. With
+ * `is_read`, the parameter is also in the keys, so that each instance is parsed from the text. */
 static void bench_template(uint32_t n, unsigned rounds, bool is_read)
 {
     struct mr_buf text, bytes;
@@ -196,7 +199,8 @@ static void bench_template(uint32_t n, unsigned rounds, bool is_read)
     must(mr_json_template_new(mr_buf_str(&text), &t, &e), &e);
     double *made = mr_alloc_array(rounds, sizeof *made);
     double *packed = mr_alloc_array(rounds, sizeof *packed);
-    for (unsigned r = 0; r < rounds + 2; r++) { /* the first two are read */
+    /* The first two instances are parsed, to fill the cache. */
+    for (unsigned r = 0; r < rounds + 2; r++) {
         char given[64];
         struct mr_graph *g = NULL;
         (void)snprintf(given, sizeof given, "{\"params\": {\"a\": %u}}", 100000 + r);

@@ -1,6 +1,7 @@
-/* A training step in one thread: forward, backward, Adam. `nn_bench cnn|mlp [batch]` reads numbers
- * of steps from its input and answers each with two lines: seconds of forward and backward, seconds
- * of Adam; bench/nn_peer.py lets it and PyTorch take turns. */
+/* A training step in one thread: forward, backward, Adam.
+ *     nn_bench cnn|mlp [batch]
+ * Reads numbers of steps from its input. Answers each with two lines: seconds of forward and
+ * backward, seconds of Adam. bench/nn_peer.py lets this program and PyTorch take turns. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/net.h"

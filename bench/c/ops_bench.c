@@ -1,5 +1,6 @@
-/* How fast operators run in one thread, beside memcpy: GB/s of what they read and write, and the
- * nanoseconds that a call of nothing costs. `ops_bench [filter]`. */
+/* How fast operators run in one thread, compared with memcpy: GB/s of the bytes that they read and
+ * write, and the nanoseconds of a call that does nothing.
+ *     ops_bench [filter] */
 #include "support/op_host.h"
 
 #include "base/alloc.h"
@@ -12,7 +13,8 @@
 
 #define REPEATS 7
 
-static void *heap_result; /* kept from call to call: the pages are warm, as in a store's arena */
+/* Kept from call to call, so that its pages are warm, as in a store's arena. */
+static void *heap_result;
 static uint64_t heap_bytes;
 
 static void *alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
@@ -54,7 +56,7 @@ static struct mr_op_run *runner;
 
 struct bench {
     const char *op;
-    struct mr_buf args; /* a list */
+    struct mr_buf args; /* arguments, a pack that is a list */
     struct mr_op_input inputs[32];
     uint32_t inputs_count;
 };
@@ -66,7 +68,7 @@ static double time_call(struct bench *b, unsigned calls)
     struct mr_op_result result;
     struct mr_error e;
     double seconds[REPEATS];
-    for (int i = -1; i < REPEATS; i++) { /* one to warm up */
+    for (int i = -1; i < REPEATS; i++) { /* run -1 warms up and is not counted */
         double start = now_s();
         for (unsigned k = 0; k < calls; k++) {
             int err = mr_op_run(runner, op, &task, mr_buf_str(&b->args), b->inputs, b->inputs_count,
@@ -89,7 +91,7 @@ static void *tensor(enum mr_dtype t, unsigned ndim, const uint64_t *shape, struc
     return mr_tensor_build(p, t, ndim, shape);
 }
 
-/* A row of the table: `rest` is what follows the tensors, as packs. */
+/* Measures one row of the table. `rest` are the packs of the arguments after the tensors. */
 static void large(const char *name, const char *op, enum mr_dtype t, unsigned tensors,
     const char *rest, size_t rest_bytes, unsigned rest_count, double bytes_written)
 {

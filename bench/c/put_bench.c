@@ -1,6 +1,6 @@
-/* Putting one large object with mr_store_put, its copying shared by several threads as in Ray's
- * client, and by one thread; each object is freed before the next is put, as in bench/peer_ray.py.
- * put_bench MR-OBJECTSTORE [json]. */
+/* Puts one large object with mr_store_put, copied by several threads as in Ray's client, or by one
+ * thread. Each object is freed before the next put, as in bench/peer_ray.py.
+ *     put_bench MR-OBJECTSTORE [json] */
 #include "bench/c/store_nodes.h"
 
 #include "base/limits.h"
@@ -37,7 +37,7 @@ static void copy_piece(void *ctx, uint32_t piece, uint32_t worker)
     memcpy(p->to + ((size_t)piece << 20), p->from + ((size_t)piece << 20), (size_t)1 << 20);
 }
 
-/* The same bytes into plain memory, which has been written before. */
+/* Returns the GB/s of copying the same bytes into plain memory whose pages are warm. */
 static double copies_per_run(struct mr_thread_pool *pool, struct plain *p)
 {
     mr_time from = mr_clock_now();
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     struct mr_store *st = client(&a);
     struct mr_thread_pool *pool = mr_thread_pool_new(mr_thread_pool_workers_here(MR_PUT_THREADS));
     struct plain warm = {mr_alloc(BYTES), data};
-    (void)puts_per_run(st, data, false); /* its pages are the warm ones */
+    (void)puts_per_run(st, data, false); /* its pages are warm when it has been freed */
     (void)copies_per_run(pool, &warm);
     for (int r = 0; r < RUNS; r++) {
         runs[r] = puts_per_run(st, data, false);

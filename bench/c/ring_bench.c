@@ -1,12 +1,12 @@
-/* How long an all-reduce between nodes takes: one process a rank, each with the network thread that
- * a worker process has, in a ring over gRPC on this machine. Prints how long steps took, and what
- * one cost: processor time, context switches, messages and wake-ups.
+/* How long an all-reduce between nodes takes: one process a rank, each with the network thread of a
+ * worker process, in a ring over gRPC on this machine. Prints how long steps took and what a step
+ * cost: processor time, context switches, messages and wake-ups.
  *
- *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp] [--tls CERT KEY
- * CA]
+ *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp]
+ *                [--tls CERT KEY CA]
  *
  * 79512 float32 are the 318 kB of examples/mnist.json. --work: each rank computes so many
- * microseconds between steps. --tls is for --tcp; without that ranks meet over UNIX sockets, as
+ * microseconds between steps. --tls needs --tcp; without --tcp, ranks meet over UNIX sockets, as
  * with `up --nodes 2`. */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -40,7 +40,7 @@ struct plan {
     char dir[32];
 };
 
-struct told { /* by a rank, at its end */
+struct told { /* the counts that a rank sends at its end */
     uint64_t switches, forced, cpu_ns, took_ns, wait_ns, bytes;
 };
 
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
         transfer(down[i][1], addresses, sizeof addresses, true);
     uint64_t *ns = mr_alloc_array(p.steps, sizeof *ns);
     struct told told[RANKS_MAX];
-    for (uint32_t i = p.ranks; i-- > 0;) { /* the times of rank 0 stay */
+    for (uint32_t i = p.ranks; i-- > 0;) { /* rank 0 is last, so that its times stay */
         transfer(up[i][0], &told[i], sizeof told[i], false);
         transfer(up[i][0], ns, p.steps * sizeof *ns, false);
     }

@@ -1,9 +1,11 @@
-/* The scheduler's core alone: how many tasks a second it gives out and takes back, with workers
- * that answer at once, and what a task costs in memory. No network, no journal but in memory.
- * sched_bench [TASKS] [WORKERS] [wide|chain|tree|chains|diamonds] [told]
- * Of `chains` of ten and of `diamonds` only the ends are told, as a worker that fuses them does;
- * `told`: all of them. A task's life is four moves - to waiting, ready, running, done - and a
- * fifth, released, where it is no target: tasks/s times four is the least of moves a second. */
+/* The scheduler's core alone: how many tasks a second it sends and completes, with workers that
+ * answer at once, and how much memory a task takes. There is no network, and the journal stays in
+ * memory.
+ *     sched_bench [TASKS] [WORKERS] [wide|chain|tree|chains|diamonds] [told]
+ * In `chains` (of ten tasks) and `diamonds`, workers report only the last task of each, as a worker
+ * that fuses tasks does; with `told`, they report all tasks. A task changes its state at least four
+ * times, to waiting, ready, running and done, and to released if it is no target. So the core makes
+ * at least four times tasks/s changes a second. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
@@ -22,7 +24,7 @@ struct bench {
     struct mr_sched_effects fx;
     mr_time now;
     uint64_t sequence, done;
-    size_t journal_at; /* of the effects' journal, read so far */
+    size_t journal_at; /* bytes of the effects' journal that were read */
     uint32_t *inline_bytes, *outcome, *attempt;
     bool is_fusing;
     uint64_t *started, *duration;
@@ -105,12 +107,13 @@ static void turn(struct bench *b)
     if (b->sequence != sequence) mr_sched_step(b->s, b->now, &acked, &b->fx);
 }
 
-/* Is this row's value used up in this very message? Units are rows in a row. */
+/* True: this message has all users of the row's value, so the worker uses the value up. Units of
+ * work are adjacent rows. */
 static bool is_used_up(const struct mr_sched_rows *r, uint32_t row)
 {
     const uint32_t *index = mr_sched_column(r, MR_COLUMN_INDEX);
     uint32_t uses = mr_sched_cell(r, MR_COLUMN_USES, row);
-    uint32_t last = row + uses + 1; /* of a diamond: 2 and 1 */
+    uint32_t last = row + uses + 1; /* the first row of a diamond has 2 uses, the inner ones 1 */
     if (!uses) return false;
     last = MR_MIN(last, r->count) - 1;
     return last > row && index[last] == index[row] + (last - row);
@@ -134,7 +137,7 @@ static void room_make(struct bench *b, uint32_t n)
     }
 }
 
-/* The worker's answer: everything it was just given is done, each in a microsecond. */
+/* Answers for the worker: all tasks that it was just sent are done, each in a microsecond. */
 static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *x)
 {
     const struct mr_sched_rows *r = &x->tasks;
@@ -163,14 +166,14 @@ static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *
     b->done += r->count;
 }
 
-/* As the shell does: whoever there is something to tell is told at the end of the turn. */
+/* Sends the batches at the end of a turn, as the shell does. */
 static void flush(struct bench *b)
 {
     for (size_t i = 0; i < b->fx.dirty_workers.n / sizeof(uint32_t); i++) {
         uint32_t slot;
         memcpy(&slot, b->fx.dirty_workers.p + i * sizeof slot, sizeof slot);
         struct mr_sched_batch *x = b->fx.worker[slot];
-        b->fx.worker[slot] = NULL; /* the next one may grow meanwhile */
+        b->fx.worker[slot] = NULL; /* a new batch may begin while this one is answered */
         if (x && x->tasks.count) answer(b, slot, x);
         mr_sched_batch_put(&b->fx, &x);
     }

@@ -1,8 +1,8 @@
 /* Runs one graph of bench/shapes.py on a cluster, as a client in a process of its own:
  *     shape_client SCHEDULER FILE ROUNDS [unfused]
- * FILE says what the nodes are and what the targets must be. Each round the clock runs from the
- * first byte of the encoding to the last value, received and checked; the job is forgotten after
- * it. Every job has a namespace of its own, so no round finds what another made. Prints JSON. */
+ * FILE has the nodes and the values that the targets must have. Each round, the clock runs from the
+ * first byte of the encoding until the last value is received and checked. The job is forgotten
+ * after that. Every job has its own namespace, so no round finds values of another. Prints JSON. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
@@ -36,13 +36,13 @@ struct target {
 };
 
 struct shape {
-    struct mr_buf bytes; /* the file */
+    struct mr_buf bytes; /* contents of FILE */
     char **ops;
     uint32_t ops_count, nodes;
-    size_t first; /* where the nodes begin */
+    size_t first; /* offset of the first node in `bytes` */
     struct target *target;
     uint32_t targets, inputs;
-    uint32_t *target_of; /* by node; UINT32_MAX: not a target */
+    uint32_t *target_of; /* index of the target, by node; UINT32_MAX: not a target */
 };
 
 struct client {
@@ -87,7 +87,7 @@ static struct mr_str take_bytes(const struct shape *s, size_t *at)
     return mr_str_of((const char *)take(s, at, n), n);
 }
 
-/* Past one node; its references are counted and checked. */
+/* Moves `at` past one node; counts and checks the node's references. */
 static void skip_node(struct shape *s, uint32_t node, size_t *at)
 {
     if (take_u32(s, at) > s->ops_count) die("no such op", NULL);
@@ -168,7 +168,7 @@ static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
         key[i] = (unsigned char)('0' + node % 10);
 }
 
-/* The arguments of one node, and where it finds its inputs. */
+/* Writes the arguments of one node and the places of its inputs into row `row` of the message. */
 static void write_node(struct client *c, const struct shape *s, Millrace__V1__SubmitColumns *m,
     uint32_t row, size_t *at)
 {

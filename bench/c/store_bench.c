@@ -1,7 +1,7 @@
 /* How fast the object store of one node is, with the real program in a process of its own:
  *     store_bench MR-OBJECTSTORE [json]
- * Rows: a local get; put of 64 MiB into warm pages and of 1 GiB into cold ones beside memcpy.
- * Medians of 5 with min and max. Transfers between nodes: store_pull_bench. */
+ * Rows: a local get; a put of 64 MiB into warm pages and of 1 GiB into cold ones, compared with
+ * memcpy. Medians of 5 with min and max. store_pull_bench measures transfers between nodes. */
 #include "bench/c/store_nodes.h"
 
 #include <sys/mman.h>
@@ -48,7 +48,7 @@ static void bench_put(struct mr_store *st, const void *data)
     double plain[RUNS];
     unsigned char *warm = mr_alloc(WARM_BYTES);
     memset(warm, 1, WARM_BYTES);
-    mr_object_id first = put(st, data, WARM_BYTES); /* its pages are the warm ones */
+    mr_object_id first = put(st, data, WARM_BYTES); /* its pages are warm when it has been freed */
     drop(st, first);
     for (int r = 0; r < RUNS; r++) {
         mr_time from = mr_clock_now();
@@ -72,7 +72,7 @@ static void bench_cold(const struct node *n, const void *data)
     double runs[RUNS];
     double plain[RUNS];
     for (int r = 0; r < RUNS; r++) {
-        struct mr_store *st = client(n); /* a client of its own has no warm pages */
+        struct mr_store *st = client(n); /* a new client has no warm pages */
         mr_time from = mr_clock_now();
         mr_object_id id = put(st, data, COLD_BYTES);
         runs[r] = gb_per_s(COLD_BYTES, from);

@@ -1,5 +1,5 @@
-/* What the object store's benchmarks share: nodes in processes of their own, and rows. Included
- * once a program. */
+/* Common parts of the object store's benchmarks: nodes in processes of their own, and rows of
+ * results. Included by one file of a program. */
 #pragma once
 
 #include "base/alloc.h"
@@ -21,11 +21,11 @@
 
 struct node {
     char control[128];
-    char address[2][128]; /* UNIX, TCP */
+    char address[2][128]; /* by kind: UNIX socket, TCP */
     pid_t pid;
 };
 
-static char folder[80]; /* beneath TMPDIR */
+static char folder[80]; /* directory of the benchmark, beneath TMPDIR */
 static bool as_json;
 
 static void die(const char *what, const struct mr_error *e)
@@ -126,7 +126,8 @@ static void drop(struct mr_store *st, mr_object_id id)
     if (mr_store_delete(st, &id, 1, true, &e)) die("delete", &e);
 }
 
-/* Program and whether rows are JSON; a folder of our own; data. */
+/* Takes the program and whether rows are JSON from the arguments, makes the directory, and returns
+ * `bytes` bytes of data. */
 static char *begin(int argc, char **argv, uint64_t bytes)
 {
     if (argc < 2) {

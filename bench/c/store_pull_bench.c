@@ -1,9 +1,9 @@
-/* How fast objects go from store to store, with the real program in processes of its own:
+/* How fast objects move between stores, with the real program in processes of its own:
  *     store_pull_bench MR-OBJECTSTORE [json]
- * Each round moves 256 MiB into warm memory in every way, one after the other, so that the rows
- * share what else the machine does: plain TCP; our gRPC alone, which copies each message to its
- * place and does nothing else; a pull with checksums over TCP, over a UNIX socket, and once more
- * of an object whose checksums are known. Medians of 5 with min and max. */
+ * Each round moves 256 MiB into warm memory in every way, one after the other, so that other load
+ * of the machine falls on all rows: plain TCP; our gRPC alone, which copies each message to its
+ * place and does nothing else; a pull with checksums over TCP and over a UNIX socket; and a pull of
+ * an object whose checksums are known. Prints medians of 5 with min and max. */
 #include "bench/c/store_nodes.h"
 #include "rpc/client.h"
 #include "rpc/loop.h"
@@ -28,7 +28,7 @@ static void send_plain(int fd, const char *data)
     }
 }
 
-/* A process that sends the data to each client that connects. */
+/* Starts a process that sends the data to each client that connects. Returns its id. */
 static pid_t serve_plain(const char *data, int *port)
 {
     int listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
     char *data = begin(argc, argv, BYTES);
     int plain_port = 0;
     int grpc_port = 0;
-    pid_t plain = serve_plain(data, &plain_port); /* forks: before there are threads */
+    pid_t plain = serve_plain(data, &plain_port); /* forks before this process has threads */
     pid_t grpc = serve_grpc(data, &grpc_port);
     struct node a;
     struct node b;
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
         mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     mr_assert(out != MAP_FAILED);
     double runs[WAYS][RUNS];
-    for (int r = -1; r < RUNS; r++) { /* the first connects, and warms the pages */
+    for (int r = -1; r < RUNS; r++) { /* round -1 connects and warms the pages; it is not counted */
         double now[WAYS];
         mr_object_id tcp = put(on_a, data, BYTES);
         mr_object_id local = put(on_a, data, BYTES);

@@ -1,5 +1,6 @@
 /* The worker without a scheduler: its core alone, and the core with real executors and operators.
- * `worker_bench [TASKS]` prints tasks/s for independent empty tasks and for chains. */
+ *     worker_bench [TASKS]
+ * Prints tasks/s for independent empty tasks and for chains. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
@@ -18,7 +19,7 @@ struct bench {
     struct mr_worker_effects fx;
     struct mr_inbox *inbox;
     struct mr_executor_env env;
-    struct mr_executor **executors; /* NULL: items end at once, on this thread */
+    struct mr_executor **executors; /* NULL: items end at once, on the calling thread */
     uint32_t slots;
     uint64_t done;
     uint64_t strands;
@@ -52,7 +53,7 @@ static void perform(struct bench *b)
 static void step(struct bench *b, const struct mr_worker_event *ev)
 {
     mr_worker_step(b->w, mr_clock_now(), ev, &b->fx);
-    /* TAKE is left unanswered: the strands of this bench are all alike, and end soon. */
+    /* TAKE is not answered, because all strands of this benchmark are alike and end soon. */
 }
 
 static void turn(struct bench *b)
@@ -75,7 +76,8 @@ static void connect(struct bench *b)
     step(b, &ev);
 }
 
-/* Tasks first..first+n-1; in a chain each takes the one before, and uses it up. */
+/* Assigns the tasks first to first + n - 1. In a chain, each task uses up the value of the task
+ * before. */
 static void assign(struct bench *b, uint32_t first, uint32_t n, bool chain)
 {
     static uint32_t index[BATCH], attempt[BATCH], op[BATCH], args_bytes[BATCH], order[BATCH];

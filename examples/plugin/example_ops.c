@@ -1,12 +1,12 @@
-/* Two operators in a shared library, as anybody may write them:
+/* Two operators in a shared library, as a user of millrace would write them:
  *
  *   cc -shared -fPIC -I<millrace> -I<millrace>/lib example_ops.c -o libexample_ops.so
  *   mr-worker --plugin ./libexample_ops.so …
  *
- * Only the header ops/op.h is needed; nothing of millrace is linked. */
+ * The library needs the header ops/op.h only and links nothing of millrace. */
 #include "ops/op.h"
 
-/* example.collatz(n): how many steps until n reaches 1. */
+/* example.collatz(n): returns the number of steps until n reaches 1. */
 static int run_collatz(struct mr_op_call *call)
 {
     int64_t n = call->args[0].i;
@@ -22,8 +22,8 @@ static int run_collatz(struct mr_op_call *call)
     return call->does->return_int(call, steps);
 }
 
-/* example.smooth(x, width): the mean over a sliding window along the last axis of an f32 tensor.
- * The result is written where it will stay. */
+/* example.smooth(x, width): returns the mean over a sliding window along the last axis of an f32
+ * tensor. The result is written to its final place, without a copy. */
 static int run_smooth(struct mr_op_call *call)
 {
     const struct mr_tensor *x = call->args[0].tensor;
@@ -48,7 +48,7 @@ static int run_smooth(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* example.crash(): takes the worker's process with it; for tests of what happens then. */
+/* example.crash(): ends the worker's process, for tests of crashes. */
 static int run_crash(struct mr_op_call *call)
 {
     (void)call;

@@ -46,7 +46,7 @@ static void check_bytes(const struct mr_graph *g)
     mr_buf_fini(&twice);
 }
 
-/* Runs the last item first. */
+/* Runs the items on the calling thread, the last item first. */
 static void run_backwards(
     void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
@@ -57,7 +57,7 @@ static void run_backwards(
 
 static const struct mr_graph_parallel parallel = {2, run_backwards, NULL};
 
-/* Reads the text in pieces, as from a network. */
+/* Reads the text in pieces of `piece_bytes`, as from a network. Returns an error code. */
 static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
     struct mr_graph **out)
 {
@@ -73,7 +73,7 @@ static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_j
     return err;
 }
 
-/* The same text must give the same result in slices, in pieces or whole, with one thread or
+/* Checks that the text gives the same result in slices, in pieces or whole, with one thread or
  * many. */
 static void check_slices(struct mr_str text, const struct mr_graph_parallel *by, size_t piece_bytes,
     int want, const struct mr_graph *g)

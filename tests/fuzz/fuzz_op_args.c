@@ -24,8 +24,8 @@ static void *alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
     return memory;
 }
 
-/* Counts the questions for the cancel flag, and cancels operators that would run for very many
- * rounds. */
+/* Number of times that the cancel flag was read. Operators that would run for very many rounds are
+ * cancelled. */
 static unsigned asked;
 
 static bool is_cancelled(void *ctx)
@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     asked = 0;
     const struct mr_op_desc *op = choose(registry, (uint16_t)(data[0] << 8 | data[1]));
     size_t cut = 3 + (n - 3) * data[2] / 255;
-    /* Of exact length, so that the sanitizer notices a read beyond it. */
+    /* Copies of exact length, so that the sanitizer notices a read beyond them. */
     unsigned char *args = mr_copy(data + 3, cut - 3);
     unsigned char *pack = mr_copy(data + cut, n - cut);
     void *extent = mr_alloc_aligned(n - cut, 64);

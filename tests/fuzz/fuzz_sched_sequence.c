@@ -1,7 +1,7 @@
 /* Sequences of events for the scheduler's core. Each byte chooses the next event: jobs, cancels,
  * retries; workers that register, leave, crash and report anything about any task, of the present
- * start of the scheduler or an earlier one; stores that report falsely; a journal that is away;
- * restarts. The messages have the form that the shell would accept; their content is arbitrary.
+ * start of the scheduler or an earlier one; stores that report falsely; a journal whose Redis is
+ * away; restarts. The messages have a form that the shell would accept; their content is arbitrary.
  * After each step the core checks its invariants. */
 #include "base/alloc.h"
 #include "tests/support/scheduler_rig.h"
@@ -69,7 +69,7 @@ struct rows {
     struct mr_ws_refs refs;
 };
 
-/* One of the tasks that this worker was sent recently. */
+/* Returns one of the tasks that this worker was sent recently. */
 static const struct rig_row *any_told(struct fuzz *f, struct rig_worker w)
 {
     uint32_t skip = take(f) % 8;
@@ -103,7 +103,8 @@ static void any_completed(
     any_rows(f, w, x);
     for (uint32_t i = 0; i < x->refs.count; i++) {
         uint32_t how = take(f);
-        x->outcome[i] = how & 7 ? 0 : (how >> 3) % 10; /* includes an outcome that does not exist */
+        /* The last number is an outcome that does not exist. */
+        x->outcome[i] = how & 7 ? 0 : (how >> 3) % 10;
         x->bytes[i] = x->outcome[i] == 0 && how & 32;
         x->data[i] = (char)0xc0;
         inlined += x->bytes[i];
@@ -283,7 +284,7 @@ static void next(struct fuzz *f)
     case 14: journal(f, take(f)); break;
     case 15:
     case 16:
-    case 17: rig_pass(f->r, MR_US << below(f, 27)); break; /* from a microsecond to a minute */
+    case 17: rig_pass(f->r, MR_US << below(f, 27)); break; /* lets a microsecond to a minute pass */
     }
 }
 
@@ -292,7 +293,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz f = {.at = data, .end = data + MR_MIN(size, (size_t)BYTES_MAX)};
     struct mr_sched_config c;
     rig_config(&c);
-    c.tasks_max = 256; /* small, so that limits are reached */
+    c.tasks_max = 256; /* small limits, which are reached often */
     c.jobs_max = 8;
     c.inline_blocks = 64;
     c.failures_max = 4;

@@ -14,7 +14,8 @@ struct seen {
     struct mr_trace_encoder *encoder;
     uint64_t sum;
     uint32_t count;
-    /* A time beyond 2^64 ns is not a whole number of ticks and is not restored exactly. */
+    /* True: a time lies beyond 2^64 ns. Such a time is not a whole number of ticks and is not
+     * restored exactly. */
     bool wrapped;
 };
 
@@ -46,7 +47,7 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         !is_whole(s->finished) || !is_whole(s->accounted) || !is_whole(s->cpu_ns))
         seen->wrapped = true;
     if (mr_trace_encoder_add(seen->encoder, &copy))
-        return; /* the encoding became longer than its source */
+        return; /* the buffer is full, because the encoding is longer than the input */
     on_again(seen, s);
 }
 
@@ -62,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         uint32_t count = MR_MIN((uint32_t)(bytes / 3), (uint32_t)data[0] >> 1);
         const uint32_t magic =
-            data[0] & 2 ? 0x3272746du : 0x3172746du; /* of this version, or of version 0.1 */
+            /* Magic number of this version, or of version 0.1. */
+            data[0] & 2 ? 0x3272746du : 0x3172746du;
         const uint32_t head[4] = {magic, 1, count, (uint32_t)bytes};
         memcpy(block, head, sizeof head);
         memcpy(block + HEAD_BYTES, data + 1, bytes);

@@ -51,7 +51,7 @@ static void add_task(struct fuzz *f)
         inputs[k] = (int)input + (more % 4 == 0 ? 1000 : 0);
         if (more & 64) rig_value(r, job, input, more % 3);
     }
-    f->attempt[i] += how % 8 != 7; /* now and then the same attempt is sent twice */
+    f->attempt[i] += how % 8 != 7; /* in one of eight cases the same attempt is sent again */
     rig_task(r, job, i, MR_MAX(f->attempt[i], 1u), op, inputs);
     r->m.priority[r->m.down.tasks.count - 1] = (int32_t)(how >> 4) % 3;
     rig_uses(r, how >> 6);
@@ -102,7 +102,7 @@ static void run_some(struct fuzz *f)
     rig_report(r, s, until);
 }
 
-/* The executor reaches a strand that was cut behind other work. */
+/* Reports that the executor reached a strand that was cut while other work ran before it. */
 static void let_go(struct fuzz *f)
 {
     struct rig *r = f->r;
@@ -158,7 +158,7 @@ static void forget(struct fuzz *f)
     deliver(f);
 }
 
-/* Rare events, which end much work at once. */
+/* Rare events that each end much work at once. */
 static void rarely(struct fuzz *f)
 {
     switch (take(f)) {
@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz f = {.at = data, .end = data + MR_MIN(size, (size_t)BYTES_MAX)};
     struct mr_worker_config c = {.slots = 1 + below(&f, 3),
-        .tasks_max = 32, /* small, so that limits are reached */
+        .tasks_max = 32, /* small limits, which are reached often */
         .values_max = 64,
         .outbox_max = 64,
         .bytes_max = 4096,

@@ -72,7 +72,7 @@ static void perform(struct fuzz *f)
         const struct mr_worker_effect *e = &fx.p[i];
         struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED};
         if (e->kind == MR_WORKER_START) end_strand(f, e->strand);
-        if (e->kind == MR_WORKER_TAKE) { /* too late: all items have begun */
+        if (e->kind == MR_WORKER_TAKE) { /* the cut comes too late: all items have begun */
             ev.kind = MR_WORKER_CUT;
             ev.cut.strand = e->item.strand;
             ev.cut.count = UINT32_MAX;

@@ -12,7 +12,7 @@
 struct fixture {
     struct redis_rig server;
     atomic_ullong acked;
-    pthread_t acker; /* written before `acked` */
+    pthread_t acker; /* the thread that acknowledged last; written before `acked` */
     atomic_uint rewinds;
     atomic_uint refused;
     atomic_int here;

@@ -1,10 +1,15 @@
-/* mr-op-run: runs operators for a test in another language. On its input stand requests, on its
- * output answers, in order; numbers are u32, little endian, before what they count.
+/* mr-op-run: runs operators for a test in another language. It reads requests from its input and
+ * writes answers to its output, in the same order. Numbers are u32, little endian. A number before
+ * a part is its count or its length.
  *
- *   request: op, arguments (a pack), count of inputs, for each: 'p' pack | 'n' npy | 'e' extent,
- * bytes answer:  code (i32), kind 'p' pack | 'e' extent | 'i' input (u32) | 'x' error text, bytes
+ *   request: op, arguments (a pack), count of inputs; each input: kind, bytes
+ *            kinds: 'p' pack, 'n' npy, 'e' extent
+ *   answer:  code (i32), kind, bytes
+ *            kinds: 'p' pack, 'e' extent, 'i' number of an input (u32), 'x' error text
  *
- * mr-op-run [--plugin LIBRARY] [--data-root DIR] [--list ''] */
+ *   mr-op-run [--plugin LIBRARY] [--data-root DIR] [--list '']
+ *
+ * With --list, prints the operators. */
 #include "support/op_host.h"
 
 #include "base/alloc.h"

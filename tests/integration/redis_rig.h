@@ -23,7 +23,7 @@
 struct redis_rig {
     char dir[64];
     char address[128]; /* "unix:PATH" */
-    bool keeps;        /* what it has acknowledged survives a kill */
+    bool keeps;        /* acknowledged writes survive a kill of the server */
     pid_t pid;
 };
 

@@ -27,7 +27,7 @@ struct node {
     pid_t pid;
     bool has_disk;
     uint64_t memory;
-    uint32_t objects; /* limit of objects; 0: the default */
+    uint32_t objects; /* most objects of the store; 0: the default */
 };
 
 static inline void nap_ms(long ms)
@@ -116,7 +116,7 @@ static inline struct mr_store *node_client(const struct node *n)
     return st;
 }
 
-/* Fills memory with a pattern of `seed` at both ends and in between. */
+/* Fills every word or, in large memory, every 61st word with a pattern of `seed`. */
 static inline void fill(void *p, uint64_t bytes, uint64_t seed)
 {
     uint64_t *words = p;

@@ -1,6 +1,6 @@
 /* store/meta/journal against a real redis-server on a private socket: acknowledged records are read
- * back, no record is written twice, a higher epoch is refused, and a key with other content is
- * named. */
+ * back; no record is written twice; a higher epoch refuses writes of a lower one; and the error
+ * about a key with foreign content names the key. */
 #include "base/id.h"
 #include "tests/integration/journal_rig.h"
 
@@ -43,7 +43,7 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     mr_journal_close(&j);
 }
 
-/* Reads the answers like a thread that polls: it never sleeps, and no other thread reads. */
+/* Reads the answers as a polling thread does, which never sleeps. No other thread reads. */
 static void read_until(struct fixture *f, struct mr_journal *j, uint64_t sequence)
 {
     mr_time until = mr_time_after(mr_clock_now(), 20 * MR_SECOND);
@@ -72,7 +72,7 @@ static void who_attends_reads_the_answers(void **state)
     read_until(f, j, 100);
     append(j, 101, 101);
     mr_journal_attend(j, false);
-    wait_acked(f, 101); /* either by the connection's thread or by this one */
+    wait_acked(f, 101); /* the answers were read by the connection's thread or by this one */
     assert_int_equal(atomic_load(&f->rewinds), 0);
     mr_journal_close(&j);
 }
@@ -98,7 +98,7 @@ static void who_attends_may_be_busy_for_longer_than_an_answer_takes(void **state
     mr_redis_attend(r, true);
     (void)mr_redis_send(r, 1, ping, count_answer, &answers);
     for (int i = 0; i < 5000 && atomic_load(&answers) < 2; i++)
-        nap(); /* attends, and never looks */
+        nap(); /* this thread promises to read, and never does */
     assert_int_equal(atomic_load(&answers), 2);
     mr_redis_close(&r);
 }
@@ -169,7 +169,7 @@ static void another_lineage_is_never_gone_on_with(void **state)
         MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
         MR_STR("9")};
     command(f, MR_ARRAY_LEN(older), older);
-    append(j, 5, 5); /* by the number alone, Redis would accept the record */
+    append(j, 5, 5); /* by its sequence number alone, Redis would accept the record */
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
     assert_int_equal(atomic_load(&f->rewinds), 1);
@@ -265,7 +265,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * MR_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Replaces one of the journal's keys by a text, and later restores it. */
+/* Replaces one of the journal's keys by a text, and restores the key later. */
 static void a_foreign_key_is_named_and_waited_for(struct fixture *f, const char *key)
 {
     struct mr_journal_info info;
@@ -294,8 +294,9 @@ static void a_foreign_key_is_named_and_waited_for(struct fixture *f, const char 
         append(j, at + i, at + i);
         nap();
     }
-    assert_true(cpu_ns() - before < MR_SECOND / 2); /* over a second or more */
-    assert_int_equal(atomic_load(&f->told), told);  /* the state is reported once */
+    /* Waiting, for a second or more, costs little processor time. */
+    assert_true(cpu_ns() - before < MR_SECOND / 2);
+    assert_int_equal(atomic_load(&f->told), told); /* the state is reported once */
     assert_int_equal(atomic_load(&f->rewinds), 0);
     command(f, MR_ARRAY_LEN(back), back);
     wait_acked(f, at + 511);

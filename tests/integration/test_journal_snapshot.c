@@ -2,9 +2,9 @@
  * reset meanwhile. At any time, either the old journal or the complete new one is there. */
 #include "tests/integration/journal_rig.h"
 
-#define SNAPSHOT_RECORDS 40 /* records of 1 MiB each; a call carries four */
+#define SNAPSHOT_RECORDS 40 /* number of records of 1 MiB each; a call to Redis carries four */
 
-/* In a child process: appends records, loses the old ones (or Redis loses them), writes a snapshot,
+/* Runs in a child process: appends records, loses the old ones (or Redis does), writes a snapshot,
  * and exits at the first acknowledgement from `dies_at` on. */
 struct mortal {
     struct fixture *f;
@@ -38,7 +38,7 @@ static void snapshot_and_die(struct fixture *f, uint64_t dies_after)
     mr_journal_flush(j);
     for (int i = 0; i < 10000; i++)
         nap();
-    _exit(2); /* not reached */
+    _exit(2); /* never reached: the callback exits */
 }
 
 static void an_empty_redis_asks_for_a_snapshot_even_when_idle(void **state)
@@ -99,7 +99,7 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
             assert_true(info.sequence >= old + SNAPSHOT_RECORDS);
             assert_int_equal(f->loaded, info.sequence - old);
         }
-        uint64_t next = info.sequence + 1; /* the journal can also be written */
+        uint64_t next = info.sequence + 1; /* the journal that was read can also be continued */
         append(j, next, next);
         wait_acked(f, next);
         mr_journal_close(&j);
@@ -128,7 +128,7 @@ static void a_redis_that_loses_half_a_snapshot_gets_another(void **state)
     if (atomic_load(&f->acked) < 10 + SNAPSHOT_RECORDS) command(f, 2, flush);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++) {
         nap();
-        /* The snapshot was complete before the kill. */
+        /* Stops when a snapshot was complete before the kill. */
         if (atomic_load(&f->acked) >= 10 + SNAPSHOT_RECORDS) break;
     }
     if (atomic_load(&f->rewinds)) {
@@ -194,7 +194,7 @@ static void a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journa
     mr_journal_close(&j);
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) snapshot_and_die(f, 4); /* or in the middle of its snapshot */
+    if (pid == 0) snapshot_and_die(f, 4); /* the owner ends in the middle of its snapshot */
     (void)waitpid(pid, NULL, 0);
     j = journal_open(f, &info);
     assert_int_equal(info.sequence, 10);

@@ -144,7 +144,7 @@ static void a_name_belongs_to_one_object_until_it_is_replaced(void **state)
     assert_string_equal(f->names, "mnist/mean|f32[3]");
     mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){7, 1}, on_name, f);
     wait_done(f);
-    assert_int_equal(f->err, MR_ENOENT); /* by now the name belongs to another object */
+    assert_int_equal(f->err, MR_ENOENT); /* the name belongs to another object by now */
     mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){0}, on_name, f);
     wait_done(f);
     assert_int_equal(f->object.number, 2);
@@ -213,8 +213,8 @@ static void on_places(
     atomic_store(&p->f->done, true);
 }
 
-/* Objects of all sizes, because the node comes after the size in a record. Lists them one page at a
- * time. */
+/* Objects of all sizes, because a record has the size before the node. Lists the objects one page
+ * at a time. */
 static void all_places_are_told_and_taken_away_by_their_node(void **state)
 {
     struct fixture *f = *state;

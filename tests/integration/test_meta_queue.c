@@ -15,7 +15,7 @@ struct fixture {
     atomic_bool done;
     struct mr_channel_answer *channel;
     struct mr_queue_answer *queue;
-    atomic_int marks; /* entries of the change feed for the queue or the channel "a" */
+    atomic_int marks; /* entries of the change feed about the queue or about channel "a" */
 };
 
 static void on_channel(void *ctx, struct mr_channel_answer **answer)
@@ -234,7 +234,8 @@ static void a_bound_counts_what_waits_and_what_is_leased(void **state)
     assert_true(f->queue->next_ms > 50000);
     assert_int_equal(ack(f, receipt), 1);
     assert_int_equal(put(f, "z", "3", false), MR_OK);
-    assert_int_equal(put(f, "x", "1", false), MR_EEXIST); /* removed, but its id is remembered */
+    /* The queue is removed, but its id is remembered. */
+    assert_int_equal(put(f, "x", "1", false), MR_EEXIST);
     assert_false(f->queue->is_live);
     assert_int_equal(put(f, "y", "1", false), MR_EEXIST);
     assert_true(f->queue->is_live);
@@ -317,13 +318,14 @@ static void changes_that_end_a_wait_leave_a_mark(void **state)
     for (int i = 0; i < 100; i++)
         nap();
     atomic_store(&f->marks, 0);
-    /* An item waits where none did: an entry in the change feed. */
+    /* The first item that waits adds an entry to the change feed. */
     assert_int_equal(put(f, "x", "1", false), MR_OK);
     assert_int_equal(put(f, "y", "1", false), MR_ELIMIT);
     assert_int_equal(take(f, 1, 60000), 1); /* a leased item still takes its place in the queue */
     char receipt[256];
     receipt_of(f, 0, receipt);
-    assert_int_equal(ack(f, receipt), 1); /* room again: an entry in the change feed */
+    /* The queue has room again, which adds an entry to the change feed. */
+    assert_int_equal(ack(f, receipt), 1);
     assert_int_equal(append(f, 1, 0, "t", false), MR_OK);
     for (int i = 0; i < 2000 && atomic_load(&f->marks) < 3; i++)
         nap();

@@ -57,7 +57,7 @@ static int take_link(const struct fixture *f)
     return link;
 }
 
-/* Reads exactly the expected bytes. */
+/* Reads from the client and checks that it sent exactly `expected`. */
 static void hear(int link, const char *expected)
 {
     char got[128] = "";
@@ -80,9 +80,10 @@ static void a_redis_that_goes_while_it_is_greeted_ends_nobody(void **state)
     struct fixture *f = *state;
     int link = take_link(f);
     hear(link, AUTH);
-    assert_int_equal(shutdown(link, SHUT_RD), 0); /* the next write fails */
+    assert_int_equal(shutdown(link, SHUT_RD), 0); /* the client's next write fails */
     say(link, "+OK\r\n");
-    int next = take_link(f); /* the client has noticed and connects again */
+    /* The client has noticed the end of its connection, and connects again. */
+    int next = take_link(f);
     (void)close(link);
     hear(next, AUTH);
     say(next, "+OK\r\n");

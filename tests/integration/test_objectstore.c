@@ -1,5 +1,6 @@
-/* The real mr-objectstore with real clients, some in processes of their own: sharing, waiting,
- * death on either side, spilling, pulls, churn of many threads. */
+/* The real mr-objectstore with real clients, some of them in processes of their own: sharing,
+ * waiting, the death of a client or the store, spilling, pulls, and many threads that make and drop
+ * objects. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/limits.h"
@@ -22,7 +23,7 @@ static void another_process_reads_an_object_and_cannot_write_it(void **state)
     node_init(&n, 256 * MIB, false);
     int pipe_fds[2];
     assert_int_equal(pipe(pipe_fds), 0);
-    pid_t reader = fork(); /* before this process has threads */
+    pid_t reader = fork(); /* forks before this process has threads */
     if (reader == 0) {
         mr_object_id ids[2];
         if (read(pipe_fds[0], ids, sizeof ids) != sizeof ids) _exit(10);
@@ -83,7 +84,7 @@ static void a_get_waits_for_the_seal_of_another_client(void **state)
     nap_ms(30);
     fill(draft.p, 5000, 9);
     assert_int_equal(mr_store_seal(maker, &draft, NULL, &view, NULL), MR_OK);
-    assert_true(is_filled(view.p, 5000, 9)); /* its own, at once */
+    assert_true(is_filled(view.p, 5000, 9)); /* the maker can read its object at once */
     pthread_join(thread, NULL);
     assert_int_equal(w.err, MR_OK);
     assert_true(is_filled(w.view.p, 5000, 9));
@@ -111,7 +112,8 @@ static void what_is_put_in_one_call_is_read_by_others(void **state)
     for (unsigned i = 0; i < MR_ARRAY_LEN(sizes); i++) {
         unsigned char *bytes = mr_alloc(sizes[i] + 1);
         fill(bytes, sizes[i], i);
-        for (int twice = 0; twice < 2; twice++) { /* into fresh pages, and into those again */
+        /* The first time into fresh pages, then into used ones. */
+        for (int twice = 0; twice < 2; twice++) {
             mr_object_id id = {0};
             struct mr_store_view view;
             assert_int_equal(mr_store_put(maker, bytes, sizes[i], NULL, WAIT, &id, NULL), MR_OK);
@@ -150,7 +152,8 @@ static void a_killed_client_leaves_what_jobs_hold(void **state)
         struct mr_store *st = node_client(&n);
         mr_object_id ids[2] = {make(st, 2 * MIB, 1, 5), make(st, 2 * MIB, 2, 0)};
         struct mr_store_view view;
-        if (mr_store_get(st, ids[0], NULL, WAIT, &view, NULL)) _exit(1); /* dies with a pin */
+        /* The reader dies while it has a pin. */
+        if (mr_store_get(st, ids[0], NULL, WAIT, &view, NULL)) _exit(1);
         if (write(pipe_fds[1], ids, sizeof ids) != sizeof ids) _exit(2);
         for (;;)
             nap_ms(1000);
@@ -197,7 +200,7 @@ static void a_killed_store_is_noticed_and_views_stay_readable(void **state)
     assert_int_equal(mr_store_create(st, 100 * MIB, WAIT, &draft, NULL), MR_EAWAY);
     mr_store_release(st, &view);
     mr_store_close(&st);
-    node_start(&n); /* over the socket that the dead one left */
+    node_start(&n); /* the new store listens at the socket that the dead one left */
     st = node_client(&n);
     assert_true(holds(st, make(st, MIB, 4, 5), NULL, MIB, 4));
     mr_store_close(&st);
@@ -254,7 +257,7 @@ static void a_stopped_client_does_not_stop_the_others(void **state)
         if (!holds(st, ids[2], NULL, 4 * MIB, 2)) _exit(1);
         if (write(pipe_fds[1], ids, sizeof ids) != sizeof ids) _exit(2);
         kill(getpid(), SIGSTOP);
-        bool ok = holds(st, ids[0], NULL, 4 * MIB, 0); /* as if nothing had been */
+        bool ok = holds(st, ids[0], NULL, 4 * MIB, 0); /* the objects are there as before */
         mr_store_close(&st);
         _exit(ok ? 0 : 3);
     }
@@ -334,7 +337,8 @@ static void an_object_of_another_node_is_pulled_once(void **state)
         assert_true(pulls[i].ok);
         told += pulls[i].is_told;
     }
-    assert_int_equal(told, 1); /* so that the transfer is counted once */
+    /* One of the eight gets is told of the transfer, so that it is counted once. */
+    assert_int_equal(told, 1);
     assert_int_equal(stats_of(here).pulls, 1);
     assert_int_equal(stats_of(here).pulled_bytes, 20 * MIB + 24);
     struct mr_store_view view;
@@ -342,7 +346,8 @@ static void an_object_of_another_node_is_pulled_once(void **state)
     mr_object_id lost = {123, 456};
     node_kill(&b, SIGKILL);
     assert_int_equal(mr_store_get(here, lost, b.address, WAIT, &view, &e), MR_EAWAY);
-    assert_true(holds(here, id, NULL, 20 * MIB + 24, 8)); /* the copy is ours */
+    /* The copy stays although its source is dead. */
+    assert_true(holds(here, id, NULL, 20 * MIB + 24, 8));
     mr_store_close(&here);
     mr_store_close(&there);
     node_start(&b);

@@ -1,5 +1,5 @@
 /* The real mr-objectstore at its limits: a full memory, too many objects, and waits that a client
- * gives up. */
+ * ends. */
 #include "store/arena/client_link.h"
 #include "store_node.h"
 
@@ -20,7 +20,8 @@ static void a_full_store_without_a_disk_says_so(void **state)
     assert_int_equal(err, MR_ELIMIT);
     assert_non_null(strstr(e.text, "full"));
     assert_int_equal(mr_store_create(st, 20 * MIB, 0, &draft, &e), MR_ELIMIT);
-    assert_int_equal(mr_store_create(st, 1000, 0, &draft, &e), MR_OK); /* a little room is left */
+    /* There is room for a small object. */
+    assert_int_equal(mr_store_create(st, 1000, 0, &draft, &e), MR_OK);
     mr_store_abort(st, &draft);
     mr_store_close(&st);
     node_fini(&n);
@@ -56,12 +57,13 @@ static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
         mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     mr_object_id id;
     struct mr_store_stats stats;
-    while (!mr_store_put(st, "x", 1, NULL, 0, &id, &e)) /* up to the limit of objects */
+    while (!mr_store_put(st, "x", 1, NULL, 0, &id, &e)) /* makes objects up to their limit */
         assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
     looks = 0;
     assert_int_equal(mr_store_create_or_stop(st, 100, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     assert_int_equal(looks, 3);
-    assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK); /* no answer is outstanding */
+    /* An answer to this shows that no earlier answer is outstanding. */
+    assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
     mr_store_close(&st);
     node_fini(&n);
 }
@@ -71,7 +73,7 @@ static bool is_set_at_once(void *ctx)
     return (void)ctx, true;
 }
 
-/* A stopped store answers no question. Then so many questions are sent that its socket is full. */
+/* The stopped store reads no request. Requests are sent until its socket is full. */
 static void a_store_that_says_nothing_can_be_given_up(void **state)
 {
     (void)state;
@@ -104,7 +106,8 @@ static void a_store_that_says_nothing_can_be_given_up(void **state)
         mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     kill(n.pid, SIGCONT);
     assert_int_equal(
-        mr_store_stats(st, &stats, &e), MR_OK); /* answered after the questions before it */
+        /* The answer comes after those to earlier requests. */
+        mr_store_stats(st, &stats, &e), MR_OK);
     assert_int_equal(stats.objects, 0);
     assert_int_equal(mr_store_create(st, 20 * MIB, WAIT, &draft, &e), MR_OK);
     mr_store_abort(st, &draft);
@@ -143,7 +146,7 @@ static void a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed
     while (made < 64 && !(err = mr_store_create(st, 100, 300 * MR_MS, &draft, &e))) {
         later.ids[made++] = draft.id;
         assert_int_equal(mr_store_seal(st, &draft, NULL, NULL, &e), MR_OK);
-        struct mr_store_stats seen; /* asked, so that the store has seen the seal */
+        struct mr_store_stats seen; /* an answer to this shows that the store has seen the seal */
         assert_int_equal(mr_store_stats(st, &seen, &e), MR_OK);
     }
     assert_int_equal(err, MR_ELIMIT);

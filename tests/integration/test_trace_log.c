@@ -156,7 +156,7 @@ static void assert_all(struct fixture *f, mr_job_id job, uint64_t spans)
     struct mr_trace_tally t = read_job(f, f->files, job, &r);
     assert_int_equal(t.not_recorded, 0);
     assert_int_equal(r.spans, spans);
-    assert_true(r.sum == spans * (spans - 1) / 2); /* each span once */
+    assert_true(r.sum == spans * (spans - 1) / 2); /* each span was read once */
 }
 
 static void what_goes_in_is_read_back_once(void **state)
@@ -173,7 +173,7 @@ static void what_goes_in_is_read_back_once(void **state)
     assert_all(f, JOB, 5000);
     const struct mr_trace_source source = {.redis = f->reader};
     struct mr_trace_view v;
-    /* As a tool without a scheduler reads it. */
+    /* Reads the trace as a tool does, without a scheduler. */
     assert_int_equal(mr_trace_view_load(&source, JOB, &v), MR_OK);
     assert_int_equal(read_view(f, NULL, &v, &r).not_recorded, 0);
     assert_int_equal(r.spans, 5000);
@@ -204,7 +204,7 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     struct fixture *f = *state;
     struct mr_trace_log_totals totals;
     struct read r;
-    add(f, JOB, 40, 10000); /* more than 1 MiB */
+    add(f, JOB, 40, 10000); /* spans of more than 1 MiB */
     settle(f);
     mr_trace_log_totals(f->log, &totals);
     assert_true(totals.bytes <= f->config.job_bytes_max);
@@ -213,12 +213,11 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     assert_int_equal(totals.lost, 0);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     assert_all(f, JOB, 400000);
-    /* A reader on another machine, without the files. */
+    /* Reads the job as a reader on another machine does, without the files. */
     struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
     assert_true(r.spans > 0 && r.spans < 400000);
     assert_int_equal(r.spans + t.not_recorded, 400000);
-    /* The next scheduler finds both jobs, and deletes the traces of jobs that do not live any
-     * more. */
+    /* The next scheduler finds both jobs and deletes the traces of jobs that are not in `alive`. */
     const mr_job_id alive[] = {OTHER, JOB};
     log_close(f);
     f->config.jobs = alive;

@@ -15,7 +15,7 @@
 #define TIMEOUT (20 * MR_SECOND)
 
 static struct mr_rpc_client *client;
-static const char *failure; /* of the case that is running; NULL: none */
+static const char *failure; /* why the running case has failed; NULL: it has not */
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -16,7 +16,7 @@
 #define RESPONSE_BYTES_MAX ((int32_t)8 << 20)
 #define ERROR_INFO "type.googleapis.com/google.rpc.ErrorInfo"
 
-struct mr_str mr_interop_descriptors(void); /* generated */
+struct mr_str mr_interop_descriptors(void); /* the generated descriptors of interop.proto */
 
 static const unsigned char zeros[RESPONSE_BYTES_MAX];
 
@@ -35,7 +35,7 @@ static void echo_metadata(struct mr_rpc_call *call)
         (void)mr_rpc_call_add_trailing(call, "x-interop-echo-bin", v);
 }
 
-/* Ends the call with the status that the client has asked for. False: it has asked for none. */
+/* Ends the call with the status that the client asked for. False: the client asked for none. */
 static bool finish_as_asked(struct mr_rpc_call *call, const Millrace__Interop__WantedStatus *wanted)
 {
     if (!wanted || !wanted->code) return false;

@@ -1,6 +1,7 @@
-/* test.record(value, seconds=0, bytes=0): waits, writes a line "job index attempt" to the file that
- * MILLRACE_RECORD names at its start, and returns the value (or, with bytes, a bytes value of that
- * many bytes, all of the value's low byte). Workers' own count of which task started how often. */
+/* test.record(value, seconds=0, bytes=0) lets a test count how often each task starts. It waits
+ * `seconds`, appends a line "job index attempt" to the file that MILLRACE_RECORD named when the
+ * worker started, and returns the value. With `bytes`, it returns so many bytes, each the low byte
+ * of the value. */
 #include "ops/op.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@ static void record(const struct mr_op_call *call)
         call->task.index, call->task.attempt);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return;
-    /* a short line in one write is not mixed with others */
+    /* A short line in one write is not mixed with lines of other processes. */
     ssize_t put = write(fd, line, (size_t)n);
     (void)put;
     (void)close(fd);
@@ -40,7 +41,7 @@ static int run_record(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* test.size(values...): the sum of the bytes of all values. */
+/* test.size(values...): returns the sum of the bytes of all values. */
 static int run_size(struct mr_op_call *call)
 {
     int64_t n = 0;
