@@ -1,16 +1,17 @@
 #!/usr/bin/python3
-"""Logistic regression by gradient descent, 1,000,000 × 20 float64 in 8 chunks, 50 iterations: a release build beside
-NumPy on one thread and, with --dask, Dask distributed with 4 workers of 1 thread, in one run, on equal data, with the
-same algorithm; coefficients are compared.
+"""Logistic regression by gradient descent, 1,000,000 × 20 float64 in 8 chunks, 50 iterations. Compares a release
+build with NumPy on one thread and, with --dask, with Dask distributed (4 workers of 1 thread), in one run, on equal
+data, with the same algorithm. The coefficients are compared, too.
 
     bench/glm.py [--forms 1x4,4x1,2x2] [--parts 1] [--rounds 3] [--dask] [--json FILE]
 
-Of the forms of the cluster (workers x threads) and of the fit (tasks a chunk) the fastest is taken, and printed.
+The fastest form of the cluster (workers x threads) and of the fit (tasks a chunk) is measured, and printed.
 
-*wall* is from the submission of the fit to its coefficients in the client's hands; the data lie in the cluster before.
-*White space* is 1 - thread-CPU time of the operators / (wall × slots), wall once the client's and once the job's own,
-from the first start to the last finish; *no processor* is the part of it in which threads of the workers were ready
-and others had the machine, *beside the operators* what of it our own processes ran otherwise. For Dask compute is the time that its workers say they computed."""
+*wall* is the time from the submission of the fit until the client has the coefficients; the data are in the cluster
+before. *White space* is 1 - thread-CPU time of the operators / (wall × slots). It is given for the client's wall time
+and for the job's own, from the first start to the last finish. *No processor* is the part of it in which threads of
+the workers were ready and other threads had the processors; *beside the operators* is the part in which our own
+processes ran other code. For Dask, compute is the time that its workers report as computed."""
 import argparse
 import contextlib
 import http.client
@@ -65,7 +66,8 @@ def data_graph(a):
 # ---- the algorithm: what glm.step does for the solver gd ----
 
 def descend(evaluate, columns, iterations, tol):
-    """evaluate(w) is (loss, gradient) as means; w has the intercept last."""
+    """Runs gradient descent. evaluate(w) returns (loss, gradient) as means; the intercept is the last element of
+    w."""
     w = np.zeros(columns + 1)
     loss, gradient = evaluate(w)
     recent, step, done, evaluations = [loss] * RECENT, 1 / max(1, np.sqrt(gradient @ gradient)), 0, 1
@@ -103,14 +105,14 @@ def numpy_round(a, x, y):
 # ---- millrace ----
 
 def ranges(rows, parts):
-    """[from, to) of each part of a chunk; whole blocks of eight rows."""
+    """The range [from, to) of rows of each part of a chunk, in whole blocks of eight rows."""
     at = [rows * i // parts // 8 * 8 for i in range(parts)] + [rows]
     return list(zip(at, at[1:]))
 
 
 def fit_graph(a, parts=1):
-    """The short loop of docs/learning.md: parts of a round make the step of the round before themselves. Each chunk is read by
-    so many tasks."""
+    """The short loop of docs/learning.md, in which the parts of a round make the step of the round before themselves.
+    `parts` tasks read each chunk."""
     data = {f"{k}/{i}": {"name": f"bench/{k}/{i}"} for k in "xy" for i in range(a.chunks)}
     cut = [(i, list(r)) for i in range(a.chunks) for r in ranges(a.rows // a.chunks, parts)]
     answers = {"each": {"ref": "p${k}"}, "for": {"k": len(cut)}}
@@ -133,7 +135,8 @@ PROGRAMS = ("mr-worker", "mr-scheduler", "mr-objectstore", "mr-trainer", "mr-gat
 
 
 def clocks(c):
-    """Seconds of processor time by program, and seconds that threads of the workers were ready and had no processor."""
+    """(seconds of processor time by program, seconds in which threads of the workers were ready and had no
+    processor)."""
     ran, waited = {}, 0
     for program in PROGRAMS:
         for pid in c.pids(program):
@@ -148,8 +151,9 @@ def clocks(c):
 
 
 def hurry(a, c, on):
-    """With --realtime: all threads of the cluster, and the client that waits for it, go before all others; executors behind those that hand them work, to whom
-    equals would not give way, and each on a processor of its own, as equals are not moved out of each other's way."""
+    """With --realtime, gives all threads of the cluster and the waiting client a real-time priority. Executors get a
+    lower priority than the threads that hand them work, to which equals would not give way. Each executor gets a
+    processor of its own, because equals are not moved out of each other's way."""
     settled = 0
     if a.realtime:
         os.sched_setscheduler(0, os.SCHED_FIFO if on else os.SCHED_OTHER, os.sched_param(on * 5))
@@ -164,7 +168,7 @@ def hurry(a, c, on):
 
 
 class Line:
-    """A client's connection to the gateway, which stays open as a client's does."""
+    """A client's connection to the gateway, which stays open."""
 
     def __init__(self, c):
         self.http = http.client.HTTPConnection(c.host, c.port, timeout=120)
@@ -186,7 +190,7 @@ class Line:
 
 
 def install(a, c, parts):
-    """The fit as a template: its graph is read once, a fit asks for it by its name."""
+    """Installs the fit as a template: its graph is parsed once, and each fit names the template."""
     c.call("POST", "/v1/templates?name=fit", fit_graph(a, parts))
 
 
@@ -217,7 +221,7 @@ def our_round(a, c):
 
 @contextlib.contextmanager
 def our_cluster(a, workers, threads):
-    """With the data in its store."""
+    """A cluster whose store has the data."""
     with tempfile.TemporaryDirectory(prefix="mr-bench-") as d:
         c = Cluster("--workers", str(workers), "--threads", str(threads), "--memory", "1GiB", directory=d)
         try:
@@ -229,7 +233,7 @@ def our_cluster(a, workers, threads):
 
 
 def choose(a):
-    """The fastest of the forms asked for, in three fits each: (workers, threads, parts), and what was tried."""
+    """The fastest of the forms, in three fits each: (workers, threads, parts), and the times of all forms."""
     tried = {}
     for workers, threads in a.forms:
         with our_cluster(a, workers, threads) as c:
@@ -250,7 +254,8 @@ def form_text(workers, threads, parts):
 # ---- Dask distributed ----
 
 def dask_rounds(a, chunks, client, count):
-    """The algorithm as it is written with Dask's arrays: X and y persisted, one compute() an evaluation."""
+    """Runs the algorithm as a user of Dask's arrays writes it: X and y persisted, one compute() for each
+    evaluation."""
     import dask
     import dask.array as da
     import distributed
@@ -278,7 +283,7 @@ def dask_rounds(a, chunks, client, count):
 
 
 def dask_local(a, chunks):
-    """On a cluster of Dask's own making, 4 workers of 1 thread; bench/peer_dask.py chooses the form."""
+    """Runs on a LocalCluster of 4 workers with 1 thread; bench/peer_dask.py chooses the form."""
     import logging
     import dask
     import distributed

@@ -1,5 +1,5 @@
-"""What every system of the table is measured with: rounds, a line of JSON a row, memory of a process, what the machine can copy.
-Runs in any Python 3.9 or newer with NumPy; refuses to know the systems."""
+"""Common measuring for every system of the table: rounds, one line of JSON a row, memory of a process, and the
+copying speed of the machine. Runs in any Python 3.9 or newer with NumPy. Knows nothing of the systems."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import numpy
 
 
 def memory(pid, field="VmRSS"):
-    """Bytes of a process: VmRSS now, VmHWM at most ever."""
+    """Bytes of a process: VmRSS is its present size, VmHWM its largest size so far."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(field + ":"):
@@ -23,17 +23,17 @@ def memory(pid, field="VmRSS"):
 
 
 def cell(runs, n, note="", every=statistics.median):
-    """One system's figure of one row."""
+    """The result of one system in one row."""
     return {"median": every(runs), "min": min(runs), "max": max(runs), "runs": len(runs), "n": n, "note": note, "load": os.getloadavg()[0]}
 
 
 def emit(row, system, value):
-    """One line for whoever started this process."""
+    """Prints one line for the process that started this one."""
     print(json.dumps({"row": row, "system": system, **value}), flush=True)
 
 
 class Rows:
-    """Measures rows of one system; what fails becomes a row that says so (and False)."""
+    """Measures rows of one system. A row that fails is reported as a row with an error, and row() returns False."""
 
     def __init__(self, system, out=emit):
         self.system, self.out = system, out
@@ -56,7 +56,7 @@ def timed(call):
 
 
 def copy_bandwidth(threads=4, megabytes=256, rounds=5):
-    """Bytes read plus bytes written a second, by so many threads that copy warm memory: the best of the rounds."""
+    """Bytes read plus bytes written a second by `threads` threads that copy warm memory: the best of the rounds."""
     source = numpy.ones(threads * megabytes << 17)
     there = numpy.zeros_like(source)
     each = len(source) // threads

@@ -1,6 +1,7 @@
-"""The array job on MNIST's training images: 20 copies as f32 in 0 … 1 kept in the cluster's memory, mean and variance over axis 0,
-rechunk from (60000, 784) to (10000, 784), also kept. Three stages, timed apart and together; nothing is written to disk.
-What comes out is compared with NumPy's on one copy, outside the clock. `measure_dask` is imported by the peer's Python only."""
+"""The array job on MNIST's training images. It keeps 20 copies as f32 in 0 … 1 in the cluster's memory, computes mean
+and variance over axis 0, and rechunks from (60000, 784) to (10000, 784), also in memory. The three stages are timed
+one by one and together. Nothing is written to disk. The results are compared with NumPy's for one copy, outside the
+measured time. Only Python programs of the peer import `measure_dask`."""
 import gzip
 import pathlib
 import time
@@ -20,12 +21,12 @@ def load(data):
 
 
 def scale(images, copy):
-    """A copy of its own, whatever `copy` is."""
+    """Makes a new array, the same for every `copy`."""
     return images.astype(numpy.float32) / numpy.float32(255)
 
 
 def expected(data):
-    """Mean, variance and the sum of each chunk of one copy, in f64 from the bytes."""
+    """Mean, variance and the sum of each chunk of one copy, computed in f64 from the bytes."""
     images = load(data)
     mean = images.mean(axis=0, dtype=numpy.float64) / 255
     squares = numpy.zeros(PIXELS)
@@ -45,14 +46,14 @@ def check(right, mean, var, sums):
 
 
 def bytes_moved(copies):
-    """What has to be read and written, once: u8 in, f32 out; f32 in; f32 in and out."""
+    """Bytes that each stage has to read and write once: u8 in, f32 out; f32 in; f32 in and out."""
     f32 = copies * ROWS * PIXELS * 4
     stages = (f32 // 4 + f32, f32, 2 * f32)
     return dict(zip(STAGES, (sum(stages), *stages)))
 
 
 def emit_stages(rows, stages, copies, note):
-    """One row for each stage from a list of rounds, each three times in seconds."""
+    """Emits a row for the job and one for each stage, from a list of rounds of three times in seconds."""
     runs = [[sum(r) for r in stages], *zip(*stages)]
     for name, seconds in zip(STAGES, runs):
         rows.row(name, lambda: {**measure.cell(list(seconds), copies, note), "unit": "s"})
@@ -104,7 +105,7 @@ def measure_dask(system, data, mode, cluster, forms):
 
 
 def our_round(cluster, data, copies, tag, right):
-    """The same three stages on a cluster of tests/integration/harness.py, each a job."""
+    """Runs the same three stages, a job each, on a cluster of tests/integration/harness.py."""
     jobs, times, space = [], [], f"mnist-{tag}"
 
     def job(tasks, targets):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A training step beside PyTorch's, one thread each, in turns: nn_peer.py NN_BENCH [ROUNDS]. The same
-networks, batch and optimizer (Adam); needs Debian's python3-torch. Prints images/s and the ratio."""
+"""Compares a training step with PyTorch's, one thread each, in turns: nn_peer.py NN_BENCH [ROUNDS]. Networks, batch
+and optimizer (Adam) are the same. Needs Debian's python3-torch. Prints images/s and the ratio."""
 import os
 import statistics
 import subprocess

@@ -1,5 +1,6 @@
-"""The rows of the table on a release build of this tree: `up --workers 4 --threads 1` with every default but where state
-and sockets are. The clients are processes of their own: `millrace bench`, `shape_client`, and HTTP for the array job."""
+"""The rows of the table on a release build of this tree: `up --workers 4 --threads 1` with defaults for everything
+but the directories of state and sockets. The clients are processes of their own: `millrace bench`, `shape_client`,
+and HTTP for the array job."""
 import contextlib
 import json
 import os
@@ -20,14 +21,14 @@ BIN = pathlib.Path(os.environ.setdefault("MILLRACE_BIN", str(ROOT / "build" / "r
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 from harness import Cluster  # noqa: E402
 
-SHORT_ROUNDS = 15  # of a few milliseconds each, which one wake-up that comes late would double
+SHORT_ROUNDS = 15  # rounds of a few milliseconds each, so a single late wake-up would double one
 IDLE_PROGRAMS = ("redis-server", "mr-objectstore", "mr-scheduler", "mr-trainer", "mr-worker", "mr-gateway")
 
 
 # ---- shapes as shape_client reads them ----
 
 def pack(v):
-    """MessagePack, the shortest form."""
+    """MessagePack of a value, in the shortest form."""
     if isinstance(v, float):
         return b"\xcb" + struct.pack(">d", v)
     if isinstance(v, int):
@@ -43,7 +44,7 @@ def draw(side, stream):
     return {"": [[side, side]], "seed": shapes.SEED, "stream": stream}
 
 
-# op of a shape: our operator, and what becomes of its arguments where they are not the same
+# operator of a shape: our operator, and a function of its arguments (None: the same arguments)
 OPS = {"inc": ("inc", None), "double": ("mul", lambda x: [x, 2]), "add": ("add", None), "sum": ("sum", None), "max": ("max", None), "min": ("min", None),
        "range": ("range", None), "item": ("get_item", None), "wait_ms": ("sleep", lambda ms, v: [ms / 1000, v]), "arange": ("array.arange", None),
        "total": ("array.sum", None), "transpose": ("array.transpose", None), "draw": ("array.random", draw)}
@@ -91,7 +92,7 @@ class Ours:
         return self.c
 
     def bench(self, *flags):
-        """`millrace bench`: its rows by name."""
+        """Runs `millrace bench`; returns its rows by name."""
         out = self.c.cli("bench", "--scheduler", self.c.scheduler, "--json", *flags, timeout=600)[1]
         return json.loads(out)
 
@@ -103,7 +104,7 @@ class Ours:
         empty = 10_000 if self.mode == "full" else 5_000
         latency = 1000 if self.mode == "full" else 300
         common = ("--rounds", str(rounds))
-        self.bench("--tasks", "10000", "--chain", "100", "--latency", "50", "--rounds", "2")  # a cluster that has worked before
+        self.bench("--tasks", "10000", "--chain", "100", "--latency", "50", "--rounds", "2")  # warms up the cluster
 
         def half_of_calls():
             found = [find(self.bench("--tasks", "0", "--chain", "0", "--latency", str(latency)), "one task over gRPC, p50") for _ in range(rounds)]
@@ -145,7 +146,8 @@ class Ours:
         return {**measure.cell([100 * (sum(map(cpu_ns, pids)) - before) / 1e9 / (time.monotonic() - begun)], seconds), "unit": "% of a core"}
 
     def scheduler_memory(self, n):
-        """Of a fresh cluster: the kernel's peak, so reading the JSON and the values of the targets are inside."""
+        """Bytes a task of the scheduler of a fresh cluster, by the kernel's peak. So parsing the JSON and the values
+        of the targets are included."""
         scheduler, half = self.c.pids("mr-scheduler")[0], n // 2
         before = measure.memory(scheduler)
         leaves = ",".join(f'"leaf{i:08d}":{{"op":"inc","args":[{i}]}}' for i in range(half))
@@ -156,7 +158,8 @@ class Ours:
         return {**measure.cell([(measure.memory(scheduler, "VmHWM") - before) / n], n), "unit": "B"}
 
     def all(self, data, quick, copying):
-        """Stages, each on a cluster of its own. What stops one does not stop the next; the texts say what did."""
+        """Runs the stages, each on a cluster of its own. A stage that fails does not stop the next one. Returns texts
+        about the failures."""
         memory = "2GiB" if quick else "8GiB"
 
         def fresh():
@@ -187,20 +190,21 @@ class Ours:
         return failed
 
     def end(self):
-        """Of the cluster, in whatever state it is."""
+        """Ends the cluster, whatever its state is."""
         if self.c:
             with contextlib.suppress(Exception):
                 self.c.close()
             self.c = None
 
     def glm_rows(self, quick):
-        """bench/glm.py has clusters of its own, of which it takes the fastest; peer_dask.py measures the same fit on Dask."""
+        """Runs bench/glm.py, which starts clusters of its own and takes the fastest form. peer_dask.py measures the
+        same fit on Dask."""
         if not GLM.exists():
             return
         out, flags = self.directory / "glm.json", ("--rounds", "3", "--rows", "200000") if quick else ("--rounds", "5")
 
         def run():
-            processes.end_all(os.environ[processes.VARIABLE])  # nothing but this
+            processes.end_all(os.environ[processes.VARIABLE])  # no other process of this run may be left
             done = subprocess.run(["/usr/bin/python3", str(GLM), *flags, "--json", str(out)], capture_output=True, text=True, timeout=600,
                                   env=dict(os.environ, TMPDIR=str(self.directory)))
             if done.returncode:
@@ -212,7 +216,7 @@ class Ours:
         processes.end_all(os.environ[processes.VARIABLE])
 
     def spill_rows(self, quick):
-        """bench/spill.py has clusters of its own, and measures the disk in the same run."""
+        """Runs bench/spill.py, which starts clusters of its own and measures the disk in the same run."""
         out, memory = self.directory / "spill.json", "256MiB" if quick else "1GiB"
 
         def run():
@@ -228,7 +232,7 @@ class Ours:
         self.rows.row("spill", run)
 
     def store_rows(self):
-        """store_bench's figures of one object, for the rows that stand beside Ray."""
+        """Runs store_bench and put_bench: their rows for one object are compared with Ray's."""
         found = {}
         for program in ("store_bench", "put_bench"):
             run = subprocess.run([str(BIN / program), str(BIN / "mr-objectstore"), "json"], capture_output=True, text=True, timeout=300,

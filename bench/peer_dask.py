@@ -1,9 +1,10 @@
-"""The rows of the table on Dask distributed: peer_dask.py full|quick SYSTEM DATA [ROW…]. One line of JSON a row.
+"""The rows of the table on Dask distributed: peer_dask.py full|quick SYSTEM DATA [ROW…]. Prints one line of JSON a
+row.
 
-Scheduler, workers and client are processes of their own (faster here than a LocalCluster, whose scheduler shares
-its process with the client). Each row has the form that was fastest in a small run of the same graph: 4 x 1, 1 x 4 or
-2 x 2 processes x threads, tasks as given or fused by dask.optimization.fuse; the choice is in the row's note.
-worker-saturation is inf and the profiler is off. Keys are new in every round: nothing is found ready."""
+Scheduler, workers and client are processes of their own. This is faster here than a LocalCluster, whose scheduler
+shares its process with the client. Each row runs in the form that was fastest in a small run of the same graph: 4 x
+1, 1 x 4 or 2 x 2 processes x threads, tasks as given or fused by dask.optimization.fuse. The row's note has the form.
+worker-saturation is inf and the profiler is off. Keys are new in every round, so no value exists before."""
 import argparse
 import collections
 import contextlib
@@ -33,7 +34,7 @@ round_number = 0
 
 
 def environment():
-    """For the processes of a cluster; they import `shapes` by name."""
+    """The environment of a cluster's processes, which import `shapes` by name."""
     here = str(pathlib.Path(__file__).resolve().parent)
     return dict(os.environ, PYTHONPATH=here, DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION="inf", DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED="False",
                 DASK_DISTRIBUTED__WORKER__PROFILE__INTERVAL="1h", DASK_DISTRIBUTED__WORKER__PROFILE__CYCLE="2h",
@@ -97,7 +98,7 @@ def graph_of(shape, prefix):
 
 
 def run_graph(client, shape, expected, fused):
-    """Seconds from the graph, which is there, to its values, which are right."""
+    """Seconds from the finished graph until its values are there and checked."""
     global round_number
     round_number += 1
     dsk, targets = graph_of(shape, f"r{round_number}")
@@ -131,7 +132,7 @@ def run_latency(client, n):
 
 
 class Plan:
-    """What each row runs, in a given size: a function of a client that returns seconds."""
+    """For a size of run, the function of each row, which takes a client and returns seconds."""
 
     def __init__(self, mode):
         self.sizes = {"empty": 10_000 if mode == "full" else 5_000, "chain": 1000 if mode == "full" else 300, "latency": 100 if mode == "full" else 50}
@@ -175,12 +176,12 @@ def measure_rows(rows, plan, names, rounds):
     chosen = choose(plan, names)
     for workers, threads in FORMS:
         mine = [name for name in names if chosen[name][:2] == (workers, threads)]
-        while mine:  # a fresh cluster after a row that failed, which may still be at it
+        while mine:  # after a row that failed, a fresh cluster, because the old one may still compute
             try:
                 with Cluster(workers, threads) as c:
                     while mine and rows.row(mine[0], lambda: one_row(c, plan, mine[0], chosen[mine[0]][2], rounds)):
                         mine.pop(0)
-            except Exception as e:  # it does not start, or does not stop
+            except Exception as e:  # the cluster does not start, or does not stop
                 for name in mine[:1]:
                     rows.out(name, rows.system, {"error": f"{type(e).__name__}: {e}"[:300]})
             mine = mine[1:]
@@ -201,7 +202,7 @@ def one_row(c, plan, name, form, rounds):
 
 
 def scheduler_memory(n):
-    """Bytes a task of the scheduler's process at its peak, 12-byte keys and two inputs."""
+    """Bytes a task of the scheduler's process at its peak, with 12-byte keys and two inputs."""
     with Cluster(4, 1) as c, at_most(ROW_SECONDS):
         c.client.gather(c.client.map(shapes.inc, range(1000), pure=False))
         before, half = measure.memory(c.scheduler.pid), n // 2
@@ -213,7 +214,8 @@ def scheduler_memory(n):
 
 
 def glm_fit(mode):
-    """The logistic model of bench/glm.py on the same data, in the form that was fastest in fits of five iterations."""
+    """Runs the logistic model of bench/glm.py on the same data, in the form that was fastest in fits of five
+    iterations."""
     def settings(rows, iterations):
         return argparse.Namespace(rows=rows, columns=20, chunks=8, iterations=iterations, slots=4)
     rows = 200_000 if mode == "quick" else 1_000_000
@@ -238,7 +240,7 @@ def main():
     if names:
         measure_rows(rows, plan, names, 3)
     if not wanted or "memory" in wanted:
-        rows.row("memory", lambda: scheduler_memory(10_000))  # its time grows with the square of them: 44 s for these
+        rows.row("memory", lambda: scheduler_memory(10_000))  # time grows with the square of the number of tasks: 44 s for 10,000
     if not wanted or "glm" in wanted:
         rows.row("glm", lambda: glm_fit(mode))
     if not wanted or "mnist" in wanted:

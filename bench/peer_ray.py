@@ -1,7 +1,8 @@
-"""The rows of the table on Ray: peer_ray.py full|quick SYSTEM DATA [ROW…]. One line of JSON a row.
+"""The rows of the table on Ray: peer_ray.py full|quick SYSTEM DATA [ROW…]. Prints one line of JSON a row.
 
-`ray.init(num_cpus=4)` on this machine, this process its one client. Values are asked for with one `ray.get` for all
-and, where there are several, also one `ray.get` each; the faster way counts, and is in the note."""
+`ray.init(num_cpus=4)` runs on this machine, and this process is the only client. Values are fetched with one
+`ray.get` for all of them and, if there are several, also with one `ray.get` each. The faster way counts and is in the
+note."""
 import os
 import pathlib
 import signal
@@ -27,7 +28,8 @@ class Tasks:
         self.remote = {name: ray.remote(function) for name, function in shapes.OPS.items()}
 
     def submit(self, graph):
-        """The references of the targets. What nobody needs any more may go as soon as it has been used."""
+        """Submits a graph and returns the references of its targets. Other references are dropped after their last
+        use, so that Ray may free the values."""
         users, refs = shapes.users_of(graph), {}
         for i, (op, args) in enumerate(graph.nodes):
             refs[i] = self.remote[op].remote(*[refs[a] if isinstance(a, shapes.Ref) else a for a in args])
@@ -73,7 +75,7 @@ def shape_row(tasks, make, n, small, rounds, result):
 
 
 def latency(tasks, n, rounds=3):
-    """The median of each round's half."""
+    """The median over the rounds of each round's median."""
     half_of_calls(tasks, 20)
     return {**measure.cell([half_of_calls(tasks, n) for _ in range(rounds)], n), "unit": "us"}
 
@@ -101,7 +103,8 @@ def processes():
 
 
 def memory(tasks, n):
-    """Ray has no central scheduler: what its raylet, its control store and the owner of the tasks grow by."""
+    """Ray has no central scheduler. So this is the growth of its raylet, of its control store and of the owner of the
+    tasks."""
     pids, half = processes(), n // 2
     before = sum(map(measure.memory, pids))
     leaves = [tasks.remote["inc"].remote(i) for i in range(half)]
@@ -127,10 +130,10 @@ def object_rows(rows, ray):
 
     def eight():
         for _ in range(8):
-            ray.put(big)  # its reference is gone before the next one: Ray frees it, and may use its memory again
+            ray.put(big)  # the reference is dropped before the next put: Ray frees the object and may use its memory again
 
     def put_big():
-        eight()  # whose pages are the warm ones
+        eight()  # warms the pages
         runs = [8 * big.nbytes / measure.timed(eight)[0] / 1e9 for _ in range(5)]
         return {**measure.cell(runs, 1, "Python client"), "unit": "GB/s"}
     rows.row("put-big", put_big)
@@ -145,8 +148,8 @@ def all_rows(ray, rows, mode, wanted):
 
     def as_seconds(runs, n, note):
         return {**measure.cell(runs, n, note if note != "one get" else ""), "unit": "s"}
-    ray.get([tasks.remote["inc"].remote(i) for i in range(1000)])  # its worker processes are there
-    row("memory", lambda: memory(tasks, 50_000 if full else 10_000))  # first: later it would find room that rows left
+    ray.get([tasks.remote["inc"].remote(i) for i in range(1000)])  # starts all worker processes
+    row("memory", lambda: memory(tasks, 50_000 if full else 10_000))  # first, because later it would find memory that other rows have freed
     row("empty", lambda: shape_row(tasks, shapes.bag, 10_000 if full else 5_000, 1000, 3,
                                    lambda runs, n, note: {**measure.cell([n / r for r in runs], n, note), "unit": "tasks/s"}))
     row("latency", lambda: latency(tasks, 300 if full else 100))

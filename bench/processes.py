@@ -1,5 +1,6 @@
-"""Processes of one run of the benchmarks: found by a mark in their environment, so that nothing outlives the run however it
-ends, and nothing else is touched. processes.py MARK ends what is left of a run that was killed."""
+"""Processes of one run of the benchmarks. A mark in their environment identifies them, so that no process outlives
+the run however it ends, and no other process is killed. `processes.py MARK` ends the processes of a run that was
+killed."""
 import contextlib
 import ctypes
 import os
@@ -14,7 +15,7 @@ VARIABLE = "MILLRACE_BENCH_RUN"
 
 
 def marked(mark):
-    """Pids of the processes of this run, without the one that asks and its parents."""
+    """Pids of the processes of this run, without the calling process and its parents."""
     wanted, spared, found = f"{VARIABLE}={mark}".encode(), set(), []
     pid = os.getpid()
     while pid > 1:
@@ -31,7 +32,7 @@ def marked(mark):
 
 
 def end_all(mark, timeout=5.0):
-    """SIGTERM, then SIGKILL, by pid."""
+    """Ends the processes of a run, by pid: SIGTERM, then SIGKILL. Returns the pids that are left."""
     end = time.monotonic() + timeout
     for sign in (signal.SIGTERM, signal.SIGKILL):
         for pid in marked(mark):
@@ -44,12 +45,13 @@ def end_all(mark, timeout=5.0):
 
 
 def die_with_parent():
-    """Run in a child before exec: Linux kills it when its parent is gone."""
+    """For a child before exec: Linux kills the child when its parent dies."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def stream_lines(args, env, seconds, on_line):
-    """Runs a peer and gives each line of its stdout to `on_line`. None, or why it ended early; its group is gone afterwards."""
+    """Runs a peer and gives each line of its stdout to `on_line`. Returns None, or why the peer ended early.
+    Afterwards its process group is gone."""
     peer = subprocess.Popen(args, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=die_with_parent)
     overdue = threading.Timer(seconds, peer.kill)
     overdue.start()

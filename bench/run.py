@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Measures a release build beside its peers in one run and prints one table; bench/run.sh calls it, builds first and cleans
-up after it. run.py DIRECTORY --json FILE [--quick] [--data DIR] [--no-peers] [--only dask-debian,dask-newest,ray]
+"""Measures a release build and its peers in one run and prints one table. bench/run.sh builds first, calls this
+program and cleans up after it.
 
-Everything temporary is in DIRECTORY; every process has MILLRACE_BENCH_RUN in its environment. A row that fails, and a
-peer that is not there, stand in the table as such."""
+    run.py DIRECTORY --json FILE [--quick] [--data DIR] [--no-peers] [--only dask-debian,dask-newest,ray]
+
+All temporary files are in DIRECTORY, and every process has MILLRACE_BENCH_RUN in its environment. A row that fails,
+and a peer that is not installed, are shown as such in the table."""
 import argparse
 import json
 import os
@@ -50,13 +52,13 @@ class Report:
         if row == "version":
             self.seen["systems"][system] = value["version"]
         else:
-            if "error" in value:  # the report is for others: no paths of this machine
+            if "error" in value:  # reports are published, so paths of this machine are removed
                 value = {**value, "error": value["error"].replace(f"{ROOT}/", "").replace(f"{self.directory}/", "")}
             self.seen["rows"].setdefault(row, {})[system] = {k: v for k, v in value.items() if k not in ("row", "system")}
         self.save()
 
     def add_copy(self, bytes_per_s):
-        """The best of the run: other work on the machine can only slow copying down."""
+        """Keeps the best result of the run, because other work on the machine can only slow copying down."""
         self.seen["copy_bytes_per_s"] = max(bytes_per_s, self.seen.get("copy_bytes_per_s", 0))
 
     def line(self, text):
@@ -64,11 +66,11 @@ class Report:
             value = json.loads(text)
             row, system = value.pop("row"), value.pop("system")
         except (ValueError, KeyError, AttributeError):
-            return  # a library that talks on stdout
+            return  # a line that a library printed to stdout
         self.add(row, system, value)
 
     def save(self):
-        """After each row, so that a run that is cut short leaves what it has seen."""
+        """Saves after each row, so that a run that is cut short keeps its results."""
         self.seen.update(load_after=os.getloadavg()[0], seconds=time.monotonic() - self.began)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
@@ -83,7 +85,7 @@ def run_peer(report, system, directory, mode, data):
     if not why:
         env = dict(os.environ, TMPDIR=str(directory), RAY_USAGE_STATS_ENABLED="0", PYTHONWARNINGS="ignore", PYTHONPATH=str(HERE))
         why = processes.stream_lines([python, str(HERE / script), mode, system, str(data)], env, full if mode == "full" else quick, report.line)
-        processes.end_all(os.environ[processes.VARIABLE])  # what it left shall not slow the next one down
+        processes.end_all(os.environ[processes.VARIABLE])  # processes of this peer must not slow the next one down
     if why:
         print(f"  {system}: {why}", file=sys.stderr)
         for name in table.ROWS:
@@ -92,7 +94,7 @@ def run_peer(report, system, directory, mode, data):
 
 
 def run_alone(report, quick):
-    """What is measured without a cluster, by its own program."""
+    """Runs the programs that need no cluster."""
     sizes = ((1_000_000, 10), (1_000_000, 10_000)) if quick else ((1_000_000, 10), (1_000_000, 100), (1_000_000, 1000), (1_000_000, 10_000), (10_000_000, 10))
     runs = [("bench_sched", [str(n), str(workers), "wide"]) for n, workers in sizes]
     runs += [("bench_sched", ["1000000", "10", shape]) for shape in ("chain", "tree")] + [("bench_graph", ["1000000", "3"])]
@@ -143,9 +145,9 @@ def main():
     p.add_argument("--no-peers", action="store_true")
     p.add_argument("--only")
     a = p.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would leave it ignored, for our children too
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT, and our children would inherit that
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    processes.die_with_parent()  # run.sh cleans up; when it is killed itself, the lines below do
+    processes.die_with_parent()  # run.sh cleans up; if run.sh is killed, the lines below do
     report, directory = Report(a), pathlib.Path(a.directory)
     data = find_data(a.data)
     if not data:

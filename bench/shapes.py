@@ -1,8 +1,7 @@
-"""The graphs of the scheduler literature, as data: what each node is, without a word about who runs it.
-
-A node is (op, args): an arg is a number or a Ref, the index of an earlier node. OPS has each op as a Python
-function, which is what the peers run and what `evaluate` checks everybody with; ours.py knows the operators of the
-same meaning. Nothing here is random without a seed. Refuses to know clusters, clocks and files."""
+"""The graphs of the scheduler literature as data, independent of the systems that run them. A node is (op, args); an
+arg is a number or a Ref, the index of an earlier node. OPS has each op as a Python function: the peers run these
+functions, and `evaluate` computes expected values with them. ours.py maps the ops to operators of the same meaning.
+All random numbers have seeds. This module knows no clusters, clocks or files."""
 import random
 import time
 
@@ -25,7 +24,7 @@ class Graph:
 
 
 def draw(side, stream):
-    """A square block of uniform f64, the same numbers from the same stream everywhere."""
+    """A square block of uniform f64; the same stream gives the same numbers everywhere."""
     return numpy.random.Generator(numpy.random.PCG64(numpy.random.SeedSequence(SEED, spawn_key=(stream,)))).random((side, side))
 
 
@@ -86,14 +85,14 @@ OPS = {"inc": inc, "double": double, "add": add, "sum": total_of, "max": most_of
 
 
 def bag(n):
-    """n empty tasks, each wanted."""
+    """n empty tasks, all of them targets."""
     g = Graph()
     g.targets = [g.add("inc", i) for i in range(n)]
     return g
 
 
 def merge(n):
-    """n roots into one."""
+    """n roots that are merged into one value."""
     g = Graph()
     g.targets = [g.add("sum", *[g.add("inc", i) for i in range(n)])]
     return g
@@ -109,7 +108,7 @@ def merge_slow(ms):
 
 
 def tree(n):
-    """n leaves, summed by twos."""
+    """n leaves that are summed in pairs."""
     g = Graph()
     level = [g.add("inc", i) for i in range(n)]
     while len(level) > 1:
@@ -119,7 +118,7 @@ def tree(n):
 
 
 def all_to_all(n):
-    """n roots of n pieces; n sums, each of one piece of every root: the shape of a shuffle."""
+    """n roots of n pieces, and n sums, each of one piece of every root: the shape of a shuffle."""
     g = Graph()
     roots = [g.add("range", i, i + n) for i in range(n)]
     g.targets = [g.add("sum", *[g.add("item", root, i) for root in roots]) for i in range(n)]
@@ -127,7 +126,7 @@ def all_to_all(n):
 
 
 def stencil(n, steps=32):
-    """n cells over 32 steps, each the sum of itself and its neighbours of the step before."""
+    """n cells over 32 steps: each is the sum of itself and its neighbours in the step before."""
     g = Graph()
     cells = [g.add("inc", i) for i in range(n)]
     for _ in range(steps):
@@ -137,7 +136,7 @@ def stencil(n, steps=32):
 
 
 def transpose_sum(n, side=500):
-    """(x + x.T).sum() of n x n blocks of 500 x 500 f64, drawn by the tasks."""
+    """(x + x.T).sum() of n x n blocks of 500 x 500 f64, which tasks draw."""
     g = Graph()
     x = [[g.add("draw", side, i * n + k) for k in range(n)] for i in range(n)]
     g.targets = [g.add("sum", *[g.add("total", g.add("add", x[i][k], g.add("transpose", x[k][i]))) for i in range(n) for k in range(n)])]
@@ -145,7 +144,7 @@ def transpose_sum(n, side=500):
 
 
 def map_fold(n, size=100):
-    """A bag of n partitions of 100 numbers: two maps, a sum each, folded by eights."""
+    """A bag of n partitions of 100 numbers: two maps, a sum for each, and the sums folded in groups of eight."""
     g = Graph()
     level = [g.add("total", g.add("double", g.add("inc", g.add("arange", i * size, (i + 1) * size)))) for i in range(n)]
     while len(level) > 1:
@@ -155,7 +154,7 @@ def map_fold(n, size=100):
 
 
 def random_graph(n):
-    """n nodes, each of a number and 0 to 3 of the 200 before it; every node that no other uses is wanted."""
+    """n nodes, each of a number and of 0 to 3 of the 200 nodes before it. Every node without a user is a target."""
     g, draws, used = Graph(), random.Random(SEED), set()
     for i in range(n):
         inputs = sorted({draws.randrange(max(0, i - 200), i) for _ in range(draws.randrange(4))}) if i else []
@@ -166,7 +165,7 @@ def random_graph(n):
 
 
 def chain(n):
-    """n tasks, each of the one before."""
+    """n tasks, each with the one before as its input."""
     g = Graph()
     last = g.add("inc", 0)
     for _ in range(n - 1):
@@ -176,7 +175,7 @@ def chain(n):
 
 
 class Shape:
-    """`sizes`: n of a full run, of a quick one, and of the runs that warm up and choose a peer's best form."""
+    """`sizes`: n in a full run, in a quick one, and in the runs that warm up and choose a peer's best form."""
 
     def __init__(self, name, title, make, sizes, empty):
         self.name, self.title, self.make, self.empty = name, title, make, empty
@@ -198,7 +197,7 @@ SHAPES = [
 
 
 def users_of(graph):
-    """How many nodes wait for each node, so that an evaluation may drop what nobody needs any more."""
+    """For each node, the number of nodes that use it, so that an evaluation can drop values after their last use."""
     users = [0] * len(graph.nodes)
     for _, args in graph.nodes:
         for a in args:
@@ -210,7 +209,7 @@ def users_of(graph):
 
 
 def evaluate(graph):
-    """The values of the targets, made here one after the other."""
+    """The values of the targets, computed here one after the other."""
     users, values = users_of(graph), {}
     for i, (op, args) in enumerate(graph.nodes):
         given = [values[a] if isinstance(a, Ref) else a for a in args]
@@ -224,7 +223,7 @@ def evaluate(graph):
 
 
 def agree(seen, expected):
-    """Floats may have been added in another order; integers may not differ."""
+    """Compares values. Floats may have been added in another order; integers must be equal."""
     if len(seen) != len(expected):
         return False
     return all(abs(a - b) <= 1e-9 * abs(b) if isinstance(b, float) else a == b for a, b in zip(seen, expected))

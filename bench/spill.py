@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Graphs whose live data are several times the object store's memory, beside the speed of the disk they spill to.
-spill.py [--memory 512MiB] [--times 2] [--parts 64] [--rounds 3] [--json FILE] [--dir DIR] [--keep-log]
-spill.py --random [--memory 256MiB] [--workers 4] [--rounds 6]
+"""Graphs whose live data are several times the object store's memory, compared with the speed of the disk to which
+they spill.
 
-The shape is all to all: `parts` arrays of `times` x memory together are cut into parts x parts pieces, and each result is
-put together from one piece of every array. Arrays, pieces and results are as large in all; none of them fits.
+    spill.py [--memory 512MiB] [--times 2] [--parts 64] [--rounds 3] [--json FILE] [--dir DIR] [--keep-log]
+    spill.py --random [--memory 256MiB] [--workers 4] [--rounds 6]
 
-What the disk can do is measured in the same run, in the same directory, over as many bytes as the store wrote and read in the
-round before: written to one file in order, a second time, without fsync, and read back by one thread. Both go through the page cache,
-which takes them at the speed of memory as long as it has room - as it does for the store: that is the first ceiling. The second is
-the device itself: the same bytes with O_DIRECT. Pages written earlier are dropped in between (fdatasync, then POSIX_FADV_DONTNEED).
-Prints one line of JSON, and a summary.
+The shape is all to all: `parts` arrays, together `times` x memory, are cut into parts x parts pieces, and each result
+is made of one piece of every array. Arrays, pieces and results are each larger than the memory in all.
 
---random: graphs of 400 arrays of a 32nd of the memory, each a root (as likely as not) or the sum of two of the eight before it; one
-seed a round. How many of them leave memory, for there is an order in which few have to: that of one worker."""
+The speed of the disk is measured in the same run and directory, with as many bytes as the store wrote and read in the
+round before. One thread writes them to a file in order, a second time, without fsync, and reads them back. There are
+two ceilings. The first is the page cache, which takes bytes at the speed of memory while it has room; the store uses
+the page cache, too. The second is the device: the same bytes with O_DIRECT. Pages written earlier are dropped in
+between (fdatasync, then POSIX_FADV_DONTNEED). Prints one line of JSON, and a summary.
+
+--random: graphs of 400 arrays of a 32nd of the memory. Each array is, with equal odds, a root or the sum of two of
+the eight arrays before it. There is one seed a round. Prints how many arrays leave memory; in the best order, that of
+one worker, few have to."""
 import argparse
 import contextlib
 import json
@@ -38,7 +41,7 @@ CHUNK = 4 * MIB
 
 
 def all_to_all(parts, part_bytes):
-    """The graph, and what its target is."""
+    """The graph and the expected value of its target."""
     floats = part_bytes // 8 // parts * parts
     piece, tasks = floats // parts, {}
     for i in range(parts):
@@ -53,7 +56,7 @@ def all_to_all(parts, part_bytes):
 
 
 def random_graph(parts, part_bytes, seed):
-    """The graph, and what its target is."""
+    """The graph and the expected value of its target."""
     rng, floats = random.Random(seed), part_bytes // 8
     tasks, used, values = {}, set(), []
     for i in range(parts):
@@ -84,10 +87,10 @@ def transfer(fd, buffer, count, write):
 
 
 def disk_speed(directory, total, direct):
-    """(bytes/s written, bytes/s read) of `total` bytes in one file that has its blocks, and its pages, already."""
+    """(bytes/s written, bytes/s read) for `total` bytes in one file whose blocks and pages exist already."""
     flags = os.O_DIRECT if direct else 0
     total, probe = max(CHUNK, total // CHUNK * CHUNK), directory / "probe"
-    # aligned, as O_DIRECT wants it; more at once makes the page cache look for huge pages, which can be dear
+    # Aligned, as O_DIRECT needs. A larger buffer makes the page cache look for huge pages, which can be slow.
     buffer = mmap.mmap(-1, CHUNK if direct else MIB)
     buffer.write(os.urandom(len(buffer)))
     try:
@@ -126,7 +129,7 @@ def one_round(c, graph, expected, timeout=600):
     if job["state"] != "JOB_DONE":
         raise RuntimeError(str(job.get("error")))
     value = c.value(job["id"], graph["targets"][0])
-    if isinstance(value, bytes):  # npy, of no axes
+    if isinstance(value, bytes):  # an npy file of an array without axes
         value = struct.unpack("<d", value[-8:])[0]
     if value != expected:
         raise RuntimeError(f"{value}, not {expected}")
@@ -142,7 +145,8 @@ def parse_bytes(text):
 
 
 def measure(directory, memory, times, parts, rounds, keep_log=None):
-    """What a cluster of this memory takes, what one takes that holds all of it, and what the disk takes for the bytes moved."""
+    """Times of a cluster of this memory, of a cluster whose memory holds all data, and of the disk for the bytes
+    moved."""
     part = memory * times // parts
     graph, expected = all_to_all(parts, part)
     found, flags = {}, ("--workers", "4", "--threads", "1")
