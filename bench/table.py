@@ -2,7 +2,7 @@
 holds; as a page of docs/results/; and as rows of the table in docs/benchmarks.md. Measures nothing.
 
     table.py JSON                 prints the text
-    table.py JSON PAGE RESULTS    fills the table of PAGE, and writes the report into a page of the folder RESULTS"""
+    table.py JSON PAGE RESULTS    fills the table of PAGE, and writes the report as a page into the folder RESULTS"""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ OURS, OLD_DASK, NEW_DASK, RAY = "millrace", "dask-debian", "dask-newest", "ray"
 SYSTEMS = (OURS, OLD_DASK, NEW_DASK, RAY)
 BEGIN, END = "<!-- bench/run.sh --markdown: begin -->", "<!-- bench/run.sh --markdown: end -->"
 
-# row: title, "more" or "less" is better, what Debian's Dask must be behind by, and Ray
+# row: title, whether "more" or "less" is better, by how much millrace must lead Debian's Dask, and Ray
 ROWS = {
     "empty": ("{n:,} empty tasks, all results fetched", "more", 200, 50),
     "empty-many": ("{n:,} empty tasks, all results fetched", "more", 200, None),
@@ -40,9 +40,9 @@ ROWS = {
     "spill": ("all to all of {n} times the store's memory", "less", None, None),
     "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
 }
-# The bounds of millrace that no peer takes part in, in the row's unit. One task must hold its bound on two processors, too.
+# Bounds of millrace alone, in the row's unit. The bound of `latency`, one task, must hold on two processors, too.
 BOUNDS = {"empty": 200_000, "latency": 250, "chain": 20, "memory": 300, "idle": 1}
-ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one", "spill")  # rows of millrace only
+ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one", "spill")  # rows that only millrace has
 
 
 def figure(v, unit):
@@ -57,7 +57,7 @@ def figure(v, unit):
 
 
 def spread(least, most, unit):
-    """The two without what the figure says already."""
+    """The least and the most, unless the figure shows them already."""
     said = " /s" if unit == "tasks/s" else " a task" if unit == "us/task" else "" if unit in ("s", "us") else " " + unit
     return [figure(v, unit).removesuffix(said) for v in (least, most)]
 
@@ -77,7 +77,7 @@ def shown(cell, n):
 
 
 def ratio(ours, peer, better):
-    """How many times millrace is ahead; None when one of them has no figure."""
+    """How many times better millrace is; None if one of the two has no figure."""
     if not ours or not peer or "error" in ours or "error" in peer or ours["unit"] != peer["unit"]:
         return None
     if min(ours["median"], peer["median"]) <= 0:
@@ -86,12 +86,12 @@ def ratio(ours, peer, better):
 
 
 def lines_of(report):
-    """Title and, for each system, its figure and millrace's lead."""
+    """The title of a row and, for each system, its figure and millrace's lead."""
     for name, (title, better, _, _) in ROWS.items():
         cells = report["rows"].get(name, {})
         peers = [s for s in SYSTEMS[1:] if s in report["systems"]]
         if not cells:
-            continue  # no system ran it: --only, no data, no bench/glm.py
+            continue  # no system ran the row: --only, no data, or no bench/glm.py
         ours = cells.get(OURS)
         n = (ours or {}).get("n") or next((c["n"] for c in cells.values() if "n" in c), 0)
         line = [title.format(n=n), shown(ours, n)]
@@ -120,12 +120,13 @@ def header(report):
 
 
 def short(report, system):
-    """The peer's name and version: "Dask 2022.12.1"."""
+    """A peer's name and version, such as "Dask 2022.12.1"."""
     return report["systems"][system].split(",")[0].replace(" distributed", "").split("+")[0]
 
 
 def verdicts(report):
-    """Each bound with the figure of this run, and whether it holds: first the fixed bounds, then those beside peers."""
+    """Each bound with the figure of this run and whether it holds: first the fixed bounds, then those against
+    peers."""
     for name, bound in BOUNDS.items():
         cells = report["rows"].get(name, {})
         if not cells:
@@ -148,7 +149,8 @@ def verdicts(report):
 
 
 def bandwidth(report):
-    """Each stage of the array job: GB/s of the bytes that must move (median, least and most of the rounds), and the share of copying."""
+    """For each stage of the array job: GB/s of the bytes that must move (median, least and most of the rounds), and
+    the share of the copying speed."""
     copy, out = report.get("copy_bytes_per_s"), []
     systems = [s for s in SYSTEMS[:3] if s in report["systems"]]
     for stage in mnist.STAGES:
@@ -202,13 +204,13 @@ def markdown(report):
     out += ["", f"Of {len(list(verdicts(report)))} bounds of these rows, not met: {len(missed)}.", *(["", *("- " + m for m in missed)] if missed else [])]
     for name, lines in report.get("alone", {}).items():
         if name == "bench_graph":
-            continue  # long; it is in the JSON
+            continue  # this text is long and is in the JSON
         out += ["", f"`{name}`:", "", "```", *lines, "```"]
     return "\n".join(out)
 
 
 def leads(report, name):
-    """How far millrace is ahead of each peer, and its share of the ceiling where the row has one."""
+    """millrace's lead over each peer and, if the row has a ceiling, its share of the ceiling."""
     cells, out = report["rows"][name], []
     for system in SYSTEMS[1:]:
         lead = ratio(cells.get(OURS), cells.get(system), ROWS[name][1]) if system in report["systems"] else None
@@ -221,7 +223,8 @@ def leads(report, name):
 
 
 def newest(report, page):
-    """The rows of docs/benchmarks.md that this run replaces. A row that no peer took part in does not replace one beside peers."""
+    """The rows of docs/benchmarks.md that this run replaces. A row without a peer does not replace a row with
+    peers."""
     peers = [s for s in SYSTEMS[1:] if s in report["systems"]]
     for name, (title, *_) in ROWS.items():
         ours = report["rows"].get(name, {}).get(OURS)
@@ -235,7 +238,7 @@ def newest(report, page):
 
 
 def between(text, path):
-    """What stands before the marks, between them and after them."""
+    """The text before the marks, between them and after them."""
     if BEGIN not in text or END not in text:
         raise SystemExit(f"{path}: the marks {BEGIN} and {END} are not there")
     before, rest = text.split(BEGIN, 1)
@@ -243,13 +246,13 @@ def between(text, path):
 
 
 def fill(path, content):
-    """`content` of the text between the marks replaces that text."""
+    """Puts `content` in place of the text between the marks."""
     before, old, after = between(path.read_text(), path)
     path.write_text(f"{before}{BEGIN}\n{content(old)}\n{END}{after}")
 
 
 def merged(old, rows):
-    """The table `old` with these rows in place of those of the same name; new ones come last."""
+    """The table `old` with these rows instead of those with the same names; new rows come last."""
     lines = [line for line in old.strip().splitlines() if line.startswith("|")]
     names = {line.split("|")[1].strip(): i for i, line in enumerate(lines)}
     for row in rows:
@@ -262,7 +265,7 @@ def merged(old, rows):
 
 
 def write_markdown(report, page, results):
-    """The report as a page of `results`, and its rows in the table of `page`."""
+    """Writes the report as a page of `results`, and its rows into the table of `page`."""
     page, beside = pathlib.Path(page), any(s in report["systems"] for s in SYSTEMS[1:])
     to = pathlib.Path(results) / f"{report['date']}-{'beside-dask-and-ray' if beside else 'millrace-alone'}.md"
     if not to.exists():

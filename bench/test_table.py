@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What bench/run.sh rests on, without a cluster: the graphs are what they say, and no row of a report is passed over in silence."""
+"""The parts of bench/run.sh that need no cluster: the shapes are right, and each row of a report is shown, also a
+failed one."""
 import json
 import pathlib
 import sys
@@ -10,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 try:
     import numpy  # noqa: F401
 except ImportError:
-    sys.exit(77)  # skipped: bench/peers.sh installs it
+    sys.exit(77)  # skipped: bench/peers.sh installs NumPy
 import measure  # noqa: E402
 import shapes  # noqa: E402
 import table  # noqa: E402
@@ -64,7 +65,7 @@ class Table(unittest.TestCase):
         r = report(empty={"millrace": cell(200_000.0, "tasks/s"), "dask-debian": cell(1000.0, "tasks/s"), "ray": cell(4001.0, "tasks/s")})
         self.assertEqual([good for _, good in table.verdicts(r)], [True, True, False])
 
-    def test_one_task_has_a_bound_of_its_own_beside_any_peer(self):  # Issue 11, 12a
+    def test_one_task_has_a_bound_of_its_own_beside_any_peer(self):
         for us, good in ((250.0, True), (250.1, False)):
             r = report(latency={"millrace": cell(us, "us"), "dask-debian": cell(1e6, "us"), "ray": cell(1e6, "us")})
             self.assertEqual([v for _, v in table.verdicts(r)], [good, True, True])
@@ -86,7 +87,7 @@ class Table(unittest.TestCase):
         self.assertIn("37.6 GB/s read and written", table.text(r))
 
     def filled(self, d, r, old=""):
-        """The page and the report's page after `r` was written beside a table with the row `old`."""
+        """The page, and the page of the report, after `r` was written into a table with the row `old`."""
         page, results = pathlib.Path(d) / "page.md", pathlib.Path(d) / "results"
         results.mkdir(exist_ok=True)
         page.write_text(f"before\n{table.BEGIN}\n| what | millrace |\n|---|---|\n{old}\n{table.END}\nafter\n")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What TLS costs on one machine: bench/tls.py [--rounds 5] [--latency 500].
 
-Two clusters of `millrace up --grpc`, one with --tls, each asked in turns: one task over gRPC and over HTTP, client
-to client (`millrace bench`, which opens a connection for each request over HTTP, and Python on one that stays); then store_pull_bench and ring_bench over TCP, with the certificates of that cluster
-and without. Prints the medians of the rounds with least and most, as a table for docs/results/."""
+Two clusters of `millrace up --grpc`, one of them with --tls, are measured in turns. Rows: one task over gRPC and over
+HTTP, from client to client (`millrace bench`, which opens a connection for each request over HTTP, and Python on a
+connection that stays open). Then store_pull_bench and ring_bench run over TCP, with the cluster's certificates and
+without. Prints medians of the rounds with least and most, as a table for docs/results/."""
 import argparse
 import http.client
 import json
@@ -33,7 +34,7 @@ def run(args, **env):
 
 
 def address(cluster):
-    """Of the scheduler's gRPC over TCP, as `up` says it."""
+    """The address of the scheduler's gRPC over TCP, from the messages of `up`."""
     def said():
         return re.search(r"scheduler (127\.0\.0\.1:\d+)", cluster.output())
     return wait_for("the address of gRPC", said)[1]
@@ -51,7 +52,7 @@ def latency(cluster, env, n):
 
 
 def kept(cluster, n):
-    """One task over HTTP on a connection that stays, from Python."""
+    """One task over HTTP from Python, on a connection that stays open."""
     make = http.client.HTTPSConnection if cluster.trust else http.client.HTTPConnection
     more = {"context": cluster.trust} if cluster.trust else {}
     c, times = make(cluster.host, cluster.port, **more), []

@@ -2,9 +2,9 @@
 """The nets of bench/train.py in PyTorch, in this process: torch_peer.py DATA SECONDS ROUNDS CASE...
 where CASE is NET:THREADS:BATCH[:LAYOUT]. Prints one JSON object, {CASE: {"rates": [images/s ...]}}.
 
-All images are one tensor in memory, shuffled each epoch; a step gathers a batch, goes forward and back
-and applies Adam. Without a LAYOUT the convolutional net runs in both, and the faster one counts. DATA is a
-directory of the MNIST IDX files; without them numbers are drawn, for the speed is the same."""
+All images are one tensor in memory, shuffled each epoch. A step gathers a batch, runs forward and backward passes and
+applies Adam. Without a LAYOUT, the convolutional net runs in both layouts, and the faster one counts. DATA is a
+directory of the MNIST IDX files. Without the files, random numbers are used, which does not change the speed."""
 import gzip
 import json
 import pathlib

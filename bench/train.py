@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """Measures training beside PyTorch, in one run: bench/train.py [--quick] [--data DIR] [--seconds 6]
-[--rounds 3] [--nets cnn,dense] [--workers 1,2,4] [--nodes 1] [--rules async,sync,allreduce] [--no-peer]
-[--json FILE].
+[--rounds 3] [--nets cnn,dense] [--workers 1,2,4] [--nodes 1] [--rules async,sync,allreduce] [--no-peer] [--json
+FILE].
 
-For each net, rule and number of workers one session on a cluster of `millrace up --workers 4 --threads 1`:
-the nets of examples/mnist.json and examples/mnist-cnn.json, batch 64 a worker, Adam, no scorer, the images
-prepared by the session's own graph. Between two looks at its counters lie SECONDS; images/s is what they
-say, and so are the shares of the training workers' time; "accounted" says how much of the wall-clock time
-between the two looks these shares are of. Beside it PyTorch trains the same net with the same Adam in one
-process (bench/torch_peer.py): as many threads as there are workers, as many examples an update - 64 for
-async, 64 a worker for sync and allreduce, which are one case for PyTorch. In the first round it runs with
-OpenMP as it comes and with waiting threads asleep, in both memory layouts where there are images; the
-fastest goes on. `--nodes 1,2` adds rows of as many nodes: workers on all of them, as many on each, which
-meet over gRPC (under allreduce in a ring) instead of in shared memory; "ring" says what a step of a rank
-sent. Rounds go over all rules and PyTorch in turn, so that a busy minute meets everybody;
-medians count. The last lines are a table for docs/results/. --quick: windows of 1.5 s, 8 minutes."""
+For each net, rule and number of workers, one session runs on a cluster of `millrace up --workers 4 --threads 1`: the
+nets of examples/mnist.json and examples/mnist-cnn.json, batch 64 a worker, Adam, no scorer, images prepared by the
+session's own graph. The session's counters are read twice, SECONDS apart. images/s and the shares of the training
+workers' time are differences of the two. "accounted" is the part of the wall-clock time that the shares cover.
+
+PyTorch trains the same net with the same Adam in one process (bench/torch_peer.py), with as many threads as there are
+workers and as many examples an update: 64 for async, 64 a worker for sync and allreduce, which are the same case for
+PyTorch. In the first round PyTorch runs with OpenMP's default and with waiting threads asleep and, for images, in
+both memory layouts. Later rounds use the fastest setting.
+
+`--nodes 1,2` adds rows of so many nodes, with equally many workers on each. They exchange gradients over gRPC (under
+allreduce in a ring) instead of in shared memory; "ring" shows what a rank sends in a step. Each round goes over all
+rules and PyTorch in turn, so that a busy minute slows all of them. Medians count. The last lines are a table for
+docs/results/. --quick: windows of 1.5 s, 8 minutes in all."""
 import argparse
 import contextlib
 import json
@@ -53,7 +55,7 @@ def document(net, rule, workers, data):
 
 
 def ring(c):
-    """What all ranks of the cluster have counted of their rings: steps, messages, bytes, wakes."""
+    """The counters of all ranks' rings in the cluster: steps, messages, bytes, wakes."""
     _, _, body = c.request("GET", "/metrics")
     found = re.findall(r"^millrace_train_ring_(\w+)_total\{.*\} (\S+)$", body.decode(), re.MULTILINE)
     return {what: sum(float(v) for w, v in found if w == what) for what in {w for w, _ in found}}
@@ -67,7 +69,7 @@ def counters(c, session):
 
 
 def at_report(c, session, since=None):
-    """The counters when they have just changed, which is when a report came."""
+    """Reads the counters when they have just changed, which is when a report has arrived."""
     while True:
         state, now, k = counters(c, session)
         if state == "TRAINING_RUNNING" and k.get("examples", 0) > 0 and (since is None or k != since):
@@ -82,7 +84,7 @@ def nodes_of(c, session):
 def measure(c, nodes, net, rule, workers, data, seconds):
     session = c.call("POST", "/v1/trainings", document(net, rule, workers, data))["id"]
     begun = at_report(c, session)
-    time.sleep(0.5)  # primitives are made, pages are there
+    time.sleep(0.5)  # by then oneDNN has made its primitives, and pages have been touched
     if len(nodes_of(c, session)) != nodes:
         raise SystemExit(f"{session}: its roles are on {sorted(nodes_of(c, session))}, wanted were {nodes} nodes")
     ring_a, (a_at, a) = ring(c), at_report(c, session, begun[1])
@@ -104,7 +106,7 @@ SETTINGS = {"as it comes": {}, "waiting asleep": {"OMP_WAIT_POLICY": "passive", 
 
 
 def peer_once(net, threads, batch, options, setting, layout):
-    """One round of PyTorch, or None where it is not installed."""
+    """One round of PyTorch; None if PyTorch is not installed."""
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
     env.update(SETTINGS[setting])
     p = subprocess.run(["/usr/bin/python3", str(ROOT / "bench" / "torch_peer.py"), options.data, str(options.seconds), "1",
@@ -118,7 +120,7 @@ def peer_once(net, threads, batch, options, setting, layout):
 
 
 def peer(net, threads, batch, options, before):
-    """The best of all settings at first, then that one again."""
+    """Runs all settings in the first round, later only the best one."""
     if before:
         return peer_once(net, threads, batch, options, before[0]["setting"], before[0]["layout"])
     tried = [peer_once(net, threads, batch, options, name, None) for name in SETTINGS]
@@ -147,14 +149,15 @@ def batch_of(rule, workers):
 
 
 def cluster(nodes, workers, directory, options):
-    """`workers` processes on all nodes together. Idle ones cost next to nothing."""
-    each = -(-workers // nodes)  # so few that no node has room for all
+    """Starts a cluster with `workers` processes on all nodes together. Idle processes cost next to nothing."""
+    each = -(-workers // nodes)  # so few that no node has slots for all roles
     return Cluster("--nodes", str(nodes), "--workers", str(each), "--threads", "1", "--memory", "2GiB", "--data-root", options.data,
                    directory=directory)
 
 
 def rows_of(here, net, workers, options):
-    """All rules for that many workers, on `here` and on clusters of more nodes in turns, and PyTorch beside them."""
+    """Measures all rules with `workers` workers, on `here` and on clusters of more nodes in turns, and PyTorch in the
+    same rounds."""
     rules, nodes = options.rules.split(","), [int(n) for n in options.nodes.split(",")]
     cases = [(n, r) for n in nodes if n <= workers for r in rules]
     ours, theirs, loads = {case: [] for case in cases}, {}, []
