@@ -1,5 +1,5 @@
-"""A data set that every training rule can learn: for each class, points around one corner of a
-cube. As .npy files."""
+"""A data set that every training rule can learn: for each class, points around one corner of a cube. Makes .npy
+files."""
 import array
 import random
 import struct

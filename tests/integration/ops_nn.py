@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""nn.* against NumPy: what a network says, its loss, and its .npz, written by either and read by the other.
-
-    ops_nn.py MR_OP_RUN"""
+"""nn.* compared with NumPy: the output of a network, its loss, and its .npz, which either side writes and the other
+reads. ops_nn.py MR_OP_RUN"""
 import io
 import json
 import sys

@@ -124,7 +124,7 @@ def run(program, url, folder):
         "--max-examples", os.environ.get("EXAMPLES", "25"), "--request-timeout", "20",
         "--suppress-health-check", "all", "--continue-on-failure", "--workers", "2",
         "--seed", os.environ.get("SEED", "1"),
-        # a text, which the schema does not describe
+        # answers with a text, which the schema does not describe
         "--exclude-path", "/metrics",
     ]
     if "--fake" not in sys.argv:  # the event stream of an existing channel never ends

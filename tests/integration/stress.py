@@ -106,7 +106,7 @@ class Stress:
                 self.fault(f"a {job.kind} was refused: {status} {data[:300]!r}")
                 return None
             time.sleep(0.2)
-        # The job may have been accepted all the same; the list of jobs will tell.
+        # The job may have been accepted although the request failed; the list of jobs tells.
         return None
 
     def follow(self, who, job, rng):

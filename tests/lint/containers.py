@@ -1,5 +1,6 @@
-"""Issue 11, 16: docker-compose.yml and what the image runs, as far as that shows without Docker: every container is
-confined, nobody mounts what is another's, dead workers leave no sockets, users need no edit, documents no build."""
+"""Checks docker-compose.yml and the scripts of the image, as far as this is possible without Docker: every container
+is confined; no service mounts another's volume; dead workers leave no sockets; users need not edit a file, and
+documents need no build."""
 import os
 import pathlib
 import subprocess
@@ -15,9 +16,9 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTAINER = ROOT / "deploy" / "container"
-ONCE = {"secret"}  # runs before the others and ends
+ONCE = {"secret"}  # services that run before the others and end
 
-# Who mounts which volume: all that keeps one service's files from another.
+# The services that mount each volume. Services cannot read each other's files only because of this.
 MOUNTS = {
     "run": {"scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
     "redis-run": {"redis", "scheduler", "objectstore", "trainer"},
@@ -85,7 +86,8 @@ class Compose(unittest.TestCase):
 
 
     def test_grpc_ports_add_a_listener_with_tokens_and_no_more(self):
-        """Issue 11, 15: deploy/compose.grpc.yml says each command again, and must not fall behind."""
+        """deploy/compose.grpc.yml repeats each command of docker-compose.yml, so the two must stay equal but for the
+        added flags."""
         more = yaml.safe_load((ROOT / "deploy" / "compose.grpc.yml").read_text())["services"]
         self.assertEqual(list(more), ["scheduler", "objectstore", "trainer"])
         for number, (name, s) in enumerate(more.items()):
@@ -107,7 +109,7 @@ class Scripts(unittest.TestCase):
         self.run_dir = pathlib.Path(folder.name)
         programs = self.run_dir / "bin"
         programs.mkdir()
-        fake = programs / "mr-worker"  # its socket is a file here
+        fake = programs / "mr-worker"  # stands for mr-worker: makes a plain file in place of its socket
         fake.write_text('#!/bin/sh\n[ "$1 $3" = "--name --listen" ] || exit 2\n'
                         'touch "${4#unix:}"\necho "$2"\nexec sleep 600\n')
         fake.chmod(0o755)

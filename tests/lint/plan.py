@@ -1,6 +1,6 @@
 """The floor plan (ranks.txt): layers, calls, cycles, symbols, folders, modules.
 
-Includes are read from the sources, calls and symbols with nm from the objects of a build."""
+Includes are read from the sources. Calls and symbols are read with nm from the objects of a build."""
 import collections
 import json
 import os
@@ -18,16 +18,16 @@ ONLY = {  # header pattern: the folder that may include it
     r"openssl/|gnutls/": "lib/host",
     r"oneapi/|dnnl": "lib/nn",
 }
-SEES = {"clients/": ("lib/", "store/arena/")}  # what a client of one's own language is built on
-FILES_MAX = 24   # .c and .h in a folder
-CIRCLE_MAX = 10  # files that call each other
-# What C libraries look for in a program: functions in the stead of theirs (lib/host: intercept.h), and
-# jemalloc's settings.
+SEES = {"clients/": ("lib/", "store/arena/")}  # folders that clients in other languages may use
+FILES_MAX = 24   # most .c and .h files in a folder
+CIRCLE_MAX = 10  # most files in a circle of calls
+# Symbols that C libraries look up in a program: functions that replace theirs (lib/host: intercept.h), and jemalloc's
+# settings.
 FOREIGN = {"main", "recv", "gnutls_record_recv", "malloc_conf"}
 
 
 def programs_apart(mine, theirs):
-    """Two programs do not see each other; the command line may read what the scheduler left."""
+    """True: the files belong to two programs, which may not use each other."""
     a, b = component(mine), component(theirs)
     return a != b and a.startswith(("services/", "gateway")) and b.startswith(("services/", "gateway"))
 
@@ -75,11 +75,11 @@ def check_layers(tree, shrink=False):
 
 
 class Objects:
-    """What the objects of a build define and need, by source file."""
+    """Symbols that the objects of a build define and need, by source file."""
 
     def __init__(self, tree):
         self.objects, self.defines, self.needs = {}, collections.defaultdict(dict), collections.defaultdict(set)
-        self.wanted = set()  # sources of ours that the build knows
+        self.wanted = set()  # our sources that the build compiles
         sources = set(tree.sources())
         commands = json.loads((tree.build / "compile_commands.json").read_text())
         for c in commands:
@@ -109,7 +109,8 @@ class Objects:
         return re.search(r"CMakeFiles/([^/]+)\.dir/", self.objects[source])[1]
 
     def edges(self):
-        """{source: {source it calls: symbols}}. A name that two programs have means the caller's own."""
+        """{source: {source that it calls: symbols}}. If two programs define a name, the caller's own program
+        counts."""
         homes = collections.defaultdict(list)
         for source, symbols in sorted(self.defines.items()):
             for s in symbols:
@@ -186,7 +187,7 @@ def check_cycles(tree, shrink=False):
         by_room = collections.defaultdict(set)
         for f in part:
             by_room[tree.room(f)[0]].add(f)
-        for room, files in by_room.items():  # the circles that are left when those over folders are cut
+        for room, files in by_room.items():  # circles that are left inside a folder
             inside = {f: set(edges[f]) & files for f in files}
             for own in circles(sorted(files), inside):
                 if len(own) > CIRCLE_MAX:
@@ -226,8 +227,8 @@ def words_of(tree, name):
 
 
 def check_modules(tree, shrink=False):
-    """A .c without a header of its name stands in a folder with internal.h, or the header of the folder's
-    name declares what other files use of it."""
+    """A .c file has a header of its name; or its folder has an internal.h; or the header of the folder's name
+    declares what other files use of the .c file."""
     places, offences, rest = set(tree.sources()), {}, {}
     for name in tree.sources():
         folder = os.path.dirname(name)

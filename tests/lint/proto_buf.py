@@ -1,5 +1,5 @@
-"""Issue 11, point 15: `buf lint` with the rules of buf.yaml. buf comes from npm, once, into the build directory:
-proto_buf.py FOLDER. Where npm or its registry is not there, the test is skipped, and says so."""
+"""Runs `buf lint` with the rules of buf.yaml: proto_buf.py FOLDER. Installs buf from npm into FOLDER, once. Without
+npm or its registry the test is skipped with a message."""
 import os
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
-"""Issue 11, point 15: every message, field, enum, value, oneof, service and method of our protos has a leading
-comment, and none has a trailing one, which most generators drop; every file has a go_package. Reads the descriptor
-set that the build made: proto_comments.py DESCRIPTORS. Needs no network."""
+"""Every message, field, enum, value, oneof, service and method of our protos has a leading comment and no trailing
+comment, which most generators drop; and every file has a go_package: proto_comments.py DESCRIPTORS. Reads the
+descriptor set of the build. Needs no network."""
 import sys
 
 from google.protobuf import descriptor_pb2 as d

@@ -1,11 +1,11 @@
-"""No route is written twice: the paths of the API stand in the protos, and in no C source."""
+"""No route is written twice: the paths of the API are in the protos, and in no C source."""
 
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OWN = {"gateway/server/login.c", "proto/gen/login.py"}  # the gateway's own, which no proto has
+OWN = {"gateway/server/login.c", "proto/gen/login.py"}  # the gateway's own route, which no proto has
 FOLDERS = ["gateway", "proto", "lib", "services", "store", "ops"]
 
 wrong = []

@@ -1,20 +1,20 @@
-"""What stands in the C files: sizes and banned."""
+"""Checks of the text of C files: sizes and banned words."""
 import re
 
 from tree import OUTSIDE, component, counted, known, line_of
 
 LINES_MAX, HEADER_MAX, PRIVATE_MAX, FUNCTION_MAX = 800, 150, 250, 70
 PARAMETERS_MAX, BOOLS_MAX = 5, 12
-# hiredis' own commands write without MSG_NOSIGNAL: a Redis that has gone would end the process.
+# hiredis' own commands write without MSG_NOSIGNAL, so a write to a dead Redis would end the process.
 BANNED = (r"\b(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|rand|srand|random|srandom|time|localtime|gmtime|gets|setjmp|"
           r"longjmp|signal|system|alloca|malloc|calloc|realloc|redis\w*Command\w*)\s*\(")
-MAY_BANNED = {  # file, by its place: words it may use, and why
-    "lib/base/alloc.c": {"calloc", "realloc"},  # the one door to the heap
+MAY_BANNED = {  # path of a file: banned words that it may use
+    "lib/base/alloc.c": {"calloc", "realloc"},  # the only place that takes memory from the heap
 }
-# Calls that do something, by a word of their name; a question may stand in an assertion.
+# Words in the names of functions that change something, so that an assertion must not call them.
 WORKS = (r"pthread_(?!self|equal)\w+|getrandom|epoll_ctl|setfs[ug]id|EVP_Digest|write|read|pwrite|pread|close|fcntl|ftruncate|\w*_sha256|"
          r"(?:\w+_)?(?:push|pop|init|create|add|put|remove|insert|unlink|open|send|set|take|free|push_wait)")
-ASKS = {"mr_framing_free"}  # how much is free
+ASKS = {"mr_framing_free"}  # asks how much is free, and changes nothing
 
 
 def functions(lines):
@@ -30,7 +30,7 @@ def functions(lines):
 
 
 def split_top(text):
-    """At the commas outside parentheses."""
+    """Splits at commas outside parentheses."""
     parts, depth, last = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
@@ -41,7 +41,7 @@ def split_top(text):
 
 
 def enclosed(text, at):
-    """What stands in the parentheses that open at text[at]."""
+    """The text in the parentheses that open at text[at]."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] == "(") - (text[i] == ")")
@@ -53,7 +53,7 @@ def enclosed(text, at):
 def signatures(code):
     """(line, name, parameters) of every function that is defined."""
     for m in re.finditer(r"^(?!#)[A-Za-z_][^;{}]*?\b(\w+)\(([^;{}]*)\)\n\{$", code, re.M):
-        outer = re.match(r"[^(]*?(\w+)\(", m[0])  # a function that returns a function has two lists
+        outer = re.match(r"[^(]*?(\w+)\(", m[0])  # a function that returns a function pointer has two parameter lists
         inside = enclosed(m[0], outer.end() - 1)
         parameters = [] if inside.strip() in ("", "void") else split_top(inside)
         yield line_of(code, m.start()), outer[1], parameters
@@ -104,7 +104,7 @@ def check_sizes(tree, shrink=False):
 
 
 def works_in_assert(code):
-    """(line, what) of assertions that do something."""
+    """(line, code) of assertions that change something."""
     for m in re.finditer(r"\bmr_assert\(", code):
         inside = enclosed(code, m.end() - 1)
         if re.search(r"\+\+|--|[^=!<>]=(?!=)", inside):

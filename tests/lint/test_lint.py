@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each rule of lint finds an offence that is planted: a small tree is made, in order, and then spoilt in
-one place. The tree is compiled, so that nm has objects to read."""
+"""Each rule of lint finds an offence that is planted. Each test makes a small tree without offences, changes it in
+one place, and compiles it, so that nm has objects to read."""
 import json
 import pathlib
 import shutil
@@ -54,7 +54,8 @@ class Planted(unittest.TestCase):
         self.write(name, (self.root / name).read_text() + text)
 
     def build(self, archives=None):
-        """Compiles every .c file as a CMake target of its folder's name would be, or of the name in `archives`."""
+        """Compiles every .c file as CMake would, for a target with the name of the file's folder, or with the name in
+        `archives`."""
         build, commands = self.root / "build", []
         for path in sorted(self.root.rglob("*.c")):
             source = str(path.relative_to(self.root))
@@ -176,7 +177,7 @@ class Planted(unittest.TestCase):
 
     def test_modules_without_a_header(self):
         self.write("lib/base/alone.c", "int mr_alone;\n")
-        self.write("services/a/alone.c", "int mr_a_alone;\n")  # its folder has an internal.h
+        self.write("services/a/alone.c", "int mr_a_alone;\n")  # no offence: its folder has an internal.h
         found = self.check("modules")
         self.assertEqual([line.split(":")[0] for line in found], ["lib/base/alone.c"])
 

@@ -1,5 +1,5 @@
-"""What clang-tidy says of the sources that a build compiled: tidy, in seconds, without the static analyzer;
-analyze, in many minutes, with nothing else."""
+"""Runs clang-tidy on the sources that a build compiled. `tidy` takes seconds and leaves out the static analyzer;
+`analyze` runs the analyzer only, for many minutes."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ SKIPPED = 77
 
 
 def compiled(tree):
-    """Sources of ours that the build's list of commands has."""
+    """Our sources that are in the build's list of commands."""
     wanted = set(tree.sources())
     commands = json.loads((tree.build / "compile_commands.json").read_text())
     root = os.path.realpath(tree.root)

@@ -1,4 +1,4 @@
-"""What other programs say: headers (cc), format (clang-format), purity (nm)."""
+"""Checks that other programs make: headers (cc), format (clang-format), purity (nm)."""
 import concurrent.futures
 import os
 import re

@@ -12,7 +12,7 @@ OUTSIDE = ("tests/", "bench/", "examples/")  # not part of a program: any folder
 class Tree:
     def __init__(self, root, lint=None, build=None):
         self.root = pathlib.Path(root)
-        self.lint = pathlib.Path(lint or self.root / "tests/lint")  # ranks, known/
+        self.lint = pathlib.Path(lint or self.root / "tests/lint")  # has ranks.txt and known/
         self.build = self.root / build if build else None
         self.ranks = {folder: int(rank) for rank, folder in self.rows("ranks.txt")}
 
@@ -51,14 +51,14 @@ class Tree:
 
     @functools.cache
     def room(self, name):
-        """(folder, rank) of a file: the longest folder that has a rank, or (None, None)."""
+        """(folder, rank) of a file: the deepest folder above the file that has a rank, or (None, None)."""
         folder = os.path.dirname(name)
         while folder and folder not in self.ranks:
             folder = os.path.dirname(folder)
         return (folder, self.ranks[folder]) if folder else (None, None)
 
     def included(self, text):
-        """Path from the root of an include of ours, or None."""
+        """The path, from the root, of an included file of the project, or None."""
         for base in ("", "lib/", "tests/", "tests/unit/"):
             if (self.root / (base + text)).exists():
                 return base + text
@@ -66,7 +66,7 @@ class Tree:
 
 
 def strip(text):
-    """Without comments and literals, lines kept."""
+    """The text with comments and literals replaced by spaces; lines stay."""
     def blank(m):
         return re.sub(r"[^\n]", " ", m[0])
     pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
@@ -74,7 +74,7 @@ def strip(text):
 
 
 def component(path):
-    """lib/host, store/meta, services/worker, ops, train, gateway, cli … of a path."""
+    """The part of the project that a path belongs to, such as lib/host, store/meta, services/worker, ops or cli."""
     parts = path.split("/")
     return "/".join(parts[:2]) if parts[0] in ("lib", "store", "services", "clients") else parts[0]
 
@@ -84,9 +84,9 @@ def line_of(text, at):
 
 
 def known(tree, check, offences, shrink=False):
-    """What remains of {key: message} when the rows of known/CHECK.txt are taken off.
+    """The offences {key: message} that are not in known/CHECK.txt.
 
-    A row is a key. A row whose offence is gone is an offence itself, so the lists only shrink; with
+    A row of that file is a key. A row whose offence is gone is an offence itself, so the lists only shrink. With
     `shrink` such rows are removed instead."""
     path = tree.lint / "known" / f"{check}.txt"
     lines = path.read_text().splitlines() if path.exists() else []
@@ -100,7 +100,7 @@ def known(tree, check, offences, shrink=False):
 
 
 def counted(tree, check, counts, what, shrink=False):
-    """The same for {key: (count, first message)}: rows are `count key`."""
+    """As known(), for {key: (count, first message)}: a row is `count key`."""
     path = tree.lint / "known" / f"{check}.txt"
     lines = path.read_text().splitlines() if path.exists() else []
     bad, out, seen = [], [], set()

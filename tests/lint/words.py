@@ -1,9 +1,9 @@
-"""What is read in logs, metrics and comments: words."""
+"""Checks of words in logs, metrics and comments."""
 import re
 
 from tree import known, line_of
 
-STATES = {"connected", "queued", "paused", "unacknowledged", "unread"}  # ends of names that tell how it is now
+STATES = {"connected", "queued", "paused", "unacknowledged", "unread"}  # endings of names that describe a present state
 TEXTS = (".c", ".h", ".py", ".sh", ".md", ".proto", ".txt", ".json", ".yml")
 
 

@@ -1,9 +1,8 @@
-"""One-line changes of C sources: which there are in a file, and what each makes of its line.
+"""One-line changes of C sources: finds the changes that are possible in a file, and the new line for each.
 
-The lines are those of function bodies, which begin and end with a brace in the first column. Comments,
-texts and directives stay as they are, and so do assertions and the functions that check invariants:
-they are a check, not what is checked.
-"""
+Only lines of function bodies are changed; a body begins and ends with a brace in the first column. Comments, string
+literals and directives are not changed, and neither are assertions and functions that check invariants, because they
+do the checking."""
 import re
 
 TOKEN = re.compile(r"""(?P<space>\s+)|(?P<comment>/\*.*?(?:\*/|$)|//.*)|(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
@@ -15,7 +14,7 @@ LOGICAL = {"&&": "||", "||": "&&", "!": ""}
 BITS = {"|": "&", "&": "|", "|=": "&=", "&=": "|="}
 WORDS = {"true": "false", "false": "true"}
 NOT_DELETED = re.compile(r"(return|break|continue|case|default|do|else|goto|switch|for|while|if)\b")
-CHECK = re.compile(r"(static )?void \w*check\w*\(const ")  # of invariants
+CHECK = re.compile(r"(static )?void \w*check\w*\(const ")  # functions that check invariants
 DECLARATION = re.compile(r"(const|static|struct|enum|union|unsigned|MR_AUTO)\b|[A-Za-z_]\w*\s*\**\s+\**[A-Za-z_]\w*")
 ASSERTION = re.compile(r"\b(mr_assert|static_assert|MR_PANIC|MR_UNREACHABLE)\b")
 
@@ -64,7 +63,7 @@ def number_changes(text):
 
 
 def token_changes(line):
-    is_array = re.match(r"\s*[\w ]+[ *]\w+\[[^=]*;", line)  # a declaration: its size is room only
+    is_array = re.match(r"\s*[\w ]+[ *]\w+\[[^=]*;", line)  # a declaration of an array: a larger size changes nothing
     for kind, text, at, before in tokens(line):
         after, name, to = line[at + len(text):], None, []
         if kind == "number" and "." not in text and not is_array:
@@ -86,7 +85,7 @@ def token_changes(line):
 
 
 def closing(line, at):
-    """Where the parenthesis that opens at `at` closes; -1: on another line."""
+    """The position of the parenthesis that closes the one at `at`; -1: it is on another line."""
     depth = 0
     for kind, text, start, _ in tokens(line):
         if start < at or kind != "op":

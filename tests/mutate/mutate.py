@@ -31,12 +31,13 @@ import time
 import change
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The libraries whose sources are changed. A program that links one, and none that needs more than cores, tests it.
+# The libraries whose sources are changed. A program that links such a library, and no library of a shell, is a test
+# of it.
 CORES = ("mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_trainer_core")
-NOT_CHANGED = re.compile(r"(^|[/_])check\.c$")  # the checks of the invariants: they are a test themselves
+NOT_CHANGED = re.compile(r"(^|[/_])check\.c$")  # the checks of invariants are not changed, because they are tests themselves
 PROGRAM = re.compile(r"bin/((?:test|scenario)_\w+|sim|sim_trainer)$")
-TIMES_LONGER, SECONDS_LEAST = 10, 60  # than the unchanged program took: a busy machine is no finding
-BYTES_MAX = 3 << 30  # resident, of one test
+TIMES_LONGER, SECONDS_LEAST = 10, 60  # limit of a test's time: ten times its usual time, at least 60 s, so that a busy machine fails no test
+BYTES_MAX = 3 << 30  # limit of a test's resident memory
 
 
 class Build:
@@ -89,7 +90,7 @@ class Build:
             sys.exit(f"no sources of {', '.join(sorted(missing))} in compile_commands.json")
 
     def find_tests(self):
-        """tests: core -> [Test, ...], of all that ctest runs but the planted bugs of the simulator"""
+        """tests: core -> [Test, ...], all tests that ctest runs but those with planted bugs of the simulator"""
         listed = json.loads(self.run("ctest", "--test-dir", self.folder, "--show-only=json-v1"))
         self.tests = {core: [] for core in CORES}
         for entry in listed["tests"]:
@@ -106,7 +107,7 @@ class Test:
         self.seconds, self.caught = 0.0, 0
 
     def run(self, program, seconds_max):
-        """None if it passes, or how it failed."""
+        """Returns None if the test passes, else how it failed."""
         def limits():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         p = subprocess.Popen([program, *self.arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -140,20 +141,21 @@ def resident(pid):
 class Mutant:
     def __init__(self, path, line, operator, old, new):
         self.path, self.line, self.operator, self.old, self.new = path, line, operator, old, new
-        self.number, self.object, self.verdict = 0, None, None # of what caught it: a test's name
+        self.number, self.object, self.verdict = 0, None, None # verdict: the name of the test that caught the change
 
     def __str__(self):
         return f"{self.path}:{self.line} [{self.operator}]\n    - {self.old.strip()}\n    + {self.new.strip()}"
 
     def compile(self, build, folder, unchanged):
-        """False: it does not compile, or makes the same object. `unchanged` keeps objects, by path."""
+        """Compiles the changed file. False: it does not compile, or the object is the same as before. `unchanged`
+        keeps objects of unchanged files, by path."""
         core, command = build.sources[self.path]
         original = build.source / self.path
         lines = original.read_text().split("\n")
         if lines[self.line - 1] != self.old:
             sys.exit(f"{self.path}:{self.line} is not the line that was changed")
 
-        def object_of(text): # always of the same name, which stands in the object
+        def object_of(text): # the name is always the same, because the object contains it
             changed, out = folder / original.name, folder / "changed.o"
             changed.write_text(text)
             arguments = [str(changed) if x == str(original) else x for x in command if "ccache" not in x]
@@ -187,7 +189,7 @@ class Mutant:
 
 
 def link(build, program, home):
-    """The program with the changed object before the archives, so that the archive's own is not taken."""
+    """Links the program with the changed object before the archives, so that the archive's own object is not used."""
     out = home / pathlib.Path(program).name
     command = build.links[program].replace(f" -o {program} ", f" {home}/changed.o -o {out} ")
     build.run("sh", "-c", f"cd {build.folder} && {command}")
@@ -195,7 +197,8 @@ def link(build, program, home):
 
 
 def draw(build, seed, word):
-    """All changes in an order that the seed decides: a file's line, then an operator, then what it makes."""
+    """Yields all changes in a random order that the seed determines: first a line of a file, then an operator, then
+    the new line."""
     dice, found = random.Random(seed), []
     for path in sorted(build.sources):
         if word not in path:
@@ -204,7 +207,7 @@ def draw(build, seed, word):
         lines = text.split("\n")
         for number, operators in sorted(change.changes(text).items()):
             found.append((path, number, lines[number - 1], operators))
-    while found: # a line may come again, with another change
+    while found: # a line may be drawn again, with another change
         at = dice.randrange(len(found))
         path, number, old, operators = found[at]
         name = dice.choice(sorted(operators))
@@ -230,7 +233,7 @@ def try_all(build, folder, mutants, count, jobs):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         def end(*_):
             pool.shutdown(wait=False, cancel_futures=True)
-            sys.exit("ended by a signal") # after the tests that run, and the folder goes, too
+            sys.exit("ended by a signal") # running tests end first, and the folder is removed
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGINT, end)
 

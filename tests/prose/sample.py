@@ -14,10 +14,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORDS_LEAST = 4  # a shorter piece is a label
-CODE_LINES = 3   # shown after a comment
+WORDS_LEAST = 4  # a shorter text is a label
+CODE_LINES = 3   # lines of code shown after a comment
 LITERAL = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
-PATTERNS = { # strings are found, too, so that their contents are not taken for comments
+PATTERNS = { # strings are matched, too, so that comment marks inside them do not count
     ".c": LITERAL + r"|/\*.*?\*/|(?://[^\n]*\n[ \t]*)*//[^\n]*".replace(".*?", r"[\s\S]*?"),
     ".proto": LITERAL + r"|(?://[^\n]*\n[ \t]*)*//[^\n]*",
     ".lua": LITERAL + r"|(?:--[^\n]*\n[ \t]*)*--[^\n]*"}
@@ -68,7 +68,7 @@ def comments():
     for name in files("*.c", "*.h", "*.proto", "*.lua"):
         text = (ROOT / name).read_text()
         for found in re.finditer(PATTERNS.get(pathlib.Path(name).suffix, PATTERNS[".c"]), text):
-            if not found[0].startswith(("/*", "//", "--")): # a string
+            if not found[0].startswith(("/*", "//", "--")): # the match is a string
                 continue
             words = re.sub(r"\s+", " ", re.sub(r"(?m)^\s*(//|--|\*(?!/)|/\*)|\*/|/\*", " ", found[0])).strip()
             if len(re.findall(r"[A-Za-z]{2,}", words)) < WORDS_LEAST or "clang-format" in words:

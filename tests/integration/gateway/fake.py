@@ -37,7 +37,7 @@ class Types:
 
 
 class Fake:
-    """Methods are looked up as attributes: `Jobs_Get(request, context)`, generators for streams."""
+    """Methods are looked up as attributes: `Jobs_Get(request, context)`; streams are generators."""
 
     def __init__(self, descriptors, address):
         self.types = Types(descriptors)
@@ -51,7 +51,7 @@ class Fake:
         self.listed = ["1" * 32]
         self.more_workers = []
         self.cancelled = threading.Event()
-        self.watchers = 0  # streams of events that are open
+        self.watchers = 0  # open streams of events
         self.server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=256),
             options=[("grpc.max_receive_message_length", 64 << 20)],
@@ -85,7 +85,7 @@ class Fake:
         return grpc.method_handlers_generic_handler(service, methods)
 
     def _empty(self, method):
-        """Methods of the trainer and for templates: one message in which everything has its default."""
+        """For methods of the trainer and for templates: answers with one message of defaults."""
         answer = self.types.get(method.output_type.lstrip("."))
 
         def unary(request, context):
@@ -131,7 +131,7 @@ class Fake:
         return self.types.RetireResponse()
 
     def Cluster_Watch(self, request, context):
-        """Three events of one scheduler; of another one, a gap."""
+        """Sends three events of one scheduler, then a gap of another one."""
         who, _, number = request.last_event_id.partition("-")
         at = int(number or 0)
         if who and who != "00000000000000aa":

@@ -1,5 +1,5 @@
-"""The gateway as a real process, between raw HTTP and a fake cluster. Run by ctest with
-MR_BIN (folder of programs) and MR_DESCRIPTORS in the environment."""
+"""The gateway as a real process, with raw HTTP from clients and a fake cluster behind it. Run by ctest with MR_BIN
+(folder of programs) and MR_DESCRIPTORS in the environment."""
 
 import http.client
 import json
@@ -36,7 +36,7 @@ class Gateway:
             [f"{BIN}/mr-gateway", "--listen", listen, "--port-file", self.port_file]
             + ["--scheduler", scheduler, *flags],
             stderr=self.log,
-            # so that what is freed does not count as used when tests look at the memory
+            # makes AddressSanitizer return freed memory, because tests look at the memory that is used
             env={**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1"},
         )
         deadline = time.monotonic() + 60
@@ -68,7 +68,7 @@ class Gateway:
         try:
             s.sendall(data)
         except OSError:
-            pass  # it has answered and closed already; what it said can be read
+            pass  # the gateway has answered and closed already; its answer can still be read
         return s if not read else self.drain(s)
 
     @staticmethod
@@ -212,7 +212,7 @@ class Calls(Case):
         self.status(400, "POST", "/v1/jobs", b"", JSON, text="empty")
 
     def test_content_types_and_accept(self):
-        # Issue 11, 18: what is refused names what is right
+        # the error text of a refused type names an accepted type
         self.status(415, "POST", "/v1/objects", b"x", {"Content-Type": "text/plain"}, text="application/vnd.millrace.text")
         for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
             for target in ("/v1/jobs", "/v1/jobs:graph", "/v1/objects"):
@@ -232,7 +232,7 @@ class Calls(Case):
         self.status(403, "GET", "/v1/jobs", headers={"Host": host, "Origin": "http://localhost:1"})
 
     def test_a_probe_needs_no_listed_host(self):
-        """Issue 11, 16: Kubernetes asks a pod by its address, which --allow-host cannot know."""
+        """Kubernetes asks a pod by its address, which --allow-host cannot know."""
         for host in ("10.244.1.7:8470", "[fd00::7]:8470", "gateway.millrace.svc"):
             self.assertEqual(self.g.json("GET", "/healthz", headers={"Host": host}), {"ready": True})
             for target in ("/metrics", "/openapi.json", "/", "/healthz/", "/v1/jobs"):
@@ -284,7 +284,7 @@ class Calls(Case):
             r = c.getresponse()
             self.assertEqual(r.status, 200 if i % 5 else 404)
             r.read()
-        c.request("POST", "/v1/jobs", b"x", {"Content-Type": "text/plain"})  # refused, and read
+        c.request("POST", "/v1/jobs", b"x", {"Content-Type": "text/plain"})  # the request is refused, and its body is read
         self.assertEqual(c.getresponse().read()[:9], b'{"code":3')
         c.request("GET", "/healthz")
         self.assertEqual(c.getresponse().status, 200)
@@ -382,7 +382,7 @@ class Bodies(Case):
         with self.assertRaises(http.client.IncompleteRead):
             self.g.request("GET", "/v1/jobs/x/results/breaks")
 
-    # Issue 11, 11: however late the end of the call comes.
+    # The length is known even if the end of the gRPC call comes late.
     def test_a_short_download_carries_its_length(self):
         answers = [self.g.request("GET", "/v1/jobs/x/results/z") for _ in range(50)]
         self.assertEqual(len({r.body for r in answers}), 1)
@@ -439,7 +439,7 @@ class Streams(Case):
         self.assertEqual(len(lines), 6)
 
     def test_events_of_the_cluster_resume_and_say_where_they_cannot(self):
-        """Issue 11, 15: cluster events by SSE."""
+        """Events of the cluster as SSE: a stream resumes after an id, or says that it cannot."""
         def changes(*words, **kw):
             return [(e["change"].removeprefix("CLUSTER_CHANGE_"), e["job"], i.partition("-")[2])
                     for i, _, e in self.events(*words, **kw)]
@@ -475,7 +475,7 @@ class Streams(Case):
         while b"id: 3" not in out:
             out += s.recv(65536)
         self.fake.cancelled.clear()
-        s.close()  # the client has gone: so must the call
+        s.close()  # the client leaves, so the call must be cancelled
         self.assertTrue(self.fake.cancelled.wait(60))
 
     def test_a_silent_stream_is_answered_soon(self):
@@ -483,14 +483,14 @@ class Streams(Case):
         s.settimeout(60)
         answer = s.recv(65536)
         self.assertTrue(answer.startswith(b"HTTP/1.1 200"))
-        self.assertNotIn(b"\n:", answer)  # before the first heartbeat, which comes after 15 s
+        self.assertNotIn(b"\n:", answer)  # heartbeats begin after 15 s, so the answer came before
         s.close()
 
     def test_a_slow_reader_costs_bounded_memory_and_misses_only_progress(self):
         before = self.g.rss()
         s = self.g.raw(b"GET /v1/jobs/flood/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
         time.sleep(2)
-        self.assertLess(self.g.rss() - before, 100 << 20)  # of 200 MB
+        self.assertLess(self.g.rss() - before, 100 << 20)  # the stream has 200 MB
         out = b""
         s.settimeout(20)
         while b"id: last" not in out[-70000:]:
@@ -579,14 +579,14 @@ REFUSED = [  # name, request, status
 
 
 class Framing(Case):
-    # Issue 11, I: what two readers could read in two ways is refused in JSON, and the connection closed.
+    # Requests that two readers could understand in two ways are refused in JSON, and the connection is closed.
     def check(self, name, out, status):
         head, _, body = out.partition(b"\r\n\r\n")
         with self.subTest(name):
             self.assertTrue(head.startswith(b"HTTP/1.1 %d " % status), out[:200])
             self.assertIn(b"Connection: close", head)
             self.assertIn(b"Content-Type: application/json", head)
-            error = json.loads(body)  # and nothing behind it
+            error = json.loads(body)  # fails if bytes follow the JSON
             self.assertEqual(set(error), {"code", "message", "details"})
             self.assertTrue(error["message"])
 
@@ -605,7 +605,7 @@ class Framing(Case):
                 for i in range(1, len(data)):
                     s.sendall(data[i : i + 1])
             except OSError:
-                pass  # it has answered and closed already
+                pass  # the gateway has answered and closed already
             self.check(name, self.g.drain(s), status)
 
     def test_the_request_before_a_bad_one_is_answered(self):
@@ -670,8 +670,8 @@ class Rough(Case):
             self.assertIn(status, (b"400", b"414", b"431", b"505", b"403", b"200"), (data[:60], first))
         self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
 
-    # Issue 11, 11: what was abandoned is given up soon, and /healthz is well when it is. On a busy machine the
-    # service may take longer than the two seconds for which /healthz waits, so it is asked until it is well.
+    # Abandoned calls end soon, and then /healthz reports a healthy gateway. On a busy machine the service may take
+    # longer than the two seconds for which /healthz waits, so the test asks until the gateway is healthy.
     def test_clients_that_vanish_mid_way_leave_nothing_behind(self):
         for _ in range(60):
             s = self.g.raw(b"POST /v1/objects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\n"
@@ -730,13 +730,13 @@ class Guarded(unittest.TestCase):
         self.assertEqual(ask("POST", "/v1/workers/w1:retire", "0123456789abcdef").status, 200)
 
     def login(self, g, body=None, **headers):
-        """(status, what it says, the cookie's name=value, its attributes)"""
+        """(status, JSON of the answer, the cookie's name=value, the cookie's attributes)"""
         r = g.request("POST", "/v1/login", json.dumps(body) if body is not None else None, {**(JSON if body is not None else {}), **headers})
         pair, *attributes = (r.headers["set-cookie"] or "").split("; ")
         return r.status, json.loads(r.body), pair, attributes
 
     def test_a_browser_logs_in(self):
-        """Issue 11, 15: a token is shown once, and comes back as a cookie."""
+        """The browser sends a token once, and then the cookie that it got for the token."""
         g = Gateway(self.directory, self.address, "--store", self.address, "--token-file", self.tokens)
         self.addCleanup(g.stop)
         user, rita = "aaaabbbbccccdddd", {"name": "rita", "role": "reader"}
@@ -757,16 +757,17 @@ class Guarded(unittest.TestCase):
         self.assertNotIn("cookie", self.fake.last()[2])
         self.assertEqual(ask("GET", "/metrics", "x=y; " + cookie).status, 200)
         self.assertEqual(ask("POST", "/v1/jobs", cookie, Origin=own).status, 200)
-        self.assertEqual(ask("POST", "/v1/jobs", reader, Origin=own).status, 403)  # of the role
+        self.assertEqual(ask("POST", "/v1/jobs", reader, Origin=own).status, 403)  # refused because of the role
         self.assertEqual(json.loads(ask("GET", "/v1/login", reader).body), rita)
-        # pages of others, and what does not say whose page it is of
+        # requests from pages of other origins, and requests that do not name the origin of their page
         for headers in ({}, {"Origin": "http://127.0.0.1:1"}, {"Origin": "null"},
                         {"Origin": own, "Sec-Fetch-Site": "same-site"}, {"Origin": own, "Sec-Fetch-Site": "cross-site"}):
             self.assertEqual(ask("POST", "/v1/jobs", cookie, **headers).status, 403, headers)
         self.assertEqual(ask("GET", "/v1/jobs", cookie, **{"Sec-Fetch-Site": "cross-site"}).status, 403)
         self.assertEqual(ask("GET", "/v1/jobs", cookie, **{"Sec-Fetch-Site": "same-origin"}).status, 200)
-        self.assertEqual(ask("GET", "/v1/jobs", cookie, Authorization="Bearer wrongwrongwrongwrong").status, 401)  # that one counts
-        # what is wrong
+        # The Authorization header counts, not the cookie.
+        self.assertEqual(ask("GET", "/v1/jobs", cookie, Authorization="Bearer wrongwrongwrongwrong").status, 401)
+        # wrong cookies
         for wrong in ("", "millrace=1", cookie[:-1], cookie + "00", f"millrace_{g.port}=" + "00" * 16):
             self.assertEqual(ask("GET", "/v1/jobs", wrong).status, 401, wrong)
         for body in ({"token": "wrongwrongwrongwrong"}, {"token": ""}, {}, None):
@@ -792,7 +793,7 @@ class Guarded(unittest.TestCase):
     def test_wrong_tokens_of_an_address_are_bounded(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             try:
-                s.connect(("192.0.2.1", 9))  # nothing is sent: which address of ours would be the sender's?
+                s.connect(("192.0.2.1", 9))  # sends nothing; tells which address of this machine would be the sender's
                 own = s.getsockname()[0]
             except OSError:
                 own = "127.0.0.1"
@@ -812,7 +813,7 @@ class Guarded(unittest.TestCase):
         self.assertEqual([ask("wrongwrongwrongwrong")[0] for _ in range(10)], [401] * 10)
         self.assertEqual(ask("wrongwrongwrongwrong"), (429, "1"))
         self.assertEqual(ask("aaaabbbbccccdddd")[0], 429)
-        self.assertEqual(self.login(g, {"token": "aaaabbbbccccdddd"})[0], 200)  # another address
+        self.assertEqual(self.login(g, {"token": "aaaabbbbccccdddd"})[0], 200)  # from another address
 
     def test_the_cluster_secret_goes_to_services(self):
         secret = os.path.join(self.directory, "secret")
@@ -927,19 +928,20 @@ class Guarded(unittest.TestCase):
         start = time.monotonic()
         for s in [*idle, upload]:
             s.settimeout(60)
-            Gateway.drain(s)  # returns after a minute when it is not closed
+            Gateway.drain(s)  # if the gateway does not close the connection, this returns after a minute
         self.assertLess(time.monotonic() - start, 55)
         g.json("GET", "/healthz")
 
     def test_bodies_that_are_being_read_are_bounded(self):
-        """Issue 11, E: one user's several bodies get half of --reading-memory; small ones pass."""
+        """Bodies of one user that are read at the same time may use half of --reading-memory together. Small bodies
+        pass."""
         g = Gateway(self.directory, self.address, "--reading-memory", "4MiB")
         self.addCleanup(g.stop)
         body = b'{"targets":["' + b"x" * 2_500_000 + b'"]}'
         head = f"POST /v1/jobs:graph HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         held = g.raw(head.encode() + body[:-10], read=False)
         deadline, r = time.monotonic() + 60, None
-        while not r or r.status != 429:  # until what is held has been read
+        while not r or r.status != 429:  # until the gateway has read the held body
             self.assertLess(time.monotonic(), deadline)
             r = g.request("POST", "/v1/jobs:graph", body, JSON)
         self.assertTrue(r.headers["Retry-After"])
@@ -993,7 +995,7 @@ class Guarded(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    # Issue 11, F: a stream ends so that its client comes back, and nobody is told CANCELLED.
+    # SIGTERM ends a stream so that its client connects again; no client gets the status CANCELLED.
     def test_sigterm_ends_streams_and_leaves_in_time(self):
         g = Gateway(self.directory, self.address, "--grace", "2s")
         s = g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
@@ -1004,17 +1006,17 @@ class Guarded(unittest.TestCase):
         self.wait_for_call("Jobs_Get", "slow")
         start = time.monotonic()
         self.assertEqual(g.stop(), 0)
-        self.assertLess(time.monotonic() - start, 25)  # `slow` would take 30
+        self.assertLess(time.monotonic() - start, 25)  # the call `slow` would take 30 s
         out += Gateway.drain(s)
         self.assertIn(b"retry: 1000", out)
         self.assertNotIn(b"event: error", out)
-        self.assertTrue(out.endswith(b"0\r\n\r\n"), out[-100:])  # whole, not broken off
+        self.assertTrue(out.endswith(b"0\r\n\r\n"), out[-100:])  # the body ends with its last chunk
         answer = Gateway.drain(slow)
         self.assertTrue(answer.startswith(b"HTTP/1.1 503 "), answer)
         self.assertIn(b'"code":14,', answer)
         self.assertIn(b"Retry-After: 1", answer)
 
-    # Issue 11, F: who waits for a job when the gateway stops hears its id and state.
+    # A client that waits for a job when the gateway stops gets the job's id and state.
     def test_sigterm_answers_waiters_with_what_is_known(self):
         g = Gateway(self.directory, self.address, "--grace", "60s")
         head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -1024,7 +1026,7 @@ class Guarded(unittest.TestCase):
         self.wait_for_call("Jobs_Submit", None)
         start = time.monotonic()
         self.assertEqual(g.stop(), 0)
-        self.assertLess(time.monotonic() - start, 50)  # before the grace is over
+        self.assertLess(time.monotonic() - start, 50)  # less than the grace of 60 s
         for s, job in ((submit, b'"id":"j1-7"'), (get, b'"id":"waits","name":"","state":"JOB_RUNNING"')):
             answer = Gateway.drain(s)
             self.assertTrue(answer.startswith(b"HTTP/1.1 200 "), answer)
@@ -1032,7 +1034,7 @@ class Guarded(unittest.TestCase):
             self.assertIn(b"Retry-After: 1", answer)
             self.assertIn(b"Connection: close", answer)
 
-    # Issue 11, F: the address is free at once, while the old gateway still answers.
+    # The address is free at once, while the old gateway still answers.
     def test_the_next_gateway_can_listen_while_the_last_one_drains(self):
         path = os.path.join(self.directory, "http.sock")
         for listen in ("127.0.0.1:0", f"unix:{path}"):
@@ -1043,7 +1045,7 @@ class Guarded(unittest.TestCase):
             s.sendall(b"GET /v1/jobs/slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.wait_for_call("Jobs_Get", "slow")
             old.process.send_signal(signal.SIGTERM)
-            for _ in range(400):  # until it has let go of the address
+            for _ in range(400):  # until the old gateway has released the address
                 try:
                     new = Gateway(self.directory, self.address,
                                   listen=listen if old.port == 0 else f"127.0.0.1:{old.port}")
@@ -1052,15 +1054,15 @@ class Guarded(unittest.TestCase):
                     time.sleep(0.05)
             self.assertIsNone(old.process.poll())
             self.assertEqual(new.port, old.port)
-            s.close()  # and the old one has nothing left to do
+            s.close()  # now the old gateway has no request left
             self.assertEqual(old.process.wait(30), 0)
             if old.port == 0:
-                self.assertTrue(os.path.exists(path))  # the new one's
+                self.assertTrue(os.path.exists(path))  # the socket file of the new gateway
             else:
                 self.assertEqual(new.json("GET", "/v1/jobs/x")["id"], "x")
             self.assertEqual(new.stop(), 0)
 
-    # Issue 11, F: with a socket that is handed from gateway to gateway no connection is refused.
+    # With a socket that is handed from gateway to gateway, no connection is refused.
     def test_a_handed_socket_loses_no_connection(self):
         listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         port = listener.getsockname()[1]
@@ -1098,7 +1100,7 @@ class Guarded(unittest.TestCase):
             deadline = time.monotonic() + 60
             while answers[0] < before + 3 and time.monotonic() < deadline:
                 time.sleep(0.02)
-            if number == signal.SIGKILL:  # what it was answering is lost with it, nothing after
+            if number == signal.SIGKILL:  # only a request that the killed gateway was answering may be lost
                 failures, mid = [], failures
                 self.assertEqual(mid, [])
             p.send_signal(number)
@@ -1116,7 +1118,7 @@ class Guarded(unittest.TestCase):
         self.assertGreaterEqual(answers[0], before + 3)
         self.assertLessEqual(len(failures), 1, failures)
 
-    # Issue 11, F: who waits for a job is asked for again while the scheduler is away.
+    # A waiting call for a job is sent again while the scheduler is away.
     def test_a_waiting_get_outlives_its_scheduler(self):
         g = Gateway(self.directory, self.address)
         self.addCleanup(g.stop)
@@ -1126,9 +1128,9 @@ class Guarded(unittest.TestCase):
         self.assertEqual(len(waits), 4)
         self.assertEqual(waits, sorted(waits, reverse=True))
         self.fake.returns = 1
-        self.assertEqual(g.request("GET", "/v1/jobs/away").status, 503)  # it does not wait
+        self.assertEqual(g.request("GET", "/v1/jobs/away").status, 503)  # a call that does not wait fails at once
 
-    # Issue 11, J: without descriptors it waits, says so, and goes on when there are some again.
+    # Without free descriptors the gateway stops accepting, reports it, and goes on when descriptors are free again.
     def test_without_descriptors_it_waits(self):
         log = os.path.join(self.directory, "gateway.log")
         g = Gateway(self.directory, self.address)
@@ -1161,11 +1163,11 @@ class Guarded(unittest.TestCase):
 
         start = cpu()
         time.sleep(2)
-        self.assertLess(cpu() - start, 0.5)  # four spinning threads take two seconds and more
+        self.assertLess(cpu() - start, 0.5)  # four spinning threads would use two seconds and more
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         for s in waiting:
             s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        for s in waiting:  # each is answered, the first perhaps before all is well
+        for s in waiting:  # every waiting client is answered, maybe before /healthz is healthy
             self.assertIn(b'{"ready":', Gateway.drain(s))
         deadline = time.monotonic() + 30
         while ask("/healthz")[0] != 200:
@@ -1175,7 +1177,7 @@ class Guarded(unittest.TestCase):
             lines = f.read()
         self.assertEqual((lines.count("accept.paused"), lines.count("accept.resumed")), (1, 1), lines)
 
-    # Issue 11, F: SIGTERM is heard by a program that waits for another one to answer.
+    # SIGTERM ends a program that is starting and waits for the answer of another one.
     def test_sigterm_is_heard_while_starting(self):
         silent = os.path.join(self.directory, "silent.sock")
         hole = socket.socket(socket.AF_UNIX)
@@ -1198,7 +1200,7 @@ class Guarded(unittest.TestCase):
                 p.send_signal(signal.SIGTERM)
             start = time.monotonic()
             codes = [p.wait(60) for p in running]
-            self.assertLess(time.monotonic() - start, 30)  # they waited for up to 58 s
+            self.assertLess(time.monotonic() - start, 30)  # far less than the programs' own timeouts, up to 58 s
             self.assertLessEqual(set(codes), {0, -signal.SIGTERM}, codes)
 
 
