@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     struct mr_store *st = client(&a);
     struct mr_thread_pool *pool = mr_thread_pool_new(mr_thread_pool_workers_here(MR_PUT_THREADS));
     struct plain warm = {mr_alloc(BYTES), data};
-    (void)puts_per_run(st, data, false); /* its pages are warm when it has been freed */
+    (void)puts_per_run(st, data, false); /* warms the pages that it uses */
     (void)copies_per_run(pool, &warm);
     for (int r = 0; r < RUNS; r++) {
         runs[r] = puts_per_run(st, data, false);

@@ -48,7 +48,7 @@ static void bench_put(struct mr_store *st, const void *data)
     double plain[RUNS];
     unsigned char *warm = mr_alloc(WARM_BYTES);
     memset(warm, 1, WARM_BYTES);
-    mr_object_id first = put(st, data, WARM_BYTES); /* its pages are warm when it has been freed */
+    mr_object_id first = put(st, data, WARM_BYTES); /* warms the pages that it uses */
     drop(st, first);
     for (int r = 0; r < RUNS; r++) {
         mr_time from = mr_clock_now();

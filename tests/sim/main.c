@@ -19,7 +19,7 @@ struct options {
     uint32_t plant, faults;
     bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds, has_stores,
         has_fair;
-    bool covers; /* fail a run of many seeds in which rare cases did not happen */
+    bool covers; /* a run of many seeds fails if a rare case did not happen in any seed */
 };
 
 static struct sim_counts totals;

@@ -77,7 +77,7 @@ static void loop_write(struct sim *s, struct mr_buf *b, bool has_count)
         2 + sim_below(s, 9), op_name(s, false), n, op_name(s, false), n, sim_below(s, 1u << 30));
 }
 
-/* values of the parameters, which make two instances of one text differ */
+/* values of a template's parameters: instances of one text differ in them only */
 struct given {
     uint64_t a;
     uint32_t n;

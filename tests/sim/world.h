@@ -44,7 +44,7 @@ struct sim_copy {
 struct sim_store { /* the store of a node */
     uint64_t id;   /* incarnation of the store; 0: the store is not there */
     uint64_t dead; /* incarnation of the store before */
-    bool is_up;    /* its stream to the scheduler is open, in this life and session: */
+    bool is_up;    /* the store's stream to the scheduler is open, in `life` and `session` */
     uint32_t life, session;
     mr_time last_down;
 };
@@ -68,7 +68,7 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
-    uint32_t roomless_life; /* life that read its value back, perhaps without room for it */
+    uint32_t roomless_life; /* life that read the value back, maybe without room for the value */
     uint32_t gone_life;     /* life that read its value back although its object is gone */
     uint32_t referred_life; /* life that read back a value which refers to it, directly or not */
 };

@@ -23,7 +23,7 @@ struct work { /* what the calls of one piece of work have counted */
     _Atomic uint32_t helped;
     _Atomic uint32_t begun;
     uint32_t wait_for_help; /* in this block the owner waits until a stealer has run a block */
-    uint32_t bad_from;      /* this block and later ones fail; the error is the block's number */
+    uint32_t bad_from;      /* first block that fails; a block's error is its number, negated */
     uint32_t stop_after;
     _Atomic uint32_t *stays; /* `stays` of the stealer: the first block that runs clears the flag */
 };

@@ -192,7 +192,7 @@ static void files_of_proc_are_refused(void **state)
     mr_roots_fini(&r);
 }
 
-/* The error text tells a file that may not be read from a file that does not exist. */
+/* A file that may not be read gets another error text than a file that does not exist. */
 static void why_a_file_is_not_opened_is_said(void **state)
 {
     const struct mr_roots *r = *state;

@@ -70,7 +70,7 @@ struct rig {
     uint32_t fetched_count;
     bool stopped[64]; /* by item of the last strand: told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
-    bool is_behind; /* an executor keeps strands that are cut to nothing until rig_let_go_all */
+    bool is_behind; /* executors keep strands of which nothing is left until rig_let_go_all */
     uint32_t cut_away[512];
     uint32_t cut_away_count;
     uint64_t objects; /* number of objects made; their ids are 1, 2, … */

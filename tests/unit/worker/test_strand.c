@@ -457,7 +457,7 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
     rig_result(r, &s->items[0], MR_STRAND_DONE);
     rig_report(r, s, 1);
     rig_turn(r);
-    /* Two free slots would have begun strands of four tasks each. */
+    /* By the operator's earlier time, two strands of four tasks each would have begun. */
     assert_int_equal(strand_of(r, 1)->count, 1);
     assert_int_equal(strand_of(r, 2)->count, 1);
     rig_run_all(r);
