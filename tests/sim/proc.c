@@ -74,7 +74,7 @@ void sim_session_cut(struct sim *s, uint32_t id, bool lose)
         if ((ev->kind == EV_UP || ev->kind == EV_DOWN) && ev->a == id && ev->msg)
             sim_msg_free(&ev->msg);
     }
-    if (lose) x->last_up = x->last_down = MR_NEVER; /* and messages sent from now on */
+    if (lose) x->last_up = x->last_down = MR_NEVER; /* messages sent from now on are lost, too */
     sim_push(s, up, (struct sim_ev){.kind = EV_UP_END, .a = id});
     sim_push(s, down, (struct sim_ev){.kind = EV_DOWN_END, .a = id});
 }

@@ -61,8 +61,8 @@ static void a_want_of_descriptors_is_got_over(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     mr_time until = mr_time_after(mr_clock_now(), LOOK + LOOK / 4);
     bool kept = true;
-    while (mr_clock_now() <
-           until) { /* a check of the files falls into this time, and fails to open them */
+    /* A check of the files falls into this time, and fails to open them. */
+    while (mr_clock_now() < until) {
         kept = kept && is_served(first, n);
         mr_clock_sleep(50 * MR_MS);
     }

@@ -174,7 +174,7 @@ static void a_part_is_never_sent_as_dropped_after_the_collection(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     uint32_t attempt = rig_attempt(m.r, m.w, m.job, "c");
-    /* C was ready, and was sent after its parts. */
+    /* Task c was ready, and was sent after its parts. */
     assert_int_equal(attempt, 1);
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     assert_kept(&m);

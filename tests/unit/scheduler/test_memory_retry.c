@@ -87,7 +87,7 @@ static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     rig_heartbeat(r, a);
-    /* T is not sent: until q has stopped, q still has its memory. */
+    /* Task t is not sent: until q has stopped, q still has its memory. */
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     stopped(r, a, other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
@@ -193,7 +193,7 @@ static void a_worker_that_was_lost_may_have_memory_until_its_name_comes_again(vo
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     no_room(r, a, job);
     live(r, a, a, 5 * MR_SECOND);
-    /* T is not sent for its last attempt while the lost worker may still have memory. */
+    /* Task t is not sent for its last attempt while the lost worker may still have memory. */
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     other = rig_submit(r, OTHER);
     rig_done(r, a, other, "q"); /* other tasks may run while t waits */

@@ -160,7 +160,7 @@ static void a_task_is_not_sent_ahead_of_inputs_made_in_two_places(void **state)
                           "\"z\""));
     assert_null(rig_row(r, SAID_TASK, job, "z"));
     rig_done(r, a, job, "x");
-    /* X is done, and y will be made at worker b. */
+    /* Task x is done, and y will be made at worker b. */
     assert_int_equal(rig_attempt(r, b, job, "z"), 1);
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
     assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
@@ -235,7 +235,7 @@ static void resources_that_nobody_has_are_waited_for(void **state)
         rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":2}") "," T("y", "g", "2", ""),
                           "\"x\",\"y\""));
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
-    /* X waits for a worker with two gpus and does not hold up y. */
+    /* Task x waits for a worker with two gpus and does not hold up y. */
     assert_int_equal(rig_attempt(r, a, job, "y"), 1);
     struct rig_worker b = rig_join(r, &two);
     assert_int_equal(rig_attempt(r, b, job, "x"), 1);
@@ -596,7 +596,7 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
     uint64_t more =
         rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", "") "," T("r2", "g", "1", ""),
                           "\"r0\",\"r1\",\"r2\""));
-    /* F is known to make large values. */
+    /* Operator f is known to make large values. */
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0);
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g makes small values */
     for (int i = 0; i < 3; i++) {

@@ -183,7 +183,7 @@ static void a_key_without_room_for_a_copy_fails_who_reads_it(void **state)
     rig_done(r, a, one, "z");
     rig_done_bytes(r, a, one, "big", 1700); /* fills the cache of small values */
     uint64_t two = rig_submit(r, READER);
-    /* K is made again for its reader only. */
+    /* Key k is made again for its reader only. */
     rig_done_bytes(r, a, one, "k", 400);
     assert_int_equal(rig_job(r, two), MR_JOB_FAILED);
     assert_int_equal(rig_state(r, one, "k"), MR_TASK_RELEASED);

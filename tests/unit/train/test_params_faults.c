@@ -289,8 +289,8 @@ int main(void)
 {
     share_begin();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            a_worker_notices_a_killed_server), /* forks, as the next one does, so both run first */
+        /* The first two tests fork, so they run before this process has threads. */
+        cmocka_unit_test(a_worker_notices_a_killed_server),
         cmocka_unit_test(a_server_survives_workers_killed_in_mid_push),
         cmocka_unit_test(a_hello_is_checked),
         cmocka_unit_test(nonsense_in_shared_memory_does_no_harm),

@@ -296,7 +296,7 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 0);
     assert_int_equal(r->heartbeat.tasks_done, 1);
-    /* Only one start has been reported to the scheduler. */
+    /* A task counts as started when its report has arrived. */
     assert_int_equal(r->heartbeat.tasks_started, 1);
     assert_int_equal(r->heartbeat.running_tasks.count, 2);
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
