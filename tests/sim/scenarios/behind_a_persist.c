@@ -1,5 +1,5 @@
-/* A task of a short operator persists its value, which takes seconds. The scheduler must not count
- * the tasks behind it as nearly done: an idle worker has to get them. */
+/* Issue 11, 12: A task of a short operator persists its value, which takes seconds. The scheduler
+ * must not count the tasks behind it as nearly done: an idle worker has to get them. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define BEAT (500 * MR_MS)

@@ -1,6 +1,6 @@
-/* The certificates of `millrace up --tls`: they are made once, renewed before they expire, and
- * valid for the names by which clients reach the cluster. Options that do not fit together are
- * refused. */
+/* Issue 11, D: The certificates of `millrace up --tls`: they are made once, renewed before they
+ * expire, and valid for the names by which clients reach the cluster. Options that do not fit
+ * together are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* gateway/http framing: heads and bodies that arrive whole or in pieces, and requests that are
- * refused. */
+/* Issue 11, I: gateway/http framing: heads and bodies that arrive whole or in pieces, and requests
+ * that are refused. */
 #include "gateway/http/framing.h"
 
 #include "base/alloc.h"

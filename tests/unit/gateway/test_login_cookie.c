@@ -1,6 +1,6 @@
-/* The cookie in which a browser sends a token. A cookie that was written is read back and has the
- * attributes that protect it. A malformed cookie is ignored. Failed attempts of an address are
- * counted for a limited time. */
+/* Issue 11, 15: The cookie in which a browser sends a token. A cookie that was written is read back
+ * and has the attributes that protect it. A malformed cookie is ignored. Failed attempts of an
+ * address are counted for a limited time. */
 #include "gateway/http/login_cookie.h"
 #include "host/limit/attempts.h"
 

@@ -96,8 +96,8 @@ static void counters_of_two_services_are_joined_by_family(void **state)
     mr_prometheus_free(&p);
 }
 
-/* Clients are counted by address, for IPv6 by the first 64 bits. Addresses of this machine have an
- * empty key and are not counted. */
+/* Issue 11, I: Clients are counted by address, for IPv6 by the first 64 bits. Addresses of this
+ * machine have an empty key and are not counted. */
 static void clients_are_counted_by_address_and_neighbours_are_not(void **state)
 {
     (void)state;

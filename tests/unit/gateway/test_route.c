@@ -55,7 +55,7 @@ static const struct {
     {MR_HTTP_POST, "/v1/jobs/:cancel", "MR_EMETHOD"},
     {MR_HTTP_GET, "/v1/jobs/a:cancel", "Get id=a:cancel"},
     {MR_HTTP_GET, "/v1/jobs/a%2Fb", "Get id=a/b"},
-    /* Names with slashes, plain and escaped. */
+    /* Issue 11, 15: Names with slashes, plain and escaped. */
     {MR_HTTP_GET, "/v1/objects/name:a/b", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a%2Fb", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a/b/stat", "Stat id=name:a/b"},

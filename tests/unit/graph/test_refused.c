@@ -153,7 +153,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-/* Priorities go from -100 to 100, in every form in which a graph arrives. */
+/* Issue 11, 15: Priorities go from -100 to 100, in every form in which a graph arrives. */
 static void priorities_have_one_range(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void priorities_have_one_range(void **state)
     }
 }
 
-/* A journal with priorities of an earlier, wider range is read, not lost. */
+/* Issue 11, 15: A journal with priorities of an earlier, wider range is read, not lost. */
 static void a_journal_from_before_the_range_is_read(void **state)
 {
     (void)state;
@@ -294,8 +294,8 @@ static void a_short_job_cannot_ask_for_a_gigabyte(void **state)
     mr_buf_fini(&json);
 }
 
-/* Small bodies that ask for huge loops. The reader counts nodes and bytes of arguments before it
- * makes them, so the refusal takes less than two seconds of processor time. */
+/* Issue 11, E: Small bodies that ask for huge loops. The reader counts nodes and bytes of arguments
+ * before it makes them, so the refusal takes less than two seconds of processor time. */
 static const char *const long_loops[][2] = {
     {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"k-${i}\": {\"value\": \"${x}\", \"for\": "
      "{\"i\": 16000000}}}}",

@@ -252,7 +252,7 @@ static void equal_shapes_are_told_from_equal_sizes(void **state)
     mr_json_template_free(&t);
 }
 
-/* Values given for parameters are counted, too, before nodes are made. */
+/* Issue 11, E: Values given for parameters are counted, too, before nodes are made. */
 static void an_instance_that_asks_for_too_much_is_refused(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* Clients in control groups that limit their memory. The kernel charges a page of shared memory to
- * the group that writes it first. So the core bounds the bytes of the segments that a group's
- * clients write, and objects leave memory when a client of a full group needs a new segment. */
+/* Issue 11, 10: Clients in control groups that limit their memory. The kernel charges a page of
+ * shared memory to the group that writes it first. So the core bounds the bytes of the segments
+ * that a group's clients write, and objects leave memory when a client of a full group needs a new
+ * segment. */
 #include "tests/unit/objectstore/rig.h"
 
 #define LIMIT (40 * MIB)

@@ -442,8 +442,8 @@ static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
     assert_non_null(effect(w, MR_OX_RESTORE));
 }
 
-/* While the disk is full, the core tries to write one object from time to time and no others. A
- * write that succeeds shows that the disk has room again. */
+/* Issue 11, J: While the disk is full, the core tries to write one object from time to time and no
+ * others. A write that succeeds shows that the disk has room again. */
 static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
 {
     struct world *w = *state;

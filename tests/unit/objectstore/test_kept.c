@@ -169,8 +169,8 @@ static bool unplaced(const struct world *w, mr_object_id id)
     return x && mr_object_id_eq(x->id, id);
 }
 
-/* The directory's entry of an object is removed when the object loses its last name, and only
- * once. */
+/* Issue 11, H: The directory's entry of an object is removed when the object loses its last name,
+ * and only once. */
 static void an_entry_in_the_directory_goes_with_its_object(void **state)
 {
     struct world *w = *state;
@@ -185,8 +185,8 @@ static void an_entry_in_the_directory_goes_with_its_object(void **state)
     assert_null(effect(w, MR_OX_UNPLACE)); /* the entry is removed once */
 }
 
-/* The core removes an entry of the directory if the entry arrives after its object died, or if the
- * object never was in this store. */
+/* Issue 11, H: The core removes an entry of the directory if the entry arrives after its object
+ * died, or if the object never was in this store. */
 static void an_entry_of_what_is_not_here_is_taken_away(void **state)
 {
     struct world *w = *state;
@@ -205,8 +205,8 @@ static void an_entry_of_what_is_not_here_is_taken_away(void **state)
     assert_true(unplaced(w, id_of(7, 7)));
 }
 
-/* An object is deleted while the store writes it to disk, and is pulled again before the write
- * ends. The file then belongs to the deleted object, so the core erases the file. */
+/* Issue 11, J: An object is deleted while the store writes it to disk, and is pulled again before
+ * the write ends. The file then belongs to the deleted object, so the core erases the file. */
 static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
 {
     struct world *w = *state;

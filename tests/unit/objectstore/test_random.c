@@ -273,8 +273,8 @@ static void sim_client_dies(struct sim *m)
     sim_join(m, i);
 }
 
-/* Checks that the segments of a group's clients, dead clients included, never exceed the limit of
- * the group. */
+/* Issue 11, 10: Checks that the segments of a group's clients, dead clients included, never exceed
+ * the limit of the group. */
 static void sim_check_groups(struct sim *m)
 {
     uint64_t bytes[2] = {0};

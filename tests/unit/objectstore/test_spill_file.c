@@ -209,7 +209,7 @@ static void places_do_not_overlap_whatever_comes_and_goes(void **state)
     mr_spill_check(r->spill);
 }
 
-/* /dev/full, on which every write fails with ENOSPC, stands for a full disk. */
+/* Issue 11, J: /dev/full, on which every write fails with ENOSPC, stands for a full disk. */
 static void a_full_disk_is_called_by_its_name(void **state)
 {
     const struct rig *r = *state;

@@ -422,8 +422,8 @@ static void every_descriptor_is_complete_and_describes_itself(void **state)
     mr_buf_fini(&json);
 }
 
-/* Results computed from drawn (random) data are marked as drawn: arrays, small values and
- * collections. */
+/* Issue 11, 1: Results computed from drawn (random) data are marked as drawn: arrays, small values
+ * and collections. */
 static void what_is_made_of_drawn_data_is_marked(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* ops/roots: no operator reads the cluster's tokens, secrets or state, whatever the data root is
- * and whatever the path looks like. */
+/* Issue 11, C: ops/roots: no operator reads the cluster's tokens, secrets or state, whatever the
+ * data root is and whatever the path looks like. */
 #include "ops/roots.h"
 
 #include "base/alloc.h"
@@ -192,7 +192,8 @@ static void files_of_proc_are_refused(void **state)
     mr_roots_fini(&r);
 }
 
-/* A file that may not be read gets another error text than a file that does not exist. */
+/* Issue 11, 1: A file that may not be read gets another error text than a file that does not exist.
+ */
 static void why_a_file_is_not_opened_is_said(void **state)
 {
     const struct mr_roots *r = *state;

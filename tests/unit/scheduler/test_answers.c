@@ -183,8 +183,8 @@ static void callers_who_ask_without_end_are_refused_while_the_journal_is_away(vo
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
 }
 
-/* Checks that each failed key has its own error, and that each key that fell with another names the
- * failed task as its cause. */
+/* Issue 11, 2: Checks that each failed key has its own error, and that each key that fell with
+ * another names the failed task as its cause. */
 static void expect_causes(struct rig *r, uint64_t job)
 {
     struct mr_sched_task_info a = rig_task(r, job, "a"), b = rig_task(r, job, "b");

@@ -1,5 +1,6 @@
-/* Events of the cluster are kept in a ring of fixed size. Events that were overwritten are counted,
- * event ids are parsed strictly, and each change of a worker is one kind of event. */
+/* Issue 11, 15: Events of the cluster are kept in a ring of fixed size. Events that were
+ * overwritten are counted, event ids are parsed strictly, and each change of a worker is one kind
+ * of event. */
 #include "services/scheduler/history/event_ring.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* The scheduler's core: jobs of one priority share the workers. Bounds are numbers of other jobs'
- * tasks that run in the meantime. */
+/* Issue 11, E: The scheduler's core: jobs of one priority share the workers. Bounds are numbers of
+ * other jobs' tasks that run in the meantime. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"

@@ -126,8 +126,8 @@ static void ended(struct rig *r, uint64_t job, uint32_t expected, bool is_by_max
     assert_false(mr_sched_loop(r->s, (mr_job_id){job}, 1, &rounds, &by_max));
 }
 
-/* The job tells whether a loop ended by `until` or by its maximum of rounds. The answer outlives
- * restarts. The same holds for an instance of a template. */
+/* Issue 11, 8: The job tells whether a loop ended by `until` or by its maximum of rounds. The
+ * answer outlives restarts. The same holds for an instance of a template. */
 static void how_a_loop_ended_is_told_in_every_life(void **state)
 {
     (void)state;

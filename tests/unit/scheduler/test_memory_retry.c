@@ -55,7 +55,8 @@ static uint64_t out_of_memory(
     return job;
 }
 
-/* The disk of the node's store is full. The error names the disk as the reason, not the memory. */
+/* Issue 11, J: The disk of the node's store is full. The error names the disk as the reason, not
+ * the memory. */
 static void a_full_disk_is_why_there_is_no_room(void **state)
 {
     (void)state;

@@ -413,8 +413,8 @@ static void a_long_running_task_takes_no_slot(void **state)
     assert_int_equal(rig_attempt(r, a, job, "z"), 1);
 }
 
-/* Long-running tasks, such as roles, are spread evenly over the workers and do not gather in
- * one. */
+/* Issue 11, 12: Long-running tasks, such as roles, are spread evenly over the workers and do not
+ * gather in one. */
 static void what_runs_long_is_spread_over_the_workers(void **state)
 {
     (void)state;

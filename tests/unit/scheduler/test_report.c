@@ -1,5 +1,6 @@
-/* The scheduler's core: what clients are shown of tasks while they run and afterwards. Counts add
- * up to the nodes of the graph; running tasks and the spans of attempts are shown. */
+/* Issue 11, 3 and 4: The scheduler's core: what clients are shown of tasks while they run and
+ * afterwards. Counts add up to the nodes of the graph; running tasks and the spans of attempts are
+ * shown. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -121,7 +122,7 @@ static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     rig_message(r, w, &m);
 }
 
-/* The task that has run longest is what a job without progress waits for. */
+/* Issue 11, 14: The task that has run longest is what a job without progress waits for. */
 static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The scheduler's core in a cluster that knows another journal, because Redis came back empty or
- * from an older copy. Two such schedulers may have the same epoch, but never the same ids. */
+/* Issue 11, A: The scheduler's core in a cluster that knows another journal, because Redis came
+ * back empty or from an older copy. Two such schedulers may have the same epoch, but never the same
+ * ids. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -105,7 +106,8 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
-/* ---- a machine that crashed and is there again ----------------------------------------------- */
+/* ---- Issue 11, G: a machine that crashed and is there again
+ * ----------------------------------------------- */
 
 static uint32_t replaced(const struct rig *r)
 {

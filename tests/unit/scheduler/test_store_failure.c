@@ -1,4 +1,4 @@
-/* The scheduler's core: tasks that use a store when the store dies. */
+/* Issue 11, J: The scheduler's core: tasks that use a store when the store dies. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The output of tasks is kept within bounds, and output that is dropped is counted. */
+/* Issue 11, 5: The output of tasks is kept within bounds, and output that is dropped is counted. */
 #include "services/scheduler/history/task_output.h"
 
 #include <setjmp.h>

@@ -152,7 +152,7 @@ static void foreign_roles_get_their_environment_and_end_by_themselves(void **sta
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
 }
 
-/* The rate of a training whose steps take many seconds is never shown as 0. */
+/* Issue 11, 18: The rate of a training whose steps take many seconds is never shown as 0. */
 static void slow_steps_have_a_speed(void **state)
 {
     struct rig *r = *state;

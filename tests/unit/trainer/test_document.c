@@ -213,7 +213,8 @@ static void nesting_without_end_is_refused(void **state)
     assert_non_null(strstr(e.text, "deeper"));
 }
 
-/* Depth does not grow with the number of values: a long, flat document is accepted. */
+/* Issue 11, 6a: Depth does not grow with the number of values: a long, flat document is accepted.
+ */
 static void many_members_are_not_deep(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The trainer's core: the plan which worker trains on which rows is decided once in a session, and
- * outlives every process. */
+/* Issue 11, 6a: The trainer's core: the plan which worker trains on which rows is decided once in a
+ * session, and outlives every process. */
 #include "tests/unit/trainer/rig.h"
 
 #define TWO ",\"roles\":{\"ps\":1,\"worker\":2,\"scorer\":1}"

@@ -146,8 +146,8 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
-/* A cancelled task has ended, but its executor's report is late, because the next task of the
- * strand runs. That task must not be killed. */
+/* Issue 11, 9: A cancelled task has ended, but its executor's report is late, because the next task
+ * of the strand runs. That task must not be killed. */
 static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -181,9 +181,9 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     assert_false(r->stopped[0]);
 }
 
-/* A client submits and cancels one small task after another, behind a task of a short operator that
- * runs long. Cut strands stay in the executor's inbox, so the worker must give it no more of them
- * than it has room for. */
+/* Issue 11, B: A client submits and cancels one small task after another, behind a task of a short
+ * operator that runs long. Cut strands stay in the executor's inbox, so the worker must give it no
+ * more of them than it has room for. */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;

@@ -441,8 +441,8 @@ static struct mr_strand_result run_moody(struct rig *r, uint32_t items)
     return r->strand->items[items - 1].result;
 }
 
-/* The processor time of a task that waits is not its duration, even if the operator was short
- * before. */
+/* Issue 11, 4: The processor time of a task that waits is not its duration, even if the operator
+ * was short before. */
 static void what_waits_does_not_compute_however_short_it_was_before(void **state)
 {
     struct rig *r = *state;

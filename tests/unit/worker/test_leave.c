@@ -16,7 +16,8 @@ static struct mr_strand *strand_with(struct rig *r, uint32_t index)
     return NULL;
 }
 
-/* A task leaves its slot. The executor that runs the task keeps the cancelled strands behind it. */
+/* Issue 11, B: A task leaves its slot. The executor that runs the task keeps the cancelled strands
+ * behind it. */
 static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
 {
     struct rig *r = *state;
