@@ -1,4 +1,5 @@
-/* Asserts each invariant of the state, in O(state): for the simulator and tests. */
+/* Asserts each invariant of the state, in time proportional to the state's size: for the simulator
+ * and tests. I11, for example, is the invariant of that number in docs/invariants.md. */
 #include "services/scheduler/core/check.h"
 
 #include "base/assert.h"
@@ -101,7 +102,8 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     }
 }
 
-/* The counts of a running job: targets it waits for, and failures. */
+/* Checks two counts of a running job: the targets that have neither a value nor a failure, and the
+ * tasks that failed. */
 static void check_targets(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -139,7 +141,7 @@ static void check_job(const struct mr_sched *s, uint32_t job)
     check_targets(s, job);
 }
 
-/* The tasks that were sent to a worker: its list, and its sums. */
+/* Checks the worker in `slot`: its list of sent tasks, and its sums over these tasks. */
 static void check_sent(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];
@@ -179,7 +181,8 @@ static void check_worker(const struct mr_sched *s, uint32_t slot)
     mr_assert(w->held_bytes == held);
 }
 
-/* Bytes that workers keep in a store, and that they are computing for it. */
+/* Checks two sums of a store: the bytes of objects that workers keep in the store, and the tasks
+ * that are computing large results for the store. */
 static void check_store(const struct mr_sched *s, uint32_t store)
 {
     const struct store *st = &s->stores[store];
@@ -198,7 +201,7 @@ static void check_store(const struct mr_sched *s, uint32_t store)
     mr_assert(coming || !st->coming_bytes);
 }
 
-/* Parked tasks, by class. */
+/* Checks each class's list of parked tasks, and the list of classes with parked tasks. */
 static void check_parked(const struct mr_sched *s)
 {
     uint32_t active = 0;
@@ -219,7 +222,7 @@ static void check_parked(const struct mr_sched *s)
     mr_assert(active == s->class_list.active_count);
 }
 
-/* Counts of workers, operators and jobs. */
+/* Checks that the counts of workers, operators and jobs are true. */
 static void check_counts(const struct mr_sched *s)
 {
     uint32_t live = 0, jobs = 0, reclaims = 0, stories = 0;
@@ -239,7 +242,8 @@ static void check_counts(const struct mr_sched *s)
     }
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         if (!s->jobs[i].id) continue;
-        jobs += !(s->jobs[i].flags & J_FORGETTING); /* not in the list by age any more */
+        /* a job that is being forgotten has left the list by age */
+        jobs += !(s->jobs[i].flags & J_FORGETTING);
         queued += s->jobs[i].queued;
         reclaims += (s->jobs[i].flags & J_RECLAIMING) != 0;
         mr_assert(!s->jobs[i].unreclaimed == !(s->jobs[i].flags & J_RECLAIMING));
@@ -488,7 +492,8 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     return NULL;
 }
 
-/* For the simulator, when every job is forgotten: whatever is left is a leak. */
+/* Called by the simulator when every job is forgotten. Returns the name of what is left, which is a
+ * leak; NULL: nothing is left. */
 const char *mr_sched_leftover(const struct mr_sched *s)
 {
     uint32_t nodes = s->numbers.top;

@@ -4,5 +4,6 @@
 #include "services/scheduler/core/state/types.h"
 
 void mr_sched_check(const struct mr_sched *s); /* asserts every invariant, O(state) */
-/* What is left though every job is forgotten, as a text; NULL: nothing. */
+/* Returns the name of something that is left though every job is forgotten; NULL: nothing is
+ * left. */
 const char *mr_sched_leftover(const struct mr_sched *s);

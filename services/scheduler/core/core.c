@@ -1,6 +1,6 @@
 /* Creation, step and deadline of the core. An event changes the state. Dispatch, leases, deadlines
- * of jobs and records of values wait for the tick that ends a turn; if there is such work, the
- * deadline is now. */
+ * of jobs, and records of values wait for the tick that ends the shell's turn. While such work
+ * waits, the core's deadline is the present time. */
 #include "services/scheduler/core/core.h"
 
 #include "base/alloc.h"
@@ -53,8 +53,8 @@ static size_t stack_count(const struct mr_sched_config *c)
     return (size_t)c->tasks_max * 8; /* a walk may push a node for each of its edges */
 }
 
-/* Takes every array of the state from the arena. With an arena that only counts, it computes their
- * size. */
+/* Takes every array of the state from the arena. Called with an arena that only counts bytes, it
+ * computes the size of all arrays. */
 static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct mr_arena *a)
 {
     size_t tasks = c->tasks_max;

@@ -24,11 +24,13 @@
 #include "services/scheduler/core/state/types.h"
 
 void mr_sched_config_default(struct mr_sched_config *c);
-/* mr_sched_arena_bytes is the size of the arena, which the core borrows for its life. */
+/* Returns the size of the arena for mr_sched_new. The core borrows the arena until
+ * mr_sched_free. */
 size_t mr_sched_arena_bytes(const struct mr_sched_config *c);
 struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *arena);
 void mr_sched_free(struct mr_sched **s); /* frees the graphs; the caller owns the arena */
 
 void mr_sched_step(
     struct mr_sched *s, mr_time now, const struct mr_sched_event *ev, struct mr_sched_effects *fx);
-mr_time mr_sched_deadline(const struct mr_sched *s); /* step with a tick by then, or MR_NEVER */
+/* Returns the time by which the core wants a tick; MR_NEVER: the core waits for no time. */
+mr_time mr_sched_deadline(const struct mr_sched *s);

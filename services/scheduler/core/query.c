@@ -1,4 +1,4 @@
-/* Queries. Nothing here changes the state. */
+/* Queries of the shell. No function of this file changes the state. */
 #include "services/scheduler/core/query.h"
 
 #include "services/scheduler/core/index/job_index.h"
@@ -49,7 +49,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         out->given -= j->counts[i];
     bool is_told = j->announced == j->state;
     if (!is_told) {
-        out->event_sequence = 0; /* the state is not announced yet */
+        out->event_sequence = 0; /* the change to this state is not announced yet */
         if (j->state >= MR_JOB_DONE) out->finished_wall_ns = 0;
     }
     if (j->has_failure && is_told) {
@@ -66,7 +66,8 @@ bool mr_sched_loop(
     uint32_t job = mr_sched__job_find(s, id.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     if (!j || !j->loops || loop >= j->graph->loops_count) return false;
-    /* The record of the last round precedes that of the job's end, so it is durable. */
+    /* The record of the last round comes before the record of the job's end, which Redis has
+     * acknowledged. So the last round is durable, too. */
     if (j->announced != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE)
         return false;
     *rounds = j->loops[loop].stop + 1;
@@ -101,7 +102,7 @@ mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
     return (mr_job_id){s->jobs[s->jobs[job].older].id};
 }
 
-/* Finds any node, also one that is not a task. */
+/* Returns the number of a node, which need not be a task; NONE: there is no such node. */
 static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
 {
     uint32_t job = mr_sched__job_find(s, id);
@@ -109,7 +110,7 @@ static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
                                                                    : s->jobs[job].base + index;
 }
 
-/* For a task without a value: the task whose failure is the cause. */
+/* Returns the task whose failure is the reason that `task` has no value; NONE: no failure is. */
 static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,4 +1,5 @@
-/* Queries of the shell between steps. Answers are lent until the next step. */
+/* Queries of the shell between steps. Texts and graphs in an answer are lent until the next
+ * step. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,28 +8,30 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    uint32_t index;     /* MR_NODE_NONE: no task's failure (cancelled, deadline) */
-    int code;           /* google.rpc.Code */
+    /* node of the failed task; MR_NODE_NONE: the job was cancelled or its deadline passed */
+    uint32_t index;
+    int code; /* google.rpc.Code */
     uint32_t attempts;
-    uint32_t fallen; /* tasks that failed with it */
+    uint32_t fallen; /* tasks that failed as dependents of that task */
     uint32_t op;
     struct mr_str message;
     struct mr_str arguments;
-    struct mr_str worker; /* name */
+    struct mr_str worker; /* the worker's name */
     struct mr_str log;
 };
 
 struct mr_sched_job_info {
     mr_job_id id;
     mr_job_id parent;        /* 0: none */
-    enum mr_job_state state; /* the announced state, which the journal has */
-    bool accepted;           /* the journal has it */
+    enum mr_job_state state; /* the announced state: the journal has the record of it */
+    bool accepted;           /* the journal has the job's graph */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
-    uint32_t given;     /* nodes that are not tasks, but had values from the start */
-    uint32_t skipped;   /* released tasks: in rounds that did not run */
-    uint32_t abandoned; /* released tasks: not run, because what needed them failed */
+    uint32_t given;   /* nodes that are not tasks but had values from the start */
+    uint32_t skipped; /* released tasks of loop rounds that did not run */
+    /* released tasks that did not run, because the tasks that needed them failed */
+    uint32_t abandoned;
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -39,28 +42,31 @@ struct mr_sched_job_info {
 
 struct mr_sched_task_info {
     enum mr_task_state state;
-    uint32_t attempt; /* number of the last one, 0: none yet */
-    uint32_t op;      /* 0: not a task */
-    /* slot of the worker that it was sent to, or that made the value; UINT32_MAX: none */
+    uint32_t attempt; /* number of the last attempt; 0: none yet */
+    uint32_t op;      /* number of the operator; 0: the node is not a task */
+    /* slot of the worker that the task was sent to or that made the value; UINT32_MAX: none */
     uint32_t worker;
     bool is_sent;
-    bool is_skipped;   /* released: the loop did not run its round */
-    bool is_abandoned; /* released without having run, because what needed it failed */
+    bool is_skipped; /* the task was released, because the loop did not run its round */
+    /* the task was released without having run, because the tasks that needed it failed */
+    bool is_abandoned;
     uint32_t waiting_inputs;
     uint32_t retries_left;
-    mr_time ready, sent; /* of the last attempt */
+    mr_time ready, sent; /* times of the last attempt */
     bool has_error;
     struct mr_sched_error error;
-    uint32_t cause; /* node whose failure keeps it from a value; MR_NODE_NONE: none, or itself */
-    struct mr_sched_error cause_error; /* an empty message: no longer kept */
+    /* node whose failure keeps this task from a value; MR_NODE_NONE: no node, or the task itself */
+    uint32_t cause;
+    /* failure of `cause`; empty message: its texts are no longer kept */
+    struct mr_sched_error cause_error;
 };
 
 enum mr_sched_value_kind {
-    MR_SCHED_VALUE_NONE,   /* there is none, or none any more */
-    MR_SCHED_VALUE_INLINE, /* its bytes (a pack) are appended */
+    MR_SCHED_VALUE_NONE,   /* the value never existed or was released */
+    MR_SCHED_VALUE_INLINE, /* a small value; its bytes (a pack) were appended to `bytes` */
     MR_SCHED_VALUE_OBJECT,
-    MR_SCHED_VALUE_AWAY,    /* small, at its worker only; MR_SCHED_WANT fetches it */
-    MR_SCHED_VALUE_UNACKED, /* it exists, but Redis has not acknowledged its record */
+    MR_SCHED_VALUE_AWAY,    /* a small value that only a worker has; MR_SCHED_WANT fetches it */
+    MR_SCHED_VALUE_UNACKED, /* the value exists, but Redis has not acknowledged its record */
 };
 
 struct mr_sched_value {
@@ -86,9 +92,10 @@ struct mr_sched_worker_info {
 struct mr_sched_op_info {
     struct mr_str name;
     bool deterministic, by_reference, long_running;
-    uint32_t workers;                                 /* workers that offer it */
-    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes; /* over all jobs since the start */
-    uint64_t estimate_ns;                             /* 0: none has finished yet */
+    uint32_t workers; /* workers that offer the operator */
+    /* sums over all jobs since the scheduler's start */
+    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
+    uint64_t estimate_ns; /* of one task; 0: no task has finished yet */
 };
 
 struct mr_sched_totals {
@@ -97,41 +104,50 @@ struct mr_sched_totals {
     uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* telemetry/metrics.c */
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
-    bool is_recovering; /* some workers that the journal knows have not registered again */
-    bool is_paused;     /* dispatch waits for the journal */
+    bool is_recovering; /* some workers that the journal names have not registered again */
+    bool is_paused;     /* no tasks are sent until Redis has acknowledged more of the journal */
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* When a job of this id was forgotten (wall clock); 0: unknown, or too long ago. */
+/* Returns the wall-clock time when the job of this id was forgotten; 0: unknown, or too long
+ * ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
-/* True: ids of this tag come from a scheduler whose journal is lost (task/epoch.c). */
+/* True: ids with this tag were given by a scheduler whose journal is lost (task/epoch.c). */
 bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
-mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: none */
-mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
+/* Returns the newest job's id; 0: there are no jobs. */
+mr_job_id mr_sched_job_newest(const struct mr_sched *s);
+/* Returns the id of the job accepted just before `job`; 0: there is no older job. */
+mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* How a loop ended; false: the loop, or the job, has not ended. */
+/* Tells how a loop ended: how many rounds ran, and whether the maximum of rounds ended it. False:
+ * the loop, or its job, has not ended. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
-/* The value of a node. Appends the bytes of a small one to `bytes`, unless that is NULL. */
+/* Describes the value of a node. Appends the bytes of a small value to `bytes`, unless `bytes` is
+ * NULL. False: there is no such node. */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
-uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
-/* True: fewer tasks were sent than workers have slots. With more than 64 workers always false,
- * since counting them takes too long. */
+/* Returns the number of slots in use so far: every slot is below it. */
+uint32_t mr_sched_worker_slots(const struct mr_sched *s);
+/* True: fewer tasks are at workers than workers have slots. Counting them takes too long in a
+ * cluster of more than 64 workers, where the answer is always false. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
-uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
+/* Returns a count n: the operators have the numbers 1 to n. */
+uint32_t mr_sched_ops_count(const struct mr_sched *s);
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
-uint32_t mr_sched_stores_count(const struct mr_sched *s); /* numbers 1..count, never reused */
-/* Changes when a store registers, or its session opens or closes. */
+/* Returns a count n: the stores have the numbers 1 to n. A number is never given to another store. */
+uint32_t mr_sched_stores_count(const struct mr_sched *s);
+/* Returns a number that changes when a store registers, and when its session opens or closes. */
 uint32_t mr_sched_stores_changes(const struct mr_sched *s);
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
-/* How many accepted jobs could not be restored from the journal; the last one, and why. */
+/* Returns how many accepted jobs could not be restored from the journal, and stores the last such
+ * job and the reason for it. */
 uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

@@ -1,18 +1,18 @@
-/* Which tasks run, partly an estimate. Workers report few starts, because a report costs more than
- * a small task: in heartbeats, and when they were asked to give tasks back. Besides the reported
- * ones the tasks sent first count as running, as many as the worker has slots. All others wait
- * there. */
+/* Estimates which tasks run. Workers report few starts, because a report costs more than a small
+ * task: they do so in heartbeats, and when they are asked to give tasks back. Tasks that were
+ * reported as started count as running. If the worker has more slots than such tasks, the tasks
+ * that were sent to it first count as running, too. All other tasks wait at the worker. */
 #include "services/scheduler/core/running.h"
 
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/state/lookup.h"
 #include "services/scheduler/core/state/run_time.h"
 
-/* tasks of a worker that are looked at; running ones were sent early */
+/* limit of tasks of one worker that are visited; the list begins with those sent first */
 #define LOOKED_MAX(w) (256 + 4 * (w)->slots)
 
 struct looked {
-    uint32_t job, task; /* NONE: any */
+    uint32_t job, task; /* the job and the task to look for; NONE: any */
     uint32_t count;
     struct mr_buf *out;
 };
@@ -27,7 +27,8 @@ static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
     if (l->out) mr_buf_add(l->out, &index, sizeof index);
 }
 
-/* Visits tasks that have a slot: those reported as started if `started`, else the others. */
+/* Visits tasks that have a slot of `w`: if `started`, those that the worker reported as started;
+ * else the tasks that were sent first, as many as `slots` are left. */
 static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
     struct looked *l)
 {
@@ -36,7 +37,7 @@ static void look_at(const struct mr_sched *s, const struct worker *w, bool start
         const struct task *t = &s->tasks[i];
         seen++;
         if (t->state != MR_TASK_RUNNING || t->fused_use == FUSED_CONSUMED) continue;
-        if (t->flags & T_LONG) { /* takes no slot and starts at once */
+        if (t->flags & T_LONG) { /* a long-running task takes no slot and starts at once */
             if (started) look(s, i, l);
             continue;
         }

@@ -1,6 +1,7 @@
-/* Completions. The first success of an unfinished task counts, whichever attempt it is; each later
- * one is answered with a release. Any other outcome counts only if it is about the last attempt and
- * comes from the worker that has it; else it is late and ignored. */
+/* Completions: the rows in which workers report how attempts ended. The first success of an
+ * unfinished task counts, from whichever attempt. Each later success of the task is answered with a
+ * release. Any other outcome counts only if it is of the task's last attempt and comes from the
+ * worker that has the task; else the row is late and ignored. */
 #include "services/scheduler/core/cluster/completion.h"
 
 #include "base/assert.h"
@@ -25,7 +26,7 @@
 
 #include <stdio.h>
 
-struct row { /* one row of Completed */
+struct row { /* one row of Completed (session.proto) */
     uint32_t worker;
     uint32_t at;
     uint64_t job;
@@ -58,7 +59,8 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
-    /* in a fused run the task before made it ready */
+    /* the task was ready only when its worker began it: the task before it in the same fused run
+     * made it ready */
     if (!p->ready && p->sent) p->ready = p->started;
     p->finished = p->started + ns;
     if (is_last) p->sent = sent_at(s, t, p->started);
@@ -77,8 +79,8 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
         o->estimate_ns = MR_MAX(o->estimate_ns - o->estimate_ns / 8 + ns / 8, 1u);
 }
 
-/* The span of an attempt that ran but does not count, because it was told to stop or another
- * attempt was first. */
+/* Reports the span of an attempt that ran but does not count: the worker was told to stop the
+ * attempt, or another attempt was first. */
 static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
 {
     bool has_run = r->c->started_ns && r->c->duration_ns && r->c->duration_ns[r->at];
@@ -108,7 +110,8 @@ static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
     }
 }
 
-/* Passes the bytes of a target to clients that wait for them, whether the cache has room or not. */
+/* Passes the bytes of a target's value to the clients that wait for them, even if the cache of
+ * small values is full. */
 static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_BYTES);
@@ -119,8 +122,8 @@ static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
     mr_buf_add(&s->fx->text, r->bytes, r->inline_bytes);
 }
 
-/* The worker's answer to a fetch. The bytes go to dependents that were sent, to clients and to the
- * cache. */
+/* Handles a worker's answer to a fetch. The bytes go to dependents that were already sent, to
+ * clients and to the cache. */
 static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct task *t = &s->tasks[task];
@@ -156,7 +159,8 @@ static bool is_outdated(const struct task *t, const struct row *r)
            t->attempt > r->attempt;
 }
 
-/* Fails an `until` whose value cannot decide the loop. */
+/* Fails the `until` task of a loop, because its value is neither a boolean nor a number. `what`
+ * names the value's kind. */
 static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r, const char *what)
 {
     struct mr_str key = mr_graph_key(job_of(s, task)->graph, index_of(s, task));
@@ -181,7 +185,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         const struct value *v = &s->values[t->value];
         if (v->worker == r->worker && v->attempt == r->attempt) {
             if (v->flags & V_FETCHING) fetched(s, task, r);
-            return; /* reported twice */
+            return; /* the worker reported the same value twice */
         }
     }
     if (!is_unfinished(t) || j->flags & J_STOPPED) {
@@ -192,7 +196,9 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     bool is_sent_here = is_current(t, r->worker, r->attempt);
     if (!s->is_adopting &&
         (is_outdated(t, r) || (!is_sent_here && mr_sched__is_referring(s, task)))) {
-        answer_release(s, r); /* the task is gone, or the value refers to values that are gone */
+        /* the task is gone, or the value refers to values that are gone: the worker may drop its
+         * copy */
+        answer_release(s, r);
         return;
     }
     if (t->flags & T_SENT && !is_sent_here) mr_sched__task_cancel_sent(s, task);
@@ -219,16 +225,17 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
-/* True: a target of a DONE job whose value did not fit into the cache during replay. It would be
- * computed again when a client asks. */
+/* True: `t` is a target of a job that is DONE, but its value did not fit into the cache while the
+ * journal was replayed. Without the worker's copy the value would be computed again when a client
+ * asks for it. */
 static bool is_lost_target(const struct task *t, const struct job *j)
 {
     return t->state == MR_TASK_RELEASED && t->flags & T_TARGET && !t->consumers &&
            !(j->flags & (J_STOPPED | J_FORGETTING));
 }
 
-/* True: the values exist that this value refers to. During recovery that is unknown and assumed:
- * they do not change until recovery ends, which checks them. */
+/* True: the values that this value refers to exist. During recovery this is not known and is
+ * assumed: these values do not change until recovery ends, and then they are checked. */
 static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     const struct task *t = &s->tasks[task];
@@ -236,8 +243,8 @@ static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row 
     return s->is_recovering || is_current(t, r->worker, r->attempt);
 }
 
-/* A value that a registering worker still has. It is adopted if the task is unfinished, or has this
- * very value; then the worker is told to keep the value. */
+/* Handles a value that a registering worker still has. The value is adopted if its task is
+ * unfinished or has the same value already. Then the worker is told to keep the value. */
 static void adopt_row(
     struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
 {
@@ -249,7 +256,7 @@ static void adopt_row(
         if (!is_same && v->kind == V_OBJECT && !r->inline_bytes)
             is_same = mr_object_id_eq(v->object, r->object);
         if (!is_same && v->worker == NONE && r->inline_bytes && v->kind != V_OBJECT)
-            is_same = true; /* replayed from the journal, and its worker has it */
+            is_same = true; /* the value was replayed from the journal, and this worker has it */
         if (!is_same) return;
         if (v->worker == NONE) mr_sched__value_keep(s, t->value, r->worker);
         v->attempt = r->attempt;
@@ -283,7 +290,7 @@ static const struct mr_ws_failure *failure_of(const struct row *r)
     return NULL;
 }
 
-/* The failure of a row; copies the texts. */
+/* Makes the failure that a row reports, with copies of the texts. */
 static struct failure make_failure(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
@@ -318,7 +325,8 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sched__failure_fini(&st);
 }
 
-/* The attempt failed because of a store: the task is retried, or fails with its worker's reason. */
+/* Handles an attempt that failed because of a store: retries the task, or fails it with the reason
+ * that the worker gave. */
 static void row_without_store(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_LOST_INPUT);
@@ -341,7 +349,7 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
     mr_sched__failure_fini(&st);
 }
 
-/* The value was consumed in a fused run. The rows of its consumers follow. */
+/* Marks the task as consumed in a fused run. The rows of the task's consumers follow. */
 static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_OK);
@@ -354,7 +362,8 @@ static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
 
 static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
 {
-    if (!is_current(&s->tasks[task], r->worker, r->attempt)) { /* late */
+    /* the row is not about the task's last attempt */
+    if (!is_current(&s->tasks[task], r->worker, r->attempt)) {
         span_late(s, r, task, outcome);
         return;
     }
@@ -364,7 +373,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
     case MR_OUTCOME_RETURNED:
     case MR_OUTCOME_LOST_INPUT:
-        s->workers[r->worker].is_full = true; /* until its next message */
+        s->workers[r->worker].is_full = true; /* the worker gets no tasks until its next message */
         mr_sched__load_changed(s, r->worker, false);
         if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
         row_without_store(s, task, r);
@@ -380,7 +389,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
 }
 
 /* True: the row reports the end of an attempt that the worker was told to stop. A worker reports
- * each once, with any outcome. */
+ * the end of each such attempt once, with any outcome. */
 static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     if (task == NONE) return true;
@@ -405,7 +414,7 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws
     size_t inline_at = 0;
     uint32_t object_at = 0;
     s->is_adopting = adopt != NULL;
-    s->load.held_out = worker; /* it is not in the load index meanwhile */
+    s->load.held_out = worker; /* the worker is not in the load index until all rows are read */
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -418,7 +427,8 @@ void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {
-            if (object_at >= c->objects_count) break; /* the shell checked: not reached */
+            /* cannot happen: the shell has compared the number of objects with the rows */
+            if (object_at >= c->objects_count) break;
             r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
             r.object_bytes = c->object_bytes[object_at++];
         }

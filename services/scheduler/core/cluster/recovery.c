@@ -6,7 +6,7 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-/* Ends recovery if every worker that the journal knows has registered again or is lost. */
+/* Ends recovery as soon as every worker that the journal names has registered again or is lost. */
 void mr_sched__recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;

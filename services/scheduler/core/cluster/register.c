@@ -1,6 +1,7 @@
-/* Registration of a worker that is new, or that registers again with its values and queued tasks.
- * In the second case both sides are reconciled: a value that it has and that is needed is adopted;
- * a task that it was sent and still has stays; a task that it never received is sent elsewhere. */
+/* Registers a worker: a new one, or one that registers again with its values and queued tasks. In
+ * the second case the scheduler's state and the worker's are compared. A value that the worker has
+ * and that a task needs is adopted. A task that was sent to the worker and is still there stays
+ * there. A task that the worker never received is sent elsewhere. */
 #include "services/scheduler/core/cluster/register.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -101,7 +102,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
         if (t->state == MR_TASK_WAITING && mr_sched__is_by_reference(s, task)) return;
         if (t->is_exit && !mr_sched__loop_is_decided(s, task))
-            return; /* the loop may end elsewhere now */
+            return; /* since the restart the loop may end in another round than before */
         mr_sched__task_unqueue(s, task);
         t->attempt = attempt;
         mr_sched__send_adopted(s, task, slot);
@@ -129,7 +130,8 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_ws
     if (q->count > mr_sched__batch_more(s, slot)->keep.count) mr_sched__stopping_add(s, slot, 1);
 }
 
-/* The worker never received the tasks that it was sent and does not report. */
+/* Unsends the tasks that were sent to the worker and that the worker does not report: it never
+ * received them. */
 static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -161,8 +163,8 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     return mr_sched__shared_key_is_waited(s, task);
 }
 
-/* Values that the worker made and does not report are gone. Values that it has and that tasks on
- * other workers wait for are fetched. */
+/* Treats values that the worker made and does not report as lost. Values that the worker has and
+ * that tasks on other workers wait for are fetched. */
 static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 {
     uint32_t *lost = s->stack + s->stack_count, n = 0, next;
@@ -193,8 +195,8 @@ static uint32_t find_worker(const struct mr_sched *s, const struct mr_ws_registe
     return mr_sched__worker_find_name(s, r->name);
 }
 
-/* True: the worker that has this name is dead, because its node has a new store, that is, was
- * started again. */
+/* True: a worker with this name exists and is dead, because its node was restarted and has a new
+ * store. */
 static bool is_outlived(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* How many leases a store that is known from the journal has to register again, or a new store with
- * its disk in its place. */
+/* A store that the journal names has this many leases of time to register again. So does a new
+ * store that took over the disk of a store that the journal names. */
 #define EXPECTED_LEASES 4
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
@@ -61,9 +61,8 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     mr_sched__scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
-/* The node has a new store, so the old one is dead: connected, silent, or known from the journal
- * only.
- */
+/* Treats store `n` as dead, because its node has the new store `heir`. The old store may be
+ * connected, silent, or known from the journal only. */
 static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 {
     store_gone(s, n, MR_EEXIST, "its node has a new store");
@@ -75,8 +74,9 @@ static bool is_on(const struct store *st, struct mr_str node)
     return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
 }
 
-/* True: a lost store that registers again was replaced on its node. If it was not, it was silent
- * for longer than its lease; it is alive again, and drops objects that no job claims. */
+/* True: the lost store that registers again was replaced by another store on its node. A lost store
+ * that was not replaced had only been silent for longer than its lease. It is alive again, and
+ * drops objects that no job uses. */
 static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
 {
     uint32_t n = find_store(s, r->store);
@@ -86,8 +86,8 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
-/* Replays the registration of a store. A store that replaced another one of its node takes its
- * number, so that numbers do not grow with restarts. */
+/* Replays the registration of a store. A store that replaced another store of its node takes the
+ * other's number, so that numbers do not grow with restarts. */
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
@@ -120,7 +120,7 @@ void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
     if (is_new) mr_sched__journal_store(s, n);
-    if (s->fx->store[n].is_dirty) /* there was no session to send the batch on; now there is */
+    if (s->fx->store[n].is_dirty) /* the batch waited for a session, which the store has now */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sched__store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);

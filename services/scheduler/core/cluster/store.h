@@ -3,8 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sched__store(
-    struct mr_sched *s, uint64_t incarnation, struct mr_str address); /* 0: none */
+/* Returns the number of the store with this incarnation; 0: there is no such store. */
+uint32_t mr_sched__store(struct mr_sched *s, uint64_t incarnation, struct mr_str address);
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node);
 void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *st);
 void mr_sched__store_heard(struct mr_sched *s, const struct mr_sched_store *st, bool is_connected);

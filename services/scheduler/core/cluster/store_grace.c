@@ -7,9 +7,9 @@
 
 #include "services/scheduler/core/state/lookup.h"
 
-#define WAIT_FOR_OBJECT (20 * MR_SECOND) /* twice the time that a worker waits for one */
-#define AGAIN_MAX 65536u                 /* retries of a job in all */
-#define RENEWED_MAX 8u /* grace periods of a job in which no store comes or goes */
+#define WAIT_FOR_OBJECT (20 * MR_SECOND) /* twice the time that a worker waits for an object */
+#define AGAIN_MAX 65536u                 /* limit of retries of one job, over all its tasks */
+#define RENEWED_MAX 8u /* limit of one job's grace periods during which no store comes or goes */
 
 bool mr_sched__store_may_return(struct mr_sched *s, uint32_t task)
 {

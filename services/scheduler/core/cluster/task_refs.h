@@ -6,7 +6,7 @@
 struct cursor { /* decodes the runs: the job of each row */
     const struct mr_ws_refs *r;
     uint32_t run, left;
-    uint32_t job; /* slot, or NONE */
+    uint32_t job; /* slot of the current row's job, or NONE */
     uint64_t id;
 };
 

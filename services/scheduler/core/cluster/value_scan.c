@@ -1,6 +1,6 @@
-/* Walks over all values, to find those of a store or certain objects. Each step does a bounded part
- * of a walk. A value that the walk has not reached yet looks as before; a worker that reads a lost
- * one meanwhile reports it as missing. */
+/* Walks over all values, to find the values of one store or those of given objects. Each step does
+ * a bounded part of a walk. A value that the walk has not reached yet looks as before; a worker
+ * that reads such a lost value meanwhile reports it as missing. */
 #include "services/scheduler/core/cluster/value_scan.h"
 
 #include "base/assert.h"
@@ -29,12 +29,12 @@ static void value_lost(struct mr_sched *s, uint32_t value)
     mr_sched__task_lost(s, v->task);
 }
 
-/* The store has the object: on its disk after it restarted, or all the time while the scheduler
- * restarted. */
+/* Records that `store` has the object of `v`: the store was restarted and found the object on its
+ * disk, or had it all the time while the scheduler was restarted. */
 static void claim(struct mr_sched *s, struct value *v, uint32_t store)
 {
     if (v->store != store && v->store && s->stores[v->store].is_connected) return;
-    if (v->worker != NONE) { /* the worker keeps it there from now on */
+    if (v->worker != NONE) { /* the worker keeps the object in `store` from now on */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[store].kept_bytes += v->bytes;
     }
@@ -43,11 +43,11 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
     mr_buf_add(&mr_sched__store_batch(s, store)->claimed, &v->object, sizeof v->object);
 }
 
-/* The new store of the node may have the disk of the old one: it is asked whether it has the
- * object. */
+/* Moves the value to the new store of the node, which may have the disk of the old store, and asks
+ * the new store whether it has the object. */
 static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
 {
-    if (v->worker != NONE) { /* the worker keeps it there from now on */
+    if (v->worker != NONE) { /* the worker keeps the object in the new store from now on */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[heir].kept_bytes += v->bytes;
     }
@@ -67,7 +67,8 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     case SCAN_STORE_REPLACED:
         if (v->store == x->store) pass_on(s, v, x->heir);
         return;
-    case SCAN_STORE_HOLD: /* tells the store again, since its last messages may be lost */
+    /* tells the store again to hold the object: the last messages to the store may be lost */
+    case SCAN_STORE_HOLD:
         if (v->store != x->store) return;
         v->flags &= (uint8_t)~V_HELD;
         mr_sched__value_hold(s, v);
@@ -96,10 +97,10 @@ void mr_sched__scan_tick(struct mr_sched *s)
     }
 }
 
-/* A scan of this type in the ring that has not begun; NULL: there is none. */
+/* Returns a scan of this type and store in the ring that has not begun; NULL: there is none. */
 static struct scan *waiting(struct scan_ring *r, enum scan_type type, uint32_t store)
 {
-    for (uint32_t i = 1; i < r->count; i++) { /* the first one has begun */
+    for (uint32_t i = 1; i < r->count; i++) { /* the scan at 0 has begun */
         struct scan *x = &r->at[(r->first + i) % r->max];
         if (x->type == type && x->store == store) return x;
     }
@@ -112,8 +113,9 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
     bool is_first = !s->scans.count;
     struct scan *x = waiting(&s->scans, type, store);
     if (!x) {
-        /* The rest of the ring is for scans of stores, of which each has one. Objects are reported
-         * again by workers that miss them. */
+        /* Scans of reported objects may use a quarter of the ring. The rest is for scans of whole
+         * stores, at most one of each type for a store. A refused report does no harm: workers that
+         * miss the objects report them again. */
         if (ids && s->scans.count > s->scans.max / 4) return;
         mr_assert(s->scans.count < s->scans.max);
         x = &s->scans.at[(s->scans.first + s->scans.count++) % s->scans.max];
@@ -127,7 +129,7 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
         qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
     }
     s->has_work = true;
-    if (is_first) mr_sched__scan_tick(s); /* which ends it, if there are few values */
+    if (is_first) mr_sched__scan_tick(s); /* this step ends the scan if there are few values */
 }
 
 void mr_sched__scan(struct mr_sched *s, enum scan_type type, uint32_t store,

@@ -62,14 +62,16 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_ws_ref
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_unfinished(&s->tasks[list[i]])) continue; /* failed with another one */
+        /* the task failed as a dependent of another one */
+        if (!is_unfinished(&s->tasks[list[i]])) continue;
         if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
             mr_sched__task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }
 
-/* Values that only this worker had are lost; all others of it lose their keeper. */
+/* Takes all values from the worker. Values that only this worker had are lost; the others exist
+ * elsewhere and merely lose their keeper. */
 static void unkeep_all(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -87,15 +89,17 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
     s->stack_count -= n;
 }
 
-/* The consequences of a lost worker, in this order:
- *  1. The shell is told to end its session, while the session is known.
- *  2. It leaves the load index, and its batch is dropped: no later step places or sends there.
- *  3. Its tasks leave it. Quarantine comes first, because it reads the list of tasks. Then all
- * tasks leave before any is queued again, because the input of one may be the value of another.
- *  4. Its values lose their keeper, all of them before any is planned again: else a value that is
- *     gone would count as an input that exists.
- *  5. The journal gets a record of the revoked incarnation, and the slot is free.
- *  6. Recovery ends if it waited for this worker only. */
+/* Performs the consequences of a lost worker, in this order:
+ *   1. The shell is told to end the worker's session, while the session is known.
+ *   2. The worker leaves the load index, and its batch is dropped: no later step places or sends a
+ *      task there.
+ *   3. The worker's tasks are taken away. Quarantine comes first, because it reads the list of
+ *      tasks. Then all tasks leave before any is queued again, because the input of one may be the
+ *      value of another.
+ *   4. The worker's values lose their keeper, all of them before any is planned again: else a value
+ *      that is gone would count as an input that exists.
+ *   5. The journal gets a record of the revoked incarnation, and the slot is freed.
+ *   6. Recovery ends if it waited for no other worker. */
 void mr_sched__worker_lost(
     struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *ran, const char *why)
 {
@@ -120,7 +124,7 @@ void mr_sched__worker_lost(
     mr_sched__recover_tick(s);
 }
 
-/* Fetches small values that only the retiring worker has. */
+/* Fetches the small values of which the retiring worker has the only copy. */
 static void fetch_all(struct mr_sched *s, uint32_t slot)
 {
     for (uint32_t v = s->workers[slot].held_head; v != NONE; v = s->values[v].next)

@@ -1,5 +1,6 @@
-/* A worker's message: missing inputs, completions (cluster/completion.c), tasks given back, started
- * tasks, values it does not have, and its heartbeat. */
+/* Handles a worker's message: missing inputs, completions (cluster/completion.c), tasks that the
+ * worker gives back, tasks that it started, values that it was asked for and does not have, and its
+ * heartbeat. */
 #include "services/scheduler/core/cluster/worker_message.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -19,7 +20,7 @@
 #include "services/scheduler/core/task/task.h"
 #include "services/scheduler/core/task/value.h"
 
-/* The value of the missing input; NULL: it has none. */
+/* Returns the value of the input that the worker misses; NULL: the input has no value. */
 static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
 {
     const struct job *j = job_of(s, task);
@@ -42,8 +43,8 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_ws_miss
     if (is_gone)
         mr_sched__task_lost(s, x);
     else if (v->worker == worker)
-        mr_sched__value_unkeep(
-            s, s->tasks[x].value); /* its copy is gone; the scheduler has the bytes */
+        /* the worker's copy is gone, but the scheduler has the bytes */
+        mr_sched__value_unkeep(s, s->tasks[x].value);
 }
 
 /* A worker reports the value and misses it in one message: it computed and lost the value. */
@@ -84,7 +85,7 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_ws_r
 
 static void given(struct mr_sched *s, uint32_t task)
 {
-    /* it had run before the request to give it back arrived */
+    /* the task had run before the request to give it back arrived */
     if (s->tasks[task].fused_use == FUSED_CONSUMED) return;
     mr_sched__task_unsend(s, task);
     mr_sched__task_requeue(s, task);
@@ -108,8 +109,9 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
-    if (t->is_coming) /* else its child might wait for memory that this task counts as taking */
-        mr_sched__store_coming(s, task, 0);
+    /* the task releases the memory it was expected to take: else its child might wait for that
+     * memory */
+    if (t->is_coming) mr_sched__store_coming(s, task, 0);
     if (t->flags & T_QUARANTINED) mr_sched__probation_left_slot(s, task);
     mr_sched__load_changed(s, t->worker, false);
     s->has_work = true;
@@ -170,7 +172,8 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_ws_hear
     w->told_queue_ns = h->queue_ns;
     w->is_full = false;
     int64_t offset = (int64_t)(s->now - h->time_ns);
-    /* the smallest offset seen is the one with the least network delay, as in NTP's clock filter */
+    /* The smallest offset seen so far is from the message with the least network delay. NTP's clock
+     * filter uses the same rule. */
     if (offset < w->clock_offset) w->clock_offset = offset;
     running(s, slot, h);
     mr_sched__load_changed(s, slot, false);

@@ -23,8 +23,9 @@
 
 #include <stdio.h>
 
-#define GENERATIONS_MAX 16 /* a task may submit a job, whose tasks may submit jobs: so deep */
-#define DROP_AT_ONCE 100   /* ended jobs that one turn forgets */
+/* A task may submit a job, whose tasks may submit jobs in turn. This limits the depth. */
+#define GENERATIONS_MAX 16
+#define DROP_AT_ONCE 100 /* limit of ended jobs that one turn forgets */
 
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
@@ -36,8 +37,8 @@ static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bo
     mr_sched__promise(s, &p);
 }
 
-/* The reply waits for all records written so far: the state that it confirms depends on them,
- * whichever request wrote them. */
+/* Queues the reply until Redis has acknowledged all records written so far. The state that the
+ * reply confirms depends on these records, whichever request wrote them. */
 static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
 {
     struct pending p = {
@@ -45,8 +46,8 @@ static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
     mr_sched__promise(s, &p);
 }
 
-/* True: refused, because too many replies wait. Clients that repeat requests while Redis is away
- * must not fill the ring. */
+/* True: too many replies wait for the journal, so the request was refused. Clients that repeat
+ * requests while Redis is away must not fill the ring of replies. */
 static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
 {
     if (s->journal.pending_end - s->journal.pending_at < s->config.tasks_max / 2) return false;
@@ -55,7 +56,8 @@ static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
     return true;
 }
 
-/* A known request id with the same body is answered with the job that it made (idempotency). */
+/* True: a job with this request id exists, so the request is answered: with that job if the body is
+ * the same (idempotency), else with an error. */
 static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     struct mr_str id = ev->submit.graph->job.request_id;
@@ -104,7 +106,7 @@ static int check_parent(
         GENERATIONS_MAX);
 }
 
-/* The submitting task gives its slot back, since it may wait for a job that needs the slot. */
+/* Makes the submitting task give its slot back, since it may wait for a job that needs the slot. */
 static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
 {
     if (!p->job.v) return;
@@ -156,8 +158,8 @@ void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     s->has_work = true;
 }
 
-/* Plans a job one step after it was accepted. Planning takes about as long as writing the graph to
- * Redis, so the shell starts the write in between. */
+/* Plans an accepted job, in the step after the one that accepted it. Planning takes about as long
+ * as writing the graph to Redis, so the shell starts the write in between. */
 void mr_sched__job_plan(struct mr_sched *s)
 {
     if (s->job_list.unplanned == NONE) return;
@@ -169,9 +171,9 @@ void mr_sched__job_plan(struct mr_sched *s)
     if (!s->jobs[job].targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
 }
 
-/* Releases a task of an ended job, unless it is a target, a target refers to it, or another job
- * uses it. Its dependents were reclaimed before, so the remaining references are those that count.
- */
+/* Releases a task of an ended job. The task is kept if it is a target, a target refers to it, or
+ * another job uses it. The task's dependents were reclaimed before, so all references that are left
+ * are of these kinds. */
 static void reclaim_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -213,7 +215,7 @@ void mr_sched__job_reclaim(struct mr_sched *s, uint32_t tasks_max)
         while (j->unreclaimed > end)
             reclaim_task(s, j->base + --j->unreclaimed);
         if (end) break;
-        reclaim_ends(s, job); /* may not be the last of the list any more */
+        reclaim_ends(s, job); /* other jobs may have come behind the job in the list */
         if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
     if (s->job_list.reclaims_count) s->has_work = true;
@@ -236,7 +238,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     if (err) return err;
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
-    /* a worker that registers again may have its values */
+    /* a worker that registers again may have values of this job */
     if (s->is_recovering) j->flags |= J_HELD_BACK;
     if (j->has_failure) mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
@@ -272,8 +274,8 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
     mr_sched__job_end(s, job, MR_JOB_CANCELLED);
 }
 
-/* Performs the request, or returns why it cannot. A repeated request changes nothing, so that a
- * client that got no answer may repeat it. */
+/* Performs the request and returns NULL, or returns the reason for a refusal. A repeated request
+ * changes nothing, so a client that got no answer may repeat it. */
 static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
 {
     const struct job *j = &s->jobs[job];
@@ -344,7 +346,7 @@ void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev)
         else if (!(t->flags & T_UNACKED))
             mr_sched__note_ready(s, task);
     } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
-        mr_sched__task_again(s, task); /* lost after the job had ended */
+        mr_sched__task_again(s, task); /* the value was lost after the job had ended */
     } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
         want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
     }

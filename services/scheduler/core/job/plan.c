@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Consecutive task numbers for `n` nodes, in whole words of the ready queue; NONE: none are free.
- */
+/* Allocates consecutive task numbers for `n` nodes, in whole words of the ready queue, and returns
+ * the first; NONE: there is no free range of that length. */
 static uint32_t numbers_take(struct task_numbers *numbers, uint32_t n, uint32_t max)
 {
     for (uint32_t i = 0; i < numbers->free_count; i++) {
@@ -72,7 +72,8 @@ static int by_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Ranks: higher priority first, then canonical order. */
+/* Ranks the job's tasks, if some have a priority of their own: higher priority first, then
+ * canonical order. */
 static void rank(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
@@ -189,7 +190,7 @@ uint32_t mr_sched__job_add(
     return job;
 }
 
-/* Gives nodes the values that exist before the job runs. */
+/* Gives values to the nodes of `r`, whose values exist before the job runs. */
 int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
     uint32_t n, struct mr_error *e)
 {
@@ -222,9 +223,9 @@ int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_re
     return MR_OK;
 }
 
-/* Nodes with a value, and fixed ones, stay. Of the others, those that a target needs have to run.
- * The loop goes backwards through the canonical order, so all dependents of a node come before it.
- */
+/* Decides which nodes have to run. Nodes with a value and fixed nodes stay as they are. Of the
+ * other nodes, those that a target needs have to run. The loop goes backwards through the canonical
+ * order, so it sees all dependents of a node before the node. */
 static void plan_needs(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
@@ -238,7 +239,7 @@ static void plan_needs(struct mr_sched *s, struct job *j)
         t->refs = is_needed ? REF_ALL : REF_NONE;
         if (is_needed) {
             mr_sched__task_move(s, task, MR_TASK_WAITING);
-            t->waiting = t->unsent = 0; /* counted below */
+            t->waiting = t->unsent = 0; /* the caller counts the inputs next */
         } else if (t->state != MR_TASK_RELEASED) {
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
         }
@@ -262,7 +263,8 @@ void mr_sched__plan(struct mr_sched *s, uint32_t job)
         t->waiting = t->is_exit && !mr_sched__loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
-        t->waiting += (t->flags & T_SHARED) != 0; /* for its source, as for one more input */
+        /* a sharing task waits for its source as for one more input */
+        t->waiting += (t->flags & T_SHARED) != 0;
         t->unsent = t->waiting;
         if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);
     }

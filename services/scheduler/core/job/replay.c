@@ -49,7 +49,8 @@ static uint64_t take_int(struct reader *r, size_t bytes)
 {
     uint64_t v = 0;
     const char *p = take(r, bytes);
-    if (p) memcpy(&v, p, bytes); /* little-endian, as record.c writes them */
+    /* state/record.c writes numbers in the machine's order, little-endian */
+    if (p) memcpy(&v, p, bytes);
     return v;
 }
 
@@ -79,7 +80,8 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
     if (at == s->replay.graph.n) mr_buf_add(&s->replay.graph, r->p, r->n);
 }
 
-/* Skips an accepted job that cannot be restored; it is counted, and the shell reports it. */
+/* Counts an accepted job that cannot be restored and is therefore skipped. The shell reports the
+ * count and the reason. */
 static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
 {
     s->replay.unread_count++;
@@ -152,7 +154,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (r->is_bad || index >= j->graph->nodes_count) return;
     struct task *t = &s->tasks[j->base + index];
     if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
-    if (t->value != NONE) { /* lost and computed again: the last record counts */
+    if (t->value != NONE) { /* the value was lost and computed again: the last record counts */
         if (t->flags & T_FIXED && !mr_sched__is_alias(s, j->base + index)) return;
         mr_sched__value_release(s, t->value, true);
     }
@@ -188,7 +190,7 @@ static void replay_values(struct mr_sched *s, struct reader *r)
         replay_value(s, &s->jobs[job], r);
 }
 
-/* A failure; the record lends the texts. */
+/* A failure whose texts are inside the record: they are valid while the record is. */
 struct lent_failure {
     struct mr_str op, message, arguments, worker, log;
     int code;
@@ -253,7 +255,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (!is_over) j->targets_failed = 0;
     if (was_over && !is_over) mr_sched__loop_again(s, job);
     if (was_over && !is_over)
-        mr_sched__failure_drop_job(s, job); /* the job was retried: failed tasks may run again */
+        mr_sched__failure_drop_job(s, job); /* the job was retried, so failed tasks may run again */
     if (has_error) {
         uint32_t index = u32(r);
         struct lent_failure x = lent(r);
@@ -261,7 +263,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
         j->failure = make_failure(s, j, index, &x);
         j->has_failure = true;
     }
-    /* records of versions before 0.2 end here */
+    /* records that versions before 0.2 wrote end here */
     uint64_t slots_us = u64(r), ran_us = u64(r);
     if (r->is_bad) return;
     j->slots_us = slots_us;
@@ -332,12 +334,13 @@ void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, ui
     case MR_RECORD_WORKER: replay_worker(s, &r, false); break;
     case MR_RECORD_WORKER_LOST: replay_worker(s, &r, true); break;
     case MR_RECORD_STORE: replay_store(s, &r); break;
-    default: break; /* of a later version, or damaged: skipped */
+    default: break; /* a record of a later version, or a damaged one, is skipped */
     }
     s->replay.is_active = false;
 }
 
-/* Restores failed tasks of an ended job, and those that failed with them. Inputs come first. */
+/* Restores the failed tasks of an ended job, and the tasks that failed as their dependents. Inputs
+ * come before dependents. */
 static void settle_failed(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
@@ -358,8 +361,8 @@ static void settle_failed(struct mr_sched *s, struct job *j)
     }
 }
 
-/* The other tasks of an ended job: a task without a value never gets one. Dependents come first, so
- * that references are counted. */
+/* Settles the tasks of an ended job: a task without a value never gets one. Dependents come before
+ * inputs, so that references are counted. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
     if (j->state == MR_JOB_FAILED) settle_failed(s, j);
@@ -368,7 +371,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
         struct task *t = &s->tasks[task];
         t->consumers = mr_sched__ref_count(s, task);
         bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
-        if (is_done(t) && !is_of_use) { /* a value that nothing needs any more */
+        if (is_done(t) && !is_of_use) { /* nothing needs the value any more */
             mr_sched__value_release(s, t->value, false);
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
             t->refs = REF_NONE;
@@ -403,7 +406,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
-    j->fallen = 0; /* each failure below counts it again */
+    j->fallen = 0; /* each failure that is restored below counts the task again */
     if (j->state == MR_JOB_RUNNING) mr_sched__slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;
@@ -430,8 +433,9 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
-/* Objects count as held by their stores, which were told before the restart and are told again when
- * they register. So an object does not count as lost together with its worker. */
+/* Marks objects as held by their stores. The stores were told to hold them before the restart, and
+ * are told again when they register. So an object does not count as lost together with its
+ * worker. */
 static void count_as_held(struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->value_list.top; i++) {
@@ -451,7 +455,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->due.leases = mr_time_after(s->now, s->config.lease);
-    /* by age: a job that shares a key is younger than the source's job */
+    /* jobs in order of age: a job that shares a key is younger than the source's job */
     for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
         if (j->state < MR_JOB_DONE) {
@@ -459,7 +463,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
             continue;
         }
         settle_ended(s, j);
-        j->flags |= J_HELD_BACK; /* a worker that registers again may have its targets */
+        j->flags |= J_HELD_BACK; /* a worker that registers again may have targets of this job */
         mr_sched__shared_key_enter(s, i);
     }
     count_as_held(s);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BATCH_BYTES_MAX ((size_t)1 << 34)
-/* that a buffer keeps when it is cleared; few batches need more */
+/* memory that a cleared buffer keeps, in bytes; few batches need more */
 #define KEPT_BYTES_MAX ((size_t)1 << 20)
 #define ROWS_MIN 16u
 #define ROWS_KEPT 32768u
@@ -132,7 +132,7 @@ void mr_sched_rows_grow(struct mr_sched_rows *r)
     r->room = room;
 }
 
-/* Fills the rows so far with the usual value: from this row on the column is written. */
+/* Makes `c` a written column, and gives the rows so far the usual value in it. */
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 {
     uint32_t usual = mr_sched_usual(r, c);

@@ -1,6 +1,6 @@
 /* The columns of one SchedulerMessage to one worker. A worker has a batch only while there is
  * something to send to it; then the batch returns to a pool. So a turn writes into memory that the
- * last turn wrote into, which the CPU still caches, however many workers there are. */
+ * last turn has used and that the CPU still caches, however many workers there are. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,37 +11,38 @@ struct mr_sched_runs_out { /* grows, as all structs below */
     uint32_t count, room;
 };
 
-struct mr_sched_refs_out { /* TaskRefs */
+struct mr_sched_refs_out { /* TaskRefs of session.proto */
     struct mr_sched_runs_out runs;
-    uint32_t *index; /* one block of two columns of `room` rows */
+    uint32_t *index; /* block with the columns `index` and `attempt`, each of `room` rows */
     union {
         uint32_t *attempt;
-        uint32_t *inline_bytes; /* of Values; 0: an object */
+        uint32_t *inline_bytes; /* used in Values instead of `attempt`; 0: the value is an object */
     };
     uint32_t count, room;
 };
 
-enum mr_sched_column { /* of Tasks; i32 for the priority, else u32 */
+enum mr_sched_column { /* columns of Tasks; int32 for the priority, else uint32 */
     MR_COLUMN_INDEX,
     MR_COLUMN_ARGS_BYTES,
     MR_COLUMN_ATTEMPT,      /* usually 1 */
-    MR_COLUMN_OP,           /* usually that of the first row; name: mr_sched_op_name */
-    MR_COLUMN_INPUTS_COUNT, /* usually 0, as those below */
+    MR_COLUMN_OP,           /* usually the op of the first row; its name: mr_sched_op_name */
+    MR_COLUMN_INPUTS_COUNT, /* usually 0, as are the columns below */
     MR_COLUMN_USES,
     MR_COLUMN_PRIORITY,
     MR_COLUMNS,
 };
 
-/* Tasks. A column exists from the first row on whose value is not the usual one. */
+/* Rows of Tasks. A column is written from the first row on whose value is not the column's usual
+ * value. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */
     uint32_t count, room;
-    uint32_t filled; /* a bit for each column that exists */
+    uint32_t filled; /* a bit for each written column */
     uint32_t usual_op;
 };
 
-/* The column; NULL: every row has the usual value. */
+/* Returns the column; NULL: every row has the column's usual value. */
 static inline uint32_t *mr_sched_column(const struct mr_sched_rows *r, enum mr_sched_column c)
 {
     return r->filled >> c & 1 ? r->block + (size_t)c * r->room : NULL;
@@ -59,7 +60,8 @@ static inline uint32_t mr_sched_cell(
     return column ? column[row] : mr_sched_usual(r, c);
 }
 
-struct mr_sched_extra { /* TaskExtra; texts are in `text` of the batch, by offset and length */
+/* TaskExtra of session.proto. Texts are in `text` of the batch, by offset and length. */
+struct mr_sched_extra {
     uint32_t row;
     bool long_running;
     bool alone;
@@ -68,24 +70,25 @@ struct mr_sched_extra { /* TaskExtra; texts are in `text` of the batch, by offse
     uint64_t timeout_ns;
     uint32_t key_at, key_bytes;
     uint32_t persist_name_at, persist_name_bytes;
-    uint32_t resources_at, resources_count; /* in `resources`, of struct mr_sched_amount */
+    uint32_t resources_at, resources_count; /* range of `resources` of the batch */
     mr_graph_hash definition;
 };
 
 struct mr_sched_amount {
-    uint32_t kind; /* mr_sched_resource_name */
+    uint32_t kind; /* number of the resource's name: mr_sched_resource_name */
     uint64_t micro;
 };
 
 /* The receiver applies the sections in the order of session.proto. Sections that few batches have
- * stand last: a writer sets has_more, and a reader skips them, and their cache lines, without it.
- */
+ * stand last: a writer sets has_more. Without has_more a reader skips these sections and their
+ * cache lines. */
 struct mr_sched_batch {
     bool has_more;
     bool drain;
-    bool has_registered; /* the batch answers Register; `adopt` and `keep` are part of that */
-    bool frees_objects;  /* some value in `release` has bytes in a store */
-    uint32_t serial;     /* unique among batches */
+    /* the batch answers Register; `adopt` and `keep` are part of that answer */
+    bool has_registered;
+    bool frees_objects; /* some value in `release` has bytes in a store */
+    uint32_t serial;    /* number that no other batch has */
     uint64_t incarnation;
     uint64_t session;
     uint64_t heard;
@@ -96,11 +99,11 @@ struct mr_sched_batch {
     struct mr_sched_refs_out values;
     struct mr_buf value_inline; /* bytes */
     struct mr_sched_refs_out release;
-    struct mr_sched_batch *next; /* in the pool */
+    struct mr_sched_batch *next; /* the next free batch, while in the pool */
 
-    struct mr_buf value_object;       /* mr_object_id, rows that are objects */
-    struct mr_buf value_object_bytes; /* u64, the same rows */
-    struct mr_buf value_object_store; /* u32 store numbers (0: unknown), the same rows */
+    struct mr_buf value_object;       /* mr_object_id of the rows of `values` that are objects */
+    struct mr_buf value_object_bytes; /* u64, of the same rows */
+    struct mr_buf value_object_store; /* u32 store numbers (0: unknown), of the same rows */
     struct mr_sched_refs_out cancel, steal, fetch, leave;
     struct mr_buf extra;     /* struct mr_sched_extra */
     struct mr_buf resources; /* struct mr_sched_amount */
@@ -111,11 +114,13 @@ struct mr_sched_batch {
 
 struct mr_sched_batch *mr_sched_batch_new(void);
 void mr_sched_batch_free(struct mr_sched_batch **b);
-void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps memory for a usual batch */
+/* Clears all sections. Keeps memory that is enough for a usual batch. */
+void mr_sched_batch_clear(struct mr_sched_batch *b);
 
 void mr_sched_refs_grow(struct mr_sched_refs_out *r);
 void mr_sched_rows_grow(struct mr_sched_rows *r);
-static inline void mr_sched_rows_begin(struct mr_sched_rows *r, uint32_t op) /* before the first */
+/* Prepares the columns. Called before the first row is added. */
+static inline void mr_sched_rows_begin(struct mr_sched_rows *r, uint32_t op)
 {
     r->filled = 1u << MR_COLUMN_INDEX | 1u << MR_COLUMN_ARGS_BYTES;
     r->usual_op = op;
@@ -132,6 +137,6 @@ static inline void mr_sched_runs_add(struct mr_sched_runs_out *r, uint64_t job, 
     r->p[r->count++] = (struct mr_ws_run){.job = {job}, .count = 1, .unfused = is_unfused};
 }
 
-/* A row of task references. */
+/* Appends a row to the task references. */
 void mr_sched__refs_add(
     struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt);

@@ -12,7 +12,7 @@ enum { W_FREE, W_CONNECTED, W_SILENT };
 
 #define BEGAN_MAX 64u
 
-struct began { /* when a task began to run, by its worker's last heartbeat */
+struct began { /* when a task began to run, from its worker's last heartbeat */
     uint32_t task, attempt;
     mr_time at;
 };
@@ -30,40 +30,41 @@ struct worker_facts { /* members of a worker that are seldom read */
 struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
-    bool is_known;         /* the journal has its incarnation: tasks may be sent to it */
-    bool is_full;          /* it returned a task: gets nothing until its next report */
-    bool is_reserved;      /* gets no tasks, so that a quarantined task can run alone on it */
+    bool is_known;         /* the journal has its incarnation, so tasks may be sent to it */
+    bool is_full;          /* it returned a task, and gets no other until its next report */
+    bool is_reserved;      /* it gets no tasks, so that a quarantined task can run alone on it */
     bool is_node_reserved; /* its node is kept free for one task: place/memory_retry.c */
-    bool is_unrecovered;   /* known from the journal; has not registered since the restart */
-    bool is_closed;        /* gets nothing while the task `probation` is on it */
+    bool is_unrecovered;   /* the journal names it, and it has not registered since the restart */
+    bool is_closed;        /* it gets no tasks while the task `probation` is on it */
     uint64_t queue_ns;
     uint32_t slots;
     uint32_t sent, sent_head, sent_tail;
-    uint32_t unknown; /* tasks on it that were sent before the run time of their op was known */
+    /* tasks on it that were sent before the run time of their operator was known */
+    uint32_t unknown;
     uint32_t long_sent;
     uint32_t bucket, bucket_prev, bucket_next;
     uint32_t probation; /* the quarantined task that was sent to it, or NONE */
     uint32_t stealing;
     uint32_t held_head;
 
-    uint64_t held_bytes; /* of values it keeps, as the scheduler counts */
+    uint64_t held_bytes; /* of the values that it keeps, as the scheduler counts them */
     uint64_t memory_bytes, memory_used_bytes;
     uint64_t incarnation;
     mr_time last_heard;
-    int64_t clock_offset; /* our clock less its clock */
+    int64_t clock_offset; /* the scheduler's clock minus the worker's */
     uint64_t session;
-    uint32_t store; /* number */
+    uint32_t store; /* number of its store */
     uint32_t running;
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    /* sum of the marks of attempts that were told to stop and have not ended */
+    /* sum of the marks of those attempts that were told to stop and have not ended */
     uint32_t stopping;
-    mr_time stopping_at;  /* when the last of them was told */
-    mr_time probation_at; /* when `probation` started; 0: it has not */
+    mr_time stopping_at;  /* when the last of these attempts was told to stop */
+    mr_time probation_at; /* when the task `probation` started; 0: it has not */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
-    uint64_t record; /* sequence number of its journal record */
+    uint64_t record; /* sequence number of the worker's journal record */
 };
 _Static_assert(offsetof(struct worker, held_bytes) == 64, "what each task touches");
 _Static_assert(offsetof(struct worker, facts) == 128, "what each message touches");
@@ -74,19 +75,21 @@ _Static_assert(sizeof(struct worker) == 192, "three lines");
 struct op {
     struct mr_str name; /* owned */
     uint64_t cost_ns;
-    uint64_t estimate_ns; /* of one task; 0: none has finished yet */
+    uint64_t estimate_ns; /* run time of one task; 0: no task has finished yet */
     bool deterministic, by_reference, passes, long_running;
     uint32_t workers;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
-    uint64_t large_bytes; /* mean size of its results, if above LARGE_RESULT; else 0 */
+    uint64_t large_bytes; /* mean size of its results if that is above LARGE_RESULT, else 0 */
 };
 
-/* Tasks that may run on the same workers. A class whose number is that of an op asks for nothing
- * but the op; the numbers above those are for an op with resources or named workers. */
+/* Tasks that may run on the same workers. A class whose number is that of an operator has no other
+ * condition than the operator. Higher numbers are special classes: an operator with resources or
+ * named workers. */
 struct class
 {
     uint32_t op;
-    uint32_t users; /* options of jobs that use it; 0: free (special classes only) */
+    /* options of jobs that use the class; 0: the class is free (special classes only) */
+    uint32_t users;
     uint32_t parked_head, parked_tail, parked;
     uint32_t active_at; /* index in the list of classes with parked tasks, or NONE */
     uint32_t names_count;
@@ -98,34 +101,35 @@ struct class
 struct store {
     uint64_t incarnation;
     bool is_alive, is_connected, is_lost;
-    bool is_expected; /* known from the journal, not registered: its lease runs since the start */
-    bool is_heir;     /* it replaced another store of its node, by the journal */
+    /* the journal names it and it has not registered: its lease runs since the start */
+    bool is_expected;
+    bool is_heir; /* it replaced another store of its node, says the journal */
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
-    uint64_t kept_bytes;   /* of objects in it that workers keep */
-    uint64_t coming_bytes; /* estimate: large results that its workers are computing */
-    uint32_t coming;       /* tasks that compute these */
+    uint64_t kept_bytes;   /* of the objects in it that workers keep */
+    uint64_t coming_bytes; /* estimate of the large results that its workers are computing */
+    uint32_t coming;       /* tasks that compute these large results */
     char disk_full[128];   /* the directory whose disk is full; "": none */
     mr_time last_heard;
-    /* when a worker that used it was lost, and no worker of that name has registered since */
+    /* when a worker of this store was lost; 0: none, or that worker's name has registered since */
     mr_time lost_at;
-    uint32_t lost_name; /* hash of that worker's name; 0: of several workers */
+    uint32_t lost_name; /* hash of the lost worker's name; 0: several workers were lost */
 };
 
 #define MEMORY_ORDER_MAX 64u
 
 struct ordered_value { /* a value whose consumers are sent next: place/memory_order.c */
     uint64_t job;
-    uint32_t task, at; /* `at`: its first consumer that was not looked at */
-    bool is_partial;   /* some of them wait for other inputs */
+    uint32_t task, at; /* `at`: the first consumer that was not looked at */
+    bool is_partial;   /* some consumers wait for other inputs */
 };
 
 #define WRITERS_MAX 64u
 
-/* bit in the attempt of a journaled value: it refers to inputs */
+/* bit in the attempt of a journaled value: the value refers to inputs */
 #define RECORD_REFERS (1u << 31)
-#define RECORD_RETRIED (1u << 31) /* bit in the state of a journaled job: it was retried */
+#define RECORD_RETRIED (1u << 31) /* bit in the state of a journaled job: the job was retried */
 
 enum scan_type {
     SCAN_STORE_LOST,
@@ -135,33 +139,33 @@ enum scan_type {
     SCAN_OBJECTS_UNHELD
 };
 
-#define SCAN_IDS_MAX ((size_t)1 << 18) /* object ids that one scan searches for */
+#define SCAN_IDS_MAX ((size_t)1 << 18) /* limit of object ids that one scan searches for */
 
-struct scan { /* a walk over all values: running, or in the ring behind others */
+struct scan { /* a walk over all values: the first of the ring is running, the others wait */
     enum scan_type type;
     uint32_t store;
-    uint32_t heir;     /* REPLACED: the store that took its place */
-    uint32_t at;       /* the next value to look at */
-    struct mr_buf ids; /* sorted */
+    uint32_t heir;     /* REPLACED: the store that took the place of `store` */
+    uint32_t at;       /* number of the next value to look at */
+    struct mr_buf ids; /* ids of the objects to search for, sorted */
 };
 
 enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER, P_REPLY };
 
-struct pending { /* an announcement that waits for Redis's acknowledgement */
+struct pending { /* an announcement that waits until Redis has acknowledged its record */
     uint64_t sequence;
     uint64_t job;
     uint32_t type;
-    uint32_t state;       /* STATE */
-    uint32_t count;       /* VALUES: entries of the ring */
-    uint64_t ticket;      /* ACCEPT, REPLY */
-    uint32_t slot;        /* WORKER */
-    uint64_t incarnation; /* WORKER */
-    uint64_t bytes;       /* written to the journal, up to this record */
+    uint32_t state;       /* only in STATE */
+    uint32_t count;       /* only in VALUES: entries of the ring `unacked` */
+    uint64_t ticket;      /* only in ACCEPT and REPLY */
+    uint32_t slot;        /* only in WORKER */
+    uint64_t incarnation; /* only in WORKER */
+    uint64_t bytes;       /* all bytes written to the journal up to this record */
 };
 
 struct shape { /* cached workers of the tasks of a template's instances */
     uint64_t template, used;
-    uint32_t size, users; /* jobs */
+    uint32_t size, users; /* `users`: jobs */
     struct cached_placement *at;
 };
 
@@ -169,7 +173,7 @@ struct shape { /* cached workers of the tasks of a template's instances */
 
 #define LEVELS (2 * MR_PRIORITY_MAX + 1)
 
-struct level { /* the jobs of one priority, which share fairly: index/ready_queue.c */
+struct level { /* the jobs of one priority, which share the workers fairly: index/ready_queue.c */
     bool is_used;
     uint32_t jobs; /* jobs with queued tasks */
     uint64_t clock;
@@ -179,7 +183,7 @@ struct extent {
     uint32_t at, count;
 };
 
-struct sent_row { /* a value whose row is in a worker's unsent batch */
+struct sent_row { /* a value for which the worker's unsent batch has a row already */
     uint32_t task, worker, serial;
 };
 

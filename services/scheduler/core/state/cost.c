@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-#define UNKNOWN_NS (100 * MR_US) /* estimate for an op that has never run */
+#define UNKNOWN_NS (100 * MR_US) /* estimate for an operator that has never run */
 
 uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
 {
@@ -12,8 +12,9 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* A task that ends is subtracted as the mean of the sum, not as the estimate that was added: the
- * estimate may have changed meanwhile. So the sum is zero after the last task. */
+/* Adds the result that `task` is computing, estimated at `bytes`, to its store's sum; 0: subtracts
+ * it. What is subtracted is the mean of the sum, not the estimate that was added, which may have
+ * changed since. So the sum is zero after the last task. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

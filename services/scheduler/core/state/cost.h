@@ -4,5 +4,5 @@
 #include "services/scheduler/core/state/state.h"
 
 uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op);
-/* The task began to compute a result of about `bytes`; 0: it has ended. */
+/* Records that the task began to compute a result of about `bytes`; 0: the task has ended. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);

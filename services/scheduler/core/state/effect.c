@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 
-/* that a buffer keeps when it is cleared; few turns need more */
+/* memory that a cleared buffer keeps, in bytes; few turns need more */
 #define FX_KEPT_MAX ((size_t)4 << 20)
 
 static void buf_clear(struct mr_buf *b)

@@ -1,37 +1,38 @@
-/* The core's effects. The shell owns one mr_sched_effects, passes it to each step, performs the
- * effects once a turn and clears them. Only batches for workers and stores whose stream is busy
- * remain, and grow. */
+/* The core's effects. The shell owns one mr_sched_effects and passes it to each step. Once a turn
+ * the shell performs the effects and clears them. Only batches whose receiver's stream is busy are
+ * not cleared; these grow. */
 #pragma once
 
 #include "services/scheduler/core/state/batch.h"
 
-#define MR_SCHED_EFFECT_BYTES_MAX ((size_t)1 << 34) /* of each buffer */
+#define MR_SCHED_EFFECT_BYTES_MAX ((size_t)1 << 34) /* limit of each buffer */
 
-struct mr_sched_store_batch { /* StoreCommand */
+struct mr_sched_store_batch { /* StoreCommand of session.proto */
     bool is_dirty;
     bool has_registered;
     struct mr_buf hold, unhold, claimed, verify; /* mr_object_id */
 };
 
 enum mr_sched_note_type {
-    MR_NOTE_REPLY,          /* ticket, code, text, job: reply to SUBMIT, CANCEL, RETRY, FORGET; */
-                            /* index: PENDING if this reply announces a new job, otherwise 0 */
-    MR_NOTE_JOB_STATE,      /* job, index: its new state; sequence: event number, for Watch */
-    MR_NOTE_JOB_PROGRESS,   /* job: its counts changed; at most 10 a second */
+    MR_NOTE_REPLY,        /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; */
+                          /* index: PENDING if this reply announces a new job, otherwise 0 */
+    MR_NOTE_JOB_STATE,    /* job, index: its new state; sequence: event number, for Watch */
+    MR_NOTE_JOB_PROGRESS, /* job: its counts have changed; at most 10 notes a second for each job */
     MR_NOTE_TARGETS_READY,  /* job, at, count: targets in `ready` whose values can be read */
     MR_NOTE_TARGET_BYTES,   /* job, index, text: the value (a pack) that WANT asked for */
     MR_NOTE_TARGET_FAILED,  /* job, index, code, text: the target will have no value */
     MR_NOTE_JOB_FORGOTTEN,  /* job, wall_ns */
-    MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream with this error */
-    MR_NOTE_WORKER_CLOSE,   /* slot, incarnation, code, text: the worker is lost; end its stream */
-    MR_NOTE_WORKER_JOINED,  /* slot, incarnation, session */
-    MR_NOTE_STORE_JOINED,   /* slot: the store's number, incarnation */
-    MR_NOTE_STORE_LOST,     /* slot, incarnation, code (EEXIST: replaced on its node), text */
+    MR_NOTE_WORKER_REFUSED, /* session, code, text: the stream is to be ended with this error */
+    /* slot, incarnation, code, text: the worker is lost; its stream is to be ended */
+    MR_NOTE_WORKER_CLOSE,
+    MR_NOTE_WORKER_JOINED, /* slot, incarnation, session */
+    MR_NOTE_STORE_JOINED,  /* slot: the store's number, incarnation */
+    MR_NOTE_STORE_LOST,    /* slot, incarnation, code (EEXIST: replaced on its node), text */
 };
 
 struct mr_sched_note {
     enum mr_sched_note_type type;
-    int code; /* MR_E…, MR_OK */
+    int code; /* MR_OK or an error MR_E… */
     bool existed;
     uint64_t ticket;
     mr_job_id job;
@@ -41,24 +42,26 @@ struct mr_sched_note {
     uint64_t session;
     uint64_t sequence;
     uint64_t wall_ns;
-    uint32_t at, count;           /* in `ready` */
-    uint32_t text_at, text_bytes; /* in `text` */
+    uint32_t at, count;           /* range of `ready` */
+    uint32_t text_at, text_bytes; /* range of `text` */
 };
 
-struct mr_sched_record_head { /* in `journal`; `bytes` of payload follow, padded to 8 */
+/* The head of a record in `journal`. `bytes` of payload follow, padded to a multiple of 8. */
+struct mr_sched_record_head {
     uint64_t sequence;
     uint32_t type; /* enum mr_sched_record */
     uint32_t bytes;
     /* 0: the payload is complete. Else 1 + the index of the piece of the submitted graph that
      * follows the payload; the submitter has the pieces. */
     uint32_t piece;
-    uint32_t piece_bytes; /* MR_CHUNK_BYTES, but for the last piece */
+    uint32_t piece_bytes; /* MR_CHUNK_BYTES, except for the last piece */
 };
 
-/* Bytes before the piece in its journal record: type (u32), job (u64), offset (u64). */
+/* Bytes that precede the piece in its journal record: type (u32), job (u64), offset (u64). */
 #define MR_SCHED_PIECE_HEAD_BYTES 20
 
-struct mr_sched_span { /* one attempt of a task; times by the scheduler's clock, 0: not reached */
+/* One attempt of a task. Times are of the scheduler's clock; 0: the attempt did not get so far. */
+struct mr_sched_span {
     mr_job_id job;
     uint32_t index, attempt;
     uint32_t op;
@@ -67,19 +70,20 @@ struct mr_sched_span { /* one attempt of a task; times by the scheduler's clock,
     uint32_t outcome;
     mr_time ready, sent, started, finished, accounted;
     uint64_t cpu_ns;
-    uint64_t bytes; /* of the value; 0: none, or not reported */
+    uint64_t bytes; /* size of the value; 0: there is no value, or its size was not reported */
 };
 
 struct mr_sched_effects {
     struct mr_buf journal; /* records */
-    struct mr_buf notes;   /* struct mr_sched_note */
-    struct mr_buf ready;   /* u32 */
+    struct mr_buf notes;   /* struct mr_sched_note each */
+    struct mr_buf ready;   /* u32 indexes of targets */
     struct mr_buf text;
     struct mr_buf spans;            /* struct mr_sched_span */
     struct mr_buf dirty_workers;    /* u32 slots whose batch became dirty */
     struct mr_buf dirty_stores;     /* u32 store numbers */
     struct mr_sched_batch **worker; /* by slot; NULL: nothing to send */
-    struct mr_sched_batch *pool;    /* free batches, the one used last first */
+    /* free batches; the batch freed last comes first, since the CPU still caches it */
+    struct mr_sched_batch *pool;
     uint32_t batch_serial;
     struct mr_sched_store_batch *store; /* by store number */
     uint32_t workers_max, stores_max;
@@ -87,7 +91,8 @@ struct mr_sched_effects {
 
 void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max);
 void mr_sched_effects_fini(struct mr_sched_effects *fx);
-void mr_sched_effects_clear(struct mr_sched_effects *fx); /* clears all but the batches */
+/* Clears all effects except the batches. */
+void mr_sched_effects_clear(struct mr_sched_effects *fx);
 /* Returns a batch to the pool; accepts NULL. The shell may take a batch out first, leaving NULL in
  * `worker`, and encode it while the worker's next batch grows. */
 void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **b);

@@ -19,18 +19,20 @@ struct mr_sched_resolved {
     uint32_t index;
     mr_object_id object;
     uint64_t bytes;
-    uint64_t store; /* incarnation of a store with the object; 0: unknown */
+    uint64_t store; /* incarnation of a store that has the object; 0: unknown */
 };
 
 struct mr_sched_submit {
-    uint64_t ticket, template; /* template: the number of its template, 0: none */
-    struct mr_graph *graph;    /* the core takes it */
-    struct mr_str graph_bytes; /* by mr_graph_to_bytes; empty: the core makes them */
-    uint64_t piece_bytes; /* or so many bytes that the submitter has: mr_sched_record_head.piece */
-    mr_graph_hash body_hash; /* a request id with another body is refused: ALREADY_EXISTS */
+    uint64_t ticket, template; /* `template`: the number of the job's template, 0: none */
+    struct mr_graph *graph;    /* the core takes ownership */
+    struct mr_str graph_bytes; /* written by mr_graph_to_bytes; empty: the core writes them */
+    /* if not 0: size of the graph's bytes, which the submitter has: mr_sched_record_head.piece */
+    uint64_t piece_bytes;
+    mr_graph_hash body_hash; /* a known request id with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    struct mr_sched_parent parent; /* if its job ends other than DONE, this job is cancelled */
+    /* if the parent's job ends other than DONE, this job is cancelled */
+    struct mr_sched_parent parent;
 };
 
 struct mr_sched_store {
@@ -50,7 +52,7 @@ struct mr_sched_objects {
 
 enum mr_sched_event_type {
     MR_SCHED_TICK,
-    MR_SCHED_SUBMIT,          /* submit */
+    MR_SCHED_SUBMIT,          /* uses `submit` */
     MR_SCHED_CANCEL,          /* job, ticket, text: the reason */
     MR_SCHED_RETRY,           /* job, ticket */
     MR_SCHED_FORGET,          /* job, ticket */
@@ -70,14 +72,14 @@ enum mr_sched_event_type {
     MR_SCHED_JOURNAL_ACKED,  /* sequence: Redis has all records up to this one */
     MR_SCHED_JOURNAL_AWAY,
     MR_SCHED_JOURNAL_BACK,
-    MR_SCHED_RECORD,    /* record: one of the journal, in order; before RECOVERED only */
-    MR_SCHED_RECOVERED, /* the whole journal is read: begin */
+    MR_SCHED_RECORD,    /* record: a record of the journal, in order; comes before RECOVERED only */
+    MR_SCHED_RECOVERED, /* the whole journal is read: the core may begin */
 };
 
 struct mr_sched_event {
     enum mr_sched_event_type type;
-    uint64_t wall_ns; /* since 1970; 0: as in the last event */
-    uint64_t ticket;  /* comes back in the reply */
+    uint64_t wall_ns; /* since 1970; 0: the time of the last event still holds */
+    uint64_t ticket;  /* number that the reply carries back */
     mr_job_id job;
     uint32_t index;
     uint32_t slot;

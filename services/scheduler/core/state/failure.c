@@ -1,5 +1,5 @@
-/* Error texts of failed tasks: a ring of the last `failures_max`. A job has a copy of its first
- * failure, which stays as long as the job. */
+/* Error texts of failed tasks: a ring of the texts of the last `failures_max` failures. A job has a
+ * copy of its first failure, which is kept as long as the job. */
 #include "services/scheduler/core/state/failure.h"
 
 #include "base/alloc.h"

@@ -9,6 +9,8 @@ void mr_sched__failure_more(struct failure *st, struct mr_str arguments, struct 
 void mr_sched__failure_fini(struct failure *st);
 void mr_sched__failure_copy(struct failure *to, const struct failure *from);
 void mr_sched__failure_put(struct mr_sched *s, uint32_t task, const struct failure *from);
-const struct failure *mr_sched__failure(const struct mr_sched *s, uint32_t task); /* or NULL */
+/* Returns the failure of the task; NULL: the task has not failed, or the texts are no longer
+ * kept. */
+const struct failure *mr_sched__failure(const struct mr_sched *s, uint32_t task);
 void mr_sched__failure_drop(struct mr_sched *s, uint32_t task);
 void mr_sched__failure_drop_job(struct mr_sched *s, uint32_t job);

@@ -1,5 +1,6 @@
-/* The cache of small values. Up to 16 bytes are in the value's record, more in a chain of blocks of
- * the arena. A value that does not fit stays at its worker only (V_AWAY). */
+/* The cache of small values. Up to 16 bytes of a value are in its record. Longer values are in a
+ * chain of blocks of the arena. A value for which there is no room stays at its worker only
+ * (V_AWAY). */
 #include "services/scheduler/core/state/inline_bytes.h"
 
 #include <string.h>
@@ -30,7 +31,8 @@ void mr_sched__value_uncache(struct block_cache *c, struct value *v)
     v->kind = V_AWAY;
 }
 
-/* Targets may use the whole cache, other values three quarters of it. */
+/* Stores the bytes of a small value, if there is room. Targets may use the whole cache, other
+ * values three quarters of it. */
 void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
 {
     v->bytes = bytes.n;

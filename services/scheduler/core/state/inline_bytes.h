@@ -6,5 +6,6 @@
 void mr_sched__value_uncache(struct block_cache *c, struct value *v);
 void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes);
 void mr_sched__value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out);
-/* The bytes of a small value, lent: in the record, or copied to the scratch buffer. */
+/* Returns the bytes of a small value, lent until the next call: from its record, or copied to the
+ * scratch buffer. */
 struct mr_str mr_sched__value_bytes(struct mr_sched *s, const struct value *v);

@@ -25,13 +25,14 @@ static inline uint32_t index_of(const struct mr_sched *s, uint32_t task)
     return task - job_of(s, task)->base;
 }
 
-static inline uint32_t sent_us(const struct mr_sched *s) /* never 0, which means "never sent" */
+/* Returns the present time as a value of task.sent_us, never 0, which means "never sent". */
+static inline uint32_t sent_us(const struct mr_sched *s)
 {
     return MR_MAX((uint32_t)(s->now / MR_US), 1u);
 }
 
-/* When the task was sent last, before `until`. The record has only the low bits of the clock, which
- * wrap after 71 minutes. */
+/* Returns the time when the task was sent last, which was before `until`; 0: never sent. The task
+ * keeps only the low 32 bits of that time in microseconds, which wrap after 71 minutes. */
 static inline mr_time sent_at(const struct mr_sched *s, const struct task *t, mr_time until)
 {
     if (!t->sent_us) return 0;
@@ -51,7 +52,8 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
-/* The position of a task in its job's order: its number, or its rank if tasks have priorities. */
+/* Returns the position of a task in its job's order: the task's number, or its rank if the job's
+ * tasks have priorities. */
 static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->flags & J_RANKED ? s->queue.rank_of[task] : task;
@@ -63,7 +65,7 @@ static inline bool mr_sched__is_object(const struct mr_sched *s, uint32_t task)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
 }
 
-/* The task of a node of `job`; NONE: there is no such node, or the node is not a task. */
+/* Returns the task of a node of `job`; NONE: there is no such node, or the node is not a task. */
 static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
 {
     if (job == NONE) return NONE;

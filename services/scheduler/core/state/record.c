@@ -24,7 +24,8 @@
 
 #include <string.h>
 
-#define LOG_KEPT ((size_t)16384) /* the end of a failed task's output */
+/* limit of a failed task's output that the journal gets: the last bytes */
+#define LOG_KEPT ((size_t)16384)
 
 static void put_u32(struct mr_buf *b, uint32_t v)
 {

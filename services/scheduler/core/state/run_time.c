@@ -20,8 +20,8 @@ void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time
     f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
 }
 
-/* The start is what the worker reported, or else when the task was ready and sent. The end is when
- * the worker was last heard. */
+/* Emits the span of a task whose worker was lost. Its start is the time that the worker reported,
+ * or else when the task was ready and sent. Its end is the time when the worker was last heard. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -68,7 +68,8 @@ void mr_sched__slots_end(struct mr_sched *s, struct job *j)
     if (!j->ran_mark) return;
     j->slots_us += mr_sched__slots_us(s) - j->slots_mark;
     j->ran_us += (s->now - j->ran_mark) / MR_US;
-    if (!j->slots_us) { /* the job ran for less than a microsecond */
+    /* the job ran for less than a microsecond: the cluster's present slots stand for the mean */
+    if (!j->slots_us) {
         j->slots_us = s->slot_time.slots;
         j->ran_us = 1;
     }

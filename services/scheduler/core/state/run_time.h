@@ -4,10 +4,13 @@
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
-void mr_sched__span_lost(
-    struct mr_sched *s, uint32_t task); /* the task ran on a worker that is lost */
-uint64_t mr_sched__slots_us(
-    const struct mr_sched *s); /* integral of connected slots over time, in slots x microseconds */
-void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state); /* W_CONNECTED … */
-void mr_sched__slots_begin(struct mr_sched *s, struct job *j); /* the job starts to run */
-void mr_sched__slots_end(struct mr_sched *s, struct job *j);   /* the job has ended */
+/* Emits the span of a task that ran on a worker that is lost. */
+void mr_sched__span_lost(struct mr_sched *s, uint32_t task);
+/* Returns the integral of connected slots over time, in slots x microseconds. */
+uint64_t mr_sched__slots_us(const struct mr_sched *s);
+/* Moves the worker to `state` (W_CONNECTED …) and counts its slots. */
+void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state);
+/* Called when the job starts to run. */
+void mr_sched__slots_begin(struct mr_sched *s, struct job *j);
+/* Called when the job has ended. */
+void mr_sched__slots_end(struct mr_sched *s, struct job *j);

@@ -1,6 +1,6 @@
 /* The core's whole state. For the core's own files only. Tables that every layer reads are members
- * of struct mr_sched, so that a row is s->tasks[task]. State of one module is in that module's
- * struct. All arrays are in the arena, except where a comment says otherwise. */
+ * of struct mr_sched, so that a row is s->tasks[task]. The state of one module is in that module's
+ * struct. All arrays are in the arena, except those whose comment says "on the heap". */
 #pragma once
 
 #include "services/scheduler/core/state/cluster_tables.h"
@@ -12,12 +12,13 @@ struct task_numbers { /* job/plan.c: allocates task numbers, in whole words of t
     uint32_t free_count;
 };
 
-struct ready_queue {   /* index/ready_queue.c */
-    uint64_t *bits[4]; /* [0]: a bit for each queued task; [k]: for each nonzero word of [k-1] */
-    uint32_t *rank_of; /* of jobs with priorities: task -> place */
-    uint32_t *ranked;  /* place -> task */
+struct ready_queue { /* index/ready_queue.c */
+    /* [0]: a bit for each queued task; [k]: a bit for each nonzero word of [k-1] */
+    uint64_t *bits[4];
+    uint32_t *rank_of; /* from a task to its place, in jobs with priorities */
+    uint32_t *ranked;  /* from a place to its task */
     uint64_t count;    /* tasks in the queue */
-    uint32_t *heap;    /* jobs with queued tasks; the top is served first */
+    uint32_t *heap;    /* jobs with queued tasks; the job at the top is served first */
     uint32_t heap_count;
     struct level levels[LEVELS]; /* ascending by priority */
     uint64_t clock;              /* the highest clock that any level had */
@@ -25,18 +26,19 @@ struct ready_queue {   /* index/ready_queue.c */
 
 struct shared_keys { /* task/shared_key.c */
     uint32_t *source, *next,
-        *head;             /* of tasks that share another task's value: number + 1, 0: none */
-    struct mr_index index; /* by namespace and key; on the heap */
+        /* lists of the tasks that share another task's value; an entry is number + 1, 0: none */
+        *head;
+    struct mr_index index; /* from namespace and key to a task; on the heap */
 };
 
 struct job_list { /* index/job_index.c, job/ */
     uint32_t top, free, count, running, newest, oldest;
     uint32_t serial, number;
-    uint32_t unplanned; /* a job that the last step accepted and this one plans, or NONE */
+    uint32_t unplanned; /* the job that the last step accepted and this step plans, or NONE */
     struct mr_index by_id, by_request; /* on the heap */
     uint32_t *reclaims;                /* ended jobs whose tasks are being reclaimed */
     uint32_t reclaims_count;
-    struct forgotten *forgotten; /* ring of the jobs forgotten last */
+    struct forgotten *forgotten; /* ring of the jobs that were forgotten last */
     uint64_t forgotten_count;
 };
 
@@ -51,29 +53,29 @@ struct block_cache { /* state/inline_bytes.c */
 
 struct worker_list { /* index/worker_index.c */
     struct worker_facts *facts;
-    uint64_t *op_bits; /* worker x op */
+    uint64_t *op_bits; /* a bit for each worker and op: the worker offers it */
     uint32_t op_words, top, live, number;
     uint32_t free_at;                        /* no slot before this one is free */
     struct mr_index by_name, by_incarnation; /* of registered or recovered workers; on the heap */
 };
 
-struct load_index { /* index/load_index.c: buckets of workers that may be given work */
+struct load_index { /* index/load_index.c: buckets of those workers that may be given work */
     uint32_t head[LOAD_BUCKETS], tail[LOAD_BUCKETS];
     uint64_t bits[LOAD_BUCKETS / 64];
-    uint32_t workers, slots; /* in the buckets */
-    /* the worker whose completions are being read; it is put into its bucket after them */
+    uint32_t workers, slots; /* sums over the workers in the buckets */
+    /* the worker whose completions are being read; it gets its bucket when all are read */
     uint32_t held_out;
 };
 
 struct slot_time { /* state/run_time.c: slots of connected workers times microseconds */
     uint64_t us;   /* up to `at` */
     mr_time at;
-    uint32_t slots; /* connected now */
+    uint32_t slots; /* slots of the workers that are connected */
 };
 
 struct due { /* times of the next deadlines */
     mr_time leases, steal, progress, keep;
-    mr_time jobs; /* at or before the earliest deadline of a job */
+    mr_time jobs; /* not later than the earliest deadline of a job */
 };
 
 struct op_list { /* index/op_index.c */
@@ -96,22 +98,23 @@ struct task_ring { /* index/retry_rings.c; its room is tasks_max */
 
 struct quarantine {        /* place/quarantine.c */
     struct task_ring ring; /* quarantined tasks */
-    uint32_t reserved;     /* the worker that is kept free for one of them, or NONE */
+    uint32_t reserved;     /* the worker that is kept free for one quarantined task, or NONE */
 };
 
 struct memory_retry {      /* place/memory_retry.c */
     struct task_ring ring; /* tasks whose last attempt had too little memory */
-    /* the store of the node that is kept free for one of them; 0: none */
+    /* the store of the node that is kept free for one of these tasks; 0: none */
     uint32_t reserved_store;
-    uint32_t reserved_task; /* that task, once sent; or NONE */
-    bool is_disturbed;      /* another task has started on that node */
-    /* when a worker was lost that never registered after the restart, so that its node is unknown;
-     * 0: none was */
+    /* the task that the node is kept free for, as soon as it was sent; or NONE */
+    uint32_t reserved_task;
+    bool is_disturbed; /* another task has started on the node that is kept free */
+    /* when a worker was lost that had not registered since the restart; its node is unknown. 0: no
+     * such worker was lost */
     mr_time unrecovered_lost_at;
 };
 
 struct memory_order {                          /* place/memory_order.c */
-    struct ordered_value at[MEMORY_ORDER_MAX]; /* oldest first */
+    struct ordered_value at[MEMORY_ORDER_MAX]; /* the oldest first */
     uint32_t count;
 };
 
@@ -120,15 +123,16 @@ struct placements { /* index/placement_table.c */
     uint64_t clock;
 };
 
-struct sticky { /* place/place.c: the worker that root tasks go to, and for how much more work */
+/* place/place.c: the worker that root tasks are sent to, and the work for which this still holds. */
+struct sticky {
     uint32_t worker;
     uint64_t left_ns;
 };
 
 struct store_list { /* cluster/store.c */
     uint32_t count;
-    uint32_t changes; /* counts stores that come, sessions that open or close */
-    uint64_t events;  /* counts stores that come, go or lose objects */
+    uint32_t changes; /* counts the stores that come, and the sessions that open or close */
+    uint64_t events;  /* counts the stores that come or go, and the reports of lost objects */
 };
 
 struct scan_ring { /* cluster/value_scan.c */
@@ -149,8 +153,8 @@ struct journal { /* task/journal.c; buffers on the heap */
     uint64_t pending_at, pending_end;
     uint32_t *unacked; /* ring: targets and impure tasks whose values Redis has not acknowledged */
     uint64_t unacked_at, unacked_end;
-    struct mr_buf payload; /* of the record being written */
-    struct mr_buf open;    /* rows of the open record of values, which is of job open_job */
+    struct mr_buf payload; /* payload of the record that is being written */
+    struct mr_buf open;    /* rows of the open record of values; all are values of job open_job */
     uint64_t open_job;
     uint32_t open_count;
 };
@@ -163,10 +167,10 @@ struct writers { /* task/epoch.c: incarnations of schedulers that wrote this jou
 struct replay { /* job/replay.c */
     bool is_active;
     struct mr_buf graph; /* pieces of a graph while the journal is read; on the heap */
-    uint64_t job;        /* the job of these pieces */
+    uint64_t job;        /* the job whose graph these pieces are */
     /* accepted jobs that could not be restored: how many, and the last one */
     uint64_t unread_count, unread_job;
-    struct mr_error unread_why; /* of the last one */
+    struct mr_error unread_why; /* the reason for the last one */
 };
 
 struct totals { /* counters since the start */
@@ -177,13 +181,13 @@ struct totals { /* counters since the start */
 struct mr_sched {
     struct mr_sched_config config;
     mr_time now;
-    uint64_t wall_offset; /* wall = now + this */
+    uint64_t wall_offset; /* wall clock = now + this offset */
     bool is_recovered;    /* the whole journal was read */
-    /* some workers that the journal knows have neither registered again nor been lost */
+    /* some workers that the journal names have neither registered again nor been lost */
     bool is_recovering;
     bool is_adopting; /* the values that a registering worker holds are being read */
     bool has_work;
-    struct mr_sched_effects *fx; /* of the running step */
+    struct mr_sched_effects *fx; /* effects of the running step */
     struct due due;
 
     struct task *tasks;
@@ -194,12 +198,12 @@ struct mr_sched {
     struct store *stores;
     struct op *ops;
     struct class *classes;
-    uint32_t *stack; /* of walks over graphs */
+    uint32_t *stack; /* stack of the walks over graphs */
     uint32_t stack_count;
 
     struct sent_row *rows;
     struct mr_buf scratch; /* on the heap */
-    struct mr_str passing; /* bytes of the value of the row that is being read */
+    struct mr_str passing; /* bytes of the value whose row is being read */
 
     struct task_numbers numbers;
     struct job_list job_list;

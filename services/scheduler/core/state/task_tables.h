@@ -8,13 +8,13 @@
 #include "services/scheduler/core/state/types.h"
 
 #define NONE UINT32_MAX
-#define LITERAL (UINT32_MAX - 1) /* task.value: the value is a literal of the graph */
-#define INLINE_SMALL 16          /* bytes of a value that fit into its record */
+#define LITERAL (UINT32_MAX - 1) /* in task.value: the value is a literal of the graph */
+#define INLINE_SMALL 16          /* size limit of a value that is kept in its record */
 #define BLOCK_BYTES 28
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
 #define KILLS_MAX 3
-/* task numbers of a job are a multiple of this: whole words of the ready queue */
+/* Task numbers of a job begin at a multiple of this: a job has whole words of the ready queue. */
 #define JOB_ALIGN 64
 #define RETRIES_MASK 0xfffu
 _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
@@ -30,46 +30,48 @@ _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
 enum task_flag {
     T_TARGET = 1 << 0,
     T_IMPURE = 1 << 1,
-    T_QUEUED = 1 << 2, /* in the ready queue */
-    T_PARKED = 1 << 3, /* on its class's list */
+    T_QUEUED = 1 << 2, /* the task is in the ready queue */
+    T_PARKED = 1 << 3, /* the task is on its class's list */
     T_SENT = 1 << 4,
-    T_STEALING = 1 << 5,       /* the worker was asked to give it back and has not answered */
-    T_UNKNOWN = 1 << 6,        /* sent while the run time of its op was unknown */
-    T_QUARANTINED = 1 << 7,    /* it may have crashed a worker: place/quarantine.c */
-    T_WAS_NEAR_CRASH = 1 << 8, /* it was on a worker that died */
-    T_SEEN = 1 << 9,         /* a mark while a registering worker's tasks are compared with ours */
-    T_LONG = 1 << 10,        /* does not occupy a slot */
-    T_FIXED = 1 << 11,       /* not a task: its value was given (an alias: while it has a value) */
-    T_UNACKED = 1 << 12,     /* Redis has not acknowledged the record of its value */
-    T_SHARED = 1 << 13,      /* another job's task, the source, computes its value */
-    T_HAS_SHARERS = 1 << 14, /* it is the source of such tasks */
-    T_STARTED = 1 << 15,     /* its worker reported that it runs */
+    T_STEALING = 1 << 5,    /* the worker was asked to give the task back and has not answered */
+    T_UNKNOWN = 1 << 6,     /* the task was sent while the run time of its operator was unknown */
+    T_QUARANTINED = 1 << 7, /* the task may have crashed a worker: place/quarantine.c */
+    T_WAS_NEAR_CRASH = 1 << 8, /* the task was on a worker that died */
+    T_SEEN = 1 << 9,           /* mark: the registering worker has the task, or its value */
+    T_LONG = 1 << 10,          /* the task occupies no slot */
+    T_FIXED = 1 << 11,   /* not a task: the value was given (an alias: only while it has a value) */
+    T_UNACKED = 1 << 12, /* Redis has not acknowledged the record of the task's value */
+    T_SHARED = 1 << 13,  /* another job's task, the source, computes the value */
+    T_HAS_SHARERS = 1 << 14, /* the task is the source of tasks of other jobs */
+    T_STARTED = 1 << 15,     /* the worker reported that the task runs */
 };
 
-/* The inputs to which a task holds a reference, that is, which count it as a consumer. */
+/* The inputs that a task refers to. Each such input counts the task as a consumer. */
 enum ref {
     REF_NONE,
-    REF_VALUES, /* those with a value: its own value was replayed and refers to them */
-    REF_ALL,    /* all: it is unfinished, or its value refers to them */
+    REF_VALUES, /* the inputs with a value: the task's own value was replayed and refers to them */
+    REF_ALL,    /* all inputs: the task is unfinished, or its value refers to them */
 };
 
-/* Whether a worker may consume a task's value in the same fused run, without reporting it:
- * task/fused.c. */
+/* Tells whether a worker may consume a task's value in the same fused run, without reporting the
+ * value: task/fused.c. */
 enum fused_use {
-    FUSED_REPORTED, /* the worker reports the value and keeps it until it is released */
-    FUSED_COUNTED,  /* the task was sent with the number of its uses, which has not grown since */
-    FUSED_CONSUMED, /* the task and its uses have run; the last use to complete releases the task */
+    /* the worker reports the value and keeps it until the scheduler releases the value */
+    FUSED_REPORTED,
+    FUSED_COUNTED, /* the task was sent with the number of its uses, and has no more uses since */
+    /* the task and its uses have run; the completion of the last use releases the task */
+    FUSED_CONSUMED,
 };
 
-struct task { /* 48 bytes, since there are millions; its job: job_of */
+struct task { /* 48 bytes, since there are millions of tasks; job_of finds a task's job */
     union {
-        struct {              /* WAITING */
+        struct {              /* while WAITING */
             uint32_t waiting; /* inputs without a value */
-            uint32_t unsent;  /* inputs without a value that were not sent either */
+            uint32_t unsent;  /* inputs that have no value and were not sent */
         };
-        mr_time ready_at; /* READY, RUNNING, DONE; 0: it was never ready */
+        mr_time ready_at; /* while READY, RUNNING or DONE; 0: the task was never ready */
     };
-    /* references: dependents that hold one, and tasks of other jobs that share it */
+    /* references to the task: from dependents, and from tasks of other jobs that share its value */
     uint32_t consumers;
     uint32_t value; /* its row in `values`, LITERAL or NONE */
     /* SENT: its worker. Else NONE, or a hint: the worker that an input of it was sent to */
@@ -77,60 +79,62 @@ struct task { /* 48 bytes, since there are millions; its job: job_of */
     uint32_t attempt;    /* number of the last attempt: how often the task was sent to a worker */
     uint32_t prev, next; /* in the list of the worker if SENT, of the class if PARKED */
     union {
-        uint32_t estimate; /* ns that it adds to the worker's queue */
-        uint32_t cause;    /* ERRED: the task whose failure made it fail; usually itself */
+        uint32_t estimate; /* ns that the task adds to the worker's queue */
+        /* if ERRED: the task whose failure made this task fail; usually the task itself */
+        uint32_t cause;
     };
-    uint32_t sent_us; /* time of sending, low bits in microseconds: sent_at */
+    uint32_t sent_us; /* time of sending in microseconds, the low 32 bits: see sent_at */
     uint16_t flags;
     uint16_t retries_left : 12;
-    uint16_t probations : 2;  /* times that it entered quarantine anew; at most 3 */
+    uint16_t probations : 2;  /* times that the task entered quarantine anew; at most 3 */
     uint16_t oom_retries : 2; /* attempts that had too little memory */
     uint16_t class;
-    uint8_t state : 4;        /* enum mr_task_state */
-    uint8_t kills : 3;        /* workers that crashed while it was in quarantine there */
-    uint8_t is_abandoned : 1; /* RELEASED without having run, because what needed it failed */
-    uint8_t refs : 2;         /* enum ref */
-    uint8_t is_marked : 1;    /* by a walk over the graph */
-    uint8_t is_exit : 1;      /* takes the result of a loop: task/loop.h */
-    uint8_t is_until : 1;     /* its value decides whether the loop ends */
-    uint8_t fused_use : 2;    /* enum fused_use, while it is sent */
-    uint8_t is_coming : 1;    /* counted in `coming` of its worker's store */
+    uint8_t state : 4; /* enum mr_task_state */
+    uint8_t kills : 3; /* workers that crashed while this task was in quarantine on them */
+    /* RELEASED without having run, because the tasks that needed it failed */
+    uint8_t is_abandoned : 1;
+    uint8_t refs : 2;      /* enum ref */
+    uint8_t is_marked : 1; /* mark of a walk over the graph */
+    uint8_t is_exit : 1;   /* the task takes the result of a loop: task/loop.h */
+    uint8_t is_until : 1;  /* the task's value decides whether a loop ends */
+    uint8_t fused_use : 2; /* enum fused_use, while it is sent */
+    uint8_t is_coming : 1; /* the task is counted in `coming` of its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "memory of a task");
 
 enum value_kind { V_FREE, V_SMALL, V_BLOCKS, V_AWAY, V_OBJECT };
 enum {
-    V_FETCHING = 1, /* the worker was asked for its bytes */
-    V_HELD = 2,     /* its store was told to hold it */
-    V_LAST = 4,     /* the worker may drop it after its last use */
-    V_DOUBTED = 16, /* the store that had it was replaced; the new one was asked for it */
-    V_ORDERED = 8,  /* its consumers are sent next: place/memory_order.c */
+    V_FETCHING = 1, /* the worker was asked for the value's bytes */
+    V_HELD = 2,     /* the value's store was told to hold the object */
+    V_LAST = 4,     /* the worker was told that it may drop the value after the last use */
+    V_DOUBTED = 16, /* the store that had the object was replaced; the new store was asked for it */
+    V_ORDERED = 8,  /* the value's consumers are sent next: place/memory_order.c */
 };
 
 struct value {
     union {
         unsigned char small[INLINE_SMALL];
-        uint32_t block; /* V_BLOCKS: the first */
+        uint32_t block; /* V_BLOCKS: the first block */
         mr_object_id object;
     };
     uint64_t bytes;
     uint32_t task;
-    uint32_t worker;     /* its keeper: the worker that made it and keeps it; NONE: none */
-    uint32_t prev, next; /* in the list of the keeper; next: also in the free list */
-    uint32_t attempt;    /* of the task, that made it */
+    uint32_t worker;     /* the keeper: the worker that made the value and keeps it; NONE: none */
+    uint32_t prev, next; /* neighbours in the keeper's list; `next`: also in the free list */
+    uint32_t attempt;    /* the task's attempt that made the value */
     uint16_t store;
     uint8_t kind;
     uint8_t flags;
 };
 
-struct block { /* a piece of a small value that does not fit into its record */
+struct block { /* a piece of a small value that does not fit into the value's record */
     uint32_t next;
     unsigned char bytes[BLOCK_BYTES];
 };
 
-struct failure { /* why a task failed; owns its texts, on the heap */
+struct failure { /* why a task failed; owns the texts, which are on the heap */
     uint32_t task;
-    uint32_t next; /* by age */
+    uint32_t next; /* next failure in order of age */
     int code;
     uint32_t attempts;
     uint32_t op;
@@ -142,25 +146,28 @@ struct failure { /* why a task failed; owns its texts, on the heap */
 
 enum job_flag {
     J_ACCEPTED = 1 << 0,
-    J_HELD_BACK = 1 << 1,  /* waits for the end of recovery after a restart */
-    J_STOPPED = 1 << 2,    /* failed or cancelled: completions that still arrive do not count */
+    J_HELD_BACK = 1 << 1, /* the job waits for the end of recovery after a restart */
+    /* the job failed or was cancelled: completions that still arrive do not count */
+    J_STOPPED = 1 << 2,
     J_RECLAIMING = 1 << 3, /* tasks below `unreclaimed` are still to be released */
     J_FORGETTING = 1 << 4,
-    J_RANKED = 1 << 5, /* tasks have priorities of their own */
+    J_RANKED = 1 << 5, /* the tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7,     /* its counts have changed and are to be announced */
-    J_REFERS = 1 << 8,    /* one of its values refers to others */
-    J_RETRIED = 1 << 9,   /* a client has retried it */
-    J_UNFUSED = 1 << 10,  /* its client wants every task reported: no fused runs */
-    J_UNWANTED = 1 << 11, /* to be forgotten as soon as no other job uses its keys */
-    J_MARKED = 1 << 12,   /* by a walk over jobs */
+    J_DIRTY = 1 << 7,     /* the counts have changed and are to be announced */
+    J_REFERS = 1 << 8,    /* one of the job's values refers to other values */
+    J_RETRIED = 1 << 9,   /* a client has retried the job */
+    J_UNFUSED = 1 << 10,  /* the client wants every task reported: no fused runs */
+    J_UNWANTED = 1 << 11, /* the job is to be forgotten as soon as no other job uses its keys */
+    J_MARKED = 1 << 12,   /* mark of a walk over jobs */
 };
 
 struct loop {      /* state of a loop of the job's graph */
-    uint32_t at;   /* rounds that are decided not to be the last */
-    uint32_t stop; /* the last round; NONE: not decided yet */
-    bool is_over;  /* the last round is decided, and the exits can run */
-    bool holds;    /* it keeps the value that decided it, so that a restart decides alike */
+    uint32_t at;   /* rounds of which it is decided that they are not the last */
+    uint32_t stop; /* number of the last round; NONE: not decided yet */
+    bool is_over;  /* the last round is decided, and the exits may run */
+    /* the loop keeps the value that decided it, so that it ends in the same round after a
+     * restart */
+    bool holds;
     mr_time told_at;
 };
 
@@ -172,17 +179,19 @@ struct cached_placement { /* the worker to which a task of a loop or template wa
 struct job {
     uint64_t id;
     struct mr_graph *graph;
-    uint16_t *ops; /* from an operator's number in the graph to its number here */
+    uint16_t *ops; /* from an operator's number in the graph to its number in the core */
     struct loop *loops;
-    struct cached_placement *cache; /* by the graph's loop slot; then, for a template, by node */
-    uint32_t shape_1; /* 1 + the table that the template's instances share; 0: its own table */
-    uint32_t base;    /* number of its first task */
-    uint32_t span;    /* count of its task numbers: nodes, rounded up to JOB_ALIGN */
+    /* first by the graph's loop slot; then, if the job has a template, by node */
+    struct cached_placement *cache;
+    /* 1 + the table that the template's instances share; 0: the job has its own table */
+    uint32_t shape_1;
+    uint32_t base; /* number of the job's first task */
+    uint32_t span; /* how many task numbers the job has: its nodes, rounded up to JOB_ALIGN */
     uint32_t serial;
     int32_t priority;
     uint32_t flags;
     uint8_t state;
-    uint8_t announced; /* the state that clients have been told */
+    uint8_t announced; /* the state that was last announced to clients */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
     uint32_t skipped;      /* tasks of rounds that did not run */
@@ -193,7 +202,7 @@ struct job {
     uint32_t queued;
     uint32_t heap_at;    /* place in the heap of jobs with queued tasks, or NONE */
     uint64_t virtual_ns; /* virtual time: index/ready_queue.c */
-    uint64_t charged_ns; /* work that was sent and is not in virtual_ns yet */
+    uint64_t charged_ns; /* work that was sent and is not yet part of virtual_ns */
     uint32_t unreclaimed;
     uint32_t older, newer;
     uint64_t retried, recomputed;
@@ -205,11 +214,12 @@ struct job {
     mr_time deadline;
     mr_time ended_at;
     mr_time told_progress_at;
-    mr_time ran_mark;          /* start of the present run; 0: it does not run */
+    mr_time ran_mark;          /* start of the present run; 0: the job does not run */
     uint64_t slots_mark;       /* mr_sched__slots_us at ran_mark */
-    uint64_t slots_us, ran_us; /* of earlier runs */
+    uint64_t slots_us, ran_us; /* sums over earlier runs */
     mr_time away_since,
-        away_at; /* cluster/store_grace.c: first and last failure of a store; 0: none */
+        /* cluster/store_grace.c: first and last failure of a task because of a store; 0: none */
+        away_at;
     uint64_t away_events;
     uint32_t away_count, away_renewed;
     struct failure failure;

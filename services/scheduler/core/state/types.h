@@ -8,7 +8,7 @@ enum mr_task_state { /* as TaskState of jobs.proto */
     MR_TASK_NONE,
     MR_TASK_WAITING,
     MR_TASK_READY,
-    MR_TASK_RUNNING, /* ready, and sent to a worker */
+    MR_TASK_RUNNING, /* READY, and sent to a worker */
     MR_TASK_DONE,
     MR_TASK_RELEASED,
     MR_TASK_ERRED,
@@ -26,9 +26,9 @@ enum mr_job_state { /* as JobState of jobs.proto */
 };
 
 enum mr_sched_record {   /* types of journal records; layouts: state/record.c */
-    MR_RECORD_EPOCH = 1, /* a scheduler started, or raised its epoch */
+    MR_RECORD_EPOCH = 1, /* a scheduler started or raised its epoch */
     MR_RECORD_GRAPH,     /* a piece of a job's graph */
-    MR_RECORD_ACCEPTED,  /* the job's graph is whole */
+    MR_RECORD_ACCEPTED,  /* the journal has the job's whole graph */
     MR_RECORD_VALUES,    /* values of targets and of impure tasks */
     MR_RECORD_ERRED,     /* a task failed for good */
     MR_RECORD_JOB_STATE, /* a job ended, or was retried */
@@ -40,17 +40,20 @@ enum mr_sched_record {   /* types of journal records; layouts: state/record.c */
 };
 
 struct mr_sched_config {
-    uint32_t epoch; /* 1 + the journal's highest; raised above any that workers or stores report */
+    /* 1 + the highest epoch in the journal; raised above any epoch that workers or stores report */
+    uint32_t epoch;
     uint64_t incarnation; /* random; its upper half tags the ids of jobs and workers: base/id.h */
-    uint32_t tasks_max;   /* over all jobs, ended ones included */
+    uint32_t tasks_max;   /* limit of tasks of all jobs, including ended jobs */
     uint32_t jobs_max;
     uint32_t workers_max;
-    uint32_t stores_max;    /* store incarnations over the life of the process */
-    uint32_t ops_max;       /* names of operators */
-    uint32_t inline_blocks; /* 32-byte blocks of the cache of small values */
-    uint32_t failures_max;  /* error texts of tasks that are kept */
-    uint32_t scan_values;   /* values that one step looks at, when a store or objects are lost */
-    uint64_t unacked_bytes_max; /* unacknowledged journal bytes above which dispatch pauses */
+    uint32_t stores_max;    /* limit of store incarnations over the life of the process */
+    uint32_t ops_max;       /* limit of operator names */
+    uint32_t inline_blocks; /* number of 32-byte blocks in the cache of small values */
+    uint32_t failures_max;  /* limit of failed tasks whose error texts are kept */
+    /* limit of values that one step looks at when a store or objects are lost */
+    uint32_t scan_values;
+    /* dispatch pauses while more bytes of the journal than this are unacknowledged */
+    uint64_t unacked_bytes_max;
     mr_duration heartbeat;
     mr_duration lease;
     mr_duration queue; /* estimated work that should be queued at a worker, for each slot */

@@ -98,7 +98,7 @@ static uint32_t send_inputs(
 
 static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
 {
-    /* a priority inside a job is below 1000: MR_PRIORITY_MAX */
+    /* MR_PRIORITY_MAX keeps a task's priority below 1000 */
     return j->priority * 1000 + (o ? o->priority : 0);
 }
 
@@ -145,7 +145,8 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     t->worker = worker;
     t->flags |= T_SENT;
     if (s->ops[op].long_running)
-        t->flags |= T_LONG; /* the operator was not known when the task was planned */
+        /* the operator was not known when the task was planned: no worker had offered it */
+        t->flags |= T_LONG;
     t->prev = w->sent_tail;
     t->next = NONE;
     if (t->prev == NONE)
@@ -209,7 +210,8 @@ void mr_sched__send(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sched__job_started(s, job_no(s, t));
 }
 
-/* A worker that registers again has the task in its queue: no row is sent. */
+/* Marks the task as sent to a worker that registers again and has the task in its queue: no row is
+ * sent. */
 void mr_sched__send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];

@@ -33,7 +33,8 @@ void mr_sched__epoch_begin(struct mr_sched *s)
     mr_sched__journal_epoch(s);
 }
 
-/* A worker or store has seen this epoch: ours must be higher, unless it was ours. */
+/* Called when a worker or store has seen this epoch, of the scheduler with this incarnation. Raises
+ * the own epoch above it, unless the epoch was the own one. */
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 {
     bool is_ours = incarnation == s->config.incarnation || !incarnation;
@@ -45,7 +46,8 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
 
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* unknown */
+    /* such a tag does not tell which scheduler gave the id */
+    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false;
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;
     return true;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
+/* Makes the id of a job or a worker from its number. */
 
-uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number); /* the id of a job or a worker */
+uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number);
+/* Called when the whole journal was read. */
 void mr_sched__epoch_replay(struct mr_sched *s, uint64_t incarnation);
-void mr_sched__epoch_begin(struct mr_sched *s); /* after the journal was read */
+void mr_sched__epoch_begin(struct mr_sched *s);
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation);
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag);

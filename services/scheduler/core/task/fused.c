@@ -11,7 +11,7 @@
 #include "services/scheduler/core/task/refcount.h"
 #include "services/scheduler/core/task/task.h"
 
-/* with more uses the worker reports the value */
+/* limit of uses in a fused run; the worker reports the value of a task with more uses */
 #define USES_MAX 64u
 
 uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
@@ -19,7 +19,8 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
     uint32_t n, uses = 0, exits = 0, index = task - j->base;
-    bool of_loop = t->is_until; /* the core has to read the value of `until` */
+    /* the worker reports the value of `until` in any case: the core has to read it */
+    bool of_loop = t->is_until;
     if (t->flags & (T_TARGET | T_IMPURE | T_HAS_SHARERS | T_LONG | T_QUARANTINED)) return 0;
     if (j->flags & J_UNFUSED) return 0;
     const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
@@ -29,7 +30,7 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
-        if (u->is_exit) { /* a loop's exit may need the value of this round later */
+        if (u->is_exit) { /* the exit of a loop may need the value of this round later */
             exits += mr_sched__loop_has_ref(s, j->base + d[i], task);
             of_loop = true;
             continue;

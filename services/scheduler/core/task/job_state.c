@@ -19,7 +19,8 @@ void mr_sched__job_started(struct mr_sched *s, uint32_t job)
     mr_sched__journal_state(s, job);
 }
 
-/* Recurses at most GENERATIONS_MAX deep (job/job.c). */
+/* Cancels the jobs that tasks of `parent` submitted. Recurses through mr_sched__job_end, at most
+ * GENERATIONS_MAX deep (job/job.c). */
 static void cancel_children(struct mr_sched *s, uint64_t parent)
 {
     for (uint32_t i = 0; i < s->job_list.top; i++) {
@@ -58,11 +59,11 @@ void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state
     if (state != MR_JOB_DONE) cancel_children(s, j->id);
 }
 
-/* One more target has its value or has failed. */
+/* Called when one more target has a value or has failed: ends the job after the last target. */
 void mr_sched__job_target_final(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    /* the value was lost after the job's end, and computed again for a client */
+    /* the target's value was lost after the job's end and computed again for a client */
     if (j->state >= MR_JOB_DONE) return;
     mr_assert(j->targets_left > 0);
     if (--j->targets_left) return;

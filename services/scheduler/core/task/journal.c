@@ -1,6 +1,6 @@
-/* The core's side of the journal, a write-ahead log of acknowledged facts: a record leaves with a
- * sequence number, and what it says is announced to clients only when Redis has acknowledged it.
- * Values of one turn form one record for each job. */
+/* The core's side of the journal, a write-ahead log of acknowledged facts. Each record leaves with
+ * a sequence number. What the record says is announced to clients only when Redis has acknowledged
+ * the record. The values of one turn form one record for each job. */
 #include "services/scheduler/core/task/journal.h"
 
 #include "base/assert.h"
@@ -53,7 +53,8 @@ void mr_sched__promise(struct mr_sched *s, const struct pending *p)
     *to = *p;
     to->bytes = s->journal.written_bytes;
     if (p->sequence <= s->journal.acked)
-        s->has_work = true; /* acknowledged already: announced at the end of the turn */
+        /* Redis has acknowledged the record already: it is announced at the end of the turn */
+        s->has_work = true;
 }
 
 static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
@@ -81,7 +82,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
     mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
     if (!bytes.n && !sub->piece_bytes) {
         int err = mr_graph_to_bytes(j->graph, &made, NULL);
-        mr_assert(!err); /* the limits of a body bound the graph */
+        mr_assert(!err); /* mr_graph_to_bytes cannot fail: the limits of a body bound the graph */
         bytes = mr_buf_str(&made);
     }
     uint64_t total = bytes.n + sub->piece_bytes;
@@ -94,7 +95,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
 void mr_sched__journal_state(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    mr_sched__journal_flush(s); /* the record of values comes before the end of the job */
+    mr_sched__journal_flush(s); /* the record of values comes before the record of the job's end */
     mr_sched__record_state(s, j, &s->journal.payload);
     j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
     struct pending p = {
@@ -179,8 +180,8 @@ void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
     mr_sched__record_value(s, task, &s->journal.open);
 }
 
-/* Writes every value that the value of `task` refers to, directly or through others, into the open
- * record, each once. A target cannot be read without them. */
+/* Writes every value that the value of `task` refers to, directly or through other values, into the
+ * open record, each value once. A target cannot be read without these values. */
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -234,7 +235,7 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
     uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = s->journal.unacked[s->journal.unacked_at++ % s->config.tasks_max];
-        if (slot == NONE) continue; /* the job has been forgotten */
+        if (slot == NONE) continue; /* the job has been forgotten since */
         struct job *j = &s->jobs[slot];
         struct task *t = &s->tasks[j->base + index];
         t->flags = (uint16_t)(t->flags & ~T_UNACKED);
@@ -283,7 +284,7 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     s->has_work = true;
 }
 
-/* Announces what acknowledged records say. */
+/* Announces what the records say that Redis has acknowledged. */
 void mr_sched__journal_tell(struct mr_sched *s)
 {
     while (s->journal.pending_at < s->journal.pending_end) {

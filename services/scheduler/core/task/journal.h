@@ -1,5 +1,5 @@
-/* Records to the journal, and what waits for their acknowledgement. For the core's own files only.
- */
+/* Records to the journal, and announcements that wait until Redis has acknowledged a record. For
+ * the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -14,10 +14,11 @@ void mr_sched__journal_epoch(struct mr_sched *s);
 void mr_sched__journal_store(struct mr_sched *s, uint32_t store);
 uint64_t mr_sched__journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sched__journal_flush(struct mr_sched *s);
-/* a value that a target refers to */
+/* Writes a value that a target refers to into the open record. */
 void mr_sched__journal_part(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task);
-void mr_sched__journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
+/* Adds the task's value to the open record, which is written when the turn ends. */
+void mr_sched__journal_value(struct mr_sched *s, uint32_t task);
 void mr_sched__note_ready(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_tell(struct mr_sched *s);
 void mr_sched__journal_acked(struct mr_sched *s, uint64_t sequence);

@@ -16,9 +16,9 @@
 
 #include <stdio.h>
 
-/* The dependents of a lost value wait for it again. A dependent that was sent is taken back if its
- * result would refer to the lost value. So is a quarantined one: it cannot start, and the worker
- * that is kept free for it may be the one that has to compute the value. */
+/* Makes the dependents of a lost value wait for it again. A dependent that was sent is taken back
+ * if its result would refer to the lost value. A quarantined dependent is taken back, too: it
+ * cannot start, and the worker that is kept free for it may be needed to compute the value. */
 static void dependents_wait(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -40,8 +40,9 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* The worker was told to drop the value after a use that did not run. False: the worker may have
- * dropped the only copy. If there is another copy, the worker is no longer its keeper. */
+/* Called when a use of the value did not run after which the worker was told to drop the value.
+ * False: the worker may have dropped the only copy. If there is another copy, the worker is no
+ * longer the value's keeper. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -64,7 +65,7 @@ static void value_gone(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
-    if (t->flags & T_FIXED) { /* an alias, which now waits like a task */
+    if (t->flags & T_FIXED) { /* the node is an alias, which waits like a task from now on */
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
         j->counts[MR_TASK_DONE]++;
     }
@@ -86,7 +87,7 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
 }
 
 /* Plans a released task again: counts the inputs that it waits for, takes references to all inputs,
- * and pushes those that were released. */
+ * and pushes those inputs that were released. */
 static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -119,7 +120,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
         mr_sched__task_inputs_done(s, task);
 }
 
-/* Earlier entries of the walk may have failed the job, or the tasks that needed this one. */
+/* False: earlier entries of the walk failed the job, or the tasks that needed this task. */
 static bool is_needed(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -158,8 +159,8 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Pushes the tasks that share the value. They lose it, too, if it is an object or refers to a lost
- * value. */
+/* Pushes the tasks that share the value. They lose the value, too, if it is an object or refers to
+ * a lost value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
     if (!(s->tasks[task].flags & T_HAS_SHARERS)) return;
@@ -175,8 +176,9 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* The task to which an object of `task` is lost. An alias loses it together with its source, unless
- * the source has it in another store: then the alias takes it from there. */
+/* Returns the task to which an object of `task` is lost. An alias loses an object together with its
+ * source. The exception: the source has the object in another store, and the alias takes it from
+ * there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);
@@ -188,8 +190,8 @@ static uint32_t whose(const struct mr_sched *s, uint32_t task)
     return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
 }
 
-/* The job has ended and the value is not computed again: clients that wait for its bytes are told.
- */
+/* Called for a lost value that is not computed again, because the job has ended. Tells clients that
+ * wait for the value's bytes. */
 static void tell_gone(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -202,15 +204,15 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
     mr_sched__note_text(s, n, "its value was lost when its worker was, and its job has ended");
 }
 
-/* The consequences of a lost value, in this order:
- *  1. A stored object cannot be computed again: its consumers fail.
- *  2. An object that is shared with another job is lost to the job that made it.
- *  3. A value that refers to a lost value is lost, too. The walk collects all of these before any
- * is computed again. Each releases its value and lets its dependents wait, but keeps its
- * references, so that no input is released before the next attempt.
- *  4. Then, from the last of them to the first, so that a value comes before those that refer to
- * it: a value that is needed is planned again; any other drops its references, and clients that
- * wait for it are told. */
+/* Performs the consequences of a lost value, in this order:
+ *   1. A stored object cannot be computed again: its consumers fail.
+ *   2. An object that is shared with another job is lost to the job that made it.
+ *   3. A value that refers to a lost value is lost, too. The walk collects all such values before
+ *      any is computed again. Each of their tasks releases its value and makes its dependents wait,
+ *      but keeps its references, so that no input is released before the next attempt.
+ *   4. The walk then goes backwards, so that a value comes before those that refer to it. A value
+ *      that is needed is planned again. For any other value the task drops its references, and
+ *      clients that wait for the value are told. */
 void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#define TELL_EVERY MR_SECOND /* at most so often the journal gets a loop's progress */
+#define TELL_EVERY MR_SECOND /* the journal gets a loop's progress at most once in this time */
 
 static uint32_t loop_of_exit(const struct mr_graph *g, uint32_t node)
 {
@@ -68,7 +68,7 @@ bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit)
     return of_exit(s, exit)->is_over;
 }
 
-/* True: the input is the loop's state in the last round. */
+/* True: `input` is the round's state that the exit takes: that of the last round. */
 static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct job *j = job_of(s, exit);
@@ -153,7 +153,7 @@ const char *mr_sched__loop_complaint(struct mr_str bytes)
     return "no value";
 }
 
-/* True: the value of `until`, which exists and was checked, ends the loop. */
+/* True: the value of `until` ends the loop. The value exists and was checked. */
 static bool says_stop(struct mr_sched *s, uint32_t until)
 {
     uint32_t v = s->tasks[until].value;
@@ -176,8 +176,9 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
     mr_sched__journal_loop(s, job, loop);
 }
 
-/* The exits drop their references to rounds `from` to `to`, except to the state of the last round.
- * Later rounds come first: their tasks drop their references to a round before that round goes. */
+/* Makes the exits drop their references to rounds `from` to `to`, except to the state of the last
+ * round. Later rounds come first: their tasks drop their references to a round before the round is
+ * released. */
 static void unref_stack(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
@@ -193,7 +194,7 @@ static void unref_stack(
         }
 }
 
-/* Round `round` is the last. */
+/* Makes `round` the last round of the loop. */
 static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round)
 {
     struct job *j = &s->jobs[job];
@@ -210,7 +211,7 @@ static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round
     tell(s, job, loop);
 }
 
-/* Lets the exits of a loop run, whose last round is decided. */
+/* Lets the exits of a loop run, if its last round is decided. */
 static void finish(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     const struct job *j = &s->jobs[job];
@@ -241,7 +242,7 @@ static void next_round(struct mr_sched *s, uint32_t job, uint32_t loop)
     unref_stack(s, j, loop, l->at - 1, l->at - 1);
 }
 
-/* Advances the loop as far as existing values decide. */
+/* Advances the loop as far as existing values decide its rounds. */
 static void advance(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     struct job *j = &s->jobs[job];
@@ -289,7 +290,7 @@ void mr_sched__loop_settle(struct mr_sched *s, uint32_t job)
         advance(s, job, i);
 }
 
-/* True: the states that unfinished exits take exist. */
+/* True: the values that unfinished exits take from the last round exist. */
 static bool has_states(const struct mr_sched *s, const struct job *j, uint32_t loop)
 {
     const struct mr_graph_loop *of = &j->graph->loops[loop];
@@ -330,9 +331,9 @@ void mr_sched__loop_replay(
     if (l->is_over) j->skipped += mr_graph_loop_tail(j->graph, loop, stop_at);
 }
 
-/* A value of a round proves that the round before was not the last. The exception: the `until` of
- * the round before exists and ends the loop; then the round was sent too early, before the restart.
- */
+/* After a restart, finds rounds that ran: a value of a round proves that the round before was not
+ * the last. The exception: the `until` of the round before has a value that ends the loop; then the
+ * round was sent too early, before the restart. */
 void mr_sched__loop_infer(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];

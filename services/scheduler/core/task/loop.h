@@ -15,30 +15,33 @@ void mr_sched__loop_new(struct mr_sched *s, uint32_t job);
 bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* True: the edge from this input to the exit counts. */
 bool mr_sched__loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* True: the exit, if it holds references, holds one to this input. */
+/* True: if the exit holds references, it holds one to this input. */
 bool mr_sched__loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* True: the loop keeps the value that decided it. */
+/* True: the loop of this `until` keeps the value that decided it. */
 bool mr_sched__loop_holds(const struct mr_sched *s, uint32_t until);
-/* True: the task may be sent before its inputs exist. False if its round may turn out not to run
- * and running it has effects. */
+/* True: the task may be sent before its inputs exist. False for a task with side effects whose
+ * round may turn out not to run. */
 bool mr_sched__loop_may_go_ahead(const struct mr_sched *s, uint32_t task);
 /* True: the task is in a round that does not run. */
 bool mr_sched__loop_is_skipped(const struct mr_sched *s, uint32_t task);
-/* The inputs that an exit takes; the arguments of a task. Both are lent until the next call. */
+/* mr_sched__exit_inputs returns the inputs that an exit takes, mr_sched__args the arguments of a
+ * task. Both are lent until the next call. */
 const uint32_t *mr_sched__exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
 struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task);
-/* Why these bytes cannot be the value of `until`; NULL: they can. */
+/* Returns why these bytes cannot be the value of `until`; NULL: they can be. */
 const char *mr_sched__loop_complaint(struct mr_str bytes);
-/* `until` is done. True: the caller has to call _go_on after all other consequences. */
+/* Called when `until` is done. True: the caller has to call mr_sched__loop_go_on after all other
+ * consequences. */
 bool mr_sched__loop_found(struct mr_sched *s, uint32_t until);
 void mr_sched__loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
-/* After the job was planned: existing values may decide its loops. */
+/* Called when the job was planned: existing values may decide its loops. */
 void mr_sched__loop_settle(struct mr_sched *s, uint32_t job);
-/* The job is retried: loops without results start again. */
+/* Called when the job is retried: loops without results start again. */
 void mr_sched__loop_again(struct mr_sched *s, uint32_t job);
 void mr_sched__loop_replay(
     struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop);
-/* After recovery, when every worker has reported its values: a round with a value has run. */
+/* Called after recovery, when every worker has reported its values: a round with a value has
+ * run. */
 void mr_sched__loop_infer(struct mr_sched *s, uint32_t job);
 void mr_sched__loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines);
 

@@ -1,10 +1,10 @@
-/* Reference counting of values. A task holds a reference to each of its inputs from the time it is
+/* Reference counts of values. A task holds a reference to each of its inputs from the time it is
  * planned until it is done. An operator "by reference" puts the ids of its inputs into its result
  * instead of their bytes; then its task keeps the references as long as its own value exists. After
  * a replay of the journal, such a value refers to those inputs that are objects; it contains the
  * bytes of the others. The same holds for a task whose operator passes an argument on, such as the
- * exit of a loop, if that argument refers to others. A value without references is released, and
- * drops its own references: a walk with the arena's stack. */
+ * exit of a loop, if that argument refers to other values. A value without references is released,
+ * and its task drops its own references: a walk with the arena's stack. */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"
@@ -29,7 +29,7 @@ static bool passes(const struct mr_sched *s, uint32_t task)
     return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].passes;
 }
 
-/* Only while the inputs have values. */
+/* The answer holds only while the inputs have values. */
 bool mr_sched__is_referring(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n;
@@ -49,8 +49,8 @@ static bool has_references(const struct mr_sched *s, const struct job *j)
     return false;
 }
 
-/* True: the value of `by` may refer to that of its input `task`, or to values that this one refers
- * to. */
+/* True: the value of `by` may refer to the value of its input `task`, or to values that the latter
+ * refers to. */
 bool mr_sched__may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (mr_sched__is_by_reference(s, by)) return true;
@@ -76,8 +76,8 @@ uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task)
     return count;
 }
 
-/* Drops one reference to `task`. If it was the last, the value is released, or the task is
- * abandoned if it has no value; then the task is pushed, so that its own references are dropped.
+/* Drops one reference to `task`. If it was the last reference, the value is released; a task
+ * without a value is abandoned. Then the task is pushed, so that its own references are dropped.
  * `failed`: the reference was held by a task that failed or was abandoned. */
 static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
@@ -104,7 +104,7 @@ static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, boo
     if (t->refs) s->stack[s->stack_count++] = task;
 }
 
-/* Drops the references of all tasks on the stack, down to `bottom`. */
+/* Drops the references that the tasks on the stack hold, down to `bottom`. */
 static void unref_stack(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
 {
     while (s->stack_count > bottom) {
@@ -155,8 +155,8 @@ void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
     t->refs = REF_ALL;
 }
 
-/* Pushes the done tasks that refer to `task`, which is done, too. They are about to be computed
- * again, so they take references to all of their inputs. */
+/* Pushes the done tasks that refer to `task`, which is done, too. The pushed tasks are about to be
+ * computed again, so they take references to all of their inputs. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -171,14 +171,15 @@ void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 }
 
 /* True: the value of `by` was replayed from the journal and refers to the value of `task`, as soon
- * as there is one. */
+ * as `task` has one. */
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (s->tasks[by].refs != REF_VALUES) return false;
     return !s->tasks[by].is_exit || mr_sched__loop_has_ref(s, by, task);
 }
 
-/* `task` has a value again: replayed values that refer to it count as its consumers. */
+/* Called when `task` has a value again: tasks whose replayed values refer to this value count as
+ * its consumers. */
 void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -189,7 +190,7 @@ void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
         s->tasks[task].consumers += has_read_back(s, j->base + d[i], task);
 }
 
-/* True: the replay released the task, because its bytes are contained in another value. */
+/* True: the replay released the task, because its value's bytes are contained in another value. */
 bool mr_sched__is_part(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -213,8 +214,8 @@ bool mr_sched__is_broken(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-/* After recovery: checks that the values exist to which the value of `task` refers, which a worker
- * still had. */
+/* Called after recovery for a task whose value a worker still had: checks that the values exist to
+ * which this value refers. */
 void mr_sched__ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,9 +1,10 @@
-/* Keys that jobs of one namespace share. The first job that defines a key computes its value: that
- * job's task is the source. A task of a later job with the same definition shares the value: it
- * waits for the source, or takes the value if it exists, and the source counts it as a consumer. If
- * the source fails, is cancelled or has no value to give, the sharing task runs by itself.
+/* Keys that the jobs of one namespace share. The first job that defines a key computes its value:
+ * that job's task is the source. A task of a later job with the same definition shares the value:
+ * it waits for the source, or takes the value if it exists, and the source counts it as a consumer.
+ * If the source fails, is cancelled or has no value to give, the sharing task runs by itself.
  * An alias is a node that only refers to a key of another job, so it has nothing to run. It waits
- * until the source has its value, computed again if needed, and fails if nothing can compute it. */
+ * until the source has a value, which is computed again if needed. The alias fails if no task can
+ * compute the value. */
 #include "services/scheduler/core/task/shared_key.h"
 
 #include "base/assert.h"
@@ -59,7 +60,7 @@ static uint32_t find(const struct mr_sched *s, struct name n)
     return task == MR_INDEX_NONE ? NONE : task;
 }
 
-/* True: the task failed or was cancelled, so another job may define its key. */
+/* True: the task failed, was cancelled or is being forgotten, so another job may define its key. */
 static bool is_free_again(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -77,7 +78,7 @@ bool mr_sched__is_alias(const struct mr_sched *s, uint32_t task)
     return job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
 }
 
-/* The source of an alias, or NONE. */
+/* Returns the source of an alias; NONE: `task` is no alias, or has no source. */
 uint32_t mr_sched__shared_key_source(const struct mr_sched *s, uint32_t task)
 {
     bool is_joined = mr_sched__is_alias(s, task) && s->tasks[task].flags & T_SHARED;
@@ -130,8 +131,8 @@ void mr_sched__shared_key_leave(struct mr_sched *s, uint32_t task)
     mr_sched__unref_one(s, source);
 }
 
-/* Copies the value of the source for the sharing task; false: only a worker has it. `passing`: the
- * bytes, if the caller has them. */
+/* Gives the sharing task a copy of the source's value. False: only a worker has the value, or the
+ * cache is full. `passing`: the value's bytes if the caller has them, else empty. */
 static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_str passing)
 {
     uint32_t from = s->tasks[source].value;
@@ -139,7 +140,7 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
         passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
     } else if (s->values[from].kind == V_OBJECT) {
         struct value *v = &s->values[mr_sched__value_new(s, task)];
-        v->kind = V_OBJECT; /* the source holds the object for both */
+        v->kind = V_OBJECT; /* the source holds the object in its store for both tasks */
         v->object = s->values[from].object;
         v->bytes = s->values[from].bytes;
         v->store = s->values[from].store;
@@ -151,7 +152,7 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     uint32_t to = mr_sched__value_new(s, task);
     mr_sched__value_set_inline(s, &s->values[to], passing);
     if (s->values[to].kind != V_AWAY) return true;
-    mr_sched__value_release(s, to, true); /* the cache is full */
+    mr_sched__value_release(s, to, true); /* the cache of small values is full */
     return false;
 }
 
@@ -163,7 +164,7 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sched__failure_fini(&st);
 }
 
-/* True: a task of a loop. These are not shared, since the job decides which of them run. */
+/* True: a task of a loop. Such tasks are not shared, since the job decides which of them run. */
 static bool is_private(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -171,8 +172,8 @@ static bool is_private(const struct mr_sched *s, uint32_t task)
     return s->tasks[task].is_exit || j->graph->slot_of[task - j->base] != MR_NODE_NONE;
 }
 
-/* From now on look-ups of the key find this task, unless another job has defined the key meanwhile.
- */
+/* Enters the task under its key, unless another job has defined the key meanwhile. From now on
+ * look-ups of the key find this task. */
 static void take_name(struct mr_sched *s, uint32_t task)
 {
     if (is_private(s, task)) return;
@@ -187,7 +188,7 @@ static void take_name(struct mr_sched *s, uint32_t task)
     enter(s, task);
 }
 
-/* Ends the sharing: the task runs by itself from now on. */
+/* Ends the sharing: the task runs by itself from now on. An alias fails. */
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -209,7 +210,7 @@ static bool is_away(const struct mr_sched *s, uint32_t source)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_AWAY;
 }
 
-/* True: the source, which has no value that can be copied now, may get one. */
+/* True: the source has no value that can be copied now, but may get one. */
 static bool may_come(const struct mr_sched *s, uint32_t source)
 {
     const struct task *t = &s->tasks[source];
@@ -236,7 +237,8 @@ void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_st
         s->passing = bytes;
         mr_sched__task_done(s, task, NONE);
         s->passing = passing;
-        if (mr_sched__is_alias(s, task) && is_done(t)) { /* an alias with a value is not a task */
+        /* an alias with a value does not count as a task */
+        if (mr_sched__is_alias(s, task) && is_done(t)) {
             t->flags |= T_FIXED;
             job_of(s, task)->counts[MR_TASK_DONE]--;
         }
@@ -270,7 +272,7 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
     struct task *t = &s->tasks[task];
     bool is_ref = mr_sched__is_alias(s, task);
     const struct task *from = &s->tasks[source];
-    /* a literal, or a result found by the name under which it was persisted */
+    /* the value is a literal, or a result found by the name under which it was persisted */
     if (is_done(t) && !is_ref) return MR_OK;
     bool has_value = is_done(from) && from->value != NONE;
     if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
@@ -295,8 +297,8 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
         MR_STR_ARG(n.name_space));
 }
 
-/* The task's value was replayed from the journal. If it is the source's object, the source holds it
- * for both. */
+/* Tells whether the task's value was replayed from the journal. If it is the source's object, the
+ * source holds the object for both tasks. */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct task *t = &s->tasks[task];
@@ -339,7 +341,8 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         }
         const struct mr_graph *other = job_of(s, source)->graph;
         if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
-            /* The job was accepted when the key was free; the key's first job was retried later. */
+            /* The job was accepted when the key was free, and the key's first job was retried
+             * later. */
             if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
         }
@@ -348,13 +351,13 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         bool is_made_here = !is_ref && !(s->tasks[task].flags & T_SHARED);
         if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
             (void)mr_index_remove(&s->keys.index, name_hash(n), source);
-            enter(s, task); /* later jobs find this task */
+            enter(s, task); /* later jobs find this task under the key */
         }
     }
     return MR_OK;
 }
 
-/* The task that has, or will have, the value of an alias; NONE: there is none. */
+/* Returns the task that has, or will have, the value of an alias; NONE: there is no such task. */
 static uint32_t source_of(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = find(s, name_of(s, task));
@@ -362,8 +365,8 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
     return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
 }
 
-/* An alias that lost its value waits for its source. If the source has none either, it is pushed,
- * to be computed again. */
+/* Makes an alias that lost its value wait for its source. If the source has no value either, it is
+ * pushed, so that the value is computed again. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -383,9 +386,8 @@ void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
         s->stack[s->stack_count++] = source;
 }
 
-/* Before a failed job is retried: the keys that it refers to must exist. On an error nothing
- * changes.
- */
+/* Called before a failed job is retried: fails if a key that the job refers to does not exist. Then
+ * nothing is changed. */
 int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -399,7 +401,7 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[task];
         take_name(s, task);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
-        if (t->flags & T_FIXED) { /* an alias whose value was replayed */
+        if (t->flags & T_FIXED) { /* the node is an alias whose value was replayed */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
         }
@@ -408,8 +410,8 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
     return MR_OK;
 }
 
-/* After the job was planned: takes values that sources have; sources that were released are planned
- * again. */
+/* Called when the job was planned: takes the values that sources have, and plans sources again that
+ * were released. */
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -425,7 +427,8 @@ void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Writes targets that took another job's value at once to the journal, for a restart. */
+/* Writes those targets to the journal that took another job's value at once. A restart reads
+ * them. */
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
@@ -436,7 +439,7 @@ void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Enters keys of an ended job that was replayed: those with a value, and those whose value can be
+/* Enters a key of an ended job that was replayed, if the key has a value or its value can be
  * computed again. */
 static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
 {
@@ -465,7 +468,8 @@ void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job)
         if (source != NONE && source != task) (void)read_back(s, task, source);
         enter_again(s, task, source);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
-        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* asks its source when the value is needed */
+        /* the alias asks its source when a client wants the value */
+        t->flags = (uint16_t)(t->flags & ~T_FIXED);
         t->state = MR_TASK_NONE;
         mr_sched__task_move(s, task, MR_TASK_RELEASED);
     }
@@ -478,7 +482,7 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
         if (s->tasks[task].flags & T_SHARED) mr_sched__shared_key_leave(s, task);
-        /* also of jobs that are being forgotten */
+        /* the sharers leave, even those of jobs that are being forgotten */
         while (s->tasks[task].flags & T_HAS_SHARERS)
             mr_sched__shared_key_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
@@ -486,7 +490,7 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* True: another job shares keys of this one and is not being forgotten itself. Jobs that are being
+/* True: another job shares keys of this job and is not being forgotten itself. Jobs that are being
  * forgotten exist only while some job is being reclaimed. */
 bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
@@ -500,7 +504,8 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Pushes the jobs that hold `job`, each once; false: one of them is not to be forgotten. */
+/* Pushes the jobs that share keys of `job`, each job once. False: one of them is not to be
+ * forgotten. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -519,8 +524,9 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     return true;
 }
 
-/* After a retry, jobs may hold each other in a cycle. They are forgotten together, when a client
- * has asked to forget each of them. */
+/* Forgets the job and all jobs that share keys with it. After a retry, jobs may hold each other in
+ * a cycle. They are forgotten together, as soon as a client has asked to forget each of them.
+ * False: one of them was not asked for, so all stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

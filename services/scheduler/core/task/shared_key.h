@@ -5,26 +5,28 @@
 
 bool mr_sched__is_alias(const struct mr_sched *s, uint32_t task);
 uint32_t mr_sched__shared_key_source(const struct mr_sched *s, uint32_t task);
-bool mr_sched__shared_key_is_waited(
-    const struct mr_sched *s, uint32_t source); /* true: a sharing task waits for it */
-uint32_t mr_sched__shared_key_users(
-    const struct mr_sched *s, uint32_t task); /* number of tasks that share its value */
-void mr_sched__shared_key_leave(
-    struct mr_sched *s, uint32_t task); /* the sharing task no longer needs the value */
-/* The source has its value. `bytes`: of the value, if the caller has them. */
+/* True: a sharing task waits for the source. */
+bool mr_sched__shared_key_is_waited(const struct mr_sched *s, uint32_t source);
+/* Returns the number of tasks that share the task's value. */
+uint32_t mr_sched__shared_key_users(const struct mr_sched *s, uint32_t task);
+/* Called when the sharing task no longer needs the value. */
+void mr_sched__shared_key_leave(struct mr_sched *s, uint32_t task);
+/* Called when the source has a value. `bytes`: the value's bytes if the caller has them, else
+ * empty. */
 void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes);
-/* The source will have no value. */
+/* Called when the source will have no value. */
 void mr_sched__shared_key_failed(struct mr_sched *s, uint32_t source);
 int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e);
-/* For an alias without a value. */
+/* Makes an alias without a value wait for its source. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task);
-/* For a job that is retried. */
+/* Called before a failed job is retried. */
 int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job);
-bool mr_sched__shared_key_is_held(
-    const struct mr_sched *s, uint32_t job); /* by a job that is not being forgotten */
-bool mr_sched__shared_key_forget_all(struct mr_sched *s,
-    uint32_t job); /* with all jobs that hold it; false: one of them stays, so all do */
+/* True: a job that is not being forgotten shares keys of this job. */
+bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job);
+/* Forgets the job together with all jobs that share its keys. False: one of these jobs is to stay,
+ * so all stay. */
+bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job);

@@ -29,8 +29,8 @@
 #include "services/scheduler/core/task/value.h"
 #include "services/scheduler/core/task/value_delivery.h"
 
-#define AHEAD_INPUTS_MAX 256 /* a task with more inputs is not sent before they exist */
-/* with more inputs uncovered, a task is not checked again each time that one is covered */
+#define AHEAD_INPUTS_MAX 256 /* a task with more inputs than this is not sent before they exist */
+/* limit of uncovered inputs with which a task is checked again whenever an input becomes covered */
 #define AHEAD_LOOKS_MAX 8
 
 #define S(x) (1u << MR_TASK_##x)
@@ -95,8 +95,8 @@ void mr_sched__task_ready(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* True: long-running by its operator or options. (A task that gives its slot back for a child also
- * has T_LONG, until it runs again.) */
+/* True: the task is long-running by its operator or options. (A task that gives its slot back for a
+ * child also has T_LONG, until it runs again.) */
 static bool is_long(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -136,7 +136,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     s->has_work = true; /* the worker has room for another task */
 }
 
-/* The node became covered, or is no longer: adjusts the counts of its dependents. */
+/* Adjusts the counts of the node's dependents when the node becomes covered or uncovered. */
 static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
 {
     const struct job *j = job_of(s, task);
@@ -152,9 +152,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-/* Takes the task off its worker, where it no longer counts as the last use of its inputs. Pushes
- * the inputs that were consumed in a fused run.
- */
+/* Takes the task off its worker. There it no longer counts as the last use of its inputs. Pushes
+ * those inputs that were consumed in a fused run. */
 static void unsend_one(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -174,8 +173,8 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     t->worker = NONE;
 }
 
-/* The task ran, so the worker has dropped the inputs whose last use it was. Pushes those of which
- * there is no other copy. */
+/* Called for a task that ran: its worker has dropped the inputs whose last use the task was. Pushes
+ * those inputs of which there is no other copy. */
 static void drop_inputs(struct mr_sched *s, uint32_t task)
 {
     uint32_t n, worker = s->tasks[task].worker;
@@ -189,7 +188,7 @@ static void drop_inputs(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* The value was consumed in a fused run and is needed: counts the task as recomputed. */
+/* Counts the task as recomputed: its value was consumed in a fused run and is needed again. */
 static void recomputed(struct mr_sched *s, uint32_t task)
 {
     struct job *j = job_of(s, task);
@@ -198,9 +197,9 @@ static void recomputed(struct mr_sched *s, uint32_t task)
     s->totals.recomputed++;
 }
 
-/* Values that the task consumed in a fused run have to be computed again. First all of these tasks
- * leave the worker; only then are the values lost that they dropped, because the walk over lost
- * values looks at what is sent. */
+/* Takes the task off its worker. Values that the task consumed in a fused run have to be computed
+ * again. First their tasks leave the worker; only then are the values marked as lost that these
+ * tasks dropped, because the walk over lost values looks at what is sent. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -208,7 +207,8 @@ void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
     if (has_run) drop_inputs(s, task);
     unsend_one(s, task);
     if (has_run) recomputed(s, task);
-    for (uint32_t i = bottom; i < s->stack_count; i++) { /* the tasks whose values it consumed */
+    /* visits the tasks whose values `task` consumed */
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t u = s->stack[i];
         if (s->tasks[u].fused_use != FUSED_CONSUMED) continue;
         drop_inputs(s, u);
@@ -236,8 +236,8 @@ void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task)
         uint64_t job = job_of(s, task)->id;
         uint32_t index = index_of(s, task);
         mr_sched__refs_add(&mr_sched__batch_more(s, t->worker)->cancel, job, index, t->attempt);
-        if (t->fused_use !=
-            FUSED_CONSUMED) /* a consumed task was reported, so the worker does not have it */
+        /* a consumed task was reported, so the worker no longer has it */
+        if (t->fused_use != FUSED_CONSUMED)
             mr_sched__stopping_add(s, t->worker, mr_sched__stopping_mark(job, index, t->attempt));
     }
     mr_sched__task_unsend(s, task);
@@ -260,7 +260,8 @@ void mr_sched__task_requeue(struct mr_sched *s, uint32_t task)
         queue_ahead(s, task, AHEAD_INPUTS_MAX);
 }
 
-/* All inputs of a waiting task have values. */
+/* Called when all inputs of a waiting task have values: the task runs if it was sent, else it
+ * becomes ready. */
 void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -292,8 +293,8 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     }
 }
 
-/* A value from before a restart may refer to the object that `task` had then. If the task now has
- * another value, that object is gone, and so is the value that refers to it. */
+/* Called when a task gets a value during recovery. A value from before the restart may refer to an
+ * object that `task` had then. That object is gone, and so is the value that refers to it. */
 static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -305,20 +306,22 @@ static void outdate(struct mr_sched *s, uint32_t task)
     s->stack_count = bottom;
 }
 
-/* The consequences of a value, in this order:
- *  1. The task leaves the queue or its worker's list: a task that is done is on neither.
- *  2. It is done. The next steps test for that.
- *  3. It drops the references to its inputs, unless its value refers to them. The worker that
- *     completed it has dropped the inputs whose last use this was: no later step sends them there.
- *  4. Values that were replayed from the journal and refer to this one count as its consumers,
- *     before step 9 tests whether it has any.
- *  5. If it is the `until` of a loop, its value decides which edges to an exit count in step 6.
- *  6. Dependents count down. Those that were sent already get the value; others become ready.
- *  7. The journal gets the value, before step 9 may write the end of the job.
- *  8. Tasks of other jobs that share the key take the value, before step 9 may release it.
- *  9. The job has one target less to wait for, or the value is released because nothing uses it.
- *     Either may change what the earlier steps read.
- * 10. The loop goes on or ends, which abandons rounds and may release this very value. */
+/* Performs the consequences of a new value, in this order:
+ *   1. The task leaves the queue or its worker's list: a task that is done is on neither.
+ *   2. The task is done. The next steps test for that.
+ *   3. The task drops the references to its inputs, unless its value refers to them. The worker
+ *      that completed it has dropped the inputs whose last use this was: no later step sends them
+ *      there.
+ *   4. Values that were replayed from the journal and refer to this value count as its consumers,
+ *      before step 9 tests whether it has any.
+ *   5. If the task is the `until` of a loop, its value decides which edges to an exit count in step
+ *      6.
+ *   6. Dependents count down. Those that were sent already get the value; others become ready.
+ *   7. The journal gets the value, before step 9 may write the end of the job.
+ *   8. Tasks of other jobs that share the key take the value, before step 9 may release it.
+ *   9. The job has one target less to wait for, or the value is released because nothing uses it.
+ *      Either may change what the earlier steps read.
+ *   10. The loop goes on or ends, which abandons rounds and may release this very value. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
@@ -326,7 +329,7 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sched__task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
     mr_sched__task_move(s, task, MR_TASK_DONE);
-    /* the source has the references of a shared value */
+    /* the source, and not this task, holds the references of a shared value */
     bool refers = mr_sched__is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
@@ -340,7 +343,7 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sched__job_target_final(s, job_no(s, t));
-        /* a sharing task may have released it */
+        /* tested again, since a sharing task may have released the value */
     } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) {
         mr_sched__value_release(s, t->value, false);
         mr_sched__task_move(s, task, MR_TASK_RELEASED);
@@ -365,7 +368,7 @@ static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
     j->targets_failed++;
 }
 
-/* Every task that needs `task` fails with it. */
+/* Fails every task that needs `task`. */
 static void fail_dependents(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -385,13 +388,13 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* The consequences of a failure, in this order:
- *  1. The reason is kept and written to the journal, while the task's attempt is still known.
- *  2. The first reason of a job becomes the job's, before the job may end in step 4.
- *  3. The task fails, then every unfinished task that needs it. Each drops its references, so that
- *     inputs which nothing else needs are abandoned.
- *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
- *     stops its tasks and starts to reclaim them. */
+/* Performs the consequences of a failure, in this order:
+ *   1. The reason is kept and written to the journal, while the task's attempt is still known.
+ *   2. The first reason of a job becomes the job's, before the job may end in step 4.
+ *   3. The task fails, then every unfinished task that needs it. Each of them drops its references,
+ *      so that inputs which nothing else needs are abandoned.
+ *   4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
+ *      stops its tasks and starts to reclaim them. */
 void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
 {
     struct task *t = &s->tasks[task];
@@ -399,7 +402,7 @@ void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure
     struct job *j = &s->jobs[job];
     mr_assert(is_unfinished(t));
     bool is_late =
-        /* another task failed first, and this one is not reclaimed yet */
+        /* another task failed first, and this task is not reclaimed yet */
         j->flags & J_STOPPED;
     if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
     mr_sched__failure_put(s, task, failure);

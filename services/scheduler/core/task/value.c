@@ -17,7 +17,7 @@ uint32_t mr_sched__value_new(struct mr_sched *s, uint32_t task)
         s->value_list.free = s->values[v].next;
     else
         v = s->value_list.top++;
-    mr_assert(v < s->config.tasks_max); /* at most one value for each task */
+    mr_assert(v < s->config.tasks_max); /* there is at most one value for each task */
     s->value_list.count++;
     s->values[v] = (struct value){.task = task, .worker = NONE, .prev = NONE, .next = NONE};
     s->tasks[task].value = v;
@@ -57,7 +57,8 @@ void mr_sched__value_unkeep(struct mr_sched *s, uint32_t value)
 void mr_sched__value_hold(struct mr_sched *s, struct value *v)
 {
     if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
-    if (s->tasks[v->task].flags & T_SHARED) return; /* the source holds it for both */
+    /* the source's value holds the object for both */
+    if (s->tasks[v->task].flags & T_SHARED) return;
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;
     struct mr_sched_store_batch *b = mr_sched__store_batch(s, v->store);

@@ -22,8 +22,9 @@ static void put_u32(struct mr_buf *b, uint32_t v)
     put(b, &v, sizeof v);
 }
 
-/* True: the row is in the worker's unsent batch. A hash table has recent rows, by task and worker;
- * an overwritten entry costs a second row at most. */
+/* True: the worker's unsent batch has a row for the value of `task`. False: there may be none, and
+ * the caller adds a row. A hash table has the recent rows, by task and worker. An entry that
+ * another overwrote costs at most a second row. */
 static bool is_row_there(
     struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
 {
@@ -64,12 +65,12 @@ void mr_sched__send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct task *t = &s->tasks[task];
     mr_assert(is_done(t));
-    /* when the worker registers again, its values are compared with ours */
+    /* when the worker registers again, its values are compared with those of the core */
     if (s->workers[worker].state != W_CONNECTED) return;
     const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
     if (v && v->worker == worker) return;
     if (v && v->kind == V_AWAY) {
-        mr_sched__send_fetch(s, task); /* the row follows the answer */
+        mr_sched__send_fetch(s, task); /* the worker's answer brings the row */
         return;
     }
     struct mr_sched_batch *b = mr_sched__batch(s, worker);
