@@ -1,5 +1,6 @@
-/* Built-in operators come from the registry that this program links. Foreign ones come from workers
- * that register; the first worker that offers a name documents the operator. */
+/* Lists the cluster's operators. Built-in operators come from the registry that this program links.
+ * Foreign operators come from workers that register; the first worker that offers a name documents
+ * the operator. */
 #include "services/scheduler/base/catalogue.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@
 
 struct foreign {
     char *name;
-    yyjson_doc *info; /* an OpInfo; NULL: the worker sent none */
+    yyjson_doc *info; /* an OpInfo message; NULL: the worker sent none */
     bool deterministic;
     bool by_reference;
     uint64_t cost_ns;

@@ -25,7 +25,8 @@ struct mr_shell *mr_shell_of(const struct mr_rpc_call *call)
 void *mr_shell_take(struct mr_shell *sh, size_t bytes)
 {
     void *p = mr_pb_arena_take(&sh->scratch, bytes ? bytes : 1);
-    mr_assert(p); /* a request takes half of the arena at most; its answer fits the other half */
+    /* the request takes at most half of the arena, so the answer fits into the other half */
+    mr_assert(p);
     return p;
 }
 

@@ -34,22 +34,24 @@ struct mr_catalogue;
 struct mr_scheduler_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
     const char *redis_password;
-    const char *token_file;  /* of users; NULL: none */
-    const char *secret_file; /* between services; NULL: none */
+    const char *token_file;  /* token file of users; NULL: none */
+    const char *secret_file; /* file with the secret of the services; NULL: none */
     struct mr_peer_rules peers;
     mr_duration redis_timeout;
-    const char *dir; /* traces beyond their bound in Redis go to DIR/trace; NULL: nowhere */
+    const char
+        *dir; /* traces beyond their bound in Redis go to files in DIR/trace; NULL: to no file */
     uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
-    uint64_t reading_bytes;   /* bound on the bodies of all submissions that are being received */
+    /* limit of bytes of all bodies of submissions that are being received */
+    uint64_t reading_bytes;
     mr_duration reading_idle; /* a submission that sends no byte for so long is refused */
-    uint32_t events_kept;     /* cluster events from which Cluster.Watch can resume */
+    uint32_t events_kept;     /* number of cluster events from which Cluster.Watch can resume */
     struct mr_sched_config core;
 };
 
 enum mr_shell_message_kind {
     MR_SHELL_PARSED,  /* a parser thread's result; p: struct mr_parser_result */
     MR_SHELL_TRACE,   /* the trace reader's answer; p: struct mr_trace_answer */
-    MR_SHELL_ACKED,   /* Redis has the journal; n: up to this sequence number */
+    MR_SHELL_ACKED,   /* Redis has acknowledged the journal up to sequence number n */
     MR_SHELL_AWAY,    /* the connection to Redis broke */
     MR_SHELL_BACK,    /* the connection to Redis is open again */
     MR_SHELL_REWIND,  /* Redis came back with an older journal */
@@ -57,7 +59,7 @@ enum mr_shell_message_kind {
     MR_SHELL_SIGNAL,  /* n: the signal's number */
 };
 
-struct mr_shell_message { /* from another thread to the core thread */
+struct mr_shell_message { /* a message from another thread to the core thread */
     enum mr_shell_message_kind kind;
     uint64_t n;
     void *p;
@@ -74,11 +76,12 @@ struct mr_shell {
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_inbox *inbox;
-    struct mr_pb_arena scratch; /* request and answer of one message; cleared by the next */
+    /* memory of one request and its answer; the next request clears it */
+    struct mr_pb_arena scratch;
     char cluster_id[33];
     uint64_t started_wall_ns;
     bool is_stopping;
-    bool has_recovered; /* after a restart: every known worker has registered, or is lost */
+    bool has_recovered; /* after a restart: every worker of the journal has registered or is lost */
     int exit_code;
 
     struct mr_journal_link *journal;
@@ -90,14 +93,16 @@ struct mr_shell {
     struct mr_logs *logs;
     struct mr_cluster_watch *cluster_watch;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
-    mr_time answers_due;    /* at or before the earliest deadline in `answers` */
+    mr_time answers_due;    /* not later than the earliest deadline in `answers` */
     struct mr_list reading; /* submit.c: calls whose bodies are still arriving */
-    mr_time reading_due;    /* at or before the earliest deadline in `reading` */
+    mr_time reading_due;    /* not later than the earliest deadline in `reading` */
 };
 
-/* Steps the core; fills in the wall clock. The effects are performed at the end of the turn. */
+/* Steps the core with the event, after filling in the wall clock. The effects are performed at the
+ * end of the turn. */
 void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
-int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m); /* any thread */
+/* Pushes a message to the core thread. Any thread may call this function. */
+int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m);
 
 /* True after a restart, until every worker of the journal has registered again or is lost. */
 bool mr_shell_is_recovering(struct mr_shell *sh);
@@ -106,8 +111,10 @@ bool mr_shell_is_recovering(struct mr_shell *sh);
  * the call is failed; returns NULL. */
 void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
     const ProtobufCMessageDescriptor *type);
-/* The shell is the context of a call until the handler sets another one. */
+/* Returns the shell, which is the context of a call until the handler sets another context. */
 struct mr_shell *mr_shell_of(const struct mr_rpc_call *call);
-void *mr_shell_take(struct mr_shell *sh, size_t bytes);    /* zeroed memory of the scratch arena */
-char *mr_shell_text(struct mr_shell *sh, struct mr_str s); /* copy in the scratch arena, with NUL */
+/* Returns zeroed memory of the scratch arena. */
+void *mr_shell_take(struct mr_shell *sh, size_t bytes);
+/* Returns a copy of `s` in the scratch arena, with a NUL at its end. */
+char *mr_shell_text(struct mr_shell *sh, struct mr_str s);
 void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);

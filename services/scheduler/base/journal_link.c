@@ -1,8 +1,8 @@
-/* Translates between two numberings. The core numbers its own records without gaps. The journal
- * numbers every record that it is given, those of snapshots too. Between two snapshots the numbers
- * differ by a constant. While Redis has not acknowledged a whole snapshot, acknowledgements of a
- * part of it mean nothing to the core; the snapshot's last record acknowledges every record that
- * the core wrote before it.
+/* Translates between two numberings of records. The core numbers its own records without gaps. The
+ * journal numbers every record that it gets, including those of snapshots. Between two snapshots
+ * the two numbers of a record differ by a constant. Redis acknowledges a snapshot in parts, which
+ * mean nothing to the core. The acknowledgement of the snapshot's last record acknowledges every
+ * record that the core wrote before the snapshot.
  * While the core thread polls for work it reads Redis's answers itself, which spares a hand-off
  * between threads. */
 #include "services/scheduler/base/journal_link.h"
@@ -15,21 +15,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* of the journal; a shorter one is not compacted */
+/* a shorter journal than this is not compacted */
 #define COMPACT_BYTES_MIN ((uint64_t)64 << 20)
-#define COMPACT_FACTOR 4 /* a journal so many times its last snapshot is compacted */
+/* a journal that is this many times longer than its last snapshot is compacted */
+#define COMPACT_FACTOR 4
 
 struct mr_journal_link {
     struct mr_shell *sh;
     struct mr_journal *journal;
-    struct mr_buf replay; /* until replay: u64 sequence, u64 bytes, the record */
-    uint32_t epoch;       /* the one written to the journal last */
-    uint64_t next;        /* the journal's next number */
-    uint64_t core_last;   /* the core's number of its newest record in the journal */
-    bool has_snapshot;    /* written, not acknowledged; these are its numbers: */
+    /* used until replay; each record with its u64 sequence and u64 bytes before it */
+    struct mr_buf replay;
+    uint32_t epoch;     /* the epoch that was written to the journal last */
+    uint64_t next;      /* number of the journal's next record */
+    uint64_t core_last; /* the number that the core gave its newest record in the journal */
+    /* a snapshot was written and is not acknowledged; the numbers of its records: */
+    bool has_snapshot;
     uint64_t snapshot_first;
     uint64_t snapshot_last;
-    uint64_t bytes; /* appended since the last snapshot */
+    uint64_t bytes; /* appended to the journal since the last snapshot */
     uint64_t snapshot_bytes;
 };
 
@@ -113,7 +116,8 @@ void mr_journal_link_close(struct mr_journal_link **lp)
     mr_release(l);
 }
 
-/* Logs the job that the core could not restore from the record just read, if there is one. */
+/* Logs the job that the core could not restore from the record just read, if there is one.
+ * `before`: the count of such jobs before the record. Returns the new count. */
 static uint64_t tell_unread(struct mr_shell *sh, uint64_t before)
 {
     mr_job_id job;
@@ -154,7 +158,8 @@ void mr_journal_link_replay(struct mr_shell *sh)
     }
 }
 
-/* Appends the records of `b`. A record of the journal is a u32 type and the payload. */
+/* Appends the records of `b` to the journal. A record of the journal is a u32 type and the payload.
+ * `of_core`: the core numbers these records, since they are not of a snapshot. */
 static void append_all(
     struct mr_journal_link *l, const struct mr_buf *b, bool of_core, void **pieces)
 {
@@ -179,7 +184,7 @@ static void snapshot(struct mr_journal_link *l)
     struct mr_buf b;
     mr_buf_init(&b, (size_t)16 << 30);
     mr_sched_snapshot(l->sh->core, &b);
-    mr_assert(b.n); /* at least the record of its end */
+    mr_assert(b.n); /* the snapshot has at least the record of its end */
     l->bytes = 0;
     l->snapshot_first = l->next;
     append_all(l, &b, false, NULL);
@@ -191,7 +196,8 @@ static void snapshot(struct mr_journal_link *l)
     mr_buf_fini(&b);
 }
 
-/* The core raises its epoch when a worker or store has seen a higher one. */
+/* Writes the core's epoch to the journal if the core has raised it. The core does so when a worker
+ * or store has seen a higher epoch. */
 static void raise_epoch(struct mr_journal_link *l)
 {
     uint32_t epoch = mr_sched_epoch(l->sh->core);
@@ -216,8 +222,8 @@ void mr_journal_link_give(struct mr_shell *sh, void **pieces)
 {
     append_all(sh->journal, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
-    /* This thread plans the job next, for about as long as Redis writes it. Meanwhile the thread of
-     * the connection reads Redis's answers. */
+    /* This thread plans the job next, which takes about as long as Redis needs to write it.
+     * Meanwhile the connection's own thread reads Redis's answers. */
     mr_journal_attend(sh->journal->journal, false);
 }
 
@@ -233,8 +239,10 @@ static void acked(struct mr_journal_link *l, uint64_t sequence)
         mr_journal_set_base(l->journal, l->snapshot_first);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED};
-    if (l->has_snapshot && sequence >= l->snapshot_first) return; /* a part of a snapshot */
-    uint64_t ahead = l->next - 1 - sequence; /* records of the core after this one */
+    /* the acknowledged record is in the middle of the snapshot */
+    if (l->has_snapshot && sequence >= l->snapshot_first) return;
+    /* number of the core's records after the acknowledged one */
+    uint64_t ahead = l->next - 1 - sequence;
     if (l->has_snapshot) ahead -= l->snapshot_last - l->snapshot_first + 1;
     if (ahead > l->core_last) return;
     ev.sequence = l->core_last - ahead;
@@ -251,8 +259,8 @@ void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message 
     case MR_SHELL_BACK: ev.type = MR_SCHED_JOURNAL_BACK; break;
     case MR_SHELL_REWIND:
         mr_log(MR_WARN, "redis.rewound", "action=\"writing a snapshot\"");
-        append_all(
-            l, &sh->fx.journal, true, NULL); /* counted, though the snapshot supersedes them */
+        /* the records are counted, though the snapshot supersedes them */
+        append_all(l, &sh->fx.journal, true, NULL);
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);
         snapshot(l);

@@ -3,16 +3,18 @@
 
 #include "services/scheduler/base/context.h"
 
-/* Connects, takes the next epoch (into sh->options.core.epoch) and reads the journal. */
+/* Connects to Redis, takes the next epoch (into sh->options.core.epoch) and reads the journal. */
 int mr_journal_link_open(struct mr_shell *sh, struct mr_error *e);
 void mr_journal_link_close(struct mr_journal_link **l);
-/* Steps the core with every record read, then with RECOVERED. */
+/* Steps the core with every record that was read, then with RECOVERED. */
 void mr_journal_link_replay(struct mr_shell *sh);
-void mr_journal_link_perform(struct mr_shell *sh); /* appends the records of fx.journal */
-/* The same right after a graph was submitted whose bytes are in `pieces`, which are records of the
- * journal. Takes the pieces that the core's records name. */
+/* Appends the records of fx.journal to the journal. */
+void mr_journal_link_perform(struct mr_shell *sh);
+/* Does the same right after a graph was submitted whose bytes are in `pieces`. Each piece is a
+ * record of the journal. Takes those pieces that the core's records name. */
 void mr_journal_link_give(struct mr_shell *sh, void **pieces);
-void mr_journal_link_flush(struct mr_shell *sh); /* sends the appended records to Redis */
+/* Sends the appended records to Redis. */
+void mr_journal_link_flush(struct mr_shell *sh);
 void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message *m);
-/* "", or why Redis is not available. */
+/* Returns "" or the reason why Redis is not available. */
 struct mr_str mr_journal_link_state(const struct mr_shell *sh);

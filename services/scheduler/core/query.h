@@ -141,7 +141,8 @@ uint32_t mr_sched_ops_count(const struct mr_sched *s);
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
-/* Returns a count n: the stores have the numbers 1 to n. A number is never given to another store. */
+/* Returns a count n: the stores have the numbers 1 to n. A number is never given to another store.
+ */
 uint32_t mr_sched_stores_count(const struct mr_sched *s);
 /* Returns a number that changes when a store registers, and when its session opens or closes. */
 uint32_t mr_sched_stores_changes(const struct mr_sched *s);

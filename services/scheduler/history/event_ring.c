@@ -91,8 +91,8 @@ bool mr_cluster_id_parse(struct mr_str text, uint64_t *incarnation, uint64_t *nu
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* A worker that was never seen connected is known from before a restart: no event until the worker
- * registers again. */
+/* A worker that was never seen connected is known from before a restart. It causes no event until
+ * it registers again. */
 size_t mr_cluster_worker_changes(const struct mr_cluster_seen *before,
     const struct mr_cluster_seen *now, enum mr_cluster_change out[MR_CLUSTER_CHANGES_MAX])
 {

@@ -43,8 +43,8 @@ struct search {
     struct mr_buf bytes;
 };
 
-/* A record is a u32 type; of GRAPH follow u64 job, u64 offset, bytes. A snapshot writes the graph
- * again, from offset 0. */
+/* Collects the pieces of the job's graph. A record begins with a u32 type. In a GRAPH record follow
+ * u64 job, u64 offset and bytes. A snapshot writes the graph again, from offset 0. */
 static int on_record(void *ctx, struct mr_str record)
 {
     struct search *s = ctx;
@@ -55,7 +55,7 @@ static int on_record(void *ctx, struct mr_str record)
     memcpy(head, record.p + sizeof type, sizeof head);
     if (type != MR_RECORD_GRAPH || head[0] != s->job) return MR_OK;
     if (!head[1]) mr_buf_clear(&s->bytes);
-    if (head[1] != s->bytes.n) return MR_OK; /* the record with its beginning was trimmed */
+    if (head[1] != s->bytes.n) return MR_OK; /* the record with the graph's beginning was trimmed */
     size_t skip = sizeof type + sizeof head;
     mr_buf_add(&s->bytes, record.p + skip, record.n - skip);
     return mr_buf_status(&s->bytes);

@@ -10,17 +10,18 @@ struct mr_history;
 struct mr_history_config {
     const char *redis;    /* "unix:PATH" or "HOST:PORT" */
     const char *password; /* NULL: none */
-    const char *dir;      /* the scheduler's --dir; NULL: files are not read */
+    const char *dir;      /* the scheduler's --dir; NULL: trace files are not read */
 };
 
-/* MR_EAWAY when Redis does not answer within two seconds. */
+/* Connects to Redis. Fails with MR_EAWAY if Redis does not answer within two seconds. */
 int mr_history_open(
     const struct mr_history_config *config, struct mr_history **out, struct mr_error *e);
 void mr_history_close(struct mr_history **h);
 
-/* MR_ENOENT: the journal has no such job. */
+/* Reads the job's graph. MR_ENOENT: the journal has no such job. */
 int mr_history_graph(
     struct mr_history *h, mr_job_id job, struct mr_graph **out, struct mr_error *e);
-/* Fills and finishes `out`, initialised with the question. MR_ENOENT: no trace. */
+/* Reads the job's spans into `out`, which was initialised with the question, and finishes it.
+ * `*not_recorded`: number of spans that were dropped. MR_ENOENT: there is no trace of the job. */
 int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
     uint64_t *not_recorded, struct mr_error *e);

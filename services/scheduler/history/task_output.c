@@ -5,10 +5,10 @@
 
 #define JOB_BYTES_MAX ((size_t)4 << 20)
 #define BYTES_MAX ((size_t)64 << 20)
-#define CHARACTER_REST_MAX 3 /* continuation bytes of a UTF-8 character */
+#define CHARACTER_REST_MAX 3 /* continuation bytes that a character of UTF-8 can have */
 
 struct task {
-    uint32_t index, attempt; /* attempt: that of the last piece */
+    uint32_t index, attempt; /* `attempt`: that of the task's last piece */
     struct mr_list pieces;   /* oldest first */
     size_t bytes;
 };
@@ -17,11 +17,12 @@ struct mr_tasklog_job {
     uint64_t id;
     struct mr_list pieces;
     struct mr_index index; /* of tasks */
-    struct task **tasks;   /* tasks with a piece */
+    struct task **tasks;   /* those tasks that have a piece */
     uint32_t tasks_count, tasks_room;
     size_t bytes;
     uint64_t position, dropped;
-    struct piece *found; /* by the last reader, which usually goes on behind it; NULL: none */
+    /* the piece that the last reader got; that reader usually goes on behind it. NULL: none */
+    struct piece *found;
 };
 
 struct piece {
@@ -30,9 +31,11 @@ struct piece {
     struct task *task;
     uint32_t attempt;
     uint64_t at;
-    uint64_t gone;           /* bytes of the task right before it that the worker dropped */
-    uint64_t lost, lost_end; /* and that were evicted here; the position after them */
-    size_t n, skip;          /* the first `skip` bytes are evicted */
+    uint64_t gone; /* bytes of the task's output right before this piece that the worker dropped */
+    /* `lost`: bytes right before this piece that were evicted here; `lost_end`: the position after
+     * them */
+    uint64_t lost, lost_end;
+    size_t n, skip; /* `skip`: how many bytes at the piece's beginning were evicted */
     size_t worker_bytes;
     char bytes[]; /* the worker's name, then the text */
 };
@@ -132,7 +135,8 @@ static void task_free(struct mr_tasklog_job *j, struct task *t)
     mr_index_add(&j->index, task_hash(j, i), i, task_hash, j);
 }
 
-/* The first start of a UTF-8 character at or after `skip`; `skip` if the text is not UTF-8. */
+/* Returns the first position at or after `skip` where a character of UTF-8 starts; `skip` if the
+ * text is not UTF-8. */
 static size_t boundary(const struct piece *p, size_t skip)
 {
     const char *text = p->bytes + p->worker_bytes;
@@ -142,7 +146,7 @@ static size_t boundary(const struct piece *p, size_t skip)
     return at < p->n && ((unsigned char)text[at] & 0xc0) == 0x80 ? skip : at;
 }
 
-/* Evicts the first `n` kept bytes of a piece, which is the oldest of its task. */
+/* Evicts the first `n` bytes that are left of a piece. The piece is the oldest of its task. */
 static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
 {
     n = boundary(p, p->skip + n) - p->skip;
@@ -157,7 +161,7 @@ static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
     struct mr_list *next = p->of_task.next;
     mr_list_remove(&p->of_task);
     if (mr_list_is_empty(&t->pieces)) {
-        task_free(j, t); /* the job's dropped bytes include those of the task */
+        task_free(j, t); /* the job's count of dropped bytes includes those of the task */
     } else {
         struct piece *q = MR_LIST_ITEM(next, struct piece, of_task);
         q->lost += q->attempt == p->attempt ? p->lost + p->gone : 0;
@@ -232,8 +236,9 @@ static struct piece *next_of_job(const struct mr_tasklog_job *j, const struct pi
     return next == &j->pieces ? NULL : MR_LIST_ITEM(next, struct piece, of_job);
 }
 
-/* The oldest piece with bytes after `from`. The search begins at the piece found last, for a reader
- * that reads everything, or at the end, for a reader of new output. */
+/* Returns the oldest piece with bytes after `from`; NULL: none. The search begins at the piece that
+ * was found last, which suits a reader of everything, or at the end, which suits a reader of new
+ * output. */
 static struct piece *piece_behind(const struct mr_tasklog_job *j, uint64_t from)
 {
     if (mr_list_is_empty(&j->pieces) || j->position <= from) return NULL;

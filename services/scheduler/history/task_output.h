@@ -1,7 +1,8 @@
-/* The output of tasks, kept in memory until their job is forgotten: the last 64 KiB of each task, 4
- * MiB of each job, 64 MiB in all. Pure: no clock, no I/O. Pieces stay in the order of arrival. A
- * piece has a position: the bytes of its job that arrived before it. A reader resumes from a
- * position. Evicted bytes are counted; the count comes with the task's next piece. */
+/* The output of tasks, kept in memory until their job is forgotten: at most the last 64 KiB of each
+ * task, 4 MiB of each job, and 64 MiB in all. Pure: no clock, no I/O. Pieces stay in the order of
+ * arrival. The position of a piece is the number of bytes of its job that arrived before it. A
+ * reader resumes from a position. Evicted bytes are counted; the count comes with the task's next
+ * piece. */
 #pragma once
 
 #include "base/id.h"
@@ -9,7 +10,7 @@
 #include "base/list.h"
 #include "base/str.h"
 
-struct mr_tasklog_bounds { /* 0: the default, as above */
+struct mr_tasklog_bounds { /* limits; 0: the default, named above */
     size_t task_bytes, job_bytes, bytes;
 };
 
@@ -17,24 +18,24 @@ struct mr_tasklog_job;
 
 struct mr_tasklog {
     struct mr_tasklog_bounds bounds;
-    struct mr_index index; /* of jobs, by id */
+    struct mr_index index; /* from an id to a job */
     struct mr_tasklog_job **jobs;
     uint32_t jobs_count, jobs_room;
-    struct mr_list pieces; /* of all jobs, oldest first */
-    size_t bytes;          /* of texts and of the structs around them */
+    struct mr_list pieces; /* pieces of all jobs, the oldest first */
+    size_t bytes;          /* memory of texts and of the structs around them */
 };
 
-struct mr_tasklog_piece { /* lent until the log changes */
+struct mr_tasklog_piece { /* a piece of output, lent until the log changes */
     uint32_t index, attempt;
-    uint64_t at;   /* position in the job */
-    uint64_t lost; /* evicted bytes of the task, right before this piece */
+    uint64_t at;   /* position in the job's output */
+    uint64_t lost; /* bytes of the task right before this piece that were evicted */
     struct mr_str worker, text;
 };
 
-struct mr_tasklog_tail { /* the output of a task's last attempt with output */
+struct mr_tasklog_tail { /* the output of the last attempt that wrote any */
     uint32_t attempt;
-    size_t bytes;  /* kept */
-    uint64_t lost; /* evicted bytes before the kept ones */
+    size_t bytes;  /* bytes of it that are kept */
+    uint64_t lost; /* bytes before them that were evicted */
     struct mr_str worker;
 };
 
@@ -42,20 +43,22 @@ void mr_tasklog_init(struct mr_tasklog *l, const struct mr_tasklog_bounds *bound
 void mr_tasklog_fini(struct mr_tasklog *l);
 void mr_tasklog_forget(struct mr_tasklog *l, mr_job_id job);
 
-/* `lost`: bytes before this text that the worker dropped. */
+/* Adds a piece of output. `lost`: bytes right before this text that the worker dropped. */
 void mr_tasklog_add(struct mr_tasklog *l, mr_job_id job, uint32_t index, uint32_t attempt,
     struct mr_str worker, struct mr_str text, uint64_t lost);
 bool mr_tasklog_has(const struct mr_tasklog *l, mr_job_id job, uint32_t index, uint32_t attempt);
-/* The first piece with bytes after position `from`, without the bytes before it: of one task, or of
- * any (MR_NODE_NONE). `lost` of the piece excludes bytes before `from`. */
+/* Finds the first piece with bytes after position `from`, of the task `index` or of any task
+ * (MR_NODE_NONE). The piece comes without its bytes before `from`, and `lost` does not count
+ * evicted bytes before `from`. False: there is no such piece. */
 bool mr_tasklog_next(const struct mr_tasklog *l, mr_job_id job, uint32_t index, uint64_t from,
     struct mr_tasklog_piece *out);
-/* Bytes that have arrived for the job: the position of the next piece. */
+/* Returns how many bytes have arrived for the job, which is the position of its next piece. */
 uint64_t mr_tasklog_position(const struct mr_tasklog *l, mr_job_id job);
-/* False: no output of the task is kept. */
+/* Describes the kept output of a task. False: no output of the task is kept. */
 bool mr_tasklog_tail(
     const struct mr_tasklog *l, mr_job_id job, uint32_t index, struct mr_tasklog_tail *out);
-/* Copies those bytes. */
+/* Copies the output that `tail` describes, tail->bytes bytes, to `to`. */
 void mr_tasklog_copy(const struct mr_tasklog *l, mr_job_id job, uint32_t index,
     const struct mr_tasklog_tail *tail, char *to);
-uint64_t mr_tasklog_dropped(const struct mr_tasklog *l, mr_job_id job); /* evicted bytes */
+/* Returns how many bytes of the job were evicted. */
+uint64_t mr_tasklog_dropped(const struct mr_tasklog *l, mr_job_id job);

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#define TIES_MAX 1024 /* spans that end at the same time: a few for each slot */
+/* limit of spans that end at the same time; in practice a few for each slot */
+#define TIES_MAX 1024
 
 static bool name_eq(const void *ctx, uint32_t item, const void *key)
 {
@@ -66,7 +67,8 @@ void mr_trace_gather_fini(struct mr_trace_gather *g)
     mr_release(g->rows);
 }
 
-/* Does a end before b? */
+/* True: span `a` ends before span `b`; of two that end at the same time, index and attempt
+ * decide. */
 static bool is_before(const struct mr_trace_span *a, const struct mr_trace_span *b)
 {
     if (a->finished != b->finished) return a->finished < b->finished;
@@ -86,7 +88,7 @@ bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block)
     case MR_TRACE_TIMELINE:
         if (block->finished_max <= g->want.after_ns) return false;
         if (g->count < heap_max(g) || block->finished_min <= g->spans[0].finished) return true;
-        g->matched += block->count; /* all its spans end after this page */
+        g->matched += block->count; /* all spans of the block end after this page */
         return false;
     case MR_TRACE_TASK:
         return block->index_min <= g->want.index && g->want.index <= block->index_max;
@@ -111,7 +113,8 @@ static void put_named(
     *to = *span;
     to->op_id = name_number(&g->ops, span->op);
     to->worker_id = name_number(&g->workers, span->worker);
-    to->op = to->worker = (struct mr_str){0}; /* these texts are lent by the block only */
+    /* these texts are lent by the block and end with it */
+    to->op = to->worker = (struct mr_str){0};
 }
 
 static void sift_up(struct mr_trace_span *s, uint32_t at)
@@ -155,7 +158,7 @@ static void timeline_span(struct mr_trace_gather *g, const struct mr_trace_span 
 static void profile_span(struct mr_trace_gather *g, const struct mr_trace_span *span)
 {
     if (!span->started) return;
-    uint32_t op = g->last_op; /* usually the same operator again */
+    uint32_t op = g->last_op; /* the operator is usually the same as that of the last span */
     if (op >= g->ops.count || !mr_str_eq(g->ops.names[op], span->op))
         op = g->last_op = name_number(&g->ops, span->op);
     if (op >= g->rows_room) {
@@ -197,7 +200,7 @@ static int by_wall(const void *a, const void *b)
 {
     const struct mr_trace_row *x = a;
     const struct mr_trace_row *y = b;
-    if (!x->tasks != !y->tasks) return x->tasks ? -1 : 1; /* unused rows go last */
+    if (!x->tasks != !y->tasks) return x->tasks ? -1 : 1; /* unused rows come last */
     if (x->wall_ns != y->wall_ns) return x->wall_ns > y->wall_ns ? -1 : 1;
     return x->op < y->op ? -1 : x->op > y->op;
 }

@@ -9,8 +9,8 @@ enum mr_trace_want_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
 
 struct mr_trace_want {
     enum mr_trace_want_kind kind;
-    uint64_t after_ns;  /* TIMELINE: spans that end after this time */
-    uint32_t spans_max; /* TIMELINE: at least 1 */
+    uint64_t after_ns;  /* TIMELINE: spans that end after this time are wanted */
+    uint32_t spans_max; /* TIMELINE: limit of spans, at least 1 */
     uint32_t index;     /* TASK: the task whose last span is wanted */
 };
 
@@ -20,7 +20,8 @@ struct mr_trace_names {
     uint32_t count, room;
 };
 
-struct mr_trace_row { /* of an operator; by its number in `ops` until finished */
+/* sums of one operator; index in `rows`: the operator's number in `ops`, until finished */
+struct mr_trace_row {
     uint32_t op;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
 };
@@ -28,11 +29,12 @@ struct mr_trace_row { /* of an operator; by its number in `ops` until finished *
 struct mr_trace_gather {
     struct mr_trace_want want;
     struct mr_trace_names ops, workers; /* op_id and worker_id of `spans` are indexes into these */
-    struct mr_trace_span *spans; /* TIMELINE: sorted by end, once finished; TASK: at most one */
+    /* TIMELINE: sorted by end, when finished; TASK: at most one span */
+    struct mr_trace_span *spans;
     uint32_t count, room;
     uint64_t matched;
     bool more;
-    struct mr_trace_row *rows; /* PROFILE: most time first, once finished */
+    struct mr_trace_row *rows; /* PROFILE: the longest time first, when finished */
     uint32_t rows_room;
     uint32_t last_op;
     uint64_t first_ns, last_ns, cpu_ns;

@@ -125,7 +125,8 @@ static Millrace__V1__WorkerInfo *worker_out(
     return m;
 }
 
-/* A token is "~" and the worker's slot at which the next page begins. */
+/* Reads where the page begins and how many rows it has. A page token is "~" and the slot of the
+ * page's first worker. */
 static int read_workers_page(
     const Millrace__V1__WorkersRequest *m, uint32_t *from, uint32_t *rows_max, struct mr_error *e)
 {

@@ -64,7 +64,8 @@ static void add_loops(
     }
 }
 
-/* What keeps the job from ending: bytes that stores still write, the task that runs longest. */
+/* Adds what keeps the job from ending: the bytes that stores have yet to write, and the task that
+ * has run longest. */
 static void add_waits(
     struct mr_shell *sh, const struct mr_sched_job_info *info, Millrace__V1__Job *m)
 {

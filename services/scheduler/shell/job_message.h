@@ -3,5 +3,5 @@
 
 #include "services/scheduler/base/context.h"
 
-/* In the scratch arena; NULL: the core has no such job. */
+/* Returns the job's message in the scratch arena; NULL: the core has no such job. */
 Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job);

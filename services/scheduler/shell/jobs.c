@@ -1,4 +1,5 @@
-/* Answers at once what the core knows. Calls that wait go to watch.c, logs.c or trace.c. */
+/* The service Jobs. Answers at once what the core knows. Calls that wait go to watch.c, logs.c or
+ * trace.c. */
 #include "services/scheduler/shell/jobs.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@
 
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
-/* a job shows up to 1000 keys */
+/* limit of one page's bytes; each job in it has up to 1000 keys */
 #define PAGE_BYTES_MAX ((size_t)4 << 20)
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
@@ -33,7 +34,7 @@ static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
     return true;
 }
 
-/* Of every call here; watch.c reads the first member. */
+/* The context of every call of this file. watch.c relies on the first member. */
 struct context {
     struct mr_shell *sh;
 };
@@ -118,7 +119,8 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     uint32_t *nodes = mr_shell_take(sh, m->n_key * sizeof *nodes);
     for (size_t i = 0; i < m->n_key; i++)
         if (!mr_job_node(call, &info, m->key[i], &nodes[i])) return;
-    uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes); /* out of the scratch arena */
+    /* a copy outside of the scratch arena */
+    uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes);
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;
     spec.json = m->json;
@@ -137,8 +139,8 @@ static bool has_label(const struct mr_graph *g, const char *wanted)
     return false;
 }
 
-/* A page begins with the job of its token. If that job was forgotten meanwhile, the page begins
- * with the newest job that was created no later. */
+/* Reads a page token, which names the first job of the page. If that job was forgotten meanwhile,
+ * the page begins with the newest job that is not younger than `created_ns`. */
 static int read_token(const char *token, mr_job_id *id, uint64_t *created_ns)
 {
     const char *dot = strchr(token, '.');
@@ -262,7 +264,8 @@ static void explain_value(
     mr_buf_fini(&bytes);
 }
 
-/* The first line of the core's text is the sentence; the others are reasons. */
+/* Splits the core's text into the message's texts: the first line is the sentence, the others are
+ * the reasons. */
 static void split_lines(struct mr_shell *sh, Millrace__V1__Explanation *r, struct mr_str text)
 {
     size_t lines = 1;
@@ -295,7 +298,8 @@ static void explain_culled(struct mr_rpc_call *call, struct mr_shell *sh,
     mr_buf_fini(&text);
 }
 
-/* `span` is that of the task's last attempt, NULL if none is recorded. The job exists. */
+/* Answers a call of Explain. `span`: of the task's last attempt; NULL: none is recorded. The job
+ * exists. */
 static void explain_task(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job,
     uint32_t node, const struct mr_trace_span *span)
 {

@@ -1,4 +1,4 @@
-/* The service Jobs, but for the calls that submit and change jobs (submit.h). */
+/* The service Jobs, except for the calls that submit and change jobs (submit.h). */
 #pragma once
 
 #include "services/scheduler/base/context.h"

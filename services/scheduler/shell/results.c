@@ -17,8 +17,10 @@
 
 #define ROWS_MAX 4096
 #define ROWS_BYTES_MAX ((size_t)1 << 20)
-#define TEXTS_BYTES_MAX ((size_t)4 << 20) /* of one message: keys, errors, JSON */
-#define GRACE (10 * MR_SECOND)            /* extra wait for a value that exists on a worker */
+/* limit of the texts in one message: keys, errors, JSON */
+#define TEXTS_BYTES_MAX ((size_t)4 << 20)
+/* extra time that a call waits for a value that exists on a worker */
+#define GRACE (10 * MR_SECOND)
 
 static bool bit_take(struct mr_watcher *w, uint32_t node)
 {
@@ -49,13 +51,14 @@ static bool is_dead(const struct mr_watcher *w, uint32_t node, const struct mr_s
     return known && (task.state == MR_TASK_ERRED || task.state == MR_TASK_CANCELLED);
 }
 
-/* The job ended early: a node without a value will never have one. */
+/* True: the job failed or was cancelled, so a node without a value will never have one. */
 static bool has_ended_early(const struct mr_sched_job_info *info)
 {
     return info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
 }
 
-/* The value exists, on a worker or not yet in the journal: it comes even if the job has failed. */
+/* True: the node's value exists, on a worker or not yet in the journal. It comes even if the job
+ * has failed. */
 static bool is_coming(
     const struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
@@ -64,7 +67,8 @@ static bool is_coming(
     return value.kind == MR_SCHED_VALUE_AWAY || value.kind == MR_SCHED_VALUE_UNACKED;
 }
 
-/* Queues a node that has its value, or never will. Asks the core for a value that a worker has. */
+/* Queues a node that has a value or never will have one. Asks the core for a value that only a
+ * worker has. */
 static void consider(struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};
@@ -178,7 +182,7 @@ static Millrace__V1__ResultItem *item_new(struct mr_shell *sh, size_t rows, bool
     return m;
 }
 
-/* Adds a row for the node; appends its bytes, if the value is small, to `packs`. */
+/* Adds a row for the node to the message. Appends the bytes of a small value to `packs`. */
 static void add_row(struct mr_watcher *w, Millrace__V1__ResultItem *m, struct mr_buf *packs,
     const struct mr_sched_job_info *info, uint32_t node)
 {
@@ -227,8 +231,8 @@ static void pump(
     }
 }
 
-/* One message of rows that say why there is no value: the wait is over, or the job has ended. Goes
- * on at node `*at`. */
+/* Sends one message of rows that say why their node has no value: the wait is over, or the job has
+ * ended. Begins at node `*at` and moves it. */
 static void give_up_some(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, uint32_t *at)
 {
@@ -279,7 +283,7 @@ static bool look_many(struct mr_watcher *w, struct mr_rpc_call *call,
 
 struct mr_relay {
     struct mr_shell *sh;
-    struct mr_watcher *w; /* NULL: its call has ended */
+    struct mr_watcher *w; /* the watcher of the call `to`; NULL: that call has ended */
     mr_rpc_call_id to;
     struct mr_rpc_call *from;
     struct mr_rpc_channel *channel;
@@ -289,7 +293,8 @@ static void relay_message(struct mr_rpc_call *from, struct mr_rpc_message *m)
 {
     struct mr_relay *r = mr_rpc_call_context(from);
     struct mr_rpc_call *to = mr_rpc_call_find(r->sh->loop, r->to);
-    if (!to || mr_rpc_call_send(to, mr_rpc_message_str(m))) { /* both messages are HttpBody */
+    /* the store's message is passed on as it is, since both calls use HttpBody */
+    if (!to || mr_rpc_call_send(to, mr_rpc_message_str(m))) {
         mr_rpc_call_cancel(from);
         return;
     }
@@ -326,8 +331,8 @@ static bool send_object(
     bool known = number && mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive);
     known = known && address.n; /* a worker may name a store before the store registers */
     for (uint32_t i = 1; !known && i <= mr_sched_stores_count(sh->core); i++)
-        known = mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) &&
-                alive; /* any store finds an object by the directory in Redis */
+        /* any store finds an object with the directory in Redis */
+        known = mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) && alive;
     if (!known) {
         mr_shell_fail(call, MR_EAWAY, "the object store that has the value is away");
         return true;
@@ -429,13 +434,15 @@ bool mr_results_failed(struct mr_watcher *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
-/* Sends the value if there is one. `*is_answered` becomes false if a relay answers the call. */
+/* Sends the value of the wanted node if there is one. True: there is. `*is_answered`: the call has
+ * its last answer; false: a relay will answer the call. */
 static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool *is_answered)
 {
     struct mr_sched_value value = {0};
     struct mr_buf bytes;
-    mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal of the graph may be this large */
+    /* the value may be a literal of the graph, which can be this large */
+    mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2);
     (void)mr_sched_value(w->sh->core, info->id, w->one, &bytes, &value);
     bool is_there = value.kind == MR_SCHED_VALUE_INLINE || value.kind == MR_SCHED_VALUE_OBJECT;
     *is_answered = true;

@@ -27,7 +27,8 @@
 #define BATCH_MAX 64
 #define DRAIN_TIME MR_SECOND /* how long a shutdown waits for Redis to confirm submissions */
 #define INBOX_MAX 65536
-#define INBOX_TIMEOUT (60 * MR_SECOND) /* of a parser thread, while the inbox is full */
+/* limit of the time that a parser thread waits while the inbox is full */
+#define INBOX_TIMEOUT (60 * MR_SECOND)
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
 
 static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
@@ -73,15 +74,16 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     }
 }
 
-/* The order is notes to clients, batches to workers, the journal's records to Redis. Dispatch needs
- * no acknowledgement of the journal, and the core holds replies back until there is one. The write
- * to Redis takes as long as a worker needs to start a task, so tasks leave before the write. */
+/* Performs the effects in this order: notes to clients, batches to workers, the journal's records
+ * to Redis. Dispatch needs no acknowledgement of the journal, and the core keeps replies back until
+ * there is one. The write to Redis takes as long as a worker needs to start a task, so tasks leave
+ * before the write. */
 static void perform(struct mr_shell *sh)
 {
     mr_journal_link_perform(sh);
     mr_buf_clear(&sh->fx.journal);
     for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
-        struct mr_sched_note n; /* a copy: handlers may step the core, which moves the buffer */
+        struct mr_sched_note n; /* a copy: a handler may step the core, which may move the buffer */
         memcpy(&n, sh->fx.notes.p + at, sizeof n);
         perform_note(sh, &n);
     }
@@ -148,7 +150,7 @@ static void turn(struct mr_shell *sh, mr_time until)
     mr_trace_tick(sh, now);
 }
 
-/* Answers every call that waits. Submissions wait up to DRAIN_TIME for Redis to confirm them. */
+/* Answers every call that waits. Submissions wait up to DRAIN_TIME until Redis confirms them. */
 static void drain(struct mr_shell *sh)
 {
     mr_rpc_server_drain(sh->server);
@@ -165,11 +167,12 @@ int mr_shell_run(struct mr_shell *sh)
     perform(sh);
     while (!sh->is_stopping)
         turn(sh, MR_NEVER);
-    if (!sh->exit_code) drain(sh); /* else another scheduler took over: answers could be stale */
+    /* with an exit code, another scheduler has taken over, and answers could be stale */
+    if (!sh->exit_code) drain(sh);
     return sh->exit_code;
 }
 
-/* On a parser thread. */
+/* Passes a result to the core thread. Runs on a parser thread. */
 static void on_parsed(void *ctx, struct mr_parser_result **result)
 {
     const struct mr_shell *sh = ctx;

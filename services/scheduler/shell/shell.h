@@ -6,5 +6,6 @@
 
 int mr_shell_open(const struct mr_scheduler_options *options, const char *const *listen,
     size_t listen_count, struct mr_shell **out, struct mr_error *e);
-int mr_shell_run(struct mr_shell *sh); /* until stopped; the exit code */
+/* Runs the process until it is stopped. Returns the exit code. */
+int mr_shell_run(struct mr_shell *sh);
 void mr_shell_close(struct mr_shell **sh);

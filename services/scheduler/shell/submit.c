@@ -1,5 +1,6 @@
-/* A call has a ticket, which its event carries to the core and the core's reply carries back. If
- * the call is gone when the reply comes, the change still holds. */
+/* Calls that change the core's state. A call has a ticket. The event carries the ticket to the
+ * core, and the core's reply carries it back. If the call is gone when the reply comes, the change
+ * still holds. */
 #include "services/scheduler/shell/submit.h"
 
 #include "base/alloc.h"
@@ -17,31 +18,33 @@
 
 #define WAIT_S_MAX 3600.0
 #define REQUEST_ID_BYTES_MAX 128
-#define ANSWER_WAIT_MAX (60 * MR_SECOND) /* for calls without a deadline */
+/* limit of the wait for the core's reply, for calls without a deadline */
+#define ANSWER_WAIT_MAX (60 * MR_SECOND)
 #define ANSWER_MARGIN_MAX (MR_SECOND / 4)
 
 enum change { CHANGE_SUBMIT, CHANGE_CANCEL, CHANGE_RETRY, CHANGE_FORGET };
 
-/* The context of a call. */
+/* The context of a call that submits or changes a job. */
 struct submission {
     struct mr_shell *sh;
     struct mr_parser_request *request;
     enum change change;
-    mr_job_id job; /* of CANCEL, RETRY, FORGET */
+    mr_job_id job; /* the job of a CANCEL, RETRY or FORGET */
     double wait_s;
     struct mr_sched_parent parent;
     bool want_values;
     bool has_first;
     mr_rpc_call_id call;
     uint64_t ticket;
-    struct mr_list node; /* in sh->answers until the core replies */
+    struct mr_list node; /* member of sh->answers until the core replies */
     mr_time answer_by;
-    struct mr_list reading; /* in sh->reading until the body is complete */
+    struct mr_list reading; /* member of sh->reading until the body is complete */
     mr_time heard_at;
     bool is_late; /* the call was failed before the core replied */
 };
 
-/* A ticket is a call's id, which the process never uses again. */
+/* Returns the submission that a ticket belongs to; NULL: the call is gone. A ticket is a call's id,
+ * which the process never uses again. */
 static struct submission *submission_of(
     struct mr_shell *sh, uint64_t ticket, struct mr_rpc_call **call)
 {
@@ -134,7 +137,8 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
-    if (!m) mr_parser_drop(s->sh->parser, &s->request); /* a body with a hole must not be parsed */
+    /* a body of which a message is missing must not be parsed */
+    if (!m) mr_parser_drop(s->sh->parser, &s->request);
     if (!m || !s->request) return;
     if (!s->has_first &&
         !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
@@ -180,7 +184,8 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     add_body(call, s, bytes.p, bytes.n);
 }
 
-/* Adds the message behind its length; gRPC may have it in several slices. */
+/* Adds the message to the body, after its length (u64). gRPC may deliver the message in several
+ * slices. */
 static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr_rpc_message *msg)
 {
     const struct mr_str *parts = NULL;
@@ -191,7 +196,8 @@ static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr
         add_body(call, s, parts[i].p, parts[i].n);
 }
 
-/* Messages of columns go to the parser as bytes. Only the first one, with options, is unpacked. */
+/* Passes messages of columns to the parser as bytes. Only the first message is unpacked, since it
+ * has the options. */
 static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct submission *s = mr_rpc_call_context(call);
@@ -231,8 +237,9 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
 
-/* While Redis is away the core's reply may take any time. The call is failed shortly before its
- * deadline, so that the client reads the reason instead of a timeout. */
+/* Queues the call until the core replies. While Redis is away the reply may take any time. Shortly
+ * before the call's deadline the call is failed, so that the client reads the reason instead of a
+ * timeout. */
 static void wait_for_reply(struct submission *s, const struct mr_rpc_call *call)
 {
     mr_time now = mr_clock_now();
@@ -251,7 +258,7 @@ mr_time mr_submit_deadline(const struct mr_shell *sh)
     return MR_MIN(sh->answers_due, sh->reading_due);
 }
 
-/* Fails calls whose body has not grown for `reading_idle`, which frees their share of the quota. */
+/* Fails calls whose body has not grown for `reading_idle`. This frees their share of the quota. */
 static void end_idle(struct mr_shell *sh, mr_time now)
 {
     if (sh->reading_due > now) return;
@@ -341,7 +348,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done)
             .template = done->template,
             .resolved = done->resolved,
             .resolved_count = done->resolved_count};
-        done->graph = NULL; /* the event owns it */
+        done->graph = NULL; /* the event owns the graph */
         wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
         if (done->pieces_count) {
@@ -397,7 +404,7 @@ static bool change_request(struct mr_rpc_call *call, struct mr_rpc_message *msg,
     struct submission *s, const char **id, const char **reason)
 {
     const struct mr_proto_method *method = mr_proto_method_find(mr_rpc_call_method(call));
-    mr_assert(method); /* the server found the handler by this name */
+    mr_assert(method); /* cannot be NULL: the server found the handler by this name */
     void *m = mr_shell_request(s->sh, call, msg, method->request);
     if (!m) return false;
     *reason = "";

@@ -8,10 +8,12 @@
 void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 void mr_submit_parsed(struct mr_shell *sh, struct mr_parser_result *done);
 
-/* Calls whose body arrives too slowly, or whose reply comes too late, are failed. */
+/* mr_submit_tick fails the calls whose body arrives too slowly and those whose reply comes too
+ * late. mr_submit_deadline returns the time of the next such failure. */
 mr_time mr_submit_deadline(const struct mr_shell *sh);
 void mr_submit_tick(struct mr_shell *sh, mr_time now);
-void mr_submit_stop(struct mr_shell *sh); /* fails the calls that wait for Redis */
+/* Fails the calls that wait for Redis. */
+void mr_submit_stop(struct mr_shell *sh);
 
 extern const struct mr_rpc_handler mr_submit_handler;
 extern const struct mr_rpc_handler mr_submit_graph_handler;

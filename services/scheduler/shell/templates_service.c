@@ -1,5 +1,5 @@
-/* Each call collects its request, which a parser thread handles; the call is answered with that
- * thread's result. Instantiate is a submission (submit.c). */
+/* The service Templates. Each call collects its request and passes it to a parser thread. The call
+ * is answered with that thread's result. Instantiate is a submission (submit.c). */
 #include "services/scheduler/shell/templates_service.h"
 
 #include "base/alloc.h"
@@ -10,8 +10,8 @@
 
 struct asking {
     struct mr_shell *sh;
-    struct mr_parser_request *request; /* NULL: pushed, or failed */
-    struct mr_page page;               /* of List; points into page_token */
+    struct mr_parser_request *request; /* NULL: the request was pushed, or the call has failed */
+    struct mr_page page;               /* the page of a List call; points into page_token */
     char *page_token;
 };
 

@@ -6,5 +6,5 @@
 
 extern const struct mr_rpc_service mr_templates_service;
 
-/* Answers the call whose request a parser thread has handled. */
+/* Answers a call whose request a parser thread has handled. */
 void mr_template_answered(struct mr_shell *sh, const struct mr_parser_result *done);

@@ -1,5 +1,5 @@
-/* Each watched job has a list of its watchers; an index finds the watcher of a call. What watchers
- * of values are sent is in results.c. */
+/* Each watched job has a list of its watchers; an index finds the watcher of a call. results.c
+ * sends values to the watchers that want them. */
 #include "services/scheduler/shell/watch.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* of one SubmitResponse; the client fetches the rest with Results */
+/* limit of the values in one SubmitResponse; the client fetches the other values with Results */
 #define VALUES_BYTES_MAX ((size_t)8 << 20)
 
 struct mr_watch {
@@ -23,7 +23,7 @@ struct mr_watch {
     struct mr_index by_call;
     struct mr_watched_job **jobs; /* ascending by id */
     uint32_t jobs_count;
-    mr_time deadline; /* at or before the earliest deadline */
+    mr_time deadline; /* not later than the earliest deadline of a watcher */
 };
 
 static uint64_t call_hash(uint64_t call)
@@ -209,12 +209,13 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* Sends an event if there is one; true: the call has ended. */
+/* Sends the job's event, if it is new. True: the call has ended. */
 static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool progress)
 {
     bool over = mr_job_is_over(info->state);
-    /* Any other number is new: after a restore from an older copy, Redis has lower numbers. */
+    /* Any other number than the last is new: Redis restored from an older copy has lower
+     * numbers. */
     bool is_news = info->event_sequence && info->event_sequence != w->seen_event;
     if (is_news || !w->has_sent) {
         w->seen_event = info->event_sequence;
@@ -227,7 +228,8 @@ static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     return over;
 }
 
-/* The job has changed, or the wait is over: sends what the call waits for. True: it has ended. */
+/* Called when the job has changed or the wait is over: sends what the call waits for. True: the
+ * call has ended. */
 static bool look(struct mr_watcher *w, bool progress, bool timed_out)
 {
     struct mr_shell *sh = w->sh;
@@ -307,7 +309,8 @@ void mr_watch_targets_ready(
 {
     struct mr_watched_job *j = job_find(sh->watch, job);
     if (!j) return;
-    uint32_t *copy = mr_copy(nodes, count * sizeof *nodes); /* the core's buffer may move */
+    /* a copy, since the core's buffer may move */
+    uint32_t *copy = mr_copy(nodes, count * sizeof *nodes);
     j->busy++;
     MR_LIST_EACH(node, &j->watchers)
     {
@@ -342,14 +345,16 @@ void mr_watch_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, st
 void mr_watch_target_failed(
     struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why)
 {
-    if (!code) { /* the task failed: the result has the task's error */
+    if (!code) { /* the task failed, and its result has the error */
         mr_watch_targets_ready(sh, job, &node, 1);
         return;
     }
     struct mr_watched_job *j = job_find(sh->watch, job);
     struct mr_sched_job_info info;
     if (!j || !mr_sched_job(sh->core, job, &info)) return;
-    j->busy++; /* the core is not asked again: the answer would be the same, forever */
+    /* The watchers get the error now. Asking the core again would bring the same failure
+     * forever. */
+    j->busy++;
     MR_LIST_EACH(list, &j->watchers)
     {
         struct mr_watcher *w = MR_LIST_ITEM(list, struct mr_watcher, node);
@@ -389,7 +394,8 @@ void mr_watch_tick(struct mr_shell *sh, mr_time now)
             watcher_free(f, w);
             continue;
         }
-        if (w->deadline <= now) w->deadline = MR_NEVER; /* it is over; rows are still being sent */
+        /* the wait is over, but rows are still being sent */
+        if (w->deadline <= now) w->deadline = MR_NEVER;
         f->deadline = MR_MIN(f->deadline, w->deadline);
     }
 }

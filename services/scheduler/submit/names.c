@@ -3,11 +3,12 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-struct found { /* the object of a name */
+struct found { /* what the directory says about a name */
     int err;
     mr_object_id object;
     uint64_t nbytes;
-    bool is_durable; /* persisted, with the definition of the task that computed it */
+    /* the object is persisted, and the definition of the task that computed it is known */
+    bool is_durable;
     unsigned char definition[16];
 };
 
@@ -39,7 +40,8 @@ static void on_found(void *ctx, int err, const struct mr_name_record *record)
     memcpy(f->definition, record->definition, sizeof f->definition);
 }
 
-/* Looks up all names that nodes stand for, or all names under which tasks persist their results. */
+/* Looks up names in the directory: if `results`, the names under which tasks persist their results;
+ * else the names that nodes stand for. */
 static int look_up(
     struct mr_directory *directory, struct search *s, bool results, struct mr_error *e)
 {
@@ -60,7 +62,7 @@ static void search_fini(struct search *s)
     mr_release(s->found);
 }
 
-/* Checks that every name exists. A node's definition hash takes in the object behind its name. */
+/* Checks that every name exists. Adds the object behind a name to the node's definition hash. */
 static int names_settle(const struct search *s, struct mr_error *e)
 {
     struct mr_graph *g = s->graph;

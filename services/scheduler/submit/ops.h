@@ -1,5 +1,6 @@
-/* The operators that a graph may name, as one thread knows them: the built-in ones, and foreign
- * ones, which workers implement. Of foreign ones only the name is known here. */
+/* The operators that a graph may name, as one thread knows them: the built-in operators, and
+ * foreign operators, which workers implement. Of foreign operators only the names are known
+ * here. */
 #pragma once
 
 #include "graph/build/builder.h"
@@ -7,7 +8,7 @@
 
 #define MR_FOREIGN_OPS_MAX 65536
 
-struct mr_parser_ops { /* owned by one thread */
+struct mr_parser_ops { /* the operators of one thread, which owns them */
     struct mr_registry *registry;
     struct mr_graph_catalogue builtin;
     char **foreign; /* sorted */
@@ -17,7 +18,7 @@ struct mr_parser_ops { /* owned by one thread */
 
 void mr_parser_ops_init(struct mr_parser_ops *o);
 void mr_parser_ops_fini(struct mr_parser_ops *o);
-/* Takes the name; a known one is freed. */
+/* Adds a foreign operator. Takes the name, and frees it if it is known already. */
 void mr_parser_ops_add(struct mr_parser_ops *o, char *name);
-/* For the builder. A look-up that fails sets has_missed. */
+/* Returns the catalogue for the graph builder. A look-up in it that fails sets has_missed. */
 struct mr_graph_catalogue mr_parser_ops_catalogue(struct mr_parser_ops *const *o);

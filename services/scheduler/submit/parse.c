@@ -40,7 +40,8 @@ static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *cata
     return err;
 }
 
-/* NULL as `limits`: the bounds of any job; then a JSON body is consumed. */
+/* Parses the body to a graph. `limits`: bounds of a small job; NULL: the bounds of any job, and
+ * then a JSON body is consumed. */
 static int parse(struct mr_parser_ops *o, struct mr_parser_request *r,
     const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e)
 {
@@ -65,8 +66,8 @@ static int parse(struct mr_parser_ops *o, struct mr_parser_request *r,
     return err;
 }
 
-/* After a restart, an unknown operator may belong to a worker that has yet to register again. Then
- * the client is told to try again. */
+/* Replaces an error about an unknown operator after a restart: the operator may belong to a worker
+ * that has not registered again. The client is told to try again. */
 static int check_missed_op(const struct mr_parser_ops *o, const struct mr_parser_request *r,
     struct mr_parser_result *d, int err)
 {
@@ -102,7 +103,7 @@ static void add_template(void *ctx, const struct mr_template_info *x)
         .tasks = x->tasks};
 }
 
-/* Install, Get, List and Delete. */
+/* Handles the calls Install, Get, List and Delete. */
 static struct mr_parser_result *handle_template(
     struct mr_parse_thread *t, const struct mr_parser_request *r)
 {
@@ -140,8 +141,8 @@ static int parse_template(
         &d->graph, &d->template, &d->error);
 }
 
-/* Memory for the next bytes of the graph. A large graph is written as journal records of one chunk:
- * from here on nobody copies them, and each is freed when Redis has it. */
+/* Returns memory for the next bytes of the graph. A large graph is written as journal records of
+ * one chunk each. These are never copied from here on, and each is freed when Redis has it. */
 static unsigned char *next_piece(void *ctx, size_t n, uint64_t total)
 {
     struct mr_parser_result *d = ctx;
@@ -167,7 +168,8 @@ void mr_parse_feed(struct mr_parse_thread *t, struct mr_parser_stream *stream, s
     mr_parser_stream_feed(stream, &catalogue, bytes);
 }
 
-/* From the parsed graph to a result: names, and bytes for the journal. */
+/* Makes the result of a parsed graph: resolves names and writes the graph as bytes for the journal.
+ * `err`: the parser's error. */
 static void finish(struct mr_parse_thread *t, const struct mr_parser_request *r,
     struct mr_parser_result *d, int err)
 {
@@ -196,10 +198,10 @@ struct mr_parser_result *mr_parse(struct mr_parse_thread *t, struct mr_parser_re
     return d;
 }
 
-/* Does a SubmitGraphRequest have loops? A few bytes of loops make a large graph. */
+/* True: the SubmitGraphRequest has loops, so a few bytes may make a large graph. */
 static bool has_repeat(struct mr_str body)
 {
-    enum { F_REPEAT = 8 }; /* jobs.proto */
+    enum { F_REPEAT = 8 }; /* number of the field in jobs.proto */
     struct mr_protowire_reader r = mr_protowire_read(body);
     struct mr_protowire_field f;
     while (!mr_protowire_next(&r, &f))
@@ -223,8 +225,8 @@ struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_par
     return d;
 }
 
-/* A short text makes a large graph only by a loop; a loop needs one of these words, or has it
- * written with an escape. */
+/* False: the graph is small. Only a loop makes a large graph of a short text, and a loop needs one
+ * of these words, or an escape that hides the word. */
 static bool may_be_large(const struct mr_parser_request *r)
 {
     if (r->body.n > TINY_BYTES_MAX) return true;

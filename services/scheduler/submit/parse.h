@@ -11,17 +11,20 @@ struct mr_templates;
 struct mr_parse_thread { /* what one parser thread owns */
     struct mr_parser_ops ops;
     struct mr_directory *directory;
-    struct mr_templates *templates; /* NULL: another thread has them */
+    struct mr_templates *templates; /* NULL: another parser thread has the templates */
 };
 
-/* Waits for Redis if the graph names objects or results. */
+/* Parses a request. Waits for Redis if the graph names objects or results. */
 struct mr_parser_result *mr_parse(struct mr_parse_thread *t, struct mr_parser_request *r);
-/* The same within the bounds of a small job, about 10 ms; NULL: the request asks for more. */
+/* Does the same for a small job, in about 10 ms. NULL: the request is larger, and was not
+ * parsed. */
 struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_parser_request *r);
-/* The same without a wait, about 100 us; NULL: a parser thread has to do it. */
+/* Does the same for a tiny job, without waiting, in about 100 us. NULL: a parser thread has to
+ * parse the request. */
 struct mr_parser_result *mr_parse_tiny(struct mr_parser_ops *ops, struct mr_parser_request *r);
-/* More of a stream; takes the bytes. An error shows when the whole body is parsed. */
+/* Parses more bytes of a stream, and takes them. An error is reported when the whole body is
+ * parsed. */
 void mr_parse_feed(
     struct mr_parse_thread *t, struct mr_parser_stream *stream, struct mr_buf *bytes);
 
-#define MR_PARSE_SMALL_BYTES_MAX ((size_t)64 << 10) /* of the body of a small job */
+#define MR_PARSE_SMALL_BYTES_MAX ((size_t)64 << 10) /* limit of the body of a small job */

@@ -1,11 +1,11 @@
-/* Three queues with a thread each. A thread parses its requests in order (parse.c) with operators,
- * a connection to Redis and, one of them, templates of its own. Large jobs have their own queue, so
- * a small job never waits for a large one; a small body that asks for a large graph moves to that
- * queue. The core thread has operators of its own for tiny requests.
- *
+/* Three queues, each with its own thread. A thread parses its requests in order (parse.c). It has
+ * its own operators and its own connection to Redis; one of the threads also has the templates.
+ * Large jobs have their own queue, so that a small job never waits for a large one. A small body
+ * that asks for a large graph moves to that queue. The core thread has its own operators for tiny
+ * requests.
  * A large body is parsed while it arrives: its pieces go to the thread for large jobs, before the
- * request itself does. A call that ends early sends a drop behind its pieces, since the stream then
- * belongs to that thread. */
+ * request itself does. The stream then belongs to that thread, so a call that ends early sends a
+ * drop message behind its pieces. */
 #include "services/scheduler/submit/parser.h"
 
 #include "base/alloc.h"
@@ -18,40 +18,42 @@
 #include "store/meta/directory.h"
 #include "store/meta/redis.h"
 
-#define WAITING_MAX 1024 /* requests of a queue; its inbox has room for operators beside them */
-#define STREAMS_MAX 8    /* bodies that are parsed while they arrive */
+/* limit of requests in a queue; the inbox has room for operators besides */
+#define WAITING_MAX 1024
+#define STREAMS_MAX 8 /* limit of bodies that are parsed while they arrive */
 
-struct piece { /* of a stream */
+struct piece { /* a piece of a stream */
     struct mr_parser_stream *stream;
-    struct mr_buf bytes; /* messages, each behind its length; or a part of a text */
-    bool is_drop;        /* no bytes: the call is over, the stream is freed */
+    struct mr_buf bytes; /* messages, each after its length (u64), or a part of a JSON text */
+    bool is_drop; /* the piece has no bytes: the call has ended, and the stream is to be freed */
 };
 
-struct message { /* one of the three */
+struct message { /* one of the three members is set */
     struct mr_parser_request *request;
     struct piece *piece;
     char *op;
 };
 
-enum { QUEUE_SMALL, QUEUE_TEMPLATES, QUEUE_LARGE, QUEUES }; /* closed in this order */
+/* the threads are stopped in this order */
+enum { QUEUE_SMALL, QUEUE_TEMPLATES, QUEUE_LARGE, QUEUES };
 
-struct queue { /* its thread owns what has no other owner here */
+struct queue { /* owned by the queue's thread, except where a member names another owner */
     struct mr_parser *parser;
     struct mr_thread *thread;
     struct mr_inbox *inbox; /* of struct message */
     struct mr_redis *redis;
     struct mr_parse_thread tools;
-    uint32_t waiting; /* core thread: requests that are pushed and not answered */
+    uint32_t waiting; /* owned by the core thread: requests that were pushed and are not answered */
 };
 
 struct mr_parser {
     struct mr_parser_options options;
     struct mr_allowance *quota;
     struct queue queues[QUEUES];
-    /* Of the core thread: */
+    /* owned by the core thread: */
     struct mr_parser_ops core_ops;
     uint32_t streams_open;
-    struct piece *drops[STREAMS_MAX]; /* found no room in the inbox */
+    struct piece *drops[STREAMS_MAX]; /* drop messages for which the inbox had no room */
     uint32_t drops_count;
 };
 
@@ -83,8 +85,8 @@ static void take_piece(struct queue *q, struct piece *x)
     piece_free(&x);
 }
 
-/* Moves the request to the queue for large ones. The core thread is told first, so that it counts
- * the request there before the result comes. */
+/* Moves the request to the queue for large jobs. The core thread is told first, so that it counts
+ * the request in that queue before the result comes. */
 static void move_to_large(struct queue *q, struct mr_parser_request *r)
 {
     struct mr_parser_result *moved = mr_alloc(sizeof *moved);
@@ -171,7 +173,8 @@ int mr_parser_open(
     p->options = *options;
     p->quota = mr_allowance_new(options->reading_bytes, MR_PARSE_SMALL_BYTES_MAX);
     mr_parser_ops_init(&p->core_ops);
-    for (uint32_t i = QUEUES; i-- > 0;) { /* the large one first: the small one pushes to it */
+    /* the queue for large jobs first, since the thread for small jobs pushes to it */
+    for (uint32_t i = QUEUES; i-- > 0;) {
         int err = queue_open(p, i, names[i], e);
         if (err) return err;
     }
@@ -209,7 +212,7 @@ struct mr_parser_request *mr_parser_request_new(struct mr_parser *p, uint64_t ti
 int mr_parser_add_body(struct mr_parser *p, struct mr_parser_request *r, struct mr_rpc_call *call,
     struct mr_str bytes, struct mr_error *e)
 {
-    struct mr_str user = {0}; /* looked up for large bodies only */
+    struct mr_str user = {0}; /* looked up only for large bodies */
     if (!r->hold.counted && r->hold.bytes + bytes.n > MR_PARSE_SMALL_BYTES_MAX)
         user = mr_rpc_auth_caller(p->options.auth, call);
     int err = mr_allowance_add(r->quota, &r->hold, user, bytes.n, e);
@@ -274,13 +277,14 @@ void mr_parser_parse_ahead(struct mr_parser *p, struct mr_parser_request *r)
     struct piece *x = mr_alloc(sizeof *x);
     x->stream = r->stream;
     x->bytes = r->body;
-    if (push_piece(p, x)) { /* the bytes stay in the body, for the next call or the request */
+    /* the bytes stay in the body: the next call, or the request itself, takes them */
+    if (push_piece(p, x)) {
         mr_release(x);
         return;
     }
     size_t n = r->body.n;
     mr_buf_init(&r->body, r->body.bytes_max - n);
-    mr_buf_reserve(&r->body, n); /* the next piece is usually as long */
+    mr_buf_reserve(&r->body, n); /* the next piece is usually as long as this one */
 }
 
 void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request)
@@ -290,7 +294,8 @@ void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request)
         struct piece *x = mr_alloc(sizeof *x);
         x->is_drop = true;
         x->stream = MR_STEAL(r->stream);
-        if (push_piece(p, x)) p->drops[p->drops_count++] = x; /* at most one for each stream */
+        /* each stream adds at most one, so there is room */
+        if (push_piece(p, x)) p->drops[p->drops_count++] = x;
     }
     mr_parser_request_free(request);
 }
@@ -301,7 +306,8 @@ void mr_parser_add_op(struct mr_parser *p, struct mr_str name)
     memcpy(copy, name.p, name.n);
     for (uint32_t i = 0; i < QUEUES; i++) {
         const struct message m = {.op = mr_copy_text(copy)};
-        if (mr_inbox_push(p->queues[i].inbox, &m)) mr_release(m.op); /* never: it has room */
+        /* the push cannot fail, since the inbox has room for all operators */
+        if (mr_inbox_push(p->queues[i].inbox, &m)) mr_release(m.op);
     }
     mr_parser_ops_add(&p->core_ops, copy);
 }

@@ -1,8 +1,8 @@
 /* Parser threads: they turn submitted bodies into graphs, so that the core thread, which answers
- * heartbeats, never parses a long one. Small jobs, templates and large jobs have a thread and a
- * queue each. Results of one queue come in the order of its requests.
- * A request so small that two hand-offs between threads would cost more than the parsing is parsed
- * on the core thread. All functions are for the core thread. */
+ * heartbeats, never parses a long body. Small jobs, templates and large jobs each have their own
+ * thread and queue. Results of one queue come in the order of its requests.
+ * A tiny request is parsed on the core thread, if two hand-offs between threads would cost more
+ * than the parsing. All functions are for the core thread. */
 #pragma once
 
 #include "rpc/server.h"
@@ -13,9 +13,10 @@ struct mr_parser;
 
 struct mr_parser_options {
     const char *redis, *redis_password; /* lent until close */
-    struct mr_rpc_auth *auth;           /* lent until close: whose bytes a body counts as */
-    uint64_t reading_bytes;             /* bound on all bodies together */
-    /* On a parser thread; takes the result. */
+    /* lent until close; finds the user whose share of the quota a body counts against */
+    struct mr_rpc_auth *auth;
+    uint64_t reading_bytes; /* limit of bytes of all bodies together */
+    /* Takes the result of a request. Called on a parser thread. */
     void (*on_result)(void *ctx, struct mr_parser_result **result);
     void *ctx;
 };
@@ -24,32 +25,34 @@ int mr_parser_open(
     const struct mr_parser_options *options, struct mr_parser **out, struct mr_error *e);
 void mr_parser_close(struct mr_parser **p);
 
-/* An empty request for a call whose body is to come. Ends by push, by drop, or, where it has no
- * stream, by mr_parser_request_free. */
+/* Makes an empty request for a call whose body is to come. The request ends with mr_parser_push or
+ * mr_parser_drop; a request without a stream may also be freed by mr_parser_request_free. */
 struct mr_parser_request *mr_parser_request_new(struct mr_parser *p, uint64_t ticket);
-/* More of the body. MR_ETOOBIG: the body is too large. MR_ELIMIT: too many bytes of bodies are
- * being received. After an error the request has to be dropped. */
+/* Adds bytes to the body. MR_ETOOBIG: the body is too large. MR_ELIMIT: too many bytes of bodies
+ * are being received. After an error the request has to be dropped. */
 int mr_parser_add_body(struct mr_parser *p, struct mr_parser_request *r, struct mr_rpc_call *call,
     struct mr_str bytes, struct mr_error *e);
 
-/* The result, if the request is small and the queue of small requests is empty; the request remains
- * the caller's. NULL: push the request. */
+/* Returns the result, if the request is small and no small requests are queued. The request still
+ * belongs to the caller. NULL: the caller has to push the request. */
 struct mr_parser_result *mr_parser_parse_now(
     struct mr_parser *p, struct mr_parser_request *request);
 /* Takes the request; the result comes by on_result. MR_ELIMIT: too many requests wait. */
 int mr_parser_push(struct mr_parser *p, struct mr_parser_request **request);
-/* The core thread has received this result: one request less waits in its queue. */
+/* Called when the core thread has received this result: one request less waits in its queue. */
 void mr_parser_received(struct mr_parser *p, const struct mr_parser_result *result);
-/* Requests in the queue of small ones. While there is any, mr_parser_parse_now refuses. */
+/* Returns the number of requests in the queue of small jobs. While there is any,
+ * mr_parser_parse_now refuses. */
 uint32_t mr_parser_small_waiting(const struct mr_parser *p);
 
 /* A large body is handed over in pieces of at least this size. malloc gives a block of this size
  * back to the kernel as soon as it is freed (shell/main.c). */
 #define MR_PARSER_PIECE_BYTES ((size_t)256 << 10)
-/* Hands the bytes that have arrived to the thread for large jobs, if they are enough for a piece:
- * parsing overlaps with receiving. A full inbox, or too many streams, delay this. */
+/* Hands the bytes that have arrived to the thread for large jobs, if they are enough for a piece.
+ * So parsing overlaps with receiving. A full inbox, or too many streams, delay this. */
 void mr_parser_parse_ahead(struct mr_parser *p, struct mr_parser_request *request);
 /* Frees a request that will not be pushed. */
 void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request);
-/* Makes known an operator that a worker offers; may be called again for the same name. */
+/* Makes an operator of a worker known to all parser threads. May be called again for the same
+ * name. */
 void mr_parser_add_op(struct mr_parser *p, struct mr_str name);

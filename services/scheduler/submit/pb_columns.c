@@ -14,13 +14,13 @@
 enum { F_KEYS = 6, F_KEY_BYTES, F_OP, F_ARGS, F_ARGS_BYTES, F_INPUTS_COUNT, F_INPUTS, F_END };
 static_assert(F_INPUTS == 12, "jobs.proto says so");
 
-struct numbers { /* of a column; reused for the next message */
+struct numbers { /* numbers of one column; the memory is used again for the next message */
     uint32_t *at;
     size_t count;
     size_t room;
 };
 
-struct part { /* a message without its columns, and the nodes it brought */
+struct part { /* a message without its columns, and the range of nodes that the message brought */
     const Millrace__V1__SubmitColumns *m;
     uint32_t first;
     uint32_t count;
@@ -28,7 +28,7 @@ struct part { /* a message without its columns, and the nodes it brought */
 
 struct mr_pb_stream {
     struct mr_builder *b;
-    struct mr_pb_arena arena; /* of the unpacked parts */
+    struct mr_pb_arena arena; /* memory of the unpacked messages of `parts` */
     struct part *parts;
     size_t parts_count, parts_room;
     struct mr_node_op *ops;
@@ -63,7 +63,8 @@ void mr_pb_stream_free(struct mr_pb_stream **sp)
     mr_release(s);
 }
 
-/* Packed varints of at most 32 bits. Each takes at least a byte, which bounds their number. */
+/* Reads packed varints of at most 32 bits. Each takes at least one byte, which bounds their number.
+ * False: the bytes are malformed. */
 static bool read_numbers(struct mr_str s, struct numbers *out)
 {
     out->count = 0;
@@ -98,7 +99,8 @@ static bool read_numbers(struct mr_str s, struct numbers *out)
     return true;
 }
 
-/* Columns go to `c` and s->columns, all other fields to s->rest. */
+/* Takes a message apart: columns go to `c` and s->columns, all other fields to s->rest. False: the
+ * fast path cannot read the message. */
 static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_node_columns *c)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
@@ -116,7 +118,8 @@ static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_
             mr_buf_add(&s->rest, message.p + at, r.at - at);
             continue;
         }
-        /* Each column once and packed, as protobuf libraries write it. */
+        /* Protobuf libraries write each column once and packed. The fast path accepts nothing
+         * else. */
         if (f.type != MR_PROTOWIRE_BYTES || seen & 1u << f.number) return false;
         seen |= 1u << f.number;
         if (f.number == F_KEYS)
@@ -184,7 +187,8 @@ void mr_pb_stream_add(struct mr_pb_stream *s, struct mr_str message)
     if (!s->is_odd) s->is_odd = !add(s, message);
 }
 
-/* Fields that may name nodes of other messages, so they wait for the end. */
+/* Applies a message's options and targets. They may name nodes of other messages, so this is done
+ * after the last message. */
 static bool end_part(struct mr_pb_stream *s, const struct part *part)
 {
     const Millrace__V1__SubmitColumns *m = part->m;

@@ -5,19 +5,23 @@
 
 #include "graph/build/builder.h"
 
-/* Messages of a stream without a node. Bounded because each takes more memory than it has bytes. */
+/* Limit of messages without a node in one stream: such a message takes more memory than it has
+ * bytes. */
 #define MR_PB_EMPTY_MESSAGES_MAX 1024
 
 struct mr_pb_stream;
 
 struct mr_pb_stream *mr_pb_stream_new(void);
 void mr_pb_stream_free(struct mr_pb_stream **s);
-void mr_pb_stream_add(struct mr_pb_stream *s, struct mr_str message); /* lent for the call */
-/* After the last message: the builder, or NULL. */
+/* Adds a message, which is lent for the call. */
+void mr_pb_stream_add(struct mr_pb_stream *s, struct mr_str message);
+/* Ends the stream after the last message and returns the builder; NULL: the fast path has
+ * failed. */
 struct mr_builder *mr_pb_stream_end(struct mr_pb_stream *s);
 
-/* The message at `*at`, of messages that each follow their length (u64). */
+/* Returns the message at `*at` and moves `*at` behind it. In `framed` each message follows its
+ * length (u64). */
 struct mr_str mr_pb_framed_next(struct mr_str framed, size_t *at);
-/* The slow path: all messages into an empty builder, with error texts. */
+/* The slow path: adds all messages to an empty builder, with error texts. */
 int mr_pb_columns_add(
     struct mr_builder *b, const struct mr_buf *framed, size_t count, struct mr_error *e);

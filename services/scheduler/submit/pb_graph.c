@@ -126,7 +126,8 @@ static int add_ref(struct mr_builder *b, const char *text, struct mr_error *e)
     return err ? err : mr_builder_input(b, node, e);
 }
 
-/* A nested task becomes a node with its own key, or with a key made from the enclosing task's. */
+/* Adds a nested task as a node. Its key is its own, or is made from the key of the enclosing
+ * task. */
 static int add_nested(
     struct mr_builder *b, uint32_t parent, const Millrace__V1__Task *m, struct mr_error *e)
 {
@@ -255,8 +256,8 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
     struct mr_error *e)
 {
     int err = MR_OK;
-    for (size_t i = 0; i < n && is_body && !err;
-         i++) { /* all keys first: a key of the body shadows one outside */
+    /* all keys are declared first: a key of the body shadows a key outside */
+    for (size_t i = 0; i < n && is_body && !err; i++) {
         uint32_t node = 0;
         err = mr_builder_own(b, text_of(tasks[i]->key), &node, e);
     }
@@ -268,7 +269,7 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
     return err;
 }
 
-/* The node that an argument refers to; for a literal, a new node. */
+/* Returns the node that an argument refers to. A literal gets a new node. */
 static int argument_node(struct mr_builder *b, const char *key, const Millrace__V1__Argument *v,
     uint32_t *node, struct mr_error *e)
 {
@@ -283,7 +284,8 @@ static int argument_node(struct mr_builder *b, const char *key, const Millrace__
     return is_task ? add_task(b, *node, v->task, e) : add_value(b, *node, v, e);
 }
 
-/* The first value of a loop variable gets a node of its own, even if it is a reference. */
+/* Adds the first values of the loop variables. Each gets a node of its own, even if it is a
+ * reference. */
 static int add_firsts(
     struct mr_builder *b, struct mr_repeat *r, const Millrace__V1__Repeat *m, struct mr_error *e)
 {

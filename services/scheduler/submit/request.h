@@ -7,12 +7,12 @@
 #include "host/limit/allowance.h"
 #include "services/scheduler/core/state/event.h"
 
-enum mr_parser_form { /* what the body is; for the last three there is none */
+enum mr_parser_form { /* what the body is; a request of the last three has no body */
     MR_PARSER_JSON,
     MR_PARSER_GRAPH,
     MR_PARSER_COLUMNS,
-    MR_PARSER_INSTANTIATE, /* of a template: {"params": {…}}, or nothing */
-    MR_PARSER_INSTALL,     /* from here on the result has templates instead of a graph */
+    MR_PARSER_INSTANTIATE, /* parameters of a template, {"params": {…}}, or nothing */
+    MR_PARSER_INSTALL,     /* from here on the result has templates and no graph */
     MR_PARSER_GET,
     MR_PARSER_LIST,
     MR_PARSER_DELETE,
@@ -26,37 +26,39 @@ struct mr_parser_template { /* owns its texts */
 struct mr_parser_stream; /* stream.h: the part of a body that was handed over before its end */
 
 /* What a call has received. The body is JSON text, one SubmitGraphRequest, or SubmitColumns
- * messages, each behind its length (u64); without the part that `stream` has. */
+ * messages, each after its length (u64). It lacks the part that `stream` has. */
 struct mr_parser_request {
     enum mr_parser_form form;
     struct mr_buf body;
-    struct mr_parser_stream *stream; /* NULL: nothing was handed over */
-    struct mr_allowance *quota; /* bounds the bytes of all bodies; `hold` is this one's share */
+    struct mr_parser_stream *stream; /* NULL: no part of the body was handed over */
+    /* limits the bytes of all bodies; `hold` is the share of this body */
+    struct mr_allowance *quota;
     struct mr_allowance_hold hold;
-    char *request_id; /* given beside the body; NULL: none */
+    char *request_id; /* sent besides the body; NULL: none */
     char *template;   /* the template's name; NULL: none */
     bool replace;
     uint64_t ticket;
-    uint32_t queue;     /* set by parser.c */
-    bool is_recovering; /* workers, and the operators they bring, may not have returned yet */
+    uint32_t queue; /* set by parser.c */
+    /* workers and their operators may not have registered again since the restart */
+    bool is_recovering;
 };
 
 struct mr_parser_result {
     enum mr_parser_form form;
-    bool has_stream; /* the request had a stream, which is free again */
-    bool is_dropped; /* answers no request: the call of a stream ended before its body */
-    bool is_moved;   /* answers nothing yet: the request moved to the queue for large ones */
+    bool has_stream; /* the request had a stream, which has ended */
+    bool is_dropped; /* no answer to a request: the call of a stream ended before its body did */
+    bool is_moved;   /* no answer yet: the request moved to the queue for large jobs */
     uint32_t queue;  /* the queue that the request was counted in */
     uint64_t ticket;
-    struct mr_graph *graph; /* NULL: `error` says why */
+    struct mr_graph *graph; /* NULL: there is none, and `error` says why */
     struct mr_buf graph_bytes;
-    /* Or, of a large graph, its bytes as journal records to be given away, each with
-     * MR_SCHED_PIECE_HEAD_BYTES bytes before the piece. */
+    /* Used instead for a large graph: its bytes as journal records, to be given away. Each has room
+     * for MR_SCHED_PIECE_HEAD_BYTES bytes before the piece. */
     void **pieces;
     uint32_t pieces_count;
-    uint64_t piece_bytes; /* of all pieces */
+    uint64_t piece_bytes; /* sum of the bytes of all pieces */
     mr_graph_hash body_hash;
-    uint64_t template; /* number of the template and shape; 0: of no template */
+    uint64_t template; /* number of the template and the graph's shape; 0: no template was used */
     struct mr_sched_resolved *resolved;
     uint32_t resolved_count;
     struct mr_parser_template *templates;
@@ -67,6 +69,7 @@ struct mr_parser_result {
 void mr_parser_request_free(struct mr_parser_request **r);
 
 struct mr_parser_result *mr_parser_result_new(const struct mr_parser_request *r);
-/* No graph but an error: `err`, unless the result says more already. */
+/* Turns the result into one with an error and no graph. The error is `err`, unless the result has
+ * an error already. */
 void mr_parser_result_fail(struct mr_parser_result *d, int err);
 void mr_parser_result_free(struct mr_parser_result **d);

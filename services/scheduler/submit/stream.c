@@ -8,18 +8,18 @@
 
 #include <xxhash.h>
 
-/* from this size of a body on, several threads parse it */
+/* several threads parse a body of at least this size */
 #define PARALLEL_BYTES_MIN ((size_t)2 << 20)
 #define PARALLEL_WORKERS_MAX 4
 
 struct mr_parser_stream {
     bool is_json;
     struct mr_pb_stream *columns;
-    struct mr_json_stream *json; /* NULL before the first piece; parsed by: */
+    struct mr_json_stream *json; /* NULL before the first piece; uses the threads of `parallel` */
     struct mr_graph_parallel parallel;
     struct mr_buf *pieces;
     size_t pieces_count, pieces_room;
-    XXH3_state_t *hash; /* of all bytes */
+    XXH3_state_t *hash; /* hash of all bytes */
 };
 
 static void run_parallel(
@@ -96,7 +96,7 @@ static void feed_columns(struct mr_parser_stream *s, struct mr_buf *bytes)
         mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
 }
 
-/* On the parser thread. */
+/* Called on the parser thread, when the first piece of JSON arrives. */
 static void json_open(struct mr_parser_stream *s)
 {
     if (s->json) return;
@@ -139,7 +139,7 @@ int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catal
         b = mr_builder_new();
         err = mr_pb_columns_add(b, s->pieces, s->pieces_count, e);
     }
-    drop_pieces(s); /* before the graph needs memory, too */
+    drop_pieces(s); /* freed here, before the graph needs memory */
     if (err) {
         mr_builder_free(&b);
         return err;

@@ -9,14 +9,17 @@ struct mr_parser_stream;
 
 struct mr_parser_stream *mr_parser_stream_new(bool is_json);
 void mr_parser_stream_free(struct mr_parser_stream **s);
-/* Columns: messages, each behind its length (u64). JSON: the next part. Takes the bytes. */
+/* Parses a piece and takes its bytes. Columns: whole messages, each after its length (u64). JSON:
+ * the next part of the text. */
 void mr_parser_stream_feed(
     struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes);
-/* After the last piece. */
+/* Called after the last piece: builds the graph. */
 int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
-mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s); /* of all bytes fed */
+/* Returns the hash of all bytes that were fed. */
+mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s);
 
-/* A thread pool for a body of so many bytes; false: too short for one. Close follows anyway. */
+/* Opens a thread pool for a body of `bytes` bytes. False: a body so short is parsed by one thread.
+ * The caller closes `parallel` in both cases. */
 bool mr_parser_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);
 void mr_parser_parallel_close(struct mr_graph_parallel *parallel);

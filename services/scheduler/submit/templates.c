@@ -1,5 +1,6 @@
-/* Redis has the templates. Parsed ones are in an LRU cache, which needs no invalidation: only this
- * scheduler writes templates, since another one on the same Redis would have superseded it. */
+/* Redis has the templates. Parsed templates are in an LRU cache. The cache needs no invalidation:
+ * only this scheduler writes templates, since another one on the same Redis would have superseded
+ * it. */
 #include "services/scheduler/submit/templates.h"
 
 #include "base/alloc.h"
@@ -14,11 +15,11 @@
 #define TEMPLATES_MAX 1000
 #define NAME_BYTES_MAX 64
 #define TEXT_BYTES_MAX ((size_t)16 << 20)
-#define KEPT_MAX 64 /* parsed templates in the cache */
+#define KEPT_MAX 64 /* limit of parsed templates in the cache */
 #define KEPT_BYTES_MAX ((size_t)256 << 20)
 
 struct kept {
-    char *name; /* NULL: free */
+    char *name; /* NULL: the entry is free */
     uint64_t installed_ns;
     struct mr_buf text;
     struct mr_json_template *parsed;
@@ -29,7 +30,7 @@ struct mr_templates {
     struct mr_redis *redis;
     struct kept kept[KEPT_MAX];
     uint64_t clock;
-    struct mr_buf params; /* memory of the last result */
+    struct mr_buf params; /* the text `params` of the last result */
 };
 
 struct mr_templates *mr_templates_new(struct mr_redis *redis)
@@ -83,7 +84,8 @@ static struct kept *keep(struct mr_templates *t, struct mr_str name, struct mr_s
     }
     struct mr_buf own;
     mr_buf_init(&own, TEXT_BYTES_MAX);
-    mr_buf_add_str(&own, text); /* copied first: `text` may belong to the entry that is replaced */
+    /* the text is copied first, since it may belong to the entry that is replaced */
+    mr_buf_add_str(&own, text);
     char *own_name = mr_alloc(name.n + 1);
     memcpy(own_name, name.p, name.n);
     drop(k);
@@ -124,7 +126,7 @@ static bool read_record(struct mr_str bytes, uint64_t *installed_ns, struct mr_s
     return true;
 }
 
-/* From the cache, or from Redis into the cache. */
+/* Finds a template in the cache, or reads it from Redis into the cache. */
 static int load(struct mr_templates *t, struct mr_str name, struct kept **out, struct mr_error *e)
 {
     int err = check_name(name, e);
@@ -182,7 +184,7 @@ static int store(struct mr_templates *t, struct mr_str name, struct mr_str text,
     return err;
 }
 
-/* The name given in the text. */
+/* If no name was given, uses the name in the text. */
 static void name_in(const struct mr_graph *g, struct mr_str *name)
 {
     if (!name->n) *name = g->job.name;
@@ -241,7 +243,7 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
     if (err) return err;
     info_of(t, k, out);
     if (!mr_json_template_graph(k->parsed, (struct mr_str){0}, catalogue, &g, NULL, &why))
-        out->tasks = g->nodes_count; /* fails if an operator is gone meanwhile */
+        out->tasks = g->nodes_count; /* leaves 0 if an operator of the template is gone meanwhile */
     return MR_OK;
 }
 
@@ -291,7 +293,8 @@ int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_er
     return err;
 }
 
-/* Bounds the bytes of cached graphs; evicts the least recently used. */
+/* Evicts the least recently used entries while the cached graphs have too many bytes. Keeps
+ * `now`. */
 static void bound(struct mr_templates *t, const struct kept *now)
 {
     for (;;) {

@@ -7,19 +7,21 @@
 
 struct mr_templates;
 
-struct mr_template_info { /* texts are lent until the next call */
+struct mr_template_info { /* a template; the texts are lent until the next call */
     struct mr_str name;
     uint64_t installed_ns;
     uint64_t nbytes;
     uint64_t tasks;
-    struct mr_str params; /* one name a line */
+    struct mr_str params; /* names of the parameters, one a line */
     struct mr_str json;
 };
 
-struct mr_templates *mr_templates_new(struct mr_redis *redis); /* borrowed */
+/* Borrows `redis`. */
+struct mr_templates *mr_templates_new(struct mr_redis *redis);
 void mr_templates_free(struct mr_templates **t);
 
-/* An empty `name`: the name in the text. MR_EEXIST: the name has another text. */
+/* Installs a template. An empty `name`: the name in the text. MR_EEXIST: the name has another text,
+ * and `replace` is false. */
 int mr_templates_install(struct mr_templates *t, struct mr_str name, struct mr_str text,
     bool replace, const struct mr_graph_catalogue *catalogue, struct mr_template_info *out,
     struct mr_error *e);
@@ -29,8 +31,9 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
 int mr_templates_list(struct mr_templates *t,
     void (*fn)(void *ctx, const struct mr_template_info *info), void *ctx, struct mr_error *e);
 int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_error *e);
-/* The template's graph, with `given` (graph/template/template.h) for its parameters. `*id` becomes
- * a number for the template's text and the graph's shape, which no other pair has. */
+/* Makes the template's graph, with the values `given` for its parameters
+ * (graph/template/template.h). `*id` becomes a number for the pair of the template's text and the
+ * graph's shape; no other pair has the same number. */
 int mr_templates_graph(struct mr_templates *t, struct mr_str name, struct mr_str given,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *id,
     struct mr_error *e);

@@ -8,8 +8,10 @@
 #include <stdio.h>
 
 #define WATCHERS_MAX 1024u
-#define LOOK_EVERY (250 * MR_MS) /* finds changes without a note: a worker that retires */
-/* of one stream; more waits until the client has read */
+/* interval of comparisons: they find changes for which the core has no note, as when a worker
+ * retires */
+#define LOOK_EVERY (250 * MR_MS)
+/* limit of unsent bytes of one stream; further events wait until the client has read */
 #define QUEUED_BYTES_MAX ((size_t)256 << 10)
 
 static_assert((int)MR_CLUSTER_GAP == MILLRACE__V1__CLUSTER_CHANGE__CLUSTER_CHANGE_GAP, "as told");
@@ -20,11 +22,11 @@ static_assert(
 struct watcher {
     struct mr_list node;
     mr_rpc_call_id call;
-    uint64_t after; /* number of the last event that was sent, or skipped */
+    uint64_t after; /* number of the last event that was sent or skipped */
     bool without_jobs;
 };
 
-struct known { /* a worker or a store at the last comparison */
+struct known { /* a worker or a store, as it was at the last comparison */
     struct mr_cluster_seen seen;
     char *name, *node;
 };
@@ -33,11 +35,11 @@ struct mr_cluster_watch {
     struct mr_cluster_ring ring;
     struct mr_list watchers;
     uint32_t watchers_count;
-    struct known *workers, *stores;   /* by slot; by number */
-    uint32_t workers_max, stores_max; /* stores are numbered from 1 */
+    struct known *workers, *stores;   /* workers by slot, stores by number */
+    uint32_t workers_max, stores_max; /* stores have the numbers 1 to stores_max */
     mr_time looked;
     bool is_dirty;
-    uint64_t told; /* number of the newest event that was offered to all streams */
+    uint64_t told; /* number of the newest event that all streams were offered */
 };
 
 struct mr_cluster_watch *mr_cluster_watch_new(const struct mr_shell *sh)
@@ -138,7 +140,7 @@ static void look_at_worker(struct mr_shell *sh, uint32_t slot, bool at_ends)
     now.incarnation = w.incarnation;
     size_t count = mr_cluster_worker_changes(&k->seen, &now, changes);
     bool is_other = now.is_there && (!k->seen.is_there || k->seen.incarnation != now.incarnation);
-    if (at_ends) { /* the first pass adds ends, the second everything else */
+    if (at_ends) { /* the first pass adds the ends, the second all other changes */
         if (!count || !is_end(changes[0])) return;
         add_about(sh, changes[0], k);
         known_fini(k);
@@ -161,7 +163,7 @@ static void look_at_store(struct mr_shell *sh, uint32_t number, bool at_ends)
     struct mr_cluster_seen now = {.is_there = true};
     if (!mr_sched_store(sh->core, number, &now.incarnation, &node, &address, &now.is_connected))
         return;
-    if (!node.n) return; /* a worker named the store, which has not registered */
+    if (!node.n) return; /* the store has not registered: only a worker has named it */
     enum mr_cluster_change change = mr_cluster_store_change(&k->seen, &now);
     if (at_ends != (change == MR_CLUSTER_STORE_LOST)) return;
     if (!k->node) k->node = copy_str(node);
@@ -272,9 +274,9 @@ void mr_cluster_watch_stop(struct mr_shell *sh)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-struct context { /* of a call */
+struct context { /* the context of a call */
     struct mr_shell *sh;
-    struct watcher *w; /* NULL: no request yet */
+    struct watcher *w; /* NULL: the request has not arrived yet */
 };
 
 static void on_open(struct mr_rpc_call *call)

@@ -1,6 +1,6 @@
 /* Cluster.Watch: events of the cluster go to a ring, and from the ring to every stream that
- * watches. Events of jobs are notes of the core. Events of workers and stores come from comparing
- * their states with those of the last comparison. */
+ * watches. Events of jobs are notes of the core. Events of workers and stores are found by
+ * comparing their states with the states at the last comparison. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -10,10 +10,11 @@ void mr_cluster_watch_free(struct mr_cluster_watch **w);
 
 void mr_cluster_watch_job(struct mr_shell *sh, mr_job_id job, enum mr_job_state state);
 void mr_cluster_watch_forgotten(struct mr_shell *sh, mr_job_id job);
-/* A worker or store may have changed: they are compared at the end of this turn. */
+/* Called when a worker or store may have changed: all are compared at the end of this turn. */
 void mr_cluster_watch_dirty(struct mr_shell *sh);
-/* Once a turn, after the notes: compares if it is due, and sends new events. */
+/* Called once a turn, after the notes: compares the states if that is due, and sends new events. */
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now);
-void mr_cluster_watch_stop(struct mr_shell *sh); /* fails every stream */
+/* Fails every stream. */
+void mr_cluster_watch_stop(struct mr_shell *sh);
 
 extern const struct mr_rpc_handler mr_cluster_watch_handler;

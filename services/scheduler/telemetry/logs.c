@@ -10,24 +10,24 @@
 #include <stdlib.h>
 
 #define FOLLOWERS_MAX 1024u
-/* of one follower; more waits until the client has read */
+/* limit of unsent bytes of one follower; further output waits until the client has read */
 #define QUEUED_BYTES_MAX ((size_t)1 << 20)
 
 struct follower {
     struct mr_list node;
     mr_rpc_call_id call;
     mr_job_id job;
-    uint32_t index;   /* MR_NODE_NONE: all tasks */
-    uint64_t next;    /* position in the job's output */
-    bool stays;       /* follows until the task, or the job, ends */
-    bool is_finished; /* its call has ended */
+    uint32_t index;   /* the followed task; MR_NODE_NONE: all tasks */
+    uint64_t next;    /* position in the job's output from which to send */
+    bool stays;       /* the call goes on until the task, or the job, ends */
+    bool is_finished; /* the follower's call has ended */
 };
 
 struct mr_logs {
     struct mr_tasklog kept;
     struct mr_list followers;
     uint32_t followers_count;
-    bool has_news; /* output was added that followers have not been sent */
+    bool has_news; /* there is output that was not sent to the followers yet */
 };
 
 struct mr_logs *mr_logs_new(void)
@@ -74,7 +74,8 @@ static void send_piece(struct mr_shell *sh, struct mr_rpc_call *call,
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* No more output comes: a worker sends a task's last output before its end, or with it. */
+/* True: the follower gets no more output. A worker sends a task's last output before the end of the
+ * task, or with it. */
 static bool is_over(
     struct mr_shell *sh, const struct follower *f, const struct mr_sched_job_info *info)
 {
@@ -101,8 +102,8 @@ static void pump(struct mr_shell *sh, struct follower *f)
         send_piece(sh, call, &info, &p);
         f->next = p.at + p.text.n;
     }
-    f->next = MR_MAX(
-        f->next, mr_tasklog_position(&sh->logs->kept, f->job)); /* skips output of other tasks */
+    /* output of other tasks is skipped */
+    f->next = MR_MAX(f->next, mr_tasklog_position(&sh->logs->kept, f->job));
     if (!over) return;
     f->is_finished = true;
     (void)mr_rpc_call_finish_ok(call);
@@ -221,7 +222,8 @@ void mr_logs_answer(
         r.attempt = tail.attempt;
         r.dropped = tail.lost;
         r.worker = mr_shell_text(sh, tail.worker);
-    } else if (task.has_error) { /* the output was kept before a restart; the failure has its end */
+        /* the output was kept before a restart; the failure still has the end of it */
+    } else if (task.has_error) {
         r.text = mr_shell_text(sh, task.error.log);
         r.worker = mr_shell_text(sh, task.error.worker);
     }
@@ -254,7 +256,7 @@ void mr_logs_follow(
     f->job = job;
     f->index = node;
     f->stays = m->follow;
-    /* a position beyond the end was made before a restart */
+    /* a position beyond the end is from before a restart */
     f->next = next <= mr_tasklog_position(&sh->logs->kept, job) ? next : 0;
     mr_list_add_tail(&sh->logs->followers, &f->node);
     sh->logs->followers_count++;

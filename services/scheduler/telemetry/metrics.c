@@ -86,7 +86,7 @@ void mr_metrics_add(struct mr_shell *sh)
         const char *name;
         const char *help;
         double (*ask)(void *ctx);
-        bool is_gauge; /* else a counter, whose name ends in _total */
+        bool is_gauge; /* false: the metric is a counter, and its name ends in _total */
     } rows[] = {
         {"millrace_scheduler_tasks_done_total", "Tasks completed since the scheduler started.",
             tasks_done, false},

@@ -1,6 +1,7 @@
-/* The scheduler's metrics. Their values are asked of the core when a client reads the metrics. */
+/* The scheduler's metrics. When a client reads them, their values are taken from the core. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
 
-void mr_metrics_add(struct mr_shell *sh); /* makes sh->stats; before the server starts */
+/* Makes sh->stats. Called before the server starts. */
+void mr_metrics_add(struct mr_shell *sh);

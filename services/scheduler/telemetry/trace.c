@@ -1,6 +1,6 @@
-/* The core thread's side. Spans go to a buffer, and the buffer goes to the writer when it is large
- * or 50 ms old. If the writer falls too far behind, spans are counted and dropped. Calls that ask
- * wait here for the reader's answer. */
+/* The core thread's side of traces. Spans go to a buffer. The buffer goes to the writer thread when
+ * it is large or 50 ms old. If the writer falls too far behind, spans are dropped and counted.
+ * Calls that ask for spans wait here for the answer of the reader thread. */
 #include "services/scheduler/telemetry/trace.h"
 
 #include "base/alloc.h"
@@ -13,9 +13,10 @@
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
-#define ASKS_MAX 64                      /* each has a copy of the spans that are not written yet */
-#define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline */
-#define SPAN_BYTES 96                    /* estimate: the numbers of a span in a message */
+/* limit of open questions: each has a copy of the spans that are not written yet */
+#define ASKS_MAX 64
+#define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
+#define SPAN_BYTES 96 /* estimate of the memory of a span's numbers in a message */
 
 struct asked {
     uint64_t ticket;
@@ -31,14 +32,16 @@ struct lost {
 struct mr_trace {
     struct mr_trace_writer *writer;
     struct mr_trace_reader *reader;
-    struct mr_inbox *inbox; /* the writer's */
+    struct mr_inbox *inbox; /* the writer's inbox */
     char *dir;
-    struct mr_buf *pending; /* struct mr_sched_span; NULL: none */
+    struct mr_buf *pending; /* struct mr_sched_span each; NULL: there are no pending spans */
     mr_time pending_since;
-    uint64_t bytes_given; /* to the writer, since the start */
+    uint64_t bytes_given; /* bytes of spans that the writer was given since the start */
     uint32_t ops_told;
-    struct mr_buf lost;     /* struct lost: dropped spans that the writer has not been told */
-    struct mr_buf job_ends; /* struct mr_trace_message of jobs; they follow the spans, in order */
+    /* struct lost each: numbers of dropped spans that the writer does not know yet */
+    struct mr_buf lost;
+    /* struct mr_trace_message each: ends of jobs, which follow the spans in order */
+    struct mr_buf job_ends;
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;
     uint64_t ticket;
@@ -100,7 +103,7 @@ static void count_lost(struct mr_trace *t, const struct mr_buf *b)
 static void buf_skip(struct mr_buf *b, size_t n)
 {
     b->n -= n;
-    if (n) b->failed = false; /* an overflow is over */
+    if (n) b->failed = false; /* the buffer has room again */
     if (b->n && n) memmove(b->p, b->p + n, b->n);
 }
 
@@ -139,7 +142,7 @@ static void pending_give(struct mr_trace *t)
     size_t told = 0;
     while (told < t->job_ends.n / sizeof *ends && !mr_inbox_push(t->inbox, &ends[told]))
         told++;
-    buf_skip(&t->job_ends, told * sizeof *ends); /* the rest goes at the next tick */
+    buf_skip(&t->job_ends, told * sizeof *ends); /* the other messages go at the next tick */
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)
@@ -196,7 +199,8 @@ void mr_trace_tick(struct mr_shell *sh, mr_time now)
     if (mr_trace_deadline(sh) > now) return;
     ops_tell(sh);
     pending_give(t);
-    t->pending_since = now; /* for what the writer's inbox had no room for */
+    /* the next tick tries again to push what found no room in the writer's inbox */
+    t->pending_since = now;
 }
 
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
@@ -205,13 +209,14 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     struct mr_trace *t = sh->trace;
     if (!mr_sched_worker(sh->core, slot, &info)) return;
     ops_tell(sh);
-    pending_give(t); /* spans of the worker that had the slot before */
+    pending_give(t); /* these are spans of the worker that had the slot before */
     struct mr_trace_message m = {
         .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
 }
 
-/* Delayed: in a stream of tiny jobs, each job would wake the writer, which would write to Redis. */
+/* Queues the end of a job for the next tick. Sent at once, the ends of a stream of tiny jobs would
+ * wake the writer for each job, and each would be a write to Redis. */
 static void job_end_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
 {
     struct mr_trace *t = sh->trace;
@@ -257,7 +262,8 @@ void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
     struct mr_trace *t = sh->trace;
     for (uint32_t i = 0; t && i < t->asks_count; i++)
         if (t->asks[i].call == call)
-            t->asks[i].call = NULL; /* the question still counts against ASKS_MAX */
+            /* the question still counts against ASKS_MAX until the reader answers */
+            t->asks[i].call = NULL;
 }
 
 static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
@@ -285,7 +291,8 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     Millrace__V1__TaskTimes *times = mr_shell_take(sh, sizeof *times);
     millrace__v1__timeline_span__init(m);
     millrace__v1__task_times__init(times);
-    bool known = s->index < info->graph->nodes_count; /* read from a trace: may be any number */
+    /* the number is read from a trace, so it may be any */
+    bool known = s->index < info->graph->nodes_count;
     m->key = mr_shell_text(sh, known ? mr_graph_key(info->graph, s->index) : MR_STR(""));
     m->op = mr_shell_text(sh, g->ops.names[s->op_id]);
     m->worker = mr_shell_text(sh, g->workers.names[s->worker_id]);
@@ -304,8 +311,8 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     return m;
 }
 
-/* How many spans fit into a message. Spans that ended at the same time stay on one page, since the
- * next page begins after that time. */
+/* Returns how many spans go into the message. Spans that ended at the same time stay on one page,
+ * since the next page begins after that time. `*more`: some spans are left. */
 static uint32_t page_of(
     const struct mr_sched_job_info *info, const struct mr_trace_gather *g, bool *more)
 {
@@ -321,7 +328,8 @@ static uint32_t page_of(
     uint32_t all = n;
     while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
         n--;
-    return n ? n : all; /* all ended at the same time; 8 MiB of such spans do not occur */
+    /* all spans ended at the same time, which does not happen with 8 MiB of spans */
+    return n ? n : all;
 }
 
 static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,

@@ -8,25 +8,31 @@
 
 struct mr_trace_answer;
 
-int mr_trace_open(struct mr_shell *sh, struct mr_error *e); /* after replay restored the jobs */
-void mr_trace_close(struct mr_trace **t); /* waits at most two seconds for Redis to take the rest */
+/* Starts the threads. Called when replay has restored the jobs. */
+int mr_trace_open(struct mr_shell *sh, struct mr_error *e);
+/* Stops the threads. Waits at most two seconds until Redis has taken the spans that are left. */
+void mr_trace_close(struct mr_trace **t);
 
-void mr_trace_add(struct mr_shell *sh);                        /* collects fx.spans */
-void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job); /* if it has ended: writes */
+/* Collects the spans of fx.spans. */
+void mr_trace_add(struct mr_shell *sh);
+/* Called when the job has changed: if it has ended, its spans are written. */
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job);
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
-void mr_trace_worker(struct mr_shell *sh, uint32_t slot); /* another worker has the slot now */
+/* Called when a worker gets a slot: later spans with the slot belong to this worker. */
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot);
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
 struct mr_trace_ask {
     mr_job_id job;
     struct mr_trace_want want;
-    /* TASK: answers the call. `span` is NULL if none is recorded. */
+    /* TASK: answers the call. `span`: NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
 };
 
-/* Answers the call when the reader has answered. */
+/* Passes a question to the reader thread. The call is answered when the reader has answered. */
 void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);
 void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call);
-void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **answer); /* MR_SHELL_TRACE */
+/* Called with the message MR_SHELL_TRACE: answers the call of the question. */
+void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **answer);

@@ -6,7 +6,8 @@
 #include "store/meta/redis.h"
 #include "store/meta/trace/reader.h"
 
-#define QUESTIONS_MAX 512 /* more than ASKS_MAX of trace.c, so a push never fails */
+/* limit of the inbox; more than ASKS_MAX of trace.c, so a push never fails */
+#define QUESTIONS_MAX 512
 #define REPLY_TIMEOUT (2 * MR_SECOND)
 
 struct mr_trace_reader {
@@ -101,5 +102,6 @@ void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q
 {
     struct mr_trace_question *given = *q;
     *q = NULL;
-    if (mr_inbox_push(r->inbox, &given)) mr_trace_question_free(&given); /* never: QUESTIONS_MAX */
+    /* the push cannot fail: see QUESTIONS_MAX */
+    if (mr_inbox_push(r->inbox, &given)) mr_trace_question_free(&given);
 }

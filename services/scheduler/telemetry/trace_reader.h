@@ -9,24 +9,26 @@
 struct mr_trace_question {
     struct mr_trace_ask ask;
     uint64_t ticket;
-    struct mr_trace_view view; /* what is recorded of the job, and its spans that are not written */
+    /* what the log has of the job, and the job's spans that are not written yet */
+    struct mr_trace_view view;
 };
 
-struct mr_trace_answer { /* comes as MR_SHELL_TRACE */
+struct mr_trace_answer { /* the message MR_SHELL_TRACE brings it to the core thread */
     uint64_t ticket;
     struct mr_trace_gather gather;
-    uint64_t not_recorded; /* spans */
+    uint64_t not_recorded; /* number of spans that were dropped */
 };
 
 struct mr_trace_reader;
 
 struct mr_trace_source_config {
     const char *address, *password, *dir;
-    struct mr_inbox *answers; /* the core thread's, of struct mr_shell_message */
+    struct mr_inbox *answers; /* the core thread's inbox, of struct mr_shell_message */
 };
 int mr_trace_reader_open(
     const struct mr_trace_source_config *config, struct mr_trace_reader **out, struct mr_error *e);
 void mr_trace_reader_close(struct mr_trace_reader **r);
-void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q); /* any thread */
+/* Passes a question to the thread. Any thread may call this function. */
+void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q);
 void mr_trace_question_free(struct mr_trace_question **q);
 void mr_trace_answer_free(struct mr_trace_answer **answer);

@@ -1,6 +1,7 @@
-/* Spans of a job form a block, which is written when it has 64 KiB, is a second old, or the job has
- * ended. So a scheduler that is killed loses about a second of spans, and hardly any of jobs that
- * have ended. The thread runs at a lower priority than all threads that work for jobs. */
+/* Encodes and writes spans. The spans of a job form a block. A block is written when it has 64 KiB,
+ * is a second old, or the job has ended. So a scheduler that is killed loses about a second of
+ * spans, and hardly any spans of jobs that have ended. The thread runs at a lower priority than all
+ * threads that work for jobs. */
 #include "services/scheduler/telemetry/trace_writer.h"
 
 #include "base/alloc.h"
@@ -23,8 +24,8 @@ struct open_block {
     mr_time due;
 };
 
-struct names {           /* by the core's number of the worker or operator */
-    struct mr_str *text; /* owned */
+struct names {           /* names by the number that the core gave the worker or operator */
+    struct mr_str *text; /* owned texts */
     uint32_t room;
 };
 
@@ -37,12 +38,12 @@ struct mr_trace_writer {
     struct names workers, ops;
     struct open_block *open;
     uint32_t open_count, open_room;
-    uint32_t last; /* index in `open` of the block of the last span */
+    uint32_t last; /* index in `open` of the block that got the last span */
     struct mr_trace_encoder *spare;
     struct mr_counter bytes_taken;
-    const char *dir; /* of trace files; for log lines */
-    int said_err;    /* the last logged error of a write to a file */
-    mr_time stop_at; /* MR_NEVER: runs on */
+    const char *dir; /* directory of trace files, named in log lines */
+    int said_err;    /* the error of a write to a file that was logged last */
+    mr_time stop_at; /* the thread ends at this time at the latest; MR_NEVER: it runs on */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static struct mr_str name_of(const struct names *n, uint32_t number)
     return number < n->room ? n->text[number] : (struct mr_str){0};
 }
 
-/* Takes the text. True: another text had this number. */
+/* Sets the name of `number` and takes the text. True: the number had another name. */
 static bool name_set(struct names *n, uint32_t number, char *text)
 {
     if (number >= n->room) {
@@ -76,7 +77,7 @@ static void names_fini(struct names *n)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Logs a change: files cannot be written, or can be written again. */
+/* Logs that files cannot be written, or can be written again, if that has changed. */
 static void say_files(struct mr_trace_writer *w)
 {
     struct mr_trace_log_totals totals;
@@ -157,7 +158,8 @@ static void one_span(
         .accounted = in->accounted ? in->accounted + wall : 0,
         .cpu_ns = in->cpu_ns,
         .bytes = in->bytes};
-    /* A worker that registers again reports values it holds; their spans were recorded before. */
+    /* A worker that registers again reports values that it holds. Their spans were recorded
+     * earlier. */
     if (!in->started && in->outcome == MR_OUTCOME_OK) return;
     uint32_t at = block_of(w, in->job, now);
     struct mr_trace_encoder *e = w->open[at].encoder;
@@ -177,13 +179,13 @@ static void spans(struct mr_trace_writer *w, struct mr_buf *b, uint64_t wall, mr
         one_span(w, &in[i], wall, now);
     mr_counter_add(&w->bytes_taken, b->n);
     mr_buf_clear(b);
-    if (mr_inbox_push(w->spent, &b)) { /* enough spare buffers exist */
+    if (mr_inbox_push(w->spent, &b)) { /* there are enough spare buffers */
         mr_buf_fini(b);
         mr_release(b);
     }
 }
 
-/* Writes or drops the job's open block, if it has one. */
+/* Writes or drops the job's open block, if the job has one. */
 static void close_block(struct mr_trace_writer *w, mr_job_id job, bool write)
 {
     for (uint32_t i = 0; i < w->open_count; i++)
@@ -253,8 +255,8 @@ static void run(void *ctx)
     }
 }
 
-/* On the thread of Redis's connection. Waits for room in the inbox: the log writes nothing more
- * until it has this acknowledgement. */
+/* Called on the thread of Redis's connection when Redis has answered a write. Waits for room in the
+ * inbox: the log writes nothing more until it has this acknowledgement. */
 static void tell(void *ctx, struct mr_trace_news news)
 {
     struct mr_trace_writer *w = ctx;

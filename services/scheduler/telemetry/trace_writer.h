@@ -10,7 +10,8 @@
 #include "services/scheduler/telemetry/trace_reader.h"
 
 enum mr_trace_message_kind {
-    MR_TRACE_SPANS,  /* p: struct mr_buf of struct mr_sched_span; a: wall clock less monotonic */
+    /* p: struct mr_buf of struct mr_sched_span; a: wall clock minus monotonic clock */
+    MR_TRACE_SPANS,
     MR_TRACE_WORKER, /* a: slot, p: name */
     MR_TRACE_OP,     /* a: number, p: name */
     MR_TRACE_LOST,   /* job, a: number of spans that were dropped */
@@ -31,12 +32,13 @@ struct mr_trace_message {
 
 struct mr_trace_writer;
 
-/* Its inbox takes messages from the core thread and from Redis's connection. `spent` returns
- * emptied span buffers to the core thread; `bytes_taken` counts bytes of spans that left the inbox.
- */
+/* mr_trace_writer_inbox takes messages from the core thread and from Redis's connection.
+ * mr_trace_writer_spent returns emptied span buffers to the core thread.
+ * mr_trace_writer_bytes_taken counts the bytes of spans that left the inbox. */
 int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_trace_reader *reader,
     struct mr_trace_writer **out, struct mr_error *e);
 void mr_trace_writer_close(struct mr_trace_writer **w);
 struct mr_inbox *mr_trace_writer_inbox(struct mr_trace_writer *w);
-struct mr_inbox *mr_trace_writer_spent(struct mr_trace_writer *w); /* struct mr_buf * */
+/* The items are struct mr_buf *. */
+struct mr_inbox *mr_trace_writer_spent(struct mr_trace_writer *w);
 uint64_t mr_trace_writer_bytes_taken(const struct mr_trace_writer *w);

@@ -123,7 +123,7 @@ struct placements { /* index/placement_table.c */
     uint64_t clock;
 };
 
-/* place/place.c: the worker that root tasks are sent to, and the work for which this still holds. */
+/* place/place.c: the worker that root tasks are sent to, and for how much more work. */
 struct sticky {
     uint32_t worker;
     uint64_t left_ns;
