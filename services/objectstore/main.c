@@ -1,5 +1,5 @@
-/* mr-objectstore: reads the options, starts the threads of the store, and ends them in order. One
- * process a node. */
+/* mr-objectstore: reads the options, starts the threads of the store, and ends them in order. Each
+ * node has one such process. */
 #include "base/alloc.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"
@@ -22,7 +22,8 @@
 
 #define MEMORY_MIN ((uint64_t)16 << 20)
 
-#define DRAIN_TIMEOUT (45 * MR_SECOND) /* `millrace up` waits for a minute */
+/* limit of the drain at the end; `millrace up` waits for a minute */
+#define DRAIN_TIMEOUT (45 * MR_SECOND)
 
 struct config {
     struct mr_texts listen;
@@ -93,7 +94,7 @@ static int fail(const struct mr_error *e)
     return 1;
 }
 
-/* The process has a descriptor for every segment. */
+/* Raises the limit of open descriptors, since the process has one for every segment. */
 static void raise_descriptors(void)
 {
     struct rlimit limit;
@@ -141,17 +142,18 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     if (!err) {
         mr_disk_start(disk, self);
         mr_signal_hand(signals, on_signal, service);
-        err = mr_service_run(service, self, e); /* until mr_service_stop */
+        err = mr_service_run(service, self, e); /* returns after mr_service_stop */
         mr_signal_close(&signals);
         if (c->dir && !mr_ostore_shell_drain(sh, DRAIN_TIMEOUT))
             mr_log(MR_WARN, "drain.late", "dir=%s", c->dir);
     }
     mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
-    mr_local_clients_close(sh); /* ends the waits of the threads below, which are clients */
+    /* ends the waits of the threads below, which are clients of the store */
+    mr_local_clients_close(sh);
     mr_disk_stop(disk);
     mr_store_stop(self);
-    mr_service_close(&service); /* after the threads that post to the gRPC thread */
+    mr_service_close(&service); /* closed after the threads that post to the gRPC thread */
     mr_store_close(&self);
     mr_disk_close(&disk);
     return err;
@@ -201,7 +203,8 @@ int main(int argc, char **argv)
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_ostore_shell_close(&sh);
-    mr_claim_drop(&claim); /* last: another store may use the directory from here on */
+    /* dropped last, since another store may use the directory from then on */
+    mr_claim_drop(&claim);
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);
     mr_log(MR_INFO, "objectstore.stopped", "node=%s", c.node);

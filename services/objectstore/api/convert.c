@@ -1,4 +1,5 @@
-/* The thread waits for shared memory, as any client of the store does, and for nothing else. */
+/* The converter thread. It waits for shared memory, as any client of the store does, and for
+ * nothing else. */
 #include "services/objectstore/api/convert.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,8 @@
 
 #define JOBS_MAX 4096u
 #define ROOM_WAIT (30 * MR_SECOND)
-#define TEXT_BYTES_MAX ((size_t)1 << 30) /* of an export, beside bytes of the value itself */
+/* limit of the text of an export; bytes that are sent from the value do not count */
+#define TEXT_BYTES_MAX ((size_t)1 << 30)
 
 struct mr_converter {
     struct mr_service *sv;
@@ -24,8 +26,8 @@ struct room {
 static void *take_room(void *ctx, uint64_t bytes)
 {
     struct room *r = ctx;
-    if (r->draft->p)
-        mr_store_abort(r->sv->self, r->draft); /* an importer may ask again, for another size */
+    if (r->draft->p) /* an importer may ask a second time, for another size */
+        mr_store_abort(r->sv->self, r->draft);
     r->err = mr_store_create(r->sv->self, bytes, ROOM_WAIT, r->draft, r->error);
     return r->err ? NULL : r->draft->p;
 }

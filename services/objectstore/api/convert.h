@@ -6,24 +6,25 @@
 #include "services/objectstore/call/call.h"
 #include "store/object/format/format.h"
 
-struct mr_piece { /* of an export: `n` bytes at `at` … */
-    bool owned;   /* … of the job's text; else of the value */
+struct mr_piece { /* a piece of an export: `n` bytes at position `at` … */
+    bool owned;   /* true: … of the job's text; false: … of the value */
     size_t at;
     size_t n;
 };
 
 struct mr_format_job {
     struct mr_ostore_call
-        *call; /* its question is open; at the end its `err` and `error` are set */
+        *call; /* the call's question is open; its `err` and `error` are set at the end */
     bool is_import;
-    enum mr_format format; /* of an import: given; of an export: chosen by `accept` */
+    enum mr_format format; /* the format; an import: given; an export: chosen by `accept` */
     struct mr_format_options options;
-    struct mr_buf text; /* of an import: the body; of an export: bytes that are not in the value */
+    struct mr_buf text; /* an import: the body; an export: those bytes that are not in the value */
     struct mr_str accept;
-    const struct mr_store_view *view; /* of an export; pinned */
+    const struct mr_store_view *view; /* only in an export: the value, pinned */
     struct mr_piece *pieces;
     size_t pieces_count, pieces_room;
-    struct mr_store_draft draft; /* of an import; the caller seals or aborts it */
+    /* only in an import: the new value, which the caller seals or aborts */
+    struct mr_store_draft draft;
     const char *mime;
 };
 

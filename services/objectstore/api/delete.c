@@ -1,5 +1,5 @@
-/* Delete. The parts of a collection are deleted with it, also in other stores, unless they have
- * another holder. */
+/* The method Delete. The parts of a collection are deleted with it, even those in other stores,
+ * unless a part has another holder. */
 #include "services/objectstore/api/internal.h"
 
 #include "services/objectstore/call/lookup.h"
@@ -52,7 +52,7 @@ static void delete_part(struct mr_ostore_call *call)
     mr_ostore_call_stat(call, part_looked_up);
 }
 
-/* Removes the names of an object that was deleted by force. */
+/* Removes the names of an object that was deleted although names held it. */
 static void remove_names(struct mr_ostore_call *call)
 {
     for (size_t i = 0; i < call->names_count; i++)
@@ -77,7 +77,7 @@ static void delete_viewed(struct mr_ostore_call *call)
     mr_ostore_call_event(call, MR_OE_DELETE, delete_done);
 }
 
-/* Sets call->names to the names of the object that are known here. */
+/* Sets call->names to those names of the object that this store knows. */
 static void take_names(struct mr_ostore_call *call)
 {
     const struct mr_ostore_info *info = &call->ask.infos[0];
@@ -97,7 +97,8 @@ static void delete_known(struct mr_ostore_call *call)
     if (call->err)
         mr_ostore_call_fail_unknown(call);
     else if (call->ask.infos[0].bytes <= COLLECTION_BYTES_MAX)
-        mr_ostore_call_get(call, NULL, LOOK_WAIT, delete_viewed); /* it may be a collection */
+        /* the object is viewed first, since it may be a collection */
+        mr_ostore_call_get(call, NULL, LOOK_WAIT, delete_viewed);
     else
         delete_viewed(call);
 }

@@ -1,6 +1,6 @@
-/* Get: sends an object in a format, in pieces of 1 MiB. gRPC sends bytes of the value from shared
- * memory without a copy. The object stays pinned until gRPC has sent the last piece, which may be
- * after the end of the call. */
+/* The method Get: sends an object in a format, in pieces of 1 MiB. gRPC sends the bytes of the
+ * value from shared memory without a copy. The object stays pinned until gRPC has sent the last
+ * piece, which may be after the end of the call. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -14,8 +14,8 @@
 #define FETCH_WAIT (60 * MR_SECOND)
 #define WAIT_SECONDS_MAX 3600.0
 
-/* The pinned object and its pieces. A reference for the call, and one for each piece that gRPC
- * sends. gRPC drops its references on any thread. */
+/* The pinned object and its pieces. It has one reference for the call, and one for each piece that
+ * gRPC sends. gRPC drops its references on any thread. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
@@ -28,13 +28,13 @@ struct download {
     char *accept;
     char *name;
     double wait_s;
-    int64_t offset; /* of the request; negative: from the end */
+    int64_t offset; /* offset in the request; negative: counted from the end */
     uint64_t bytes_max;
-    size_t piece;   /* the next one to send … */
-    uint64_t at;    /* … from here on */
+    size_t piece;   /* the next piece to send … */
+    uint64_t at;    /* … from this position on */
     uint64_t total; /* bytes of the value in its format */
-    uint64_t from;  /* where the reply begins */
-    uint64_t left;  /* bytes still to send */
+    uint64_t from;  /* position in the format at which the reply begins */
+    uint64_t left;  /* number of bytes that are still to be sent */
     bool first_sent;
     bool is_over;
 };
@@ -98,7 +98,7 @@ static int send_lent(struct mr_ostore_call *call, const unsigned char *head, siz
 
 /* ---- Get --------------------------------------------------------------------------------------*/
 
-/* Field 3 of HttpBody: a google.protobuf.Any with a BodyPart. */
+/* Writes field 3 of HttpBody, a google.protobuf.Any with a BodyPart. Returns the bytes written. */
 static size_t put_part(const struct mr_ostore_call *call, unsigned char *out)
 {
     static const char url[] = "type.googleapis.com/millrace.v1.BodyPart";
@@ -128,7 +128,8 @@ static int send_body(struct mr_ostore_call *call, const char *data, size_t n)
     struct download *d = call->more;
     unsigned char head[384];
     size_t at = 0;
-    if (!d->first_sent) { /* HttpBody: 1 content_type, 2 data */
+    /* the first message begins with fields 1 (content_type) and 2 (data) of HttpBody */
+    if (!d->first_sent) {
         size_t mime = strlen(d->cargo->job.mime);
         head[at++] = 1 << 3 | 2;
         at += mr_protowire_put_varint(head + at, mime);
@@ -151,7 +152,7 @@ static void send_pieces(struct mr_ostore_call *call)
         const char *base = p->owned ? (const char *)job->text.p : d->cargo->view.p;
         const char *from = base + p->at + d->at;
         size_t n = (size_t)MR_MIN(MR_MIN(p->n - d->at, MR_CHUNK_BYTES), d->left);
-        if (send_body(call, from, n)) return; /* the call is over: on_done follows */
+        if (send_body(call, from, n)) return; /* the call is over, and on_done follows */
         d->at += n;
         d->left -= n;
         if (d->at < p->n) continue;
@@ -165,7 +166,7 @@ static void send_pieces(struct mr_ostore_call *call)
     (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
-/* Moves to the first byte that the request wants. */
+/* Moves to the first byte that the request asks for. */
 static void seek(struct download *d)
 {
     const struct mr_format_job *job = &d->cargo->job;

@@ -1,5 +1,5 @@
-/* The methods of the store's gRPC services, by file, and what several methods use. Private to
- * services/objectstore/api. On the gRPC thread. */
+/* The methods of the store's gRPC services, by file, and functions that several methods use.
+ * Private to services/objectstore/api. All run on the gRPC thread. */
 #pragma once
 
 #include "services/objectstore/call/call.h"
@@ -19,38 +19,40 @@ void mr_on_unname(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 void mr_on_names(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 void mr_on_renamed(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 
-/* persist.c: why a PERSIST failed, by call->err. */
+/* persist.c: returns the reason why a PERSIST failed, by call->err. */
 const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call);
 
-/* naming.c: gives call->id, an object of this store, the name. On success the result is
- * call->names[0]. `definition`: 16 bytes, or NULL. */
+/* naming.c: gives the name to call->id, an object of this store. If that succeeds, call->names[0]
+ * is the result. `definition`: 16 bytes, or NULL. */
 void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
     const ProtobufCBinaryData *definition, bool replace, mr_ostore_call_fn then);
-/* The name no longer means `was->object`: the store of that object drops the hold of the name. */
+/* Called when the name no longer means `was->object`: the store of that object drops the name's
+ * hold. */
 void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_record *was);
-/* The object has become durable: marks its names as durable in the directory. */
+/* Called when the object has become durable: marks its names as durable in the directory. */
 void mr_naming_persisted(struct mr_service *sv, const Millrace__V1__ObjectInfo *info);
-/* Removes the name if it still means this object. Does not wait; a failure is ignored. */
+/* Removes the name if it still means this object. Returns without waiting; a failure is ignored. */
 void mr_naming_remove(struct mr_service *sv, struct mr_str name, mr_object_id object);
 
-/* parts.c: the objects that a Delete or a Persist of a collection acts on. */
+/* parts.c: the objects that one Delete or Persist of a collection acts on. */
 struct parts {
-    mr_object_id *ids; /* the collection itself is the last */
-    uint64_t *bytes;   /* of each */
+    mr_object_id *ids; /* ids of the parts; the collection itself is the last */
+    uint64_t *bytes;   /* size of each part */
     uint32_t count;
-    uint32_t at;                     /* the next part to act on */
-    struct mr_persisting persisting; /* of a Persist */
+    uint32_t at;                     /* index of the next part to act on */
+    struct mr_persisting persisting; /* used by a Persist */
 };
-/* call->more becomes the parts of the object in call->view, and call->id. An object that is no
- * collection, or that could not be viewed, has itself as its only part. */
+/* Sets call->more to the parts of the object call->id, which was viewed in call->view. An object
+ * that is no collection, or that could not be viewed, has itself as its only part. */
 void mr_parts_take(struct mr_ostore_call *call);
 
-/* lease.c: pins that outlive their call. */
-void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration d); /* takes it */
-/* Releases pins whose time is over. Returns when the next one is due. */
+/* lease.c: keeps a pin for the time `d`, after its call has ended. Takes the view. */
+void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration d);
+/* Releases the pins whose time is over. Returns the time when the next pin is due. */
 mr_time mr_leases_end(struct mr_service *sv, mr_time now);
 
-/* name_walk.c: reads all names at the start, because a name holds its object. */
+/* name_walk.c: reads all names when the store starts, because each name holds its object. */
 void mr_name_walk_start(struct mr_service *sv);
-mr_time mr_name_walk_turn(struct mr_service *sv, mr_time now); /* when to come again */
+/* Returns the time when it wants to be called again. */
+mr_time mr_name_walk_turn(struct mr_service *sv, mr_time now);
 void mr_name_walk_stop(struct mr_service *sv);

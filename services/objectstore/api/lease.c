@@ -1,4 +1,5 @@
-/* The pins that the method Pin takes. They are released after the time of the request. */
+/* The pins that the method Pin takes. Each is released after the time that its request asked
+ * for. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"

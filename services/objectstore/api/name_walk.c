@@ -1,5 +1,6 @@
-/* A name also holds its object after a restart of the store. The core loses its holders when the
- * process ends, so the store reads all names at its start and tells the core. */
+/* Reads all names at the start of the store. A name holds its object even after a restart of the
+ * store. But the core forgets all holders when the process ends, so the names are read and the core
+ * is told. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,8 @@ struct noted {
     struct mr_service *sv;
     char *name;
     mr_object_id object;
-    bool may_be_stale; /* the object was in the memory of this store's previous process */
+    /* the object was in the memory of this store's previous process, and may be gone */
+    bool may_be_stale;
     struct mr_ask ask;
 };
 
@@ -60,7 +62,7 @@ static void take_name(struct mr_service *sv, const struct mr_name_record *r)
 
 static void walk_names(void *p);
 
-/* Redis is away: continue later. */
+/* Redis is away: the walk goes on after WALK_AGAIN. */
 static void walk_later(void *p)
 {
     struct name_walk *walk = p;
@@ -68,8 +70,8 @@ static void walk_later(void *p)
     walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
 }
 
-/* Without a scheduler no job can claim an object that was found on disk. So every object counts as
- * offered now, and is freed if no name holds it. */
+/* Called when all names are read. Without a scheduler no job can claim an object that was found on
+ * disk. So every object counts as offered now, and is freed if no name holds it. */
 static void all_named(void *p)
 {
     struct mr_service *sv = p;
@@ -78,7 +80,7 @@ static void all_named(void *p)
         mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
 }
 
-/* On any thread. */
+/* Takes a page of names. Called on any thread. */
 static void names_page(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
 {

@@ -1,5 +1,5 @@
-/* Gives names to objects. A name holds its object. If the name had another object before, the store
- * that has that object, this one or another node's, drops the hold. */
+/* Gives names to objects. A name holds its object. If the name meant another object before, the
+ * store that has that object drops the hold. This may be the store of another node. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -31,13 +31,14 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
     if (err)
         mr_log(MR_WARN, "name.notify_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
-    /* The other store may never come back to remove the object's entry. */
+    /* the other store may never come back, so its entry for the object is removed here */
     if (err == MR_EAWAY || err == MR_ETIMEOUT) mr_places_remove(t->sv, t->object, mr_str(t->node));
     mr_release(t->node);
     mr_release(t);
 }
 
-/* A store that cannot be reached reads all names when it starts again. */
+/* Tells the store of the former object that the name means another object. A store that cannot be
+ * reached will read all names when it starts again. */
 static void tell_store(struct mr_ostore_call *call, const struct mr_name_record *was)
 {
     struct mr_rpc_channel *channel = mr_channels_get(call->sv->channels, was->address.p);
@@ -70,7 +71,7 @@ void mr_ostore_call_let_go(struct mr_ostore_call *call, const struct mr_name_rec
 
 struct naming {
     struct mr_name_record record;
-    struct mr_name_record before; /* what the name meant before */
+    struct mr_name_record before; /* the record that the name had before */
     bool replace;
     mr_ostore_call_fn then;
 };

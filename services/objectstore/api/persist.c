@@ -1,5 +1,5 @@
-/* Persist. A collection is written after its parts. A part of another node is written by the store
- * of that node. */
+/* The method Persist. A collection is written after its parts. A part of another node is written by
+ * the store of that node. */
 #include "services/objectstore/api/internal.h"
 
 #include "services/objectstore/call/info.h"
@@ -38,7 +38,8 @@ const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call)
     return mr_ostore_call_text(call, mr_str(why));
 }
 
-/* The part is written here, or another store will write it and report it to the scheduler. */
+/* Subtracts the part from the bytes that this store has to write: it is written, or another store
+ * will write it and report it to the scheduler. */
 static void persist_less(struct parts *p)
 {
     p->persisting.bytes -= MR_MIN(p->bytes[p->at], p->persisting.bytes);

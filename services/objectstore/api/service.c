@@ -1,5 +1,5 @@
-/* Composes the gRPC side of the store: opens its parts, runs the loop of the gRPC thread, and
- * closes the parts. Gives the control thread its callbacks. */
+/* The gRPC side of the store: opens its parts, runs the loop of the gRPC thread, and closes the
+ * parts. Gives the control thread its callbacks. */
 #include "services/objectstore/api/service.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-#define UPLOAD_FREE_BYTES 65536 /* of each body do not count */
+/* the first bytes of each body, which do not count against the limit of uploads */
+#define UPLOAD_FREE_BYTES 65536
 #define DRAIN_NS (5 * MR_SECOND)
 
 /* ---- what other threads call ------------------------------------------------------------------*/
@@ -62,7 +63,8 @@ static void on_names_here(void *ctx)
     mr_places_look(sv->places);
 }
 
-/* The address that other processes use. Port 0 is replaced by the port that the system chose. */
+/* Sets the address that other processes use. Port 0 is replaced by the port that the system
+ * chose. */
 static void set_address(struct mr_service *sv, const char *listened, int port)
 {
     size_t n = strlen(listened);
@@ -137,8 +139,8 @@ int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *
     return MR_OK;
 }
 
-/* An answer may lead to a new question that is answered at once. So the turn goes on until no
- * answer is left. */
+/* Runs what other threads have posted, and continues calls. An answer may lead to a new question
+ * that is answered at once, so the turn goes on until no answer is left. */
 static void turn(void *ctx)
 {
     struct mr_service *sv = ctx;
@@ -172,13 +174,13 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
     mr_scheduler_session_close(&sv->scheduler_session);
     mr_channels_close(&sv->channels);
-    mr_rpc_server_close(&sv->server, DRAIN_NS); /* the loop and `turn` run meanwhile */
+    mr_rpc_server_close(&sv->server, DRAIN_NS); /* the loop and `turn` run while this waits */
     mr_converter_close(&sv->converter);
     mr_offload_close(&sv->hasher);
     mr_offload_close(&sv->checker);
     mr_posts_close(sv->posts);
     (void)mr_leases_end(sv, MR_NEVER);
-    turn(sv); /* frees calls whose RPC has ended */
+    turn(sv); /* frees the calls whose RPC has ended */
     mr_name_walk_stop(sv);
     sv->self = NULL;
     return MR_OK;

@@ -4,10 +4,11 @@
 
 #include "services/objectstore/call/state.h"
 
-/* Listens, and gives `sh` its callbacks. Call before the control thread starts. */
+/* Starts to listen, and gives `sh` its callbacks. Called before the control thread starts. */
 int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *config,
     struct mr_service **out, struct mr_error *e);
-/* Serves until mr_service_stop, then drains. `self` is the store's own client, borrowed. */
+/* Serves until mr_service_stop is called, then drains. `self`: the store's own client, borrowed. */
 int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error *e);
-void mr_service_stop(struct mr_service *sv); /* any thread */
+/* Ends mr_service_run. Any thread may call this function. */
+void mr_service_stop(struct mr_service *sv);
 void mr_service_close(struct mr_service **sv);

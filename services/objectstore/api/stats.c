@@ -1,4 +1,4 @@
-/* Stats, and Metrics in the text format of Prometheus. */
+/* The methods Stats and Metrics. Metrics answers in the text format of Prometheus. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/unconst.h"

@@ -1,5 +1,5 @@
-/* Put: joins the pieces of a body, converts the body from the declared format, and seals the
- * object. Then persists and names the object if the request says so. */
+/* The method Put: joins the pieces of a body, converts the body from the declared format, and seals
+ * the object. Then it persists and names the object if the request says so. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -133,7 +133,7 @@ static void named(struct mr_ostore_call *call)
         give_up(call);
         return;
     }
-    /* The name holds the object now, so the store's own hold is dropped. */
+    /* The name holds the object from now on, so the store's own hold is dropped. */
     mr_store_unhold(call->sv->self, &call->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
     mr_ostore_call_stat(call, reply_info);
 }
@@ -177,7 +177,8 @@ static void imported(struct mr_ostore_call *call)
         return;
     }
     u->sealed = true;
-    mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here); /* ends when the core has the seal */
+    /* this get ends when the core has the seal */
+    mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here);
 }
 
 static bool set_option(

@@ -1,4 +1,4 @@
-/* A question is open from mr_ostore_call_begin to mr_ostore_call_end. */
+/* A question of a call is open from mr_ostore_call_begin to mr_ostore_call_end. */
 #include "services/objectstore/call/call.h"
 
 #include "base/alloc.h"
@@ -158,7 +158,7 @@ static void answered(struct mr_ask *ask)
 void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_ostore_call_fn then)
 {
     mr_ostore_call_begin(call, then);
-    if (type != MR_ASK_MISSING) { /* MISSING has its ids there */
+    if (type != MR_ASK_MISSING) { /* a MISSING question has its ids in `infos` */
         mr_release(call->ask.infos);
         call->ask.infos = NULL;
     }
@@ -195,7 +195,7 @@ void mr_ostore_call_get(
     if (call->view.pin) mr_store_release(call->sv->self, &call->view);
     int err = mr_store_get_start(call->sv->self, call->id, source, timeout,
         (uint64_t)(uintptr_t)call, &call->view, &call->error);
-    if (err == MR_EAGAIN) return; /* its completion comes to mr_ostore_calls_got */
+    if (err == MR_EAGAIN) return; /* the answer comes later, to mr_ostore_calls_got */
     call->err = err;
     mr_ostore_call_end_soon(call);
 }

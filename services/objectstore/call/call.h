@@ -18,23 +18,23 @@ typedef void (*mr_ostore_call_fn)(struct mr_ostore_call *call);
 
 struct mr_ostore_call {
     struct mr_service *sv;
-    struct mr_rpc_call *rpc;     /* NULL: the RPC has ended */
-    bool open;                   /* a question has no answer yet */
-    bool forced;                 /* of a Delete */
-    bool failed;                 /* answered with an error; more messages may still arrive */
+    struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
+    bool open;               /* a question has no answer yet */
+    bool forced;             /* only in a Delete: the object is deleted although it has holders */
+    bool failed; /* the call was answered with an error; more messages may still arrive */
     mr_ostore_call_fn then;      /* continues the call with the answer */
     const char *wanted;          /* mr_ostore_call_find_id looks up this name … */
-    mr_ostore_call_fn wanted_by; /* … and continues here with its object */
+    mr_ostore_call_fn wanted_by; /* … and continues here, with the object of the name */
     void (*fini)(struct mr_ostore_call *call); /* releases `more`; may be NULL */
     void *more;                                /* the handler's own state */
     struct naming *naming;
-    Millrace__V1__ObjectInfo *info; /* the reply, sent after the directory has the entry */
+    Millrace__V1__ObjectInfo *info; /* the reply, which is sent when the directory has the entry */
     struct remote *remote;
-    struct mr_pb_arena arena; /* of the request and the reply */
+    struct mr_pb_arena arena; /* memory of the request and the reply */
 
     /* The last answer: */
     int err;
-    struct mr_error error; /* the sentence, if err */
+    struct mr_error error; /* the sentence for the user, if `err` is an error */
     mr_object_id id;
     struct mr_ask ask;
     struct mr_store_view view; /* released with the call */
@@ -46,22 +46,28 @@ struct mr_ostore_call {
 
 #define MR_OSTORE_CALL_ARENA_MAX ((size_t)64 << 20)
 
-/* In on_open. The call becomes the context of the RPC. */
+/* Makes the call and sets it as the context of the RPC. Called in on_open. */
 struct mr_ostore_call *mr_ostore_call_new(struct mr_rpc_call *rpc);
 struct mr_ostore_call *mr_ostore_call_of(const struct mr_rpc_call *rpc);
-void mr_ostore_call_over(struct mr_ostore_call *call);                   /* in on_done */
-void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes);    /* zeroed, of the arena */
-char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s); /* a copy, the same */
+/* Called in on_done: frees the call, or does so when its open question is answered. */
+void mr_ostore_call_over(struct mr_ostore_call *call);
+/* Returns zeroed memory of the call's arena. */
+void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes);
+/* Returns a copy of `s` in the call's arena. */
+char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s);
 
 void mr_ostore_call_reply(struct mr_ostore_call *call, const ProtobufCMessage *m);
 void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt, ...)
     MR_PRINTF(3, 4);
-void mr_ostore_call_fail_error(struct mr_ostore_call *call); /* with call->error */
-void mr_ostore_call_unknown(struct mr_ostore_call *call);    /* sets call->err: not in this store */
-void mr_ostore_call_fail_unknown(struct mr_ostore_call *call); /* the same, and fails the call */
+/* Fails the call with call->error. */
+void mr_ostore_call_fail_error(struct mr_ostore_call *call);
+/* Sets call->err and call->error: the object is not in this store. */
+void mr_ostore_call_unknown(struct mr_ostore_call *call);
+/* Sets call->error in the same way, and fails the call. */
+void mr_ostore_call_fail_unknown(struct mr_ostore_call *call);
 
-/* For methods with one request message. On failure the call fails, and the result is NULL or false.
- * `field` names the field of the request in the error. */
+/* Checks of methods with one request message. When a check fails, the call is failed, and the
+ * result is NULL or false. `field`: the request's field that the error text names. */
 void *mr_ostore_call_request(
     struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);
@@ -73,14 +79,16 @@ void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then);
 void mr_ostore_call_event(
     struct mr_ostore_call *call, enum mr_ostore_event_type type, mr_ostore_call_fn then);
 
-/* Pins call->id in call->view. `source`: address of a store that has the object, or NULL. */
+/* Pins the object call->id in call->view. `source`: address of a store that has the object, or
+ * NULL. */
 void mr_ostore_call_get(
     struct mr_ostore_call *call, const char *source, mr_duration timeout, mr_ostore_call_fn then);
-/* Continues the calls whose gets have ended. Returns their number; the caller repeats until 0. */
+/* Continues the calls whose gets have ended, and returns how many. The caller repeats until 0. */
 size_t mr_ostore_calls_got(struct mr_service *sv);
 
-/* For a question of another module: `begin` on the gRPC thread, then `end` there, or `end_soon` on
- * any thread, with call->err and call->error set. */
+/* Used by other modules for questions of their own. mr_ostore_call_begin opens the question on the
+ * gRPC thread. mr_ostore_call_end closes it on that thread, mr_ostore_call_end_soon on any thread.
+ * Before that, call->err and call->error are set. */
 void mr_ostore_call_begin(struct mr_ostore_call *call, mr_ostore_call_fn then);
 void mr_ostore_call_end(struct mr_ostore_call *call);
 void mr_ostore_call_end_soon(struct mr_ostore_call *call);

@@ -1,4 +1,4 @@
-/* Reads of a value only its head and its shape. */
+/* Describes objects. Of a value only the head and the shape are read. */
 #include "services/objectstore/call/info.h"
 
 #include "host/clock.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* kind, summary, dtype and shape of the value in `bytes`, if it is a value. */
+/* Sets kind, summary, dtype and shape of the value in `bytes`. Sets nothing if `bytes` is no
+ * value. */
 static void describe(
     struct mr_ostore_call *call, struct mr_str bytes, Millrace__V1__ObjectInfo *out)
 {

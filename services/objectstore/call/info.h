@@ -1,5 +1,5 @@
-/* ObjectInfo: what Stat, List, Put and other methods tell of an object. Texts and arrays lie in the
- * call's arena. */
+/* ObjectInfo: the description of an object in the replies of Stat, List, Put and other methods.
+ * Texts and arrays are in the call's arena. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

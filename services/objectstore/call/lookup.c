@@ -1,4 +1,5 @@
-/* Answers of the directory are on loan to its thread, so they are copied for the gRPC thread. */
+/* Questions to the directory. The directory lends its answers to the thread that calls back, so
+ * they are copied for the gRPC thread. */
 #include "services/objectstore/call/lookup.h"
 
 #include "base/alloc.h"
@@ -8,10 +9,10 @@
 
 #define NAME_PREFIX "name:"
 
-struct name_answer { /* on the way to the gRPC thread */
+struct name_answer { /* an answer on its way to the gRPC thread */
     struct mr_ostore_call *call;
     int err;
-    struct mr_name_record *records; /* their texts lie in `texts` */
+    struct mr_name_record *records; /* the texts of the records are in `texts` */
     size_t count;
     bool more;
     char *texts;

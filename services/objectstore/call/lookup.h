@@ -1,12 +1,12 @@
 /* Questions of a call to the directory (control/directory.h): names of objects, and which node has
- * an object. The directory answers on any thread; the answer is copied and continues the call on
- * the gRPC thread. Answers with names stand in call->names. */
+ * an object. The directory answers on any thread. The answer is copied and continues the call on
+ * the gRPC thread. Names in an answer are in call->names. */
 #pragma once
 
 #include "services/objectstore/call/call.h"
 
-/* call->id becomes the object that `text` of the request means: an id, or "name:" and a name. On
- * failure the call fails, and `then` does not run. */
+/* Sets call->id to the object that `text` of the request means: an id, or "name:" and a name. If
+ * there is no such object, the call is failed, and `then` does not run. */
 void mr_ostore_call_find_id(
     struct mr_ostore_call *call, const char *field, const char *text, mr_ostore_call_fn then);
 void mr_ostore_call_resolve(
@@ -16,6 +16,8 @@ void mr_ostore_call_set_name(struct mr_ostore_call *call, const struct mr_name_r
     bool replace, mr_ostore_call_fn then);
 void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix,
     struct mr_str after, uint32_t n_max, mr_ostore_call_fn then);
-void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then); /* call->place */
+/* Sets call->place to the address of a store that has call->id. */
+void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then);
 
-uint64_t mr_name_key(struct mr_str name); /* the key of a holder of kind MR_HOLD_NAME */
+/* Returns the key of a holder of kind MR_HOLD_NAME. */
+uint64_t mr_name_key(struct mr_str name);

@@ -1,5 +1,5 @@
-/* The gRPC thread never waits for room in its own inbox. If there is none, the function is deferred
- * to the next round. */
+/* Functions for the gRPC thread. The gRPC thread never waits for room in its own inbox. If there is
+ * none, the function is deferred to the next round of the loop. */
 #include "services/objectstore/call/posts.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 struct mr_posts {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
-    struct mr_deferred later; /* of the gRPC thread */
+    struct mr_deferred later; /* functions that the gRPC thread deferred */
 };
 
 struct item {
@@ -20,7 +20,7 @@ struct item {
     void *p;
 };
 
-static _Thread_local struct mr_posts *own; /* of this thread, if it is a gRPC thread */
+static _Thread_local struct mr_posts *own; /* the posts of this thread, if it is a gRPC thread */
 
 struct mr_posts *mr_posts_new(struct mr_rpc_loop *loop)
 {
@@ -47,7 +47,7 @@ void mr_posts_add(struct mr_posts *q, void (*run)(void *p), void *p)
     if (own == q) {
         if (mr_inbox_push(q->inbox, &item) == MR_ELIMIT) mr_deferred_add(&q->later, run, p);
     } else if (mr_inbox_push_wait(q->inbox, &item, MR_NEVER)) {
-        return; /* closed: the loop has ended */
+        return; /* the inbox is closed, since the loop has ended */
     }
     mr_rpc_loop_wake(q->loop);
 }

@@ -1,18 +1,20 @@
-/* Functions that are to run on the gRPC thread soon. Other threads post answers here. The gRPC
- * thread itself posts what it must not do at once, because its caller still uses the same call. */
+/* Functions that are to run on the gRPC thread soon. Other threads post answers in this way. The
+ * gRPC thread itself posts a function that must not run at once, because its caller still uses the
+ * same call. */
 #pragma once
 
 #include "rpc/loop.h"
 
 struct mr_posts;
 
-/* On the gRPC thread. `loop` is borrowed. */
+/* Called on the gRPC thread. Borrows `loop`. */
 struct mr_posts *mr_posts_new(struct mr_rpc_loop *loop);
 void mr_posts_free(struct mr_posts **q);
-/* Any thread. Runs `run(p)` on the gRPC thread and wakes its loop. Another thread waits while the
- * inbox is full. After mr_posts_close nothing more is taken, and `run` is not called. */
+/* Makes the gRPC thread run `run(p)`, and wakes its loop. Any thread may call this function.
+ * Threads other than the gRPC thread wait while the inbox is full. After mr_posts_close no function
+ * is taken or run. */
 void mr_posts_add(struct mr_posts *q, void (*run)(void *p), void *p);
-/* On the gRPC thread: runs some of the posted functions, and returns their number. They may post
- * more, so the caller repeats until 0. */
+/* Runs some of the posted functions, and returns how many. They may post more, so the caller
+ * repeats until 0. Called on the gRPC thread. */
 size_t mr_posts_run(struct mr_posts *q);
 void mr_posts_close(struct mr_posts *q);

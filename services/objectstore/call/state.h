@@ -1,6 +1,6 @@
-/* What the calls and the sessions of the gRPC thread share. Private to services/objectstore. Only
- * the gRPC thread (main) writes the members, except `stopping`. Other threads read `posts`, `sh`,
- * `names`, `places`, `self`, `loop`, `address` and `config`, which do not change while these
+/* State that the calls and the sessions of the gRPC thread share. Private to services/objectstore.
+ * Only the gRPC thread (main) writes the members, except `stopping`. Other threads read `posts`,
+ * `sh`, `names`, `places`, `self`, `loop`, `address` and `config`, which do not change while these
  * threads run. */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 struct mr_service_config {
     const struct mr_texts *listen;
-    const char *advertise; /* NULL: the last of `listen` */
+    const char *advertise; /* address for other processes; NULL: the last of `listen` */
     const char *node;
     const char *dir;
     uint64_t directory; /* number of `dir` (disk/directory_lock.h); 0: none */
@@ -38,7 +38,7 @@ struct mr_scheduler_session;
 struct mr_service {
     struct mr_ostore_shell *sh;
     struct mr_service_config config;
-    char *address;         /* other nodes reach this store here */
+    char *address;         /* the address at which other nodes reach this store */
     struct mr_store *self; /* the store's own client; NULL before and after mr_service_run */
 
     struct mr_rpc_loop *loop;
@@ -53,16 +53,17 @@ struct mr_service {
 
     struct mr_names *names;
     struct mr_places *places;
-    struct name_walk *walk; /* api/name_walk.c: waits until `walk_at`, because Redis is away */
+    /* api/name_walk.c; not NULL: the walk waits until `walk_at`, because Redis is away */
+    struct name_walk *walk;
     mr_time walk_at;
     bool names_walked; /* the core knows every object that has a name */
 
-    struct mr_channels *channels; /* to other stores; NULL: this store is stopping */
-    struct mr_scheduler_session *scheduler_session; /* NULL: no --scheduler */
+    struct mr_channels *channels; /* channels to other stores; NULL: this store is stopping */
+    struct mr_scheduler_session *scheduler_session; /* NULL: started without --scheduler */
     struct mr_checksums_cache *checksums;
-    uint32_t pulls_receiving;     /* objects that this store is pulling */
+    uint32_t pulls_receiving;     /* number of objects that this store is pulling */
     struct mr_list leases;        /* api/lease.c */
     struct mr_list persisting;    /* struct mr_persisting (cluster/scheduler_session.h) */
-    struct mr_allowance *uploads; /* bounds the bytes of uploads that are not objects yet */
+    struct mr_allowance *uploads; /* limits the bytes of uploads that are not objects yet */
     uint64_t puts, gets, pulls_served;
 };

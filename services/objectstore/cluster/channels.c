@@ -1,4 +1,4 @@
-/* A list that only grows: nodes of a cluster keep their addresses. */
+/* The list of channels only grows, which is cheap: nodes of a cluster keep their addresses. */
 #include "services/objectstore/cluster/channels.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* A direct-mapped cache: the hash of an id is the number of its slot. A new entry replaces the old
- * entry of its slot. */
+/* The cache of checksums is direct-mapped: the hash of an id is the number of its slot. A new entry
+ * replaces the old entry of its slot. */
 #include "services/objectstore/cluster/checksum.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #define SLOTS 4096u /* a power of two */
-/* Chunks whose checksums are kept at most: 32 MiB of checksums, for 4 TiB of objects. */
+/* Limit of chunks whose checksums are kept: 32 MiB of checksums, for 4 TiB of objects. */
 #define CHUNKS_MAX ((uint64_t)1 << 22)
 
 struct mr_checksums_cache {

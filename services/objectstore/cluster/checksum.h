@@ -11,10 +11,11 @@
 #include <stdatomic.h>
 
 struct mr_checksums {
-    _Atomic uint32_t count; /* of references */
+    _Atomic uint32_t count; /* number of references */
     mr_object_id id;
     uint64_t chunks;
-    _Atomic uint64_t made; /* so many of `sum` are valid; the offload thread counts up */
+    /* number of entries of `sum` that are valid; the offload thread increases it */
+    _Atomic uint64_t made;
     uint64_t sum[];
 };
 
@@ -22,9 +23,11 @@ struct mr_checksums_cache;
 
 struct mr_checksums_cache *mr_checksums_cache_new(void);
 void mr_checksums_cache_free(struct mr_checksums_cache **c);
-/* A reference to the checksums of an object of `bytes`. Some or all of them may not be made yet. */
+/* Returns a reference to the checksums of an object of size `bytes`. Some or all of the checksums
+ * may not be computed yet. */
 struct mr_checksums *mr_checksums_get(
     struct mr_checksums_cache *c, mr_object_id id, uint64_t bytes);
 void mr_checksums_put(struct mr_checksums **s);
-/* On the offload thread: makes the checksums of the chunks below `until`. The object is at `p`. */
+/* Computes the checksums of the chunks below `until`. Runs on the offload thread. `p`: the
+ * object. */
 void mr_checksums_make(struct mr_checksums *s, const void *p, uint64_t bytes, uint64_t until);

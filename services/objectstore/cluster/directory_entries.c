@@ -1,6 +1,6 @@
-/* The store writes an entry before it tells the core (event PLACED), and removes it when the core
- * says so (effect UNPLACE). Both use one connection to Redis. So a removal always comes after the
- * write. */
+/* Writes and removes entries in the cluster's directory. The store writes an entry before it tells
+ * the core (event PLACED). It removes the entry when the core says so (effect UNPLACE). Both use
+ * one connection to Redis, so a removal always comes after the write. */
 #include "services/objectstore/cluster/directory_entries.h"
 
 #include "base/alloc.h"
@@ -35,7 +35,7 @@ void mr_places_added(struct mr_service *sv, mr_object_id id)
     mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
 }
 
-static void place_told(void *ctx, int err) /* any thread */
+static void place_told(void *ctx, int err) /* Called when the entry is written. Any thread. */
 {
     struct mr_ostore_call *call = ctx;
     if (!err) mr_places_added(call->sv, call->id);
@@ -87,7 +87,8 @@ static void on_page(
     for (size_t i = 0; i < count && !err; i++) {
         struct mr_place_record r = records[i];
         if (!mr_str_eq(r.node, mr_str(sv->config.node))) continue;
-        if (!mr_str_eq(r.address, mr_str(sv->address))) { /* of an earlier process of this store */
+        /* the entry is from an earlier process of this store */
+        if (!mr_str_eq(r.address, mr_str(sv->address))) {
             r.address = mr_str(sv->address);
             mr_names_place(sv->names, &r, ignore, NULL);
         }
@@ -97,8 +98,8 @@ static void on_page(
         mr_names_places(sv->names, next, on_page, p);
         return;
     }
-    if (err && err != MR_ECANCELED &&
-        err != MR_EAWAY) /* after MR_EAWAY, mr_names_config.here tells when Redis is back */
+    /* after MR_EAWAY, mr_names_config.here is called when Redis is back */
+    if (err && err != MR_ECANCELED && err != MR_EAWAY)
         mr_log(MR_WARN, "directory.read_failed", "what=\"%s\"", mr_err_words(err));
     if (err) atomic_store(&p->is_due, true);
     atomic_store(&p->is_under_way, false);

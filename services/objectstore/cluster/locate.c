@@ -1,5 +1,5 @@
-/* Each store answers for its own objects. The store that the client calls gets the list of stores
- * from the scheduler and asks the other stores one after another. */
+/* The method Where. Each store answers for its own objects. The store that the client calls gets
+ * the list of stores from the scheduler and asks the other stores one after another. */
 #include "services/objectstore/cluster/locate.h"
 
 #include "base/alloc.h"
@@ -39,7 +39,8 @@ static void reply(struct mr_ostore_call *call)
     mr_ostore_call_reply(call, &out.base);
 }
 
-/* `has`: one byte an id, in the call's arena. */
+/* Adds a store to the reply. `has`: one byte for each id, 1 if the store has the object; in the
+ * call's arena. */
 static void add_place(
     struct mr_ostore_call *call, const char *node, const char *address, unsigned char *has)
 {
@@ -127,7 +128,7 @@ static void looked_up(struct mr_ostore_call *call)
         mr_ostore_call_fail_error(call);
         return;
     }
-    /* Missing ids are in the order of the question. */
+    /* the core's answer has the missing ids in the order of the question */
     unsigned char *has = mr_ostore_call_take(call, s->count + 1);
     size_t missing = 0;
     for (uint32_t i = 0; i < s->count; i++) {

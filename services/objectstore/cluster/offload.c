@@ -1,4 +1,4 @@
-/* One inbox, one thread. */
+/* An inbox with one thread. */
 #include "services/objectstore/cluster/offload.h"
 
 #include "base/alloc.h"

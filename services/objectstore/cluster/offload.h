@@ -9,7 +9,8 @@
 struct mr_offload;
 
 struct mr_offload *mr_offload_open(const char *name);
-void mr_offload_close(struct mr_offload **h); /* runs the jobs that wait, then ends the thread */
-/* Any thread: runs `run(p, q)` on the offload thread. MR_ELIMIT: too many jobs wait. MR_ESTATE: it
- * is closed, or `h` is NULL. */
+/* Waits until all submitted jobs have run, then ends the thread. */
+void mr_offload_close(struct mr_offload **h);
+/* Makes the offload thread call `run(p, q)`. Any thread may call this function. MR_ELIMIT: too many
+ * jobs wait. MR_ESTATE: `h` is closed or NULL. */
 int mr_offload_do(struct mr_offload *h, void (*run)(void *p, void *q), void *p, void *q);

@@ -1,6 +1,6 @@
 /* The receiving side of Pull. The gRPC thread receives chunks. An offload thread copies each chunk
  * into the object and checks its checksum while the chunk is in the processor's cache. The object
- * is sealed after the check of the last chunk. */
+ * is sealed when the last chunk was checked. */
 #include "services/objectstore/cluster/pull_receive.h"
 
 #include "base/alloc.h"
@@ -21,8 +21,8 @@
 
 #define ROOM_WAIT (30 * MR_SECOND)
 #define PULL_TIMEOUT (3600 * MR_SECOND)
-#define WINDOW 8u       /* chunks of one pull that may wait to be checked */
-#define PULLS_MAX 6000u /* at the same time */
+#define WINDOW 8u       /* limit of chunks of one pull that wait to be checked */
+#define PULLS_MAX 6000u /* limit of pulls at the same time */
 static_assert(
     PULLS_MAX * (WINDOW + 2) <= MR_OFFLOAD_JOBS_MAX, "the offload thread has room for every chunk");
 
@@ -30,27 +30,27 @@ struct pull {
     struct mr_service *sv;
     struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
     mr_object_id id;
-    char *source; /* address; NULL: the directory tells */
+    char *source; /* address of a store; NULL: the directory tells it */
     int err;
     struct mr_error error;
     uint64_t bytes;
     struct mr_draft_ask ask;
-    bool asked; /* for a draft; the answer has not come */
+    bool asked; /* a draft was asked for, and the answer has not come */
     bool has_draft;
-    struct mr_rpc_message *waiting; /* the first chunk, until there is room for it */
-    struct checked {                /* owned by the offload thread while chunks are there */
+    struct mr_rpc_message *waiting; /* the first chunk, while the draft is being made */
+    struct checked {                /* owned by the offload thread while it has chunks */
         uint64_t at;
         bool complete;
         int err;
         struct mr_error error;
     } checked;
-    _Atomic uint32_t unchecked; /* chunks at the offload thread */
+    _Atomic uint32_t unchecked; /* number of chunks that the offload thread has */
     _Atomic bool paused;        /* the gRPC thread reads no chunk until half the window is free */
 };
 
 /* ---- a chunk ----------------------------------------------------------------------------------*/
 
-struct cursor { /* a position in a message, which consists of parts */
+struct cursor { /* a position in a message whose bytes are in several parts */
     const struct mr_str *parts;
     size_t count;
     size_t part;
@@ -83,7 +83,7 @@ static bool take_varint(struct cursor *c, uint64_t *out)
     return false;
 }
 
-/* Copies n bytes to `out`; NULL: skips them. */
+/* Copies `n` bytes to `out`, or skips them if `out` is NULL. False: the message has fewer. */
 static bool take_bytes(struct cursor *c, void *out, uint64_t n)
 {
     char *to = out;
@@ -110,8 +110,9 @@ struct chunk {
     bool has_checksum;
 };
 
-/* Parses a PullChunk by hand, so that its data is copied once, to `out`; NULL: skips the data.
- * Fields may come in any order. False: malformed, or more data than `room`. */
+/* Parses a PullChunk by hand, so that its data is copied only once: to `out`, or nowhere if `out`
+ * is NULL. Fields may come in any order. False: the message is malformed, or has more data than
+ * `room`. */
 static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uint64_t room)
 {
     struct cursor c = {0};
@@ -137,7 +138,7 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
             if (!take_bytes(&c, out, v)) return false;
             x->data_bytes = v;
         } else {
-            return false; /* unknown field: both stores are of one version */
+            return false; /* an unknown field is an error, since all stores are of one version */
         }
         before = c;
     }
@@ -203,7 +204,8 @@ static void check_chunk(struct pull *p, struct mr_rpc_message *m)
 
 static void check_failed(void *ctx)
 {
-    stop(ctx, MR_EFORMAT, "a chunk is damaged"); /* `finish` takes the error of `checked` instead */
+    /* this error only ends the call; `finish` takes the error in `checked` */
+    stop(ctx, MR_EFORMAT, "a chunk is damaged");
 }
 
 static void read_on(void *ctx)
@@ -212,7 +214,7 @@ static void read_on(void *ctx)
     if (p->rpc && !p->err) mr_rpc_call_read(p->rpc);
 }
 
-/* On the offload thread. */
+/* Copies and checks one chunk. Runs on the offload thread. */
 static void check(void *ctx, void *message)
 {
     struct pull *p = ctx;
@@ -230,7 +232,8 @@ static void check(void *ctx, void *message)
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
 {
     uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
-    if (mr_offload_do(p->sv->checker, check, p, m)) { /* the offload thread has been closed */
+    /* the job was refused, since the offload thread is closed */
+    if (mr_offload_do(p->sv->checker, check, p, m)) {
         atomic_fetch_sub(&p->unchecked, 1);
         mr_rpc_message_free(&m);
         stop(p, MR_EAWAY, "the store is stopping");
@@ -253,7 +256,8 @@ static void all_checked(void *ctx, void *unused)
     mr_posts_add(p->sv->posts, finish, p);
 }
 
-/* No more chunks come. The pull is over when the offload thread has checked those it has. */
+/* Called when no more chunks will come. The pull is over when the offload thread has checked those
+ * that it has. */
 static void end(struct pull *p)
 {
     if (mr_offload_do(p->sv->checker, all_checked, p, NULL)) finish(p);
@@ -268,7 +272,7 @@ static void draft_came(void *ctx)
         p->error = p->ask.error;
         p->err = p->ask.err;
     }
-    /* Also when the RPC has ended: the only chunk of a small object has come by now. */
+    /* The chunk is taken even if the RPC has ended: a small object has only this chunk. */
     if (!p->err) take_chunk(p, MR_STEAL(p->waiting));
     if (!p->rpc)
         end(p);
@@ -276,7 +280,7 @@ static void draft_came(void *ctx)
         mr_rpc_call_cancel(p->rpc);
 }
 
-static void draft_done(struct mr_draft_ask *ask) /* on a fetcher thread */
+static void draft_done(struct mr_draft_ask *ask) /* Called on a fetcher thread. */
 {
     struct pull *p = ask->ctx;
     mr_posts_add(p->sv->posts, draft_came, p);
@@ -319,7 +323,7 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
         p->error = e;
     }
     p->rpc = NULL;
-    if (!p->asked) end(p); /* otherwise draft_came ends it */
+    if (!p->asked) end(p); /* if a draft was asked for, draft_came calls `end` */
 }
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
@@ -358,7 +362,8 @@ static void start(void *ctx)
     mr_rpc_call_read(p->rpc);
 }
 
-static void found(void *ctx, int err, const struct mr_place_record *record) /* any thread */
+/* Takes the directory's answer. Called on any thread. */
+static void found(void *ctx, int err, const struct mr_place_record *record)
 {
     struct pull *p = ctx;
     if (!err && record && !mr_str_eq(record->address, mr_str(p->sv->address)))

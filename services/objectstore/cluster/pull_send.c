@@ -1,6 +1,6 @@
-/* The sending side of Pull: chunks of 1 MiB, each with its checksum. gRPC sends them from shared
- * memory without a copy. An offload thread computes checksums a few chunks ahead. The object stays
- * pinned until gRPC has sent the last chunk, which may be after the end of the call. */
+/* The sending side of Pull: chunks of 1 MiB, each with its checksum. gRPC sends the chunks from
+ * shared memory without a copy. An offload thread computes checksums a few chunks ahead. The object
+ * stays pinned until gRPC has sent the last chunk, which may be after the end of the call. */
 #include "services/objectstore/cluster/pull_send.h"
 
 #include "base/alloc.h"
@@ -16,26 +16,28 @@
 #include <xxhash.h>
 
 #define PULL_WAIT (30 * MR_SECOND)
-/* Chunks that are hashed ahead: so few that they are still in the processor's cache when sent. */
+/* Limit of chunks that are hashed ahead: few enough that they are still in the processor's cache
+ * when they are sent. */
 #define AHEAD 4u
 
-/* The pinned object. The call has a reference, and so has each chunk that is sent or hashed. */
+/* The pinned object. It has one reference for the call, and one for each chunk that is being sent
+ * or hashed. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
     struct mr_store_view view;
     struct mr_checksums *checksums;
-    struct mr_ostore_call *call; /* while `awaited` */
+    struct mr_ostore_call *call; /* valid while `awaited` */
     _Atomic bool awaited;        /* the call waits for the next checksum */
 };
 
 #define PEEK_BYTES 4096u
 
 struct sending {
-    bool head; /* only the first bytes are wanted */
+    bool head; /* the request asks for the first bytes only */
     struct cargo *cargo;
     uint64_t at;
-    uint64_t hashed; /* chunks given to the offload thread */
+    uint64_t hashed; /* number of chunks that the offload thread has been given */
     bool first_sent;
     bool finished;
 };
@@ -76,7 +78,7 @@ static void tell(struct cargo *c)
     if (atomic_exchange(&c->awaited, false)) mr_ostore_call_end_soon(c->call);
 }
 
-/* On the offload thread. `q`: where the checksum goes. */
+/* Computes the checksum of one chunk. Runs on the offload thread. `q`: where the checksum goes. */
 static void hash_chunk(void *p, void *q)
 {
     struct cargo *c = p;
@@ -104,13 +106,14 @@ static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
 
 static void send_chunks(struct mr_ostore_call *call);
 
-/* Is the checksum of this chunk made? If not, send_chunks runs again later, or the call fails. */
+/* True: the checksum of this chunk is computed. False: send_chunks runs again later, or the call
+ * was failed. */
 static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 {
     struct sending *g = call->more;
     struct cargo *c = g->cargo;
     if (atomic_load(&c->checksums->made) > chunk) return true;
-    if (g->hashed <= chunk) { /* the offload thread takes no more jobs */
+    if (g->hashed <= chunk) { /* the offload thread did not take the job, since it has too many */
         mr_ostore_call_fail(
             call, MR_ELIMIT, "too many objects are being pulled from this store at once");
         return false;
@@ -118,7 +121,8 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     mr_ostore_call_begin(call, send_chunks);
     c->call = call;
     atomic_store(&c->awaited, true);
-    if (atomic_load(&c->checksums->made) > chunk) tell(c); /* made before `awaited` was set */
+    /* the checksum was ready before `awaited` was set */
+    if (atomic_load(&c->checksums->made) > chunk) tell(c);
     return false;
 }
 
@@ -129,16 +133,16 @@ static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
     struct sending *g = call->more;
     unsigned char head[64];
     size_t at = 0;
-    head[at++] = 1 << 3 | 0; /* offset */
+    head[at++] = 1 << 3 | 0; /* key of the field offset */
     at += mr_protowire_put_varint(head + at, g->at);
-    head[at++] = 3 << 3 | 1; /* checksum */
+    head[at++] = 3 << 3 | 1; /* key of the field checksum */
     memcpy(head + at, &sum, sizeof sum);
     at += sizeof sum;
     if (!g->first_sent) {
-        head[at++] = 4 << 3 | 0; /* nbytes */
+        head[at++] = 4 << 3 | 0; /* key of the field nbytes */
         at += mr_protowire_put_varint(head + at, g->cargo->view.bytes);
     }
-    head[at++] = 2 << 3 | 2; /* data, the last field */
+    head[at++] = 2 << 3 | 2; /* key of the last field, data */
     at += mr_protowire_put_varint(head + at, n);
     g->first_sent = true;
     atomic_fetch_add(&g->cargo->count, 1);
@@ -161,7 +165,7 @@ static void send_chunks(struct mr_ostore_call *call)
         if (!has_sum(call, chunk)) return;
         size_t n = (size_t)MR_MIN(bytes - g->at, (uint64_t)MR_CHUNK_BYTES);
         if (send_chunk(call, g->cargo->checksums->sum[chunk], n))
-            return; /* the call is over: on_done follows */
+            return; /* the call is over, and on_done follows */
         g->at += n;
     }
     if (g->at < bytes || g->finished) return;
@@ -170,7 +174,8 @@ static void send_chunks(struct mr_ostore_call *call)
     (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
-/* The reply to a request for the first bytes. An object on disk is not restored for it. */
+/* Replies to a request for the first bytes. An object on disk is not restored for such a
+ * request. */
 static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint64_t bytes)
 {
     Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;

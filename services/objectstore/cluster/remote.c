@@ -1,5 +1,5 @@
-/* The parts of a collection stay on their nodes, and each is written to the disk of its own node.
- * The list of stores comes from the scheduler. */
+/* Persist and Delete in other stores. The parts of a collection stay on their nodes, and each is
+ * written to the disk of its own node. The list of stores comes from the scheduler. */
 #include "services/objectstore/cluster/remote.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ struct remote {
     char **addresses;
     size_t count;
     size_t at;
-    bool known; /* `addresses` came from the scheduler */
+    bool known; /* true: the scheduler has sent `addresses` */
     const char *method;
 };
 
@@ -80,7 +80,7 @@ static void try_next(struct mr_ostore_call *call)
     }
     char id[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(call->id, id);
-    /* A DeleteObjectRequest without force has the same bytes. */
+    /* A DeleteObjectRequest without force has the same bytes as this message. */
     Millrace__V1__PersistRequest request = MILLRACE__V1__PERSIST_REQUEST__INIT;
     request.id = id;
     struct mr_buf wire;

@@ -3,7 +3,7 @@
 
 #include "services/objectstore/call/call.h"
 
-/* Calls `method`, the full name of a method of Objects whose request has an id, on one store after
- * the other, until one has call->id. call->err: MR_ENOENT if none has it, or the error of that
- * store. */
+/* Calls `method` for call->id on one store after another, until a store has the object. `method`:
+ * full name of a method of Objects whose request has an id. call->err: MR_ENOENT if no store has
+ * the object, or the error of the store that has it. */
 void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_ostore_call_fn then);

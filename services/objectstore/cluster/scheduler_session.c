@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
-#define IDLE_BEATS 3           /* heartbeats in a lease, while nothing changes */
+#define HEARTBEAT_NS MR_SECOND /* interval of heartbeats until the scheduler sets another */
+#define IDLE_BEATS 3           /* heartbeats in the time of a lease while nothing changes */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
 #define LOST_MAX 4096u
-#define PERSISTING_MAX 64u /* jobs in a heartbeat */
+#define PERSISTING_MAX 64u /* limit of jobs in one heartbeat */
 
 struct mr_scheduler_session {
     struct mr_service *sv;
@@ -28,9 +28,9 @@ struct mr_scheduler_session {
     struct mr_rpc_call *rpc; /* NULL: not connected */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
-    uint32_t epoch;             /* the last one that a scheduler told … */
-    uint64_t scheduler;         /* … and that scheduler */
-    struct mr_store_stats told; /* of the last heartbeat */
+    uint32_t epoch;             /* the epoch that a scheduler sent last … */
+    uint64_t scheduler;         /* … and that scheduler's incarnation */
+    struct mr_store_stats told; /* what the last heartbeat said */
     bool told_full;
     mr_duration retry_ns;
     mr_time next; /* when the next heartbeat or attempt to connect is due */
@@ -38,7 +38,7 @@ struct mr_scheduler_session {
     struct mr_ask ask;
     bool asking;
     mr_time next_offer;
-    mr_object_id lost[LOST_MAX]; /* not told yet */
+    mr_object_id lost[LOST_MAX]; /* lost objects that the scheduler has not been told yet */
     uint32_t lost_count;
     bool closing;
     struct mr_pb_arena arena;
@@ -52,7 +52,8 @@ static void send(struct mr_scheduler_session *l, const Millrace__V1__StoreMessag
 static void each_id(
     struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n, bool hold)
 {
-    struct mr_store_holder job = {MR_HOLD_JOB, 0}; /* 0: the scheduler knows which job */
+    /* key 0 stands for a job that only the scheduler knows */
+    struct mr_store_holder job = {MR_HOLD_JOB, 0};
     for (size_t i = 0; i < n; i++) {
         mr_object_id id;
         if (mr_object_id_from_bytes(mr_str_of(ids[i].data, ids[i].len), &id)) continue;
@@ -63,7 +64,8 @@ static void each_id(
     }
 }
 
-/* Ids as bytes for a message, in the arena, which is cleared first. */
+/* Returns ids as bytes for a message, in the arena, which is cleared first. `stride`: bytes from
+ * one id to the next. */
 static ProtobufCBinaryData *ids_out(
     struct mr_scheduler_session *l, const mr_object_id *id, size_t stride, size_t n)
 {
@@ -97,8 +99,9 @@ static void verified(struct mr_ask *ask)
     mr_release(x);
 }
 
-/* The previous process of this store had these objects. Objects on its disk are here. Objects in
- * its memory are lost; the scheduler is told at once, so that it need not wait for a lease. */
+/* Checks objects that the previous process of this store had. Those on its disk are here. Those in
+ * its memory are lost; the scheduler is told at once, so that it need not wait for a lease to
+ * end. */
 static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n)
 {
     if (!n) return;
@@ -112,8 +115,8 @@ static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *id
                 mr_str_of(ids[i].data, ids[i].len), &x->ask.infos[x->ask.infos_count].id))
             x->ask.infos_count++;
     if (!mr_ostore_shell_ask(l->sv->sh, &x->ask)) return;
-    mr_release(
-        x->ask.infos); /* the inbox is full: the scheduler repeats the ids in a new session */
+    /* the inbox is full: the scheduler repeats the ids in a new session */
+    mr_release(x->ask.infos);
     mr_release(x);
     mr_rpc_call_cancel(l->rpc);
 }
@@ -136,8 +139,8 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
     each_id(l, m->claimed, m->n_claimed, true);
     each_id(l, m->verify, m->n_verify, true);
     verify(l, m->verify, m->n_verify);
-    each_id(l, m->unhold, m->n_unhold,
-        false); /* last: a job may have ended since the other lists were made */
+    /* the last list: a job may have ended since the other lists were made */
+    each_id(l, m->unhold, m->n_unhold, false);
 }
 
 static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
@@ -208,7 +211,8 @@ static void offer(struct mr_ask *ask)
     mr_release(infos);
 }
 
-/* Sums of bytes by job, in the arena, which is cleared first. */
+/* Adds the bytes that wait to be written, summed by job. They are in the arena, which is cleared
+ * first. */
 static void tell_persisting(struct mr_scheduler_session *l, Millrace__V1__StoreHeartbeat *h)
 {
     mr_pb_arena_clear(&l->arena);
@@ -256,8 +260,8 @@ static void beat(struct mr_ask *ask)
     tell_lost(l);
     mr_time now = mr_clock_now();
     if (!l->rpc || !l->sv->names_walked || now < l->next_offer) return;
-    l->next_offer = now + l->sv->sh->config.claim_time /
-                              2; /* so that the scheduler is asked twice within claim_time */
+    /* half of claim_time, so that the scheduler is asked twice within it */
+    l->next_offer = now + l->sv->sh->config.claim_time / 2;
     l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
     l->asking = !mr_ostore_shell_ask(l->sv->sh, &l->ask);
 }

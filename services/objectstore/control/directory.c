@@ -1,5 +1,6 @@
-/* Without Redis, names are a sorted table, owned by the gRPC thread. The whole table is written to
- * DIR/names after each change of a durable name: there are thousands of names, not millions. */
+/* The directory without Redis is a sorted table of names, owned by the gRPC thread. The whole table
+ * is written to DIR/names after each change of a durable name. This is cheap enough, because there
+ * are thousands of names, not millions. */
 #include "services/objectstore/control/directory.h"
 
 #include "base/alloc.h"
@@ -34,13 +35,13 @@ struct entry {
 
 struct mr_names {
     struct mr_redis *redis;
-    struct mr_directory *directory; /* in Redis; NULL: `entries` is used instead */
+    struct mr_directory *directory; /* the directory in Redis; NULL: `entries` is used instead */
     struct mr_names_config config;
     char *path;
-    struct entry **entries; /* in the order of their names' bytes */
+    struct entry **entries; /* sorted by the bytes of their names */
     uint32_t count;
     uint32_t room;
-    struct { /* a cache; a name that is not in it is shown as "a name" */
+    struct { /* a cache from keys to names; a key that is not in it is shown as "a name" */
         uint64_t key;
         char *name;
     } noted[NOTED_MAX];
@@ -79,7 +80,7 @@ static void entry_free(struct entry *x)
     mr_release(x);
 }
 
-/* The index of the first entry whose name is not less than `name`. */
+/* Returns the index of the first entry whose name is not less than `name`. */
 static uint32_t lower_bound(const struct mr_names *n, struct mr_str name, bool *found)
 {
     uint32_t low = 0;
@@ -259,7 +260,8 @@ void mr_names_close(struct mr_names **pn)
 {
     struct mr_names *n = MR_STEAL(*pn);
     if (!n) return;
-    mr_redis_close(&n->redis); /* first: its thread calls functions of the directory */
+    /* comes first, since the connection's thread calls functions of the directory */
+    mr_redis_close(&n->redis);
     if (n->directory) mr_directory_free(&n->directory);
     for (uint32_t i = 0; i < n->count; i++)
         entry_free(n->entries[i]);
@@ -288,7 +290,8 @@ void mr_names_set(
     }
     if (!err) {
         bool was_durable = found && n->entries[at]->durable;
-        bool durable = record->durable; /* `record` may point into the entry that is replaced */
+        /* a copy, since `record` may point into the entry that is replaced */
+        bool durable = record->durable;
         struct entry *old = found ? n->entries[at] : NULL;
         if (found)
             n->entries[at] = entry_new(record);

@@ -1,8 +1,8 @@
 /* The directory of the store: names of objects, and places, which tell the node that has an object.
- * With Redis, both are the cluster's (store/meta/directory.h). Without Redis there are no other
- * nodes: names are in the memory of this store, durable ones also in the file DIR/names, and no
- * place is found. Both kinds have the same questions and answers. A callback runs exactly once, on
- * any thread. */
+ * With Redis, both are shared by the cluster (store/meta/directory.h). Without Redis there are no
+ * other nodes: names are in the memory of this store, durable names also in the file DIR/names, and
+ * no place is found. The functions and answers are the same with and without Redis. A callback runs
+ * exactly once, on any thread. */
 #pragma once
 
 #include "base/err.h"
@@ -14,13 +14,15 @@ struct mr_names_config {
     const char *dir;   /* NULL: names are not kept on disk */
     const char *redis; /* NULL: no Redis */
     const char *password;
-    void (*here)(void *ctx); /* on any thread: Redis is connected, or connected again */
+    /* called on any thread when Redis is connected, also when it is connected again */
+    void (*here)(void *ctx);
     void *ctx;
 };
 int mr_names_open(const struct mr_names_config *config, struct mr_names **out, struct mr_error *e);
 void mr_names_close(struct mr_names **names);
 
-/* Names: as mr_directory_name, _resolve, _unname and _names. Without Redis, on the gRPC thread. */
+/* Functions of names, as mr_directory_name, _resolve, _unname and _names. Without Redis, the
+ * callback runs on the gRPC thread, which is the caller. */
 void mr_names_set(struct mr_names *n, const struct mr_name_record *record, bool replace,
     mr_name_fn fn, void *ctx);
 void mr_names_resolve(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx);
@@ -29,7 +31,8 @@ void mr_names_remove(
 void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after,
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
-/* Places: as mr_directory_place, _unplace, _places and _find. Any thread. */
+/* Functions of places, as mr_directory_place, _unplace, _places and _find. Any thread may call
+ * them. */
 void mr_names_place(
     struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
 void mr_names_unplace(
@@ -37,7 +40,8 @@ void mr_names_unplace(
 void mr_names_places(struct mr_names *n, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
 
-/* The core knows a name that holds an object only by a hash, the key of the holder. These remember
- * the name for messages to users. gRPC thread. */
+/* Remember the names behind the keys of holders, for messages to users: the core knows a name that
+ * holds an object only by its key, a hash. Called on the gRPC thread. */
 void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
-const char *mr_names_by_key(const struct mr_names *n, uint64_t key); /* NULL: not known */
+/* Returns the name with this key; NULL: the name is not known. */
+const char *mr_names_by_key(const struct mr_names *n, uint64_t key);

@@ -1,5 +1,5 @@
-/* Jobs for one object go to one writer, in order, so that its file has the state that the core
- * expects. A fetcher may read a file while a writer moves it. */
+/* Writers and fetchers. All jobs for one object go to the same writer, in order, so that its file
+ * has the state that the core expects. A fetcher may read a file while a writer moves it. */
 #include "services/objectstore/control/disk_threads.h"
 
 #include "base/alloc.h"
@@ -19,8 +19,9 @@
 
 #define JOBS_MAX 16384u
 #define ROOM_WAIT (60 * MR_SECOND)
-#define WRITERS 3u  /* writes at the same time */
-#define FETCHERS 6u /* more than writers: some of them wait for room, not for the disk */
+#define WRITERS 3u /* number of writers, and so of writes at the same time */
+/* number of fetchers: more than writers, since some fetchers wait for room and not for the disk */
+#define FETCHERS 6u
 
 enum job_type {
     JOB_WRITE,
@@ -47,12 +48,12 @@ struct disk_thread {
 struct mr_disk {
     struct mr_ostore_shell *sh;
     struct mr_store *self;
-    char *objects;                    /* DIR/objects; NULL: no disk */
-    char *held;                       /* DIR/held */
-    struct mr_spill *spills[WRITERS]; /* one a writer; NULL: no disk */
+    char *objects;                    /* the folder DIR/objects; NULL: no disk */
+    char *held;                       /* the folder DIR/held */
+    struct mr_spill *spills[WRITERS]; /* one for each writer; NULL: no disk */
     struct disk_thread writers[WRITERS];
     struct disk_thread fetchers[FETCHERS];
-    _Atomic uint32_t fetcher_next; /* the control and the gRPC thread add jobs */
+    _Atomic uint32_t fetcher_next; /* the control thread and the gRPC thread add jobs */
 };
 
 static char *path_of(const char *folder, mr_object_id id)
@@ -74,7 +75,8 @@ static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
     return path_of(flags & MR_OSTORE_BY_HOLDERS ? d->held : d->objects, id);
 }
 
-/* Returns disk space that the spill files do not use to the file system. False: there was none. */
+/* Returns disk space that the spill files do not use to the file system. False: there was no such
+ * space. */
 static bool give_pages(struct mr_disk *d)
 {
     bool gave = false;
@@ -105,7 +107,7 @@ static int write_object(struct mr_disk *d, const struct job *job, struct mr_erro
     return err == MR_EDISKFULL && give_pages(d) ? write_once(d, job, e) : err;
 }
 
-/* The object is in the spill file or in one of the two folders. */
+/* Removes the object from the disk. It is in the spill file or in one of the two folders. */
 static void erase(struct mr_disk *d, mr_object_id id)
 {
     if (mr_spill_erase(spill_of(d, id), id)) return;
@@ -135,8 +137,8 @@ static void run_write(struct mr_disk *d, const struct job *job)
     }
     struct mr_error e;
     int err = write_object(d, job, &e);
-    if (err && err != MR_EAGAIN && err != MR_EAWAY &&
-        err != MR_EDISKFULL) /* the shell logs a full disk, once */
+    /* the shell logs a full disk, and only once */
+    if (err && err != MR_EAGAIN && err != MR_EAWAY && err != MR_EDISKFULL)
         mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
     mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){
@@ -169,7 +171,8 @@ static int restore_into(
     if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, job->id);
-    const char *paths[] = {kept, held, kept, held}; /* a writer may move the file in between */
+    /* each folder is tried twice, since a writer may move the file between two attempts */
+    const char *paths[] = {kept, held, kept, held};
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_read(paths[i], job->id, draft->p, job->bytes, e);
     return err == MR_ENOENT ? MR_ELOST : err;
@@ -187,7 +190,7 @@ static void run_restore(struct mr_disk *d, const struct job *job)
         else
             err = mr_store_seal_copy(d->self, &draft, &e);
     }
-    if (!err) return; /* the seal is the event that answers */
+    if (!err) return; /* the core gets the seal as the answer to the restore */
     mr_log(MR_WARN, "disk.restore_failed", "err=%s what=\"%s\"", mr_err_name(err), e.text);
     mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = job->id, .err = err});
@@ -267,7 +270,8 @@ int mr_disk_peek(
     if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
-    const char *paths[] = {kept, held, kept, held}; /* a writer may move the file in between */
+    /* each folder is tried twice, since a writer may move the file between two attempts */
+    const char *paths[] = {kept, held, kept, held};
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_peek(paths[i], id, start, e);
     return err;
@@ -346,7 +350,8 @@ static uint64_t recover_folder(struct mr_disk *d, const char *folder, uint32_t f
         uint64_t bytes = 0;
         struct mr_error e;
         if (mr_object_id_parse(mr_str(x->d_name), &named)) {
-            if (strstr(x->d_name, ".tmp")) (void)unlink(path); /* a crash interrupted its write */
+            /* a crash interrupted the write of this file */
+            if (strstr(x->d_name, ".tmp")) (void)unlink(path);
             continue;
         }
         if (mr_disk_file_stat(path, &id, &bytes, &e) || !mr_object_id_eq(id, named)) {

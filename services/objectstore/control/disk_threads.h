@@ -4,7 +4,7 @@
  * waits for room does not block the writes that make room.
  *
  * DIR/objects holds persisted objects. DIR/held holds objects whose file is deleted with their last
- * holder: objects with a name, now or before, and objects that a drain wrote. A file is an extent
+ * holder: objects that have or had a name, and objects that a drain wrote. A file is an extent
  * head, the value, and an XXH3 checksum of each 1 MiB (disk/object_file.h). DIR/spill holds objects
  * that only left memory, in one file for each writer (disk/spill_file.h). */
 #pragma once
@@ -12,30 +12,33 @@
 #include "services/objectstore/control/shell.h"
 #include "services/objectstore/disk/object_file.h"
 
-/* `dir` may be NULL: nothing is written. */
+/* `dir`: NULL if nothing is to be written. */
 int mr_disk_open(
     struct mr_ostore_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e);
-void mr_disk_start(struct mr_disk *d, struct mr_store *self); /* self: the store's own client */
-void mr_disk_stop(struct mr_disk *d); /* finishes the jobs that wait, then ends the threads */
+/* Starts the threads. `self`: the store's own client. */
+void mr_disk_start(struct mr_disk *d, struct mr_store *self);
+/* Waits until all submitted jobs are done, then ends the threads. */
+void mr_disk_stop(struct mr_disk *d);
 void mr_disk_close(struct mr_disk **d);
 
-/* Steps the core with RECOVERED for each object on disk. Before the control thread starts. */
+/* Steps the core with RECOVERED for each object on disk. Called before the control thread
+ * starts. */
 void mr_disk_recover(struct mr_disk *d);
 
-/* Effects of the core, on the control thread. The answers are events: WRITTEN to a write; SEAL or
- * FETCH_FAILED to a restore; none to a move or an erase. */
+/* Carry out effects of the core. Called on the control thread. The answers are events: WRITTEN to a
+ * write; SEAL or FETCH_FAILED to a restore; there is none to a move or an erase. */
 void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_erase(struct mr_disk *d, mr_object_id id);
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x);
 
-/* On the gRPC thread: the first bytes of an object on disk, which is one short read. MR_ENOENT: no
- * file has the object. */
+/* Reads the first bytes of an object on disk, with one short read. Called on the gRPC thread.
+ * MR_ENOENT: no file has the object. */
 int mr_disk_peek(
     struct mr_disk *d, mr_object_id id, struct mr_object_start *start, struct mr_error *e);
 
-/* Room in shared memory for a copy of `id`. The gRPC thread fills in the members up to `ctx`.
- * `done` runs on the fetcher's thread, after the others are set. */
+/* A request for room in shared memory, for a copy of `id`. The gRPC thread fills in the members up
+ * to `ctx`. A fetcher sets the others and then calls `done`. */
 struct mr_draft_ask {
     mr_object_id id;
     uint64_t bytes;
@@ -44,6 +47,7 @@ struct mr_draft_ask {
     void *ctx;
     int err;
     struct mr_error error;
-    struct mr_store_draft draft; /* given to the asker, unless err */
+    struct mr_store_draft draft; /* belongs to the asker, unless `err` */
 };
-int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask); /* MR_ELIMIT: `done` never runs */
+/* Passes the request to a fetcher. MR_ELIMIT: there are too many, and `done` never runs. */
+int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask);

@@ -1,4 +1,5 @@
-/* Changes the catalog, closes segments, answers clients, and scans for pins before an eviction. */
+/* Carries out the effects of the core: changes the catalog, closes segments, answers clients, and
+ * scans for pins before an eviction. */
 #include "services/objectstore/control/effects.h"
 
 #include "base/alloc.h"
@@ -151,8 +152,8 @@ static void on_done(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x
     }
 }
 
-/* A segment is sealed before its first object is published: then readers may map it, because only
- * its maker can still write to it. */
+/* Publishes an object. Its segment is sealed before the segment's first object is published: then
+ * readers may map the segment, because only its maker can still write to it. */
 static void on_publish(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
@@ -212,7 +213,7 @@ static void remember_evict(struct mr_ostore_shell *sh, const struct mr_ostore_ef
         sh->evicts_room = room;
     }
     sh->evicts[sh->evicts_count++] = *x;
-    /* Marked at once, so that a client whose delete is answered no longer finds the object. */
+    /* Marked at once, so that a client whose delete is answered does not find the object again. */
     uint64_t word = atomic_load(&sh->catalog.entries[x->object].word);
     if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }
@@ -232,7 +233,8 @@ static void carry_out(struct mr_ostore_shell *sh, const struct mr_ostore_effect 
     case MR_OX_RECLAIM:
         p = mr_local_client_find(sh, x->client);
         if (!p) break;
-        mr_local_client_flush_freed(sh, p); /* the client must know which segments are empty */
+        /* the client must know first which of its segments are empty */
+        mr_local_client_flush_freed(sh, p);
         mr_local_client_send(
             sh, p, &(struct mr_local_message){.type = MR_CTL_RECLAIM, .fixed = &x->bytes});
         break;
@@ -260,8 +262,9 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* The entries are marked by now. One scan of all pin pages serves all evictions of a step. An entry
- * that no page names is freed; the others are not evicted (I14). */
+/* Evicts the objects of the EVICT effects, whose entries are marked. One scan of all pin pages
+ * serves all evictions of a step. An entry that no page names is freed; the others are not evicted
+ * (I14 in docs/invariants.md). */
 static void evict_all(struct mr_ostore_shell *sh)
 {
     if (!sh->evicts_count) return;
@@ -292,7 +295,8 @@ static void count_pin(void *ctx, uint32_t entry)
     sh->pinned_bytes += atomic_load(&sh->catalog.entries[entry].bytes);
 }
 
-/* The core counts the pins that the store gave. Pins that readers took are in their pin pages. */
+/* The core counts the pins that the store gave. Pins that readers took are counted here, in the pin
+ * pages. */
 void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out)
 {
     mr_ostore_stats(sh->core, out);

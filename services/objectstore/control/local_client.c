@@ -1,5 +1,5 @@
-/* Everything that a client sends is checked as bytes from outside. A client that breaks the
- * protocol is disconnected, and only its own state is lost. */
+/* Clients of this node. Everything that a client sends is checked as bytes from outside. A client
+ * that breaks the protocol is disconnected, and only its own state is lost. */
 #include "services/objectstore/control/local_client.h"
 
 #include "base/alloc.h"
@@ -20,8 +20,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define TURN_MESSAGES 256u                    /* of one client, before other clients are served */
-#define QUEUE_BYTES_MAX ((uint64_t)256 << 20) /* to a client that does not read */
+/* limit of one client's messages that are read before other clients are served */
+#define TURN_MESSAGES 256u
+/* limit of bytes that wait for a client which does not read */
+#define QUEUE_BYTES_MAX ((uint64_t)256 << 20)
 #define FREED_MAX 512u
 
 struct queued {
@@ -36,7 +38,7 @@ struct queued {
 
 struct mr_local_client {
     int fd;
-    uint32_t number; /* 0: it has sent no HELLO yet */
+    uint32_t number; /* 0: the client has sent no HELLO yet */
     bool internal;
     bool broken;
     uint64_t maker;
@@ -44,13 +46,13 @@ struct mr_local_client {
     uint32_t pid;
     struct mr_pin_page *pins;
     uint32_t recent;
-    uint64_t *segments; /* a bit a segment: its descriptor was sent */
+    uint64_t *segments; /* a bit for each segment: the client was sent its descriptor */
     uint32_t segments_words;
     struct mr_list queue;
     uint64_t queue_bytes;
     struct mr_ctl_freed freed[FREED_MAX];
     uint32_t freed_count;
-    struct mr_ctl_done deleted; /* the answer to the DELETE under way */
+    struct mr_ctl_done deleted; /* the answer to the DELETE that is being carried out */
     uint32_t deletes_left;
 };
 
@@ -80,7 +82,8 @@ static void enqueue(
     if (p->queue_bytes > QUEUE_BYTES_MAX) {
         mr_log(MR_WARN, "client.send_overflow", "client=%u pid=%u", p->number, p->pid);
         p->broken = true;
-        shutdown(p->fd, SHUT_RDWR); /* epoll reports the socket, and the loop frees the client */
+        /* epoll reports the socket, and then the loop frees the client */
+        shutdown(p->fd, SHUT_RDWR);
         return;
     }
     struct queued *q = mr_alloc(sizeof *q);
@@ -313,8 +316,8 @@ static void on_get(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
-    /* The client was told that this node has the object, but its seal is still on its way: the get
-     * waits for the seal. */
+    /* The client was told that this node has the object, but the core does not have the seal yet:
+     * then the get waits for the seal. */
     bool is_ours = sh->address && !strcmp(g->source, sh->address);
     uint32_t source = g->source[0] ? mr_ostore_shell_source(sh, g->source) : MR_OSTORE_SEEK;
     mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
@@ -338,8 +341,8 @@ static void on_grant(
                                  .timeout = g->timeout_ns});
 }
 
-/* Segments of a client in the store's own control group are covered by --memory, which was chosen
- * to fit that group. */
+/* Takes the memory limit of a client's control group. Segments of a client in the store's own
+ * control group are covered by --memory, which was chosen to fit that group. */
 static void on_limit(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
@@ -392,7 +395,7 @@ static void on_message(
 {
     bool said_hello = p->number != 0;
     if (said_hello == (m->type == MR_CTL_HELLO)) {
-        p->broken = true; /* HELLO is the first message, and comes once */
+        p->broken = true; /* HELLO has to be the first message, and comes once */
         return;
     }
     if (m->type == MR_CTL_HELLO)
@@ -447,7 +450,7 @@ static void client_gone(struct mr_ostore_shell *sh, struct mr_local_client *p)
         break;
     }
     if (number) mr_log(MR_INFO, "client.left", "client=%u pid=%u", number, p->pid);
-    client_free(sh, p); /* first: its pins must be gone when the core evicts */
+    client_free(sh, p); /* the client is freed first: its pins must be gone when the core evicts */
     if (number)
         mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GONE, .client = number});
 }
@@ -488,7 +491,7 @@ void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
     if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return;
     mr_log(MR_ERROR, "client.refused", "why=\"epoll_ctl: %s\"", strerror(errno));
-    /* The system has no more to give. The client sees that the connection ends. */
+    /* the system has no memory or descriptors left; the client sees that the connection ends */
     sh->clients_count--;
     close(fd);
     mr_release(p);
@@ -518,7 +521,7 @@ int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e)
         close(fd);
         return mr_fail(e, MR_EEXIST, "--socket: another object store answers at %s", path);
     }
-    (void)unlink(path); /* left behind by a process that died */
+    (void)unlink(path); /* removes the socket that a dead process left behind */
     mode_t before = umask(0077);
     int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
     umask(before);

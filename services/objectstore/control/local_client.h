@@ -6,24 +6,26 @@
 
 int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e);
 void mr_local_clients_accept(struct mr_ostore_shell *sh);
-/* Takes the connection `fd`. `internal`: of the store itself; such a client may seal copies. */
+/* Takes the connection `fd` of a client. `internal`: it is a client of the store itself, which may
+ * seal copies. */
 void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal);
-/* Reads, and sends what waits. Frees `p` when the client has gone or broke the protocol. */
+/* Reads the client's messages, and sends what waits for it. Frees `p` if the client has gone or has
+ * broken the protocol. */
 void mr_local_client_handle(
     struct mr_ostore_shell *sh, struct mr_local_client *p, uint32_t epoll_events);
 void mr_local_clients_close(struct mr_ostore_shell *sh);
-struct mr_local_client *mr_local_client_find(
-    struct mr_ostore_shell *sh, uint32_t client); /* NULL: it has gone */
+/* Returns the client with this number; NULL: the client has gone. */
+struct mr_local_client *mr_local_client_find(struct mr_ostore_shell *sh, uint32_t client);
 
 struct mr_local_message {
     enum mr_ctl_type type;
     uint64_t request;
-    const void *fixed; /* as the type says, or NULL */
-    const void *items; /* `count`, as the type says */
+    const void *fixed; /* the fixed part of the message, if its type has one */
+    const void *items; /* `count` items, if the message's type has items */
     uint32_t count;
-    const int *fd; /* a descriptor to send along; NULL: none */
+    const int *fd; /* a descriptor to send with the message; NULL: none */
 };
-/* Sends, or queues a copy if the client does not read. */
+/* Sends the message, or queues a copy if the client does not read. */
 void mr_local_client_send(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_local_message *m);
 
@@ -33,15 +35,18 @@ void mr_local_client_free_room(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room);
 void mr_local_client_flush_freed(struct mr_ostore_shell *sh, struct mr_local_client *p);
 
-/* Has the client been sent the descriptor of this segment? Notes that it has been sent by now. */
+/* True: the client was sent the descriptor of this segment before. From now on it counts as
+ * sent. */
 bool mr_local_client_knows_segment(struct mr_local_client *p, uint32_t segment);
 void mr_local_client_forget_segment(struct mr_local_client *p, uint32_t segment, bool *knew);
 
-const struct mr_pin_page *mr_local_client_pins(
-    const struct mr_local_client *p); /* NULL: none yet */
-/* How far mr_pin_page_recent has read the client's list of recent reads. */
+/* Returns the client's pin page; NULL: it has none yet. */
+const struct mr_pin_page *mr_local_client_pins(const struct mr_local_client *p);
+/* Returns the position up to which mr_pin_page_recent has read the client's list of recent
+ * reads. */
 uint32_t *mr_local_client_recent(struct mr_local_client *p);
 
-/* The effect DONE for one id of a DELETE. The answer is sent after the last id of the message. */
+/* Takes the effect DONE for one id of a DELETE message. The client is answered after the message's
+ * last id. */
 void mr_local_client_deleted(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x);

@@ -30,8 +30,9 @@
 #define INBOX_ITEMS 8192u
 #define BATCH 64u
 
-/* Slabs and segments are smaller in a small store: otherwise a few clients would reserve all of its
- * memory. An ordinary segment (store/arena/control_messages.h) has 16 slabs. */
+/* Returns the size of a slab. Slabs and segments are smaller in a small store, where otherwise a
+ * few clients would reserve all memory. An ordinary segment (store/arena/control_messages.h) has 16
+ * slabs. */
 static uint64_t slab_bytes_for(uint64_t memory_bytes)
 {
     if (memory_bytes >= 4096 * MIB) return 4 * MIB;
@@ -200,7 +201,8 @@ static void saw_recent(void *ctx, uint32_t entry)
     mr_ostore_shell_queue(sh, &(struct mr_ostore_event){.type = MR_OE_USED, .object = entry});
 }
 
-/* A read sends no message. The reader notes the object in a ring in its pin page. */
+/* Tells the core which objects were read. A read sends no message: the reader notes the object in a
+ * ring in its pin page. */
 void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh)
 {
     mr_assert(!sh->queue_count);
@@ -236,7 +238,7 @@ void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
     switch (h.kind) {
     case MR_HOLD_CLIENT: snprintf(out, n, "client %" PRIu64, h.key); return;
     case MR_HOLD_JOB:
-        if (!h.key) { /* held on the scheduler's word, which names no job */
+        if (!h.key) { /* the scheduler asked for the hold and named no job */
             snprintf(out, n, "a job");
             return;
         }
@@ -279,7 +281,7 @@ static void on_ask_event(struct mr_ostore_shell *sh, struct mr_ask *ask)
         sh->asks[sh->asks_count++] = ask;
     }
     struct mr_ostore_event ev = ask->ev;
-    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* may answer and free the question */
+    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* the step may answer and free the question */
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 

@@ -22,49 +22,52 @@ struct mr_ostore_shell_config {
     const char *socket_path;
     const char *node;
     const char *dir;       /* NULL: nothing is written to disk */
-    uint64_t memory_bytes; /* for objects */
+    uint64_t memory_bytes; /* limit of memory for objects */
     uint64_t group;        /* the control group that limits this process's memory; 0: none */
     uint32_t objects_max;
-    mr_duration claim_time;     /* objects that no job claims within it are freed */
+    mr_duration claim_time;     /* objects that no job claims within this time are freed */
     struct mr_peer_rules peers; /* users that may connect to UNIX sockets */
 };
 
 /* A question from the gRPC thread that only the core can answer. The thread that has the question
- * owns it: the gRPC thread, then the control thread, then the gRPC thread. */
+ * owns it: first the gRPC thread, then the control thread, then the gRPC thread again. */
 enum mr_ask_type {
     MR_ASK_STAT,
     MR_ASK_PAGE,
     MR_ASK_STATS,
-    MR_ASK_MISSING, /* which of the ids in `infos` are not in this store */
-    MR_ASK_OFFER,   /* ids of objects whose holders may no longer exist; counts them as offered */
-    MR_ASK_EVENT,   /* DELETE and PERSIST (answered when done), HOLD and UNHOLD (at once) */
+    MR_ASK_MISSING, /* asks which of the ids in `infos` are not in this store */
+    /* asks for ids of objects whose holders may no longer exist; such objects count as offered
+     * then */
+    MR_ASK_OFFER,
+    /* asks for DELETE or PERSIST, answered when done, or HOLD or UNHOLD, answered at once */
+    MR_ASK_EVENT,
 };
 
 struct mr_ask {
     enum mr_ask_type type;
-    struct mr_ostore_event ev; /* of EVENT; its `id` also of STAT */
-    uint64_t after;            /* of PAGE: a sequence */
-    size_t n_max;              /* of PAGE and OFFER */
+    struct mr_ostore_event ev; /* only in EVENT; in STAT only its `id` */
+    uint64_t after;            /* only in PAGE: a sequence number */
+    size_t n_max;              /* only in PAGE and OFFER: limit of the answer */
     /* The answer: */
     int err;
-    struct mr_store_holder holder; /* of DELETE: what still holds the object */
-    struct mr_ostore_info *infos;  /* of STAT (one), PAGE, OFFER, MISSING; mr_release it */
+    struct mr_store_holder holder; /* only in DELETE: one that still holds the object */
+    struct mr_ostore_info *infos;  /* in STAT (one), PAGE, OFFER, MISSING; freed by mr_release */
     size_t infos_count;
     struct mr_store_stats stats;
-    struct mr_ostore_disk disk; /* of STATS */
+    struct mr_ostore_disk disk; /* only in STATS */
     /* For the caller: */
     void (*done)(struct mr_ask *ask); /* called on the gRPC thread; frees the question */
     void *ctx;
-    uint64_t number; /* the shell's */
+    uint64_t number; /* number that the shell gives the question */
 };
 
-struct mr_ostore_shell_item {  /* in the control thread's inbox */
-    struct mr_ostore_event ev; /* unless `ask` */
+struct mr_ostore_shell_item {  /* a message in the control thread's inbox */
+    struct mr_ostore_event ev; /* used if `ask` is NULL */
     struct mr_ask *ask;
 };
 
 struct mr_ostore_shell_segment {
-    int fd; /* valid while bytes != 0 */
+    int fd; /* valid unless bytes is 0 */
     bool sealed;
     uint64_t bytes;
 };
@@ -76,42 +79,42 @@ struct mr_ostore_shell {
     struct mr_ostore_shell_config config;
     struct mr_ostore *core;
     struct mr_ostore_effects fx;
-    struct mr_ctl_welcome welcome; /* for every client; `maker` is filled in for each */
+    struct mr_ctl_welcome welcome; /* sent to every client; `maker` differs for each */
     int catalog_fd;
     void *catalog_map;
     struct mr_catalog catalog;
     int epoll_fd, wake_fd, listen_fd;
     struct mr_inbox *inbox;
-    bool said_full; /* the last event about the disk was disk.full */
+    bool said_full; /* the last log event about the disk was disk.full */
     bool is_draining;
-    int drained_fd; /* an eventfd: signalled when a drain has written everything */
+    int drained_fd; /* an eventfd, which is signalled when a drain has written everything */
 
-    struct mr_local_client **clients; /* `clients_count`, dense */
+    struct mr_local_client **clients; /* `clients_count` clients, without gaps */
     uint32_t clients_count;
-    uint32_t client_number;                   /* the last one given */
+    uint32_t client_number;                   /* the number given last */
     struct mr_ostore_shell_segment *segments; /* by number */
     uint32_t segments_room;
     char **sources; /* addresses of other stores; the core knows them by number, from 1 */
     uint32_t sources_count;
-    uint32_t *seen; /* by object: the number of the last scan that saw it pinned */
+    uint32_t *seen; /* for each object, the number of the last scan that found it pinned */
     uint32_t scans;
-    uint64_t pinned_bytes;         /* of the scan under way */
-    void *buffer;                  /* for one message of a client */
-    struct mr_ostore_event *queue; /* events that effects caused, in order */
+    uint64_t pinned_bytes;         /* sum of the running scan */
+    void *buffer;                  /* memory for one message of a client */
+    struct mr_ostore_event *queue; /* events that effects have caused, in order */
     size_t queue_count, queue_room;
-    struct mr_ostore_effect *evicts; /* EVICT effects of the step under way */
+    struct mr_ostore_effect *evicts; /* EVICT effects of the running step */
     size_t evicts_count, evicts_room;
 
-    struct mr_ask **asks; /* questions with an EVENT that wait for an effect */
+    struct mr_ask **asks; /* EVENT questions that wait for an effect */
     uint32_t asks_count;
     uint64_t ask_number;
 
     /* Callbacks of the gRPC side, called on the control thread with `answer_ctx`. */
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives a question back */
-    /* Starts a copy. `source` NULL: the cluster's directory tells where. */
+    /* Starts a copy. `source` NULL: the cluster's directory tells where the object is. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
-    void (*lost)(void *ctx, mr_object_id id); /* tells the scheduler */
-    /* Removes the entry from the directory. Does not wait for Redis. */
+    void (*lost)(void *ctx, mr_object_id id); /* tells the scheduler that the object is lost */
+    /* Removes the object's entry from the directory. Returns without waiting for Redis. */
     void (*unplace)(void *ctx, mr_object_id id);
     void *answer_ctx;
     const char *address; /* of this store's gRPC server; NULL: none */
@@ -119,31 +122,36 @@ struct mr_ostore_shell {
     struct mr_disk *disk;
 };
 
-/* Everything but the threads. Binds the socket, so that clients may connect at once. */
+/* Opens all of the store except the threads. Binds the socket, so that clients may connect at
+ * once. */
 int mr_ostore_shell_open(
     const struct mr_ostore_shell_config *config, struct mr_ostore_shell **out, struct mr_error *e);
 void mr_ostore_shell_close(struct mr_ostore_shell **sh);
-/* A connection for a client inside this process. Before mr_ostore_shell_run. */
+/* Connects a client inside this process. Called before mr_ostore_shell_run. */
 int mr_ostore_shell_connect(struct mr_ostore_shell *sh, int *socket, struct mr_error *e);
-void mr_ostore_shell_run(void *sh); /* the control thread, until mr_ostore_shell_stop */
+/* The control thread: runs until mr_ostore_shell_stop. */
+void mr_ostore_shell_run(void *sh);
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
 /* Writes the objects that jobs and names hold to the disk, and waits for the writes. False: the
  * writes took longer than `timeout`. */
 bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration timeout);
 
-/* Any thread. */
+/* Passes an event to the core. Any thread may call this function. */
 void mr_ostore_shell_post(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
-/* Any thread. MR_ELIMIT: the inbox is full, and the question is still the caller's. */
+/* Passes a question to the core. Any thread may call this function. MR_ELIMIT: the inbox is full,
+ * and the question is still the caller's. */
 int mr_ostore_shell_ask(struct mr_ostore_shell *sh, struct mr_ask *ask);
 
-/* Control thread. Steps the core with `ev`, carries out the effects, and does the same with the
- * events that the effects cause. */
+/* Steps the core with `ev` and carries out the effects, then does the same with the events that the
+ * effects cause. Called on the control thread. */
 void mr_ostore_shell_step(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
-/* Control thread, within effects: the event is for the step under way. */
+/* Queues an event that an effect has caused, for the running step. Called on the control thread. */
 void mr_ostore_shell_queue(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
-/* Control thread. The number of an address; 0: there are too many. */
+/* Returns the number of an address; 0: there are too many addresses. Called on the control
+ * thread. */
 uint32_t mr_ostore_shell_source(struct mr_ostore_shell *sh, const char *address);
-/* Control thread. Tells the core which objects clients have read since the last time. */
+/* Tells the core which objects clients have read since the last call. Called on the control
+ * thread. */
 void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh);
-/* What messages and listings call a holder. Any thread. */
+/* Writes what messages and listings call a holder. Any thread may call this function. */
 void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n);

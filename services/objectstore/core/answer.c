@@ -1,4 +1,4 @@
-/* Answers to gets, and to requests to write an object to disk. */
+/* Answers to gets and to requests to write an object to disk. */
 #include "services/objectstore/core/internal.h"
 
 static void answer(
@@ -23,7 +23,7 @@ void mr_ostore__answer_persist(
     answer(mr_ostore__emit(s, MR_OX_DONE), client, request, id, err);
 }
 
-/* A get that succeeds is answered by mr_ostore__answer_got instead. */
+/* Answers one waiter. A get that succeeds is answered by mr_ostore__answer_got instead. */
 static void answer_waiter(struct mr_ostore *s, const struct waiter *x, mr_object_id id, int err)
 {
     if (x->persist)
@@ -53,7 +53,8 @@ bool mr_ostore__answer_got(
     return true;
 }
 
-/* One client is told that the object came from another store. Its worker counts the transfer. */
+/* Answers one of the waiting gets and tells it that the object came from another store, so that one
+ * worker counts the transfer. */
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o)
 {
     bool told = false;

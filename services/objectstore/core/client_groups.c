@@ -7,7 +7,7 @@
 
 #define LIMIT_BYTES_MAX ((uint64_t)1 << 50) /* a limit above this counts as none */
 
-/* The number of the group with this id, or a free number; 0: there is none. */
+/* Returns the number of the group with this id, or a free number; 0: there is neither. */
 static uint32_t place_of(struct mr_ostore *s, uint64_t id)
 {
     uint32_t free_place = 0;
@@ -28,8 +28,9 @@ static void drop_if_empty(struct mr_ostore *s, uint32_t group)
     *g = (struct group){0};
 }
 
-/* The limit is ignored if the client has segments already, or if the table is full of groups whose
- * clients have gone and whose segments are still in use. */
+/* Sets the memory limit of the client's group. The limit is ignored if the client has segments
+ * already, or if the table is full of groups whose clients have gone and whose segments are still
+ * in use. */
 void mr_ostore__limit(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     struct client *c = mr_ostore__client(s, ev->client);
@@ -148,7 +149,7 @@ static void check_group(const struct mr_ostore *s, uint32_t at)
     mr_assert(listed == resident);
 }
 
-/* I35 */
+/* Asserts I35 (docs/invariants.md). */
 void mr_ostore__groups_check(const struct mr_ostore *s)
 {
     for (uint32_t i = 1; i <= s->groups_used; i++)

@@ -1,4 +1,4 @@
-/* The step of the core, its deadline, its invariants, and what the shell may read of it. */
+/* The step of the core, its deadline, its invariants, and the queries of the shell. */
 #include "services/objectstore/core/core.h"
 
 #include "base/alloc.h"
@@ -6,11 +6,12 @@
 #include "services/objectstore/core/internal.h"
 
 #define ORPHAN_CHECK_NS MR_SECOND
-#define RESERVE_MAX 4096u /* objects */
+/* limit of the entries of the table that stay free for gets and for seals on their way */
+#define RESERVE_MAX 4096u
 
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
 {
-    /* The step with the most effects: the only client, which has all objects and waiters, goes. */
+    /* The step with the most effects: the only client goes, and it has all objects and waiters. */
     size_t n = (size_t)config->objects_max * 7 + (size_t)config->waiters_max * 2 +
                config->segments_max + GRANTS_MAX + config->clients_max + 64;
     *fx = (struct mr_ostore_effects){.n_max = n};
@@ -43,7 +44,8 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config)
     s->segments = MR_ARENA_ARRAY(&arena, struct segment, config->segments_max + 1);
     s->segment_slots = MR_ARENA_ARRAY(&arena, uint32_t, MR_SEGMENTS_MAX);
     s->clients = MR_ARENA_ARRAY(&arena, struct client, config->clients_max);
-    s->groups_max = config->clients_max * 2 + 1; /* also groups whose clients have gone */
+    /* the table also has groups whose clients have gone */
+    s->groups_max = config->clients_max * 2 + 1;
     s->groups = MR_ARENA_ARRAY(&arena, struct group, s->groups_max);
     s->arena = arena;
     s->waiters_deadline = s->retry = s->orphan_check = MR_NEVER;
@@ -69,8 +71,8 @@ static void expire_waiters(struct mr_ostore *s)
         next = s->waiters[w].all_next;
         const struct object *x = &s->objects[s->waiters[w].object];
         bool is_coming = !s->waiters[w].persist && x->disk == DISK_WRITTEN;
-        if (s->waiters[w].deadline <= s->now &&
-            is_coming) /* wait more: its restore will end, in success or not */
+        /* the get waits longer, since the object's restore will end, in success or not */
+        if (s->waiters[w].deadline <= s->now && is_coming)
             s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
         if (s->waiters[w].deadline <= s->now)
             mr_ostore__waiter_expire(s, w, MR_ETIMEOUT);
@@ -153,7 +155,8 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
 }
 
-/* A new scheduler holds the objects it knows of when it connects. It is asked about the rest. */
+/* Puts all holds of jobs in doubt when another scheduler connects. That scheduler holds the objects
+ * that it knows when it connects, and is asked about the others. */
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {
@@ -324,10 +327,10 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     mr_assert((x->list == LIST_SMALL || x->list == LIST_LARGE) == resident);
     mr_assert((x->list == LIST_DOOMED) == (x->place == PLACE_DOOMED));
     mr_assert(x->place != PLACE_WANTED || x->waiters);
-    mr_assert(!x->placed || mr_ostore_is_here(x)); /* I34 */
+    mr_assert(!x->placed || mr_ostore_is_here(x)); /* I34 (docs/invariants.md) */
     mr_assert(x->place != PLACE_SPILLED || x->disk == DISK_WRITTEN);
     mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
-    mr_assert(!x->pins || x->in_place); /* a pinned object is in memory */
+    mr_assert(!x->pins || x->in_place); /* a pinned object has to be in memory */
     mr_assert(x->place != PLACE_EVICTING || !x->pins);
     mr_assert(!x->leaving || x->place == PLACE_EVICTING || x->being_written);
     mr_assert(x->place != PLACE_EVICTING || x->evict_asked);
@@ -451,7 +454,8 @@ void mr_ostore_check(const struct mr_ostore *s)
         waiters++;
     }
     mr_assert(waiters == sum.waiters);
-    mr_assert(sum.writes <= s->writes); /* some writes are of objects that were deleted meanwhile */
+    /* some of the writes are of objects that were deleted since */
+    mr_assert(sum.writes <= s->writes);
     check_lists(s);
     check_free(s);
     check_due(s);

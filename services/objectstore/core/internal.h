@@ -6,12 +6,17 @@
 
 /* table.c: numbers, lists, links, waiters */
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type);
-uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id); /* 0: unknown */
-uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id); /* 0: the table is full */
+/* returns 0 if the id is unknown */
+uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id);
+/* returns 0 if the table is full */
+uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id);
 void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o);
-void mr_ostore__vouch(struct mr_ostore *s, uint32_t o); /* a holder of it surely exists */
-void mr_ostore__doubt(struct mr_ostore *s, uint32_t o); /* its holders may no longer exist */
-void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list); /* as most recently used */
+/* says that a holder of the object surely exists */
+void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
+/* says that the object's holders may no longer exist */
+void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);
+/* puts the object where the most recently used one is */
+void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list);
 bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore__unlink_jobs(struct mr_ostore *s, uint32_t o);
@@ -19,8 +24,10 @@ bool mr_ostore__is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind,
 bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o);
 bool mr_ostore__wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev);
 void mr_ostore__waiter_drop(struct mr_ostore *s, uint32_t w);
-struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number);     /* NULL: it is gone */
-uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number); /* slot, 0: none */
+/* returns NULL if the client has gone */
+struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number);
+/* returns the slot; 0: none */
+uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number);
 struct mr_store_holder mr_ostore__some_holder(
     const struct mr_ostore *s, uint32_t o, uint32_t but_client);
 
@@ -29,7 +36,7 @@ void mr_ostore__refuse_get(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
 void mr_ostore__answer_persist(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
-/* Pins the object, which is in memory, for the client. `flags`: of the effect GOT. */
+/* Pins an object that is in memory for the client. `flags`: those of the effect GOT. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags);
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o);
@@ -45,16 +52,16 @@ void mr_ostore__ask_evict(struct mr_ostore *s, uint32_t o, bool for_ever);
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__unplace(struct mr_ostore *s, uint32_t o);
 void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
-void mr_ostore__unheld(
-    struct mr_ostore *s, uint32_t o); /* a holder went; frees it if none is left */
-void mr_ostore__doom(
-    struct mr_ostore *s, uint32_t o); /* deletes it, once no client has it pinned */
-void mr_ostore__remove(
-    struct mr_ostore *s, uint32_t o); /* deletes what is not in memory, at once */
+/* Called when a holder has gone: frees the object if it has no holder left. */
+void mr_ostore__unheld(struct mr_ostore *s, uint32_t o);
+/* Deletes the object as soon as no client has it pinned. */
+void mr_ostore__doom(struct mr_ostore *s, uint32_t o);
+/* Deletes an object that is not in memory, at once. */
+void mr_ostore__remove(struct mr_ostore *s, uint32_t o);
 void mr_ostore__retry_doomed(struct mr_ostore *s);
 void mr_ostore__check_orphans(struct mr_ostore *s);
 
-/* residency.c: out of memory and back */
+/* residency.c: how objects leave memory and come back */
 void mr_ostore__evict(struct mr_ostore *s, uint32_t o);
 void mr_ostore__write(struct mr_ostore *s, uint32_t o);
 void mr_ostore__fetch(struct mr_ostore *s, uint32_t o, uint32_t source);
@@ -63,13 +70,13 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__recovered(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* request.c: what clients ask for */
+/* request.c: requests of clients */
 void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* persist.c: what has to be on disk */
+/* persist.c: objects that have to be on disk */
 void mr_ostore__drain(struct mr_ostore *s);
 void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
@@ -77,9 +84,11 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__limit(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__group_leave(struct mr_ostore *s, struct client *c);
 void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g);
-uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group);  /* or UINT64_MAX */
-uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group); /* or UINT64_MAX */
-void mr_ostore__group_enlist(struct mr_ostore *s, uint32_t o); /* as most recently used */
+uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group); /* UINT64_MAX: no limit */
+/* UINT64_MAX: no limit */
+uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group);
+/* puts the object where the most recently used one is */
+void mr_ostore__group_enlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_leaving(struct mr_ostore *s, const struct object *x, bool starts);
 void mr_ostore__groups_check(const struct mr_ostore *s);

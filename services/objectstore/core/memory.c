@@ -1,6 +1,6 @@
-/* Which client gets a segment, and which objects leave memory when there is no room for one. The
- * budget counts segments, not objects, because a sealed segment gives no page back before the whole
- * segment is closed.
+/* Decides which client gets a segment, and which objects leave memory when there is no room for a
+ * segment. The budget counts segments, not objects, because a sealed segment gives no page back
+ * before the whole segment is closed.
  *
  * memory.c, residency.c and object.c call each other: a grant that lacks memory makes objects
  * leave, and an object that has left frees its room in a segment. */
@@ -93,7 +93,7 @@ static uint64_t budget_left(const struct mr_ostore *s)
     return s->config.memory_bytes - MR_MIN(s->config.memory_bytes, s->committed_bytes);
 }
 
-/* Does a grant of `bytes_min` wait for objects of its own group to leave memory? Such a grant
+/* True: a grant of `bytes_min` waits until objects of its own group have left memory. Such a grant
  * delays only later grants of its group. */
 static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_min)
 {
@@ -107,7 +107,8 @@ static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_
 }
 
 /* Serves waiting grants in their order, as far as there is room. Records what each group lacks.
- * Returns the bytes that the first grant lacks that waits for the budget; 0: none waits for it. */
+ * Returns how many bytes are missing for the first grant that waits for the budget; 0: no grant
+ * waits for it. */
 static uint64_t serve_grants(struct mr_ostore *s)
 {
     for (uint32_t i = 1; i <= s->groups_used; i++)
@@ -123,10 +124,10 @@ static uint64_t serve_grants(struct mr_ostore *s)
         if (left < g.bytes_min) return g.bytes_min - left;
         uint64_t own = mr_ostore__group_left(s, c->group) & ~(page - 1);
         uint64_t bytes = MR_MIN(g.bytes, MR_MIN(left, own));
-        mr_assert(bytes <= mr_ostore__group_left(s, c->group)); /* I35 */
+        mr_assert(bytes <= mr_ostore__group_left(s, c->group)); /* I35 (docs/invariants.md) */
         uint32_t segment = segment_new(s, c, bytes);
         grant_pop(s, at);
-        c->may_have_empty = true; /* until the client seals an object in the new segment */
+        c->may_have_empty = true; /* holds until the client seals an object in the new segment */
         struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
         fx->segment = segment;
         fx->bytes = bytes;
@@ -210,7 +211,7 @@ void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     struct client *c = mr_ostore__client(s, ev->client);
     if (!c) return;
-    if (!ev->segment) { /* the last RETURN that answers a RECLAIM */
+    if (!ev->segment) { /* this is the last RETURN of the answer to a RECLAIM */
         c->reclaiming = false;
         if (!c->gave) c->may_have_empty = false;
         c->gave = false;
@@ -220,7 +221,8 @@ void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (!slot || s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
     c->gave = true;
     if (s->segments[slot].live)
-        s->segments[slot].orphaned = true; /* a mistake of the client: closed when it is empty */
+        /* the client returned a segment by mistake; the segment is closed when it is empty */
+        s->segments[slot].orphaned = true;
     else
         close_segment(s, slot);
 }
@@ -281,8 +283,8 @@ static bool is_in(uint32_t group, uint32_t all_or_one)
     return !all_or_one || group == all_or_one;
 }
 
-/* Will clients that were asked for empty segments return at least `bytes`? An answer may take a
- * while on a busy machine. A client may also be stopped, so the wait is bounded. */
+/* True: clients that were asked for empty segments will return at least `bytes`. An answer may take
+ * a while on a busy machine. A client may also be stopped, so the wait is bounded. */
 static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes)
 {
     uint64_t empty = 0;
@@ -295,13 +297,15 @@ static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes
     return empty >= bytes;
 }
 
-/* Asks the clients of a group (0: all clients) for empty segments. The first waiting grant lacks
- * `lacking` bytes, all of them together `bytes`. True: wait for the answers. */
+/* Asks the clients of a group (0: all clients) for empty segments. `lacking`: bytes that the first
+ * waiting grant lacks; `bytes`: bytes that all waiting grants lack together. True: the answers are
+ * worth waiting for. */
 static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
     bool under_way = false;
-    bool all = s->now >= *again; /* a client may have aborted drafts, which sends no message */
+    /* all are asked, since a client may have aborted drafts, which sends no message */
+    bool all = s->now >= *again;
     if (all) *again = s->now + RECLAIM_AGAIN_NS;
     for (uint32_t i = 0; i < s->clients_count; i++) {
         struct client *c = &s->clients[i];
@@ -319,7 +323,8 @@ static bool reclaim(
     return under_way || is_worth_waiting(s, group, lacking);
 }
 
-/* Starts to evict or to spill an object, if it can leave memory now. */
+/* Starts to evict or to spill an object, if the object can leave memory now. Returns the bytes that
+ * will leave. */
 static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -340,8 +345,8 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     return x->room;
 }
 
-/* Should the large object leave before the small one? One large write costs less than many small
- * ones. But an object that was just used would have to be restored soon. */
+/* True: the large object should leave before the small one. One large write costs less than many
+ * small writes. But an object that was just used would have to be restored soon. */
 static bool is_rather(const struct mr_ostore *s, uint32_t large, uint32_t small)
 {
     if (!large || !small) return large;
@@ -354,7 +359,8 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     uint32_t large = s->lists[LIST_LARGE].head, small = s->lists[LIST_SMALL].head;
     for (uint32_t i = 0; i < SCAN_MAX && (large || small) && s->leaving_bytes < need; i++) {
         if (s->writes >= SPILLS_MAX && i >= SCAN_FULL)
-            return; /* only objects that are on disk can leave */
+            /* with so many writes only objects that are on disk can leave, and few are examined */
+            return;
         uint32_t *at = is_rather(s, large, small) ? &large : &small;
         uint32_t o = *at;
         *at = s->objects[o].next;
@@ -362,16 +368,16 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     }
 }
 
-/* The bytes by which objects exceed 90 % of the budget. So many are spilled before any client has
- * to wait. */
+/* Returns by how many bytes the objects exceed 90 % of the budget. So many bytes are spilled before
+ * any client has to wait. */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
     uint64_t high = s->config.memory_bytes / 10 * 9;
     return s->config.may_spill && s->rooms_bytes > high ? s->rooms_bytes - high : 0;
 }
 
-/* The bytes that all waiting grants lack, up to an eighth of the budget: so much is spilled at the
- * same time. */
+/* Returns how many bytes all waiting grants lack, at most an eighth of the budget: so many bytes
+ * are spilled at the same time. */
 static uint64_t lacking_in_all(struct mr_ostore *s)
 {
     uint64_t wanted = 0;
@@ -380,7 +386,7 @@ static uint64_t lacking_in_all(struct mr_ostore *s)
     return MR_MIN(wanted - MR_MIN(wanted, budget_left(s)), s->config.memory_bytes / 8);
 }
 
-/* Is it time to refuse a grant? `stuck`: since when no memory has become free. */
+/* True: it is time to refuse a grant. `stuck`: the time since which no memory has become free. */
 static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 {
     if (!*stuck || (is_leaving && !s->disk_full)) *stuck = s->now;
@@ -392,9 +398,9 @@ static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
     return true;
 }
 
-/* A client that waits for room usually has pinned other objects. When no object can leave, the
- * youngest waiting grant is refused, so that its client releases its pins and tries again. Chooses
- * among the grants of a group; 0: among those that wait for the budget. */
+/* Refuses the youngest waiting grant, because no object can leave. A client that waits for room
+ * usually has pinned other objects. After the refusal it releases its pins and tries again.
+ * `group`: one of the group's grants is refused; 0: one of those that wait for the budget. */
 static void let_one_go(struct mr_ostore *s, uint32_t group)
 {
     for (uint32_t i = s->grants_count; i-- > 0;) {
@@ -424,8 +430,8 @@ static void start_group_leavers(struct mr_ostore *s, struct group *g, uint64_t n
     }
 }
 
-/* Does an object of the group leave memory once its write has ended? Pinned objects do not: after
- * the first attempt they are on disk, and are not written again. */
+/* True: an object of the group will leave memory when its write has ended. Pinned objects do not
+ * count: after the first attempt they are on disk, and are not written again. */
 static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
 {
     uint32_t o = g->head;
@@ -434,8 +440,8 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
     return false;
 }
 
-/* The bytes of a refused grant that a retry will ask for. A task that found no room releases its
- * inputs and runs again. Inputs that leave memory meanwhile are restored into segments of the
+/* Returns how many bytes of a refused grant a retry will lack. A task that found no room releases
+ * its inputs and runs again. Inputs that leave memory meanwhile are restored into segments of the
  * store, for which the group is not charged. */
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
@@ -472,7 +478,7 @@ void mr_ostore__make_room(struct mr_ostore *s)
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (above) start_leavers(s, above);
     if (!lacking || reclaim(s, 0, lacking, lacking_in_all(s), &s->reclaim_again))
-        return; /* empty segments first: RETURN, or a timeout, continues here */
+        return; /* empty segments come first; RETURN or a timeout continues here */
     start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
     if (is_stuck(s, &s->stuck_since, s->writes)) let_one_go(s, 0);
 }

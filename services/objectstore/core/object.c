@@ -1,4 +1,4 @@
-/* The life cycle of an object: the moves between its states, and how it ends. An object ends when a
+/* The life cycle of an object: the moves between its states, and its end. An object ends when a
  * client deletes it, when its last holder goes, or when its only copy is lost. */
 #include "services/objectstore/core/internal.h"
 
@@ -59,13 +59,14 @@ void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
     struct object *x = &s->objects[o];
     if (x->by_holders == on) return;
     x->by_holders = on;
-    if (!x->persisted) return; /* its file is not written yet */
+    if (!x->persisted) return; /* the object's file is not written yet */
     struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_MOVE);
     fx->id = x->id;
     fx->flags = on ? MR_OSTORE_BY_HOLDERS : 0;
 }
 
-/* An entry of the cluster's directory lives exactly as long as the object in this store (I34). */
+/* Removes the object's entry from the cluster's directory. The entry lives exactly as long as the
+ * object is in this store (I34 in docs/invariants.md). */
 void mr_ostore__unplace(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -73,8 +74,8 @@ void mr_ostore__unplace(struct mr_ostore *s, uint32_t o)
     x->placed = false;
 }
 
-/* The entry has been written. If there is no object, the object was deleted meanwhile, or an
- * earlier process wrote the entry. */
+/* Takes note that the directory has an entry for the object. If there is no such object, it was
+ * deleted meanwhile, or an earlier process wrote the entry. */
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);
@@ -89,7 +90,7 @@ void mr_ostore__remove(struct mr_ostore *s, uint32_t o)
     struct object *x = &s->objects[o];
     mr_ostore__unplace(s, o);
     if (x->place != PLACE_DOOMED)
-        tell_lost(s, o); /* a doomed object was reported when it was doomed */
+        tell_lost(s, o); /* a doomed object was reported as lost when it was doomed */
     mr_ostore__answer_waiters(s, o, false, MR_ELOST);
     mr_ostore__answer_waiters(s, o, true, MR_ELOST);
     mr_ostore__stop_leaving(s, x);
@@ -143,7 +144,7 @@ void mr_ostore__retry_doomed(struct mr_ostore *s)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = s->lists[LIST_DOOMED].head;
         struct object *x = &s->objects[o];
-        mr_ostore__enlist(s, o, LIST_DOOMED); /* moves it to the other end */
+        mr_ostore__enlist(s, o, LIST_DOOMED); /* moves the object to the other end of the list */
         if (!x->pins && !x->evict_asked) mr_ostore__ask_evict(s, o, true);
     }
 }
@@ -152,8 +153,8 @@ void mr_ostore__unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->persisted && !x->by_holders) return; /* lives until a client deletes it */
-    if (x->place == PLACE_WANTED) return;       /* lives as long as clients wait for it */
+    if (x->persisted && !x->by_holders) return; /* such an object lives until a client deletes it */
+    if (x->place == PLACE_WANTED) return; /* such an object lives as long as clients wait for it */
     mr_ostore__doom(s, o);
 }
 
@@ -162,13 +163,13 @@ static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
     return s->now >= mr_time_after(x->unheld_since, s->config.orphan_ns);
 }
 
-/* The scheduler was asked about the object and did not claim it: no job holds it. */
+/* Called for an object that the scheduler was asked about and did not claim: no job holds it. */
 static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_ostore__vouch(s, o);
-    /* A maker that is connected vouches for its job's hold; only the hold of the scheduler (key 0)
-     * is in doubt. */
+    /* A maker that is still connected vouches for the hold of its own job. Only the hold that the
+     * scheduler took (key 0) is in doubt. */
     bool went = mr_ostore__client(s, x->maker) ? mr_ostore__unlink(s, o, MR_HOLD_JOB, 0)
                                                : mr_ostore__unlink_jobs(s, o);
     if (x->holders || x->to_persist || (x->persisted && !x->by_holders)) return;
@@ -179,7 +180,7 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 
 /* Frees copies of other nodes' objects that no client of this node has used for orphan_ns. Also
  * frees unvouched objects that were offered orphan_ns ago and were not claimed. Examines SCAN_MAX
- * objects, and goes on with the next ones at the next call. */
+ * objects, and the next call goes on behind them. */
 void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {

@@ -18,7 +18,7 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     else if (s->objects[o].place == PLACE_DOOMED)
         err = MR_ELOST;
     else if (s->objects[o].place == PLACE_EVICTING)
-        err = MR_EAGAIN; /* EVICT_DONE comes soon */
+        err = MR_EAGAIN; /* the eviction ends soon, and then a retry succeeds */
     else if (!s->config.may_spill)
         err = MR_ESTATE;
     bool done = !err && s->objects[o].persisted;
@@ -31,8 +31,8 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     struct object *x = &s->objects[o];
     bool asked = x->to_persist;
     x->to_persist = true;
-    /* After a spill or a pull that is under way, mr_ostore__written or mr_ostore__seal starts the
-     * write. */
+    /* While a spill or a pull runs, mr_ostore__written or mr_ostore__seal starts the write
+     * afterwards. */
     bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
     if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore__write(s, o);
 }
@@ -44,7 +44,7 @@ static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
     return false;
 }
 
-/* Writes results that a job still holds, and objects with a name. Copies of another node's objects
+/* Writes results that a job still holds, and objects with a name. Copies of other nodes' objects
  * are not written. */
 void mr_ostore__drain(struct mr_ostore *s)
 {

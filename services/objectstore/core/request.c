@@ -1,4 +1,4 @@
-/* What clients ask for: to seal, get, read ahead and delete objects. */
+/* Requests of clients: to seal, get, read ahead and delete objects. */
 #include "services/objectstore/core/internal.h"
 
 static bool room_is_theirs(
@@ -13,7 +13,8 @@ static bool room_is_theirs(
     return ev->offset - MR_EXTENT_HEAD <= g->bytes - ev->room;
 }
 
-/* The object that this seal makes or fills. 0: there is none; its room is freed. */
+/* Returns the object that this seal makes or fills; 0: there is none, and the caller frees the
+ * room. */
 static uint32_t object_to_seal(
     struct mr_ostore *s, const struct mr_ostore_event *ev, const struct client *c)
 {
@@ -55,7 +56,8 @@ static void take_holders(
         (void)mr_ostore__link(s, o, MR_HOLD_CLIENT, c->number);
 }
 
-/* Clients stop making objects before the table is full. But seals may have been on their way. */
+/* Refuses a seal, because the table of objects is full. Clients stop making objects before that,
+ * but seals may have been on their way. */
 static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     s->stats.seals_refused++;
@@ -68,7 +70,7 @@ static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     const struct client *c = mr_ostore__client(s, ev->client);
-    if (!c || !room_is_theirs(s, ev, c)) return; /* not a room of this client */
+    if (!c || !room_is_theirs(s, ev, c)) return; /* the room does not belong to this client */
     struct segment *g = &s->segments[mr_ostore__segment_of(s, ev->segment)];
     g->live++;
     uint32_t before = s->objects_count;
@@ -131,7 +133,8 @@ void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev)
 }
 
 /* Prefetches an object from disk while clients compute. Prefetched objects must not evict objects
- * in use, so only 1/AHEAD_SHARE of memory is restored at a time, unless a task already waits. */
+ * in use. So only 1/AHEAD_SHARE of memory is prefetched at a time, unless a task already waits for
+ * the object. */
 void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);

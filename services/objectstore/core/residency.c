@@ -1,4 +1,4 @@
-/* How objects leave memory and come back: evictions, writes to disk, restores from it, and pulls
+/* How objects leave memory and come back: evictions, writes to disk, restores from disk, and pulls
  * from other stores. */
 #include "services/objectstore/core/internal.h"
 
@@ -76,7 +76,8 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
         evict_succeeded(s, o);
         return;
     }
-    if (x->place == PLACE_DOOMED) return; /* tried again: it is in LIST_DOOMED */
+    /* the object is in LIST_DOOMED, from which it is tried again */
+    if (x->place == PLACE_DOOMED) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     mr_ostore__move_to(s, o, PLACE_RESIDENT);
     mr_ostore__enlist_recent(s, o);
@@ -84,7 +85,8 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
     mr_ostore__answer_waiters(s, o, false, MR_OK);
 }
 
-/* While the disk is full, one object is written every DISK_PROBE_NS to find space again. */
+/* Takes note of the result of a write. While the disk is full, one object is written every
+ * DISK_PROBE_NS to find out when there is space again. */
 static void note_disk(struct mr_ostore *s, int err)
 {
     s->write_failures += err == MR_EDISKFULL || err == MR_EIO;
@@ -101,7 +103,8 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
     s->writes--;
     uint32_t o = mr_ostore__find(s, ev->id);
     struct object *x = &s->objects[o];
-    if (!o || !x->being_written) { /* deleted meanwhile; the id may be in use again, for a pull */
+    /* the object was deleted meanwhile; its id may be in use again, for a pull */
+    if (!o || !x->being_written) {
         bool has_file = o && x->disk != DISK_NONE;
         if (!ev->err && !has_file) mr_ostore__emit(s, MR_OX_ERASE)->id = ev->id;
         return;
@@ -122,7 +125,8 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         x->persisted = true;
         x->to_persist = false;
         s->stats.persisted_bytes += x->bytes;
-        bool by_holders = x->by_holders; /* it may have changed during the write */
+        /* the object's own setting, which may have changed during the write */
+        bool by_holders = x->by_holders;
         x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
         mr_ostore__live_by_holders(s, o, by_holders);
         mr_ostore__answer_waiters(s, o, true, MR_OK);
@@ -143,7 +147,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
     struct object *x = &s->objects[o];
     bool restoring = x->disk == DISK_WRITTEN;
     if (restoring && (ev->err == MR_ELOST || ev->err == MR_EFORMAT)) {
-        mr_ostore__remove(s, o); /* the file was the only copy */
+        mr_ostore__remove(s, o); /* the lost file was the only copy */
         return;
     }
     mr_ostore__move_to(s, o, restoring ? PLACE_SPILLED : PLACE_WANTED);

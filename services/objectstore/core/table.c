@@ -1,4 +1,5 @@
-/* Rows of the tables: free lists, lists of objects, links and waiters. Decides nothing. */
+/* Rows of the tables: free lists, lists of objects, links and waiters. This file decides
+ * nothing. */
 #include "services/objectstore/core/internal.h"
 
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type)
@@ -190,7 +191,7 @@ bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
     return false;
 }
 
-/* Is it the store's own client? It holds uploads that have no other holder yet. */
+/* True: the client is the store's own, which holds uploads that have no other holder yet. */
 static bool is_internal(const struct mr_ostore *s, uint64_t client)
 {
     for (uint32_t i = 0; i < s->clients_count; i++)

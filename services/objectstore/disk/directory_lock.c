@@ -1,6 +1,7 @@
-/* DIR/lock holds a random number, drawn when the file was created, and the name of the node that
- * has the lock, for the error message of another process. A copy of the directory has the same
- * number in another file. So the number of the directory also depends on the inode. */
+/* DIR/lock holds a random number, which is drawn when the file is created, and the name of the node
+ * that has the lock, for the error message of another process. A copy of the directory has the same
+ * number in another file. So the number that mr_claim_directory returns also depends on the
+ * inode. */
 #include "services/objectstore/disk/directory_lock.h"
 
 #include "base/alloc.h"
@@ -19,15 +20,15 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define WAIT (2 * MR_SECOND) /* for a store that is ending */
-#define LOOK (20 * MR_MS)    /* between two attempts */
+#define WAIT (2 * MR_SECOND) /* time that the owner of the lock has to end */
+#define LOOK (20 * MR_MS)    /* time between two attempts to get the lock */
 
 struct mr_claim {
     int fd;
     uint64_t directory;
 };
 
-struct words { /* of the file */
+struct words { /* the contents of the file */
     uint64_t number;
     long pid;
     char node[256];
@@ -75,7 +76,7 @@ static int refuse(int fd, const char *dir, int err, struct mr_error *e)
         has.node, has.pid, dir);
 }
 
-/* Writes the new owner's name. The first owner also draws the number. */
+/* Writes the new owner's name into the file. The first owner also draws the number. */
 static int sign(struct mr_claim *c, const char *node)
 {
     struct words w;
@@ -89,7 +90,8 @@ static int sign(struct mr_claim *c, const char *node)
     if (!err && fstat(c->fd, &st)) err = MR_EIO;
     if (err) return err;
     uint64_t parts[] = {w.number, (uint64_t)st.st_ino};
-    c->directory = XXH3_64bits(parts, sizeof parts) | 1; /* 0: none */
+    /* never 0, which means that there is no claim */
+    c->directory = XXH3_64bits(parts, sizeof parts) | 1;
     return MR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* The lock on --dir: a directory belongs to one store at a time. The lock is a flock on DIR/lock,
  * which the kernel releases when the process ends for any reason. So a store that gets the lock
- * knows that the store before it has ended. */
+ * knows that the directory's previous store has ended. */
 #pragma once
 
 #include "base/err.h"
@@ -9,9 +9,10 @@
 
 struct mr_claim;
 
-/* Makes DIR if it does not exist. Waits up to 2 s for the lock. MR_EEXIST: another process has the
- * lock; the error names it. */
+/* Takes the lock, after making DIR if it does not exist. Waits up to 2 s. MR_EEXIST: another
+ * process has the lock, and the error names that process. */
 int mr_claim_take(const char *dir, const char *node, struct mr_claim **out, struct mr_error *e);
 void mr_claim_drop(struct mr_claim **c);
-/* A number of the directory, the same for every store that ever had it. 0: no claim. */
+/* Returns a number of the directory, which is the same for every store that ever had it; 0: there
+ * is no claim. */
 uint64_t mr_claim_directory(const struct mr_claim *c);

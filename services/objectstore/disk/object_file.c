@@ -1,4 +1,5 @@
-/* The contents of a file are checked as bytes from outside: a disk may return wrong data. */
+/* Objects in files. The contents of a file are checked as bytes from outside: a disk may return
+ * wrong data. */
 #include "services/objectstore/disk/object_file.h"
 
 #include "base/alloc.h"
@@ -87,7 +88,7 @@ int mr_disk_file_copy(const char *path, const struct mr_disk_source *source, str
             e, mr_file_write_error(errno), "cannot write %s: %s", temporary, strerror(errno));
     int err = write_body(fd, source);
     if (!err && fsync(fd)) err = mr_file_write_error(errno);
-    int number = errno; /* of the first failure */
+    int number = errno; /* errno of the first failure */
     if (close(fd) && !err) err = mr_file_write_error(number = errno);
     if (!err && rename(temporary, path)) err = mr_file_write_error(number = errno);
     if (!err && (err = sync_folder(path))) number = errno;

@@ -1,6 +1,6 @@
-/* The sizes of slots grow by four steps for each doubling. Each size has a list of free slots. If
- * its list is empty, a new slot is added at the end of the file. The unused part of a slot is a
- * hole in the file and costs no space on the disk. */
+/* The spill file consists of slots. Sizes of slots grow by four steps for each doubling. Each size
+ * has a list of free slots. If the list is empty, a new slot is added at the end of the file. The
+ * unused part of a slot is a hole in the file and costs no space on the disk. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"
@@ -20,25 +20,26 @@
 #include <xxhash.h>
 
 #define NONE UINT32_MAX
-#define SIZES 160u                           /* four for each doubling, from one page */
-#define PAGES_KEPT_MAX ((uint64_t)256 << 20) /* of free slots, if fewer are in use */
+#define SIZES 160u /* number of sizes: four for each doubling, from one page up */
+/* limit of the pages of free slots, if fewer pages are in use */
+#define PAGES_KEPT_MAX ((uint64_t)256 << 20)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
 enum state {
-    FREE,      /* may have pages */
-    FREE_HOLE, /* has no pages */
+    FREE,      /* the slot may have pages on the disk */
+    FREE_HOLE, /* the slot has no pages on the disk */
     USED,
-    GONE, /* erased while a thread reads it */
+    GONE, /* the object was erased while a thread reads it */
 };
 
 struct slot {
     mr_object_id id;
     uint64_t offset;
-    uint64_t bytes; /* of the value */
+    uint64_t bytes; /* size of the value */
     enum state state;
-    uint32_t size; /* number of its size */
+    uint32_t size; /* index of the slot's size */
     uint32_t readers;
-    uint32_t next; /* free list */
+    uint32_t next; /* next slot in the free list */
 };
 
 struct mr_spill {
@@ -49,9 +50,9 @@ struct mr_spill {
     struct slot *slots;
     uint32_t slots_count, slots_room;
     uint32_t free[SIZES];
-    uint64_t end;      /* of the last slot */
-    bool cannot_punch; /* the file system has no holes */
-    uint32_t taken;    /* slots that are not free */
+    uint64_t end;      /* end of the last slot */
+    bool cannot_punch; /* the file system cannot make holes */
+    uint32_t taken;    /* number of slots that are not free */
     struct mr_spill_stats stats;
 };
 
@@ -67,7 +68,7 @@ static uint64_t tail_bytes(uint64_t bytes)
     return sizeof(struct mr_extent_head) + chunks_of(bytes) * sizeof(uint64_t);
 }
 
-/* How much of a slot a value of `bytes` fills. */
+/* Returns how many bytes of a slot a value of size `bytes` fills. */
 static uint64_t written_bytes(uint64_t bytes)
 {
     return mr_align_up(bytes + tail_bytes(bytes), MR_ARENA_PAGE);
@@ -76,7 +77,8 @@ static uint64_t written_bytes(uint64_t bytes)
 static uint64_t size_bytes(uint32_t size)
 {
     if (size < 4) return (size + 1) * (uint64_t)MR_ARENA_PAGE;
-    return (uint64_t)(size % 4 + 5) * MR_ARENA_PAGE << (size / 4 - 1); /* 5 6 7 8 10 12 14 16 … */
+    /* pages: 5 6 7 8 10 12 14 16 … */
+    return (uint64_t)(size % 4 + 5) * MR_ARENA_PAGE << (size / 4 - 1);
 }
 
 static uint32_t size_of(uint64_t bytes)
@@ -118,7 +120,7 @@ static uint32_t slot_new(struct mr_spill *s, uint32_t size)
     return s->slots_count++;
 }
 
-/* A slot for the object. Readers find it only after it is added to the index. */
+/* Takes a slot for the object. Readers find the object only after it is added to the index. */
 static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 {
     uint32_t size = size_of(written_bytes(bytes));
@@ -139,7 +141,8 @@ static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 
 static void cut(struct mr_spill *s)
 {
-    if (ftruncate(s->fd, 0)) return; /* no harm: the file stays longer than it has to be */
+    /* a failure does no harm: the file stays longer than necessary */
+    if (ftruncate(s->fd, 0)) return;
     s->slots_count = 0;
     s->end = 0;
     s->stats.free_bytes = 0;
@@ -178,7 +181,8 @@ static void give(struct mr_spill *s, uint32_t at)
         punch(s);
 }
 
-/* Removes the object from the index. Its slot is free when the last reader has left. */
+/* Removes the object from the index. Its slot is freed when the last reader has left. False: there
+ * is no such object. */
 static bool erase(struct mr_spill *s, mr_object_id id)
 {
     uint32_t at = find(s, id);
@@ -195,11 +199,11 @@ static bool erase(struct mr_spill *s, mr_object_id id)
 struct reading {
     struct mr_spill *s;
     uint32_t at;
-    struct slot slot; /* a copy */
+    struct slot slot; /* a copy of the slot's row */
     uint64_t *checksums;
 };
 
-/* Reads the checksums behind the value. MR_EFORMAT: the head there is damaged or of another
+/* Reads the checksums, which follow the value. MR_EFORMAT: the head there is damaged or of another
  * object. */
 static int read_tail(struct reading *r)
 {
@@ -221,7 +225,8 @@ static int read_piece(const struct reading *r, uint64_t at, void *out, uint64_t 
     return XXH3_64bits(out, n) == r->checksums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
 }
 
-/* Starts to read: the slot stays as it is until `leave`. MR_ENOENT. */
+/* Starts to read an object: its slot stays as it is until `leave`. MR_ENOENT: there is no such
+ * object. */
 static int enter(struct mr_spill *s, mr_object_id id, struct reading *r)
 {
     *r = (struct reading){.s = s};
@@ -295,11 +300,13 @@ static int write_all(int fd, struct iovec *v, int count, uint64_t from)
     return MR_OK;
 }
 
-/* Writes each chunk by itself. The last chunk comes with the tail and the rest of its page. */
+/* Writes each chunk by itself. The last chunk is written together with the tail and the rest of its
+ * page. */
 static int write_slot(int fd, const struct slot *x, const void *p)
 {
     uint64_t chunks = chunks_of(x->bytes);
-    uint64_t tail = written_bytes(x->bytes) - x->bytes; /* to the end of the page */
+    /* number of bytes from the end of the value to the end of its last page */
+    uint64_t tail = written_bytes(x->bytes) - x->bytes;
     MR_AUTO(mr_free_ptr) unsigned char *behind = mr_alloc(tail);
     uint64_t *checksums = (uint64_t *)(void *)(behind + sizeof(struct mr_extent_head));
     mr_extent_head_fill((void *)behind, x->id, x->bytes, (mr_job_id){0}, 0, 0);
@@ -337,9 +344,10 @@ int mr_spill_write(
     mr_monitor_enter(s->monitor);
     if (err) {
         give(s, at);
-        punch(s); /* also the pages of the failed write */
+        punch(s); /* also frees the pages of the failed write */
     } else {
-        (void)erase(s, id); /* an earlier copy; an id always has the same bytes */
+        /* replaces an earlier copy, which has the same bytes, as every copy of an id has */
+        (void)erase(s, id);
         mr_index_add(&s->by_id, mr_object_id_hash(id), at, hash_of, s);
         s->stats.objects++;
     }
