@@ -1,4 +1,4 @@
-/* mr-trainer: its options and its parts. */
+/* mr-trainer: reads the options and lists the parts. */
 #include "base/buf.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"
@@ -58,7 +58,7 @@ static const struct mr_config_spec spec = {.program = "mr-trainer",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* Opened in this order: a part may use an earlier one. */
+/* The parts are opened in this order: a part may use an earlier one. */
 static const struct mr_trainer_part *const parts[] = {
     &mr_channels_part, &mr_queues_part, &mr_trainings_part};
 

@@ -1,6 +1,6 @@
-/* A position is the id of the last entry that a follower has received. While a read is under way,
- * its feed or follower must stay in memory: releasing it only marks it, and a later turn frees
- * it. */
+/* Reads of feeds and followers. A position is the id of the last entry that a follower has
+ * received. While a read is running, its feed or follower must stay in memory. Then releasing it
+ * only marks it, and a later turn frees it. */
 #include "services/trainer/channel/fanout.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@ struct feed {
     struct mr_feeds *feeds;
     char *channel;
     struct mr_list followers;
-    char at[ID_BYTES_MAX]; /* position of the live followers */
-    uint64_t news;         /* number of news, to notice entries that came during a read */
+    char at[ID_BYTES_MAX]; /* position of the feed's live followers */
+    uint64_t news;         /* number of news so far; tells whether entries came during a read */
     uint64_t news_read;
     bool is_reading;
     bool is_stale; /* the feed has to be read again at once */
@@ -28,7 +28,7 @@ struct feed {
 struct mr_follower {
     struct mr_list node;
     struct feed *feed;
-    mr_follow_fn fn; /* NULL: the follower is released */
+    mr_follow_fn fn; /* NULL: the follower was released */
     void *ctx;
     char at[ID_BYTES_MAX];
     uint64_t news_read;
@@ -150,7 +150,8 @@ static void give(struct mr_follower *f, const struct mr_channel_answer *a)
     if (f->is_held) f->is_live = false;
 }
 
-/* Entries were trimmed or lost: notifies the follower, which continues at the oldest entry. */
+/* Called when entries that the follower has not received were trimmed or lost. Notifies the
+ * follower, which goes on at the oldest entry. */
 static void give_gap(struct mr_follower *f, struct mr_str first_id)
 {
     const struct mr_channel_entry oldest = {.id = first_id};
@@ -160,13 +161,14 @@ static void give_gap(struct mr_follower *f, struct mr_str first_id)
     follower_read(f);
 }
 
-/* The follower has read everything: it becomes live, unless the feed has moved on meanwhile. */
+/* Called when the follower has read all entries: it becomes live, unless the feed has moved on
+ * meanwhile. */
 static void become_live(struct mr_follower *f)
 {
     struct feed *feed = f->feed;
     if (!has_live(feed)) {
         set_id(feed->at, mr_str(f->at));
-        /* The answer of that read will be outdated. */
+        /* the answer of the running read will be outdated */
         if (feed->is_reading) feed->is_stale = true;
     }
     f->is_live = mr_channel_id_cmp(mr_str(f->at), mr_str(feed->at)) >= 0;
@@ -213,7 +215,7 @@ static void feed_answered(void *p)
     struct feed *feed = p;
     struct mr_channel_answer *a = MR_STEAL(feed->answer);
     feed->is_reading = false;
-    bool is_old = feed->is_stale; /* the position has changed since the read was sent */
+    bool is_old = feed->is_stale; /* the feed's position has changed since the read was sent */
     if (!is_old && a->err && a->err != MR_ERANGE) {
         be_stale(feed->feeds, &feed->is_stale);
     } else {

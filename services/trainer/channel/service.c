@@ -32,7 +32,7 @@ struct mr_channels {
     struct mr_feeds *feeds;
     struct mr_waiting_list waiting;
     struct mr_list watches;
-    uint64_t process; /* random; part of the id of an append */
+    uint64_t process; /* a random number, which is a part of each append's id */
     uint64_t appends;
     struct mr_counter *entries_count, *sent_count;
 };
@@ -47,13 +47,13 @@ struct asking {
     enum asking_kind kind;
     char *channel;
     mr_rpc_call_id call;
-    char *values; /* entries of an append, one after another */
+    char *values; /* the entries of an append, one after another */
     size_t *values_bytes;
     size_t count;
     uint32_t entries_max;
     char token[TOKEN_BYTES_MAX];
     char after_id[64];
-    uint32_t rows_max; /* of a List: most rows; their names come after `channel` */
+    uint32_t rows_max; /* only in a List: limit of its rows; the rows' names come after `channel` */
     struct mr_channel_answer *answer;
 };
 
@@ -90,7 +90,7 @@ static void run_answer(void *p)
     struct mr_rpc_call *call = mr_rpc_call_find(a->channels->trainer->loop, a->call);
     struct mr_waiting *w = &a->waiting;
     if (a->waiting.is_given_up) {
-        /* the caller has its answer */
+        /* the caller has got its answer already */
     } else if (a->kind == ASK_APPEND) {
         reply_appended(a);
     } else if (call && err) {
@@ -305,7 +305,8 @@ static void reply_read(struct asking *a, struct mr_rpc_call *call)
     mr_release(entries);
 }
 
-/* "" and 0: from the beginning. */
+/* Checks the id of an entry. "" and 0 mean the beginning of the channel; "$" means its end, if
+ * `may_be_end`. */
 static int check_after(
     const char *field, const char *id, bool may_be_end, char out[64], struct mr_error *e)
 {

@@ -1,28 +1,30 @@
-/* Channels: the gRPC service, and the same functions for the other parts of the trainer. Everything
- * here runs on the loop's thread; callbacks come from the loop, never from inside these functions.
+/* Channels: the gRPC service, and the same functions for the other parts of the trainer. All
+ * functions run on the loop's thread. The loop runs callbacks later, never from inside these
+ * functions.
  *
  * One connection to Redis waits for news of all channels and queues
  * (store/meta/stream/change_feed.h), whichever process wrote them. A channel that has followers is
- * then read once for all of them. */
+ * then read once for all followers. */
 #pragma once
 
 #include "services/trainer/shell/shell.h"
 
 #define MR_CHANNEL_NAME_BYTES_MAX 256
-#define MR_CHANNEL_ENTRIES_MAX 1000000u /* entries that a channel may keep */
+#define MR_CHANNEL_ENTRIES_MAX 1000000u /* limit of entries that a channel may keep */
 
 struct mr_channel_entry;
 struct mr_follower;
 
 extern const struct mr_trainer_part mr_channels_part;
 
-/* Called for each entry in order, with MR_OK; the entry is lent for the call. MR_ERANGE with NULL:
- * some entries are gone, because they were trimmed or Redis lost them; the next call has the oldest
- * entry. */
+/* Called for each entry in order, with MR_OK. The entry is lent for the call. Called with MR_ERANGE
+ * and NULL if some entries are gone, because they were trimmed or Redis lost them; then the next
+ * call has the oldest entry. */
 typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *entry);
 
-/* Follows a channel, which need not exist yet, until mr_channels_unfollow. Starts after entry
- * `after_id`; "": at the beginning; "$": with new entries. Continues when Redis has been away. */
+/* Follows a channel, which need not exist yet, until mr_channels_unfollow. `after_id`: the follower
+ * gets the entries after this one; "": all entries; "$": only new entries. Goes on when Redis has
+ * been away. */
 struct mr_follower *mr_channels_follow(
     struct mr_channels *c, const char *channel, const char *after_id, mr_follow_fn fn, void *ctx);
 void mr_channels_unfollow(struct mr_follower **f);

@@ -22,8 +22,8 @@ static uint32_t live_count(const struct mr_trainer *t)
     return n;
 }
 
-/* Was this request made before, by its request id? Then it is answered here, or waits with the
- * first one. */
+/* True: this request was made before, with the same request id. Then it is answered here, or waits
+ * together with the first request. */
 static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct mr_str text = mr_training_document_text(ev->document);
@@ -71,7 +71,7 @@ void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = mr_trainer__session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
-    /* Otherwise the channel is new, and all its entries are the session's. */
+    /* only a channel with a given name may have older entries: any other is new */
     if (channel.n) s->seen[0] = NOWHERE;
     s->seen[1] = NOWHERE;
     s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);
@@ -106,7 +106,7 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
 {
     s->is_forgotten = true;
     s->forget_ticket = ticket;
-    s->write = 0; /* the result of a write under way no longer matters */
+    s->write = 0; /* a running write no longer matters, whatever its result */
     for (uint32_t i = 0; i < s->calls_count; i++)
         mr_trainer__answer(t, s, &s->calls[i], MR_OK);
     s->calls_count = 0;
@@ -128,8 +128,8 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
     }
 }
 
-/* May the scheduler have a job of the session whose id is not known, because no answer to Submit
- * came? */
+/* True: the scheduler may have a job of the session whose id is not known, because no answer to
+ * Submit has come. */
 static bool may_have_jobs(const struct session *s)
 {
     bool may = false;
@@ -158,7 +158,8 @@ static size_t document_bytes(const struct session *s)
     return s->document ? mr_training_document_text(s->document).n : 0;
 }
 
-/* Forgets the oldest ended sessions when there are too many. Only those whose end Redis has. */
+/* Forgets the oldest ended sessions when there are too many. Only a session whose end Redis has
+ * acknowledged is forgotten. */
 void mr_trainer__forget_old(struct mr_trainer *t)
 {
     uint32_t ended = 0;

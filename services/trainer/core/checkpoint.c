@@ -1,6 +1,6 @@
-/* Checkpoints: a version is complete when the owners of all shards have stored an object of it.
- * Also the return to the latest complete version. Objects that are no longer needed are *doomed*:
- * listed in the record until they are erased. */
+/* Checkpoints. A version is complete when the owners of all shards have stored an object of it.
+ * This file also returns a session to its latest complete version. Objects that are no longer
+ * needed are *doomed*: they are listed in the record until they are erased. */
 #include "services/trainer/core/internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 static void doom_one(struct session *s, uint64_t version, uint32_t shard, mr_object_id object)
 {
     if (mr_object_id_is_none(object)) return;
-    /* Redis has been away for long: the object stays on disk. */
+    /* Redis has been away for so long that the list is full: the object stays on disk */
     if (s->doomed_count == s->doomed_max) return;
     s->doomed[s->doomed_count++] = (struct doomed){version, shard, object};
     s->is_dirty = true;
@@ -31,7 +31,8 @@ static void drop_pending(struct session *s, uint64_t up_to)
             doom_checkpoint(s, &s->pending[i]);
 }
 
-/* Dooms the oldest complete checkpoint. Its memory moves behind the last one, to be used again. */
+/* Dooms the oldest complete checkpoint. Its memory moves behind the last checkpoint, where it is
+ * used again. */
 static void drop_first(struct session *s)
 {
     struct checkpoint first = s->checkpoints[0];
@@ -70,7 +71,7 @@ static struct checkpoint *pending_of(struct session *s, uint64_t version)
         }
         if (c->version < lowest->version) lowest = c;
     }
-    doom_checkpoint(s, lowest); /* some owner never stored its object */
+    doom_checkpoint(s, lowest); /* an owner has never stored its object of this version */
     lowest->version = version;
     return lowest;
 }

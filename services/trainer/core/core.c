@@ -1,7 +1,6 @@
-/* The life of sessions: creation, records, state changes and end. The other files of this folder
- * have the rest. They form one state machine and so call each other: an event of a member, a job or
- * a channel may end a session, and the end of a session answers members, cancels jobs and leaves
- * channels. */
+/* The life of sessions: creation, records, state changes and end. The files of this folder form one
+ * state machine and call each other: an event of a member, a job or a channel may end a session,
+ * and the end of a session answers members, cancels jobs and leaves channels. */
 #include "services/trainer/core/rows.h"
 
 #include <stdarg.h>
@@ -111,7 +110,7 @@ uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s)
 {
     size_t n = MR_MIN(s.n, max);
     while (n < s.n && n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n--; /* cut at a whole UTF-8 character */
+        n--; /* the cut must not split a UTF-8 character */
     if (n) memcpy(to, s.p, n);
     return (uint32_t)n;
 }
@@ -150,7 +149,7 @@ static void drop(struct mr_trainer *t, struct session *s)
     mr_trainer__session_free(&s);
 }
 
-/* Owns the document. */
+/* Makes a session. Takes the document. */
 struct session *mr_trainer__session_new(struct mr_trainer *t, struct mr_training_document *d)
 {
     struct session *s = mr_alloc(sizeof *s);
@@ -195,8 +194,8 @@ static const unsigned allowed[] = {
     [MR_TRAINING_FAILED] = 0,
 };
 
-/* Does another session follow the channel? With `on`, only sessions count that have not seen more
- * entries than this one. */
+/* True: another session follows the channel. If `on`, a session that has seen more entries than
+ * this one does not count. */
 static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
     struct mr_str channel = mr_trainer__channel(s, which);
@@ -294,7 +293,7 @@ void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_e
             t, type, ticket, MR_ELIMIT, "too many calls wait for this session: try again");
     else {
         s->calls[s->calls_count++] = c;
-        s->is_dirty = true; /* the call is answered when the next write is acknowledged */
+        s->is_dirty = true; /* the call is answered when Redis has acknowledged the next write */
     }
 }
 
@@ -326,7 +325,7 @@ static void write_session(struct mr_trainer *t, struct session *s)
         s->calls[i].in_write = true;
 }
 
-/* True: the session is gone. */
+/* Called when Redis has acknowledged the session's write. True: the session is freed. */
 static bool acked(struct mr_trainer *t, struct session *s)
 {
     s->write = 0;
@@ -405,7 +404,7 @@ static void turn(struct mr_trainer *t, struct session *s)
         mr_trainer__bound(t, s);
         mr_trainer__evaluate(t, s);
         mr_trainer__job_turn(t, s);
-        mr_trainer__evaluate(t, s); /* the jobs may have ended the session */
+        mr_trainer__evaluate(t, s); /* again, since the jobs may have ended the session */
         if (s->has_progress && s->progress_at <= t->now) {
             s->has_progress = false;
             s->progress_at = mr_time_after(t->now, 500 * MR_MS);
@@ -473,7 +472,7 @@ static void redis_lost(struct mr_trainer *t, bool away)
     }
 }
 
-/* This process was suspended or blocked for `late`: leases are extended, because reports of the
+/* Extends all leases, because this process was suspended or blocked for `late`: reports of the
  * members may still wait to be read. */
 static void extend_leases(struct mr_trainer *t, mr_duration late)
 {
@@ -520,7 +519,7 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
     if (t->is_recovered) {
         struct session *s = ev->session.v ? mr_trainer__find(t, ev->session) : NULL;
         if (s) turn(t, s);
-        /* The new session is the last one; the event has no id. */
+        /* The event START has no id: the new session is the last one. */
         if (ev->type == MR_TE_START && t->sessions_count) {
             s = t->sessions[t->sessions_count - 1];
             turn(t, s);

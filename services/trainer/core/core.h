@@ -36,58 +36,64 @@
 #define MR_TRAINING_SOCKET_BYTES_MAX 256
 #define MR_TRAINING_REASON_BYTES_MAX 1024
 #define MR_TRAINING_SCORE_BYTES_MAX 4096     /* a larger score is judged, but not stored */
-#define MR_TRAINING_ENTRY_BYTES_MAX 65536    /* of one channel entry */
-#define MR_TRAINING_REQUEST_ID_BYTES_MAX 256 /* of Start */
+#define MR_TRAINING_ENTRY_BYTES_MAX 65536    /* limit of one channel entry */
+#define MR_TRAINING_REQUEST_ID_BYTES_MAX 256 /* limit of the request id of Start */
 #define MR_TRAINING_BARRIER_BYTES_MAX 128
-/* Losses of one member without a new version: then the session fails. */
+/* A session fails when one member was lost this often without a new version in between. */
 #define MR_TRAINING_LOSSES_MAX 10
 
 struct mr_trainer_config {
-    /* Number of this start of the trainer; grows, and is never used twice. */
+    /* Number of this start of the trainer. It grows from start to start, so no number is used
+     * twice. */
     uint32_t epoch;
-    uint32_t live_max;      /* sessions that have not ended */
-    uint32_t ended_max;     /* ended sessions that are kept; the oldest are forgotten */
-    size_t ended_bytes_max; /* bytes of their documents; the same */
-    mr_duration poll;       /* interval of questions about jobs */
+    uint32_t live_max;  /* limit of sessions that have not ended */
+    uint32_t ended_max; /* limit of ended sessions; the oldest are forgotten */
+    /* limit of the bytes of ended sessions' documents; the oldest are forgotten */
+    size_t ended_bytes_max;
+    mr_duration poll;       /* interval of the polls of a job */
     mr_duration retry;      /* pause after the scheduler did not answer */
     mr_duration redis_wait; /* a call that waits longer for Redis is answered MR_EAWAY */
 };
 
 struct mr_trainer;
 
-void mr_trainer_config_default(struct mr_trainer_config *c); /* all but the epoch */
+/* Sets all members except the epoch. */
+void mr_trainer_config_default(struct mr_trainer_config *c);
 struct mr_trainer *mr_trainer_new(const struct mr_trainer_config *c);
 void mr_trainer_free(struct mr_trainer **t);
 
 void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_event *ev,
     struct mr_trainer_effects *fx);
-mr_time mr_trainer_deadline(const struct mr_trainer *t); /* step with a tick by then, or MR_NEVER */
-void mr_trainer_check(const struct mr_trainer *t);       /* asserts every invariant, O(state) */
+/* Returns the time by which the core wants a tick; MR_NEVER: the core waits for no time. */
+mr_time mr_trainer_deadline(const struct mr_trainer *t);
+/* Asserts every invariant, in time proportional to the state's size. */
+void mr_trainer_check(const struct mr_trainer *t);
 
 void mr_trainer_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX]);
-int mr_trainer_id_parse(struct mr_str text, mr_training_id *out); /* MR_EINVAL */
+/* Parses an id. MR_EINVAL: the text is no id. */
+int mr_trainer_id_parse(struct mr_str text, mr_training_id *out);
 
 /* ---- what is shown --------------------------------------------------------------------------- */
 
 enum mr_training_member_state {
-    MR_MEMBER_MISSING, /* has not joined yet */
+    MR_MEMBER_MISSING, /* the member has not joined yet */
     MR_MEMBER_HERE,
     MR_MEMBER_LOST,
     MR_MEMBER_FINISHED,
 };
 
-struct mr_training_checkpoint { /* one object for each shard; they are a loan until the next
-                                 * step */
+struct mr_training_checkpoint { /* one object for each shard; lent until the next step */
     uint64_t version;
     uint64_t wall_ns;
     const mr_object_id *objects;
     uint32_t objects_count; /* 0: no checkpoint */
 };
 
-/* Texts are loans until the next step. */
+/* A session. Its texts are lent until the next step. */
 struct mr_training_info {
     mr_training_id id;
-    const struct mr_training_document *document; /* NULL: an ended session of an older release */
+    /* NULL: a session that ended under an older release */
+    const struct mr_training_document *document;
     enum mr_training_state state;
     struct mr_str reason;
     uint64_t created_ns, started_ns, ended_ns;
@@ -97,8 +103,8 @@ struct mr_training_info {
     mr_object_id model_object;
     struct mr_training_counters counters;
     double examples_per_s;
-    struct mr_training_checkpoint checkpoint; /* the latest complete one */
-    /* JoinResponse.checkpoint: where training continues. */
+    struct mr_training_checkpoint checkpoint; /* the latest complete checkpoint */
+    /* the checkpoint from which training continues (JoinResponse.checkpoint) */
     struct mr_training_checkpoint restore;
     uint64_t version;
     uint64_t change; /* number of the session's latest change */
@@ -106,7 +112,7 @@ struct mr_training_info {
     uint32_t restore_epoch;
     uint32_t restores;
     mr_job_id graph_job, role_job; /* 0: none */
-    uint32_t members_count;        /* in order: ps, worker, scorer */
+    uint32_t members_count;        /* members in the order ps, worker, scorer */
 };
 
 struct mr_training_member_info {
@@ -118,21 +124,25 @@ struct mr_training_member_info {
     struct mr_training_counters counters; /* totals over all incarnations */
 };
 
-/* MR_ENOENT: the session is unknown or forgotten. Shows only what Redis has. */
+/* Describes a session. Shows only what Redis has. MR_ENOENT: the session is unknown or
+ * forgotten. */
 int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_training_info *out);
-/* The document as submitted. n = 0: there is no such session, or it has no document. */
+/* Returns the document as it was submitted. n = 0: there is no such session, or it has no
+ * document. */
 struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id);
 void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
     struct mr_training_member_info *out);
-/* The rows of training worker `index`: pairs of first row and count, a loan until the next step; no
- * pairs: those of the even split. False: the plan is not decided, or Redis does not have it yet. */
+/* Finds the rows of training worker `index`. `*ranges`: pairs of first row and count, lent until
+ * the next step; no pairs: the even split holds. False: the plan is not decided, or Redis does not
+ * have it yet. */
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count);
-/* Lists sessions, newest first: the newest one before `before` (0: of all); 0: there is none. */
+/* Returns the newest session before `before` (0: the newest of all); 0: there is none. So it lists
+ * sessions, the newest first. */
 mr_training_id mr_trainer_older(const struct mr_trainer *t, mr_training_id before);
 uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state state);
 
-/* Appends the environment of a foreign role: "NAME", 0, "value", 0 … Addresses are HOST:PORT. That
- * of the chief (worker 0, or ps 0 without workers) becomes MASTER_ADDR and MASTER_PORT. */
+/* Appends the environment of a foreign role: "NAME", 0, "value", 0 … Addresses are HOST:PORT. The
+ * address of the chief (worker 0, or ps 0 without workers) becomes MASTER_ADDR and MASTER_PORT. */
 void mr_trainer_environment(
     const struct mr_trainer *t, mr_training_id id, uint32_t member, struct mr_buf *out);

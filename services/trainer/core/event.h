@@ -1,5 +1,5 @@
-/* What the core of the trainer can learn. Pointers inside an event are lent for the step; only
- * `document` is given. Every event carries the wall-clock time.
+/* The events of the trainer's core. Pointers inside an event are lent for the step, except
+ * `document`, which the core takes. Every event carries the wall-clock time.
  *
  * A ticket is the shell's number of a call that waits. It is never 0 and never used twice. Exactly
  * one effect answers a ticket, unless the event GONE comes first. */
@@ -11,7 +11,7 @@
 
 typedef struct {
     uint64_t v;
-} mr_training_id; /* epoch << 32 | number; text form "t<epoch>-<number>" */
+} mr_training_id; /* epoch << 32 | number; as a text "t<epoch>-<number>" */
 
 enum mr_training_state { /* values of trainings.proto */
     MR_TRAINING_PREPARING = 1,
@@ -26,13 +26,14 @@ enum mr_training_state { /* values of trainings.proto */
 enum mr_training_phase { /* values of trainings.proto */
     MR_TRAINING_RUN = 1,
     MR_TRAINING_HALT,
-    MR_TRAINING_KEEP, /* the saver saves the model; meanwhile the phase of all others is HALT */
+    /* the saver saves the model; meanwhile all other members are in the phase HALT */
+    MR_TRAINING_KEEP,
     MR_TRAINING_EXIT,
 };
 
-struct mr_training_counters { /* as TrainingCounters */
+struct mr_training_counters { /* numbers as in TrainingCounters of trainings.proto */
     uint64_t steps, examples;
-    uint64_t epoch; /* of the member over all its incarnations */
+    uint64_t epoch; /* epoch that the member has reached, over all its incarnations */
     double loss, accuracy;
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
@@ -40,8 +41,9 @@ struct mr_training_counters { /* as TrainingCounters */
 };
 
 struct mr_training_join {
-    struct mr_str task; /* "j1kq07ab-7/0/1": job, index, attempt. A task of another job, or of a
-                         * lower attempt, is refused */
+    /* "j1kq07ab-7/0/1": job, index, attempt. A task of another job, or of a lower attempt, is
+     * refused */
+    struct mr_str task;
     struct mr_str address;
     struct mr_str node;
     struct mr_str socket;
@@ -56,55 +58,59 @@ struct mr_training_report {
     bool finished;
     struct mr_str failure;
     uint64_t checkpoint_version;    /* version of `checkpoint_object` */
-    mr_object_id checkpoint_object; /* no id: no new checkpoint */
-    mr_object_id model_object;      /* from the saver */
-    struct mr_str score_json;       /* from the saver */
+    mr_object_id checkpoint_object; /* no id: there is no new checkpoint */
+    mr_object_id model_object;      /* only from the saver */
+    struct mr_str score_json;       /* only from the saver */
 };
 
-#define MR_TRAINING_RANGES_MAX 65536 /* ranges of all workers of a session */
+#define MR_TRAINING_RANGES_MAX 65536 /* limit of the ranges of all workers of a session */
 
-/* Which worker has which rows of the training data (RowPlan). */
+/* The rows of the training data that each worker has (RowPlan of trainings.proto). */
 struct mr_training_rows {
-    bool decides;           /* carries a plan; false: only asks for it */
-    const uint64_t *ranges; /* first, count, first, count …; worker by worker */
-    const uint32_t *ends;   /* by worker: the end of its ranges */
-    uint32_t workers;       /* 0: the even split */
+    bool decides;           /* true: carries a plan; false: only asks for the plan */
+    const uint64_t *ranges; /* first, count, first, count …, for one worker after another */
+    const uint32_t *ends;   /* for each worker, the end of its ranges */
+    uint32_t workers;       /* 0: the even split holds */
 };
 
-/* The state of a job, from the scheduler. */
+/* The state of a job, as the scheduler reports it. */
 enum mr_training_job_state {
-    MR_TRAINING_JOB_GOES_ON, /* pending or running */
+    MR_TRAINING_JOB_GOES_ON, /* the job is pending or running */
     MR_TRAINING_JOB_DONE,
-    MR_TRAINING_JOB_FAILED,    /* text: why */
-    MR_TRAINING_JOB_CANCELLED, /* text: why */
+    MR_TRAINING_JOB_FAILED,    /* text: the reason */
+    MR_TRAINING_JOB_CANCELLED, /* text: the reason */
     MR_TRAINING_JOB_UNKNOWN,   /* NOT_FOUND: the scheduler does not know the job */
     MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer; the core asks again */
 };
 
 enum mr_trainer_event_type {
     MR_TE_TICK,
-    MR_TE_START,   /* ticket, text: request id ("": none), document (given) */
-    MR_TE_STOP,    /* ticket, session, text: reason, abandon */
-    MR_TE_FORGET,  /* ticket, session */
-    MR_TE_JOIN,    /* ticket, session, role, index, join, wait */
-    MR_TE_BARRIER, /* ticket, session, role, index, incarnation, text: name, parties, wait */
-    MR_TE_REPORT,  /* ticket, session, role, index, incarnation, report */
-    MR_TE_ROWS,    /* ticket, session, role, index, incarnation, rows, wait */
-    MR_TE_GONE,    /* ticket: the caller has cancelled the call, which gets no answer */
-    MR_TE_ENTRY,   /* channel, entry, text: one entry of a followed channel, in order */
-    MR_TE_LOCATED, /* answers MR_TX_LOCATE. channel, entry: the last one ("": none) */
+    MR_TE_START,  /* ticket, text: the request id ("": none), document: taken */
+    MR_TE_STOP,   /* ticket, session, text: the reason, abandon */
+    MR_TE_FORGET, /* ticket, session */
+    MR_TE_JOIN,   /* ticket, session, role, index, join, wait */
+    /* ticket, session, role, index, incarnation, text: the barrier's name, parties, wait */
+    MR_TE_BARRIER,
+    MR_TE_REPORT, /* ticket, session, role, index, incarnation, report */
+    MR_TE_ROWS,   /* ticket, session, role, index, incarnation, rows, wait */
+    MR_TE_GONE,   /* ticket: the caller has cancelled the call, which gets no answer any more */
+    MR_TE_ENTRY,  /* channel, entry, text: one entry of a followed channel, in order */
+    /* the answer to MR_TX_LOCATE. channel, entry: the last entry ("": there is none) */
+    MR_TE_LOCATED,
     /* Answers to effects: */
-    MR_TE_JOB_SUBMITTED, /* session, roles, feed, job; or err and text. MR_EAWAY, MR_EAGAIN and
-                          * MR_ETIMEOUT: the core asks again; other errors are final */
-    MR_TE_JOB_STATE,     /* answers MR_TX_JOB_POLL. session, roles, feed, job_state, text */
-    MR_TE_JOB_CANCELLED, /* session, roles, feed, err. MR_EAWAY, MR_EAGAIN and MR_ETIMEOUT: the core
-                          * asks again; after any other result nothing is left to cancel */
-    MR_TE_REDIS_ACKED,   /* sequence: Redis has all WRITEs and DELETEs up to this one */
-    MR_TE_REDIS_AWAY,    /* writes that were not acknowledged may be lost */
-    MR_TE_REDIS_BACK,    /* the core writes again */
-    /* At the start: */
-    MR_TE_RECORD,    /* session, text: the record; document (given; NULL: invalid) */
-    MR_TE_RECOVERED, /* all records are read. Only RECORDs come before this event */
+    /* session, roles, feed, job; or err and text. After MR_EAWAY, MR_EAGAIN and MR_ETIMEOUT the
+     * core asks again; other errors are final */
+    MR_TE_JOB_SUBMITTED,
+    MR_TE_JOB_STATE, /* the answer to MR_TX_JOB_POLL. session, roles, feed, job_state, text */
+    /* session, roles, feed, err. After MR_EAWAY, MR_EAGAIN and MR_ETIMEOUT the core asks again;
+     * after any other result there is no job left to cancel */
+    MR_TE_JOB_CANCELLED,
+    MR_TE_REDIS_ACKED, /* sequence: Redis has all WRITEs and DELETEs up to this one */
+    MR_TE_REDIS_AWAY,  /* writes that were not acknowledged may be lost */
+    MR_TE_REDIS_BACK,  /* Redis is connected again: the core repeats its writes */
+    /* Events at the start: */
+    MR_TE_RECORD,    /* session, text: the record; document: taken, NULL if it is invalid */
+    MR_TE_RECOVERED, /* all records were read. Only RECORD events come before this one */
 };
 
 struct mr_trainer_event {
@@ -121,12 +127,14 @@ struct mr_trainer_event {
     int err;
     bool abandon;
     bool roles; /* the event is about the job of the roles */
-    bool feed;  /* about the job that feeds the queue; neither: the job of the graph */
+    /* the event is about the job that feeds the queue; neither is set: about the job of the
+     * graph */
+    bool feed;
     enum mr_training_job_state job_state;
     mr_job_id job;
     struct mr_str text;
     struct mr_str channel;
-    struct mr_str entry; /* "1700000000000-0" */
+    struct mr_str entry; /* id of an entry, such as "1700000000000-0" */
     struct mr_training_document *document;
     struct mr_training_join join;
     struct mr_training_report report;

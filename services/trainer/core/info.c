@@ -1,4 +1,4 @@
-/* What the core shows of its state: sessions, members, environments, ids. Also the check of
+/* What the core shows of its state: sessions, members, environments, ids. This file also checks the
  * invariants. */
 #include "services/trainer/core/internal.h"
 
@@ -125,8 +125,8 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
     uint32_t n = s->samples_count;
     if (n < 2 || mr_trainer__is_over(s->state)) return MR_OK;
     double examples = (double)(s->samples[n - 1].examples - s->samples[0].examples);
-    /* If no sample comes for longer than the average interval, the time since then lowers the
-     * speed. */
+    /* If the next sample is late, compared with the average interval, the time since the last one
+     * lowers the speed. */
     mr_time first = s->samples[0].at, last = s->samples[n - 1].at;
     mr_duration usual = (last - first) / (n - 1), since = t->now - last;
     mr_duration late = since > usual ? since - usual : 0;
@@ -201,7 +201,8 @@ static void json_text(struct mr_buf *out, struct mr_str s)
     mr_buf_add_byte(out, '"');
 }
 
-/* TensorFlow's TF_CONFIG. A scorer is an "evaluator", which is not part of the cluster there. */
+/* Writes TensorFlow's TF_CONFIG. A scorer is an "evaluator", which is not part of the cluster
+ * there. */
 static void tf_config(const struct session *s, const struct member *me, struct mr_buf *out)
 {
     static const char *const names[] = {"", "ps", "worker", "evaluator"};

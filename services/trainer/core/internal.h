@@ -17,7 +17,7 @@ void mr_trainer__session_free(struct session **s);
 void mr_trainer__add(struct mr_trainer *t, struct session *s);
 uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s);
 void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct call *c, int err);
-/* Answers the call when Redis has the session's current state. */
+/* Keeps the call until Redis has the session's current state, and then answers it. */
 void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
     uint64_t ticket, bool existed);
 void mr_trainer__follow(struct mr_trainer *t, struct session *s, bool on);
@@ -37,13 +37,13 @@ void mr_trainer__forget_old(struct mr_trainer *t);
 void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev);
-void mr_trainer__members_turn(
-    struct mr_trainer *t, struct session *s); /* leases and waiting calls */
+/* Handles leases and waiting calls. */
+void mr_trainer__members_turn(struct mr_trainer *t, struct session *s);
 void mr_trainer__members_gone(struct session *s, uint64_t ticket);
-/* The job of the roles is known now: Joins that came before it are answered, so that their roles
- * ask again. */
+/* Called when the id of the roles' job has become known. Answers the Joins that came before, so
+ * that their roles ask again. */
 void mr_trainer__members_ask_again(struct mr_trainer *t, struct session *s);
-/* The session has ended. */
+/* Called when the session has ended: answers all waiting calls of members. */
 void mr_trainer__members_release(struct mr_trainer *t, struct session *s);
 mr_time mr_trainer__members_next(const struct session *s);
 bool mr_trainer__is_owner(const struct session *s, const struct member *m);
@@ -51,22 +51,26 @@ struct member *mr_trainer__saver(struct session *s);
 struct mr_trainer_instruction mr_trainer__instruction(
     const struct session *s, const struct member *m);
 
+/* Returns the member that a call is about; NULL: the call was refused. `*sp` becomes its
+ * session. */
 struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
-    enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */
+    enum mr_trainer_effect_type answer, struct session **sp);
 bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation);
 
 /* stop.c */
 void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
     MR_PRINTF(3, 4);
-/* Stop rules and state changes. */
+/* Applies the stop rules, and moves the session from state to state. */
 void mr_trainer__evaluate(struct mr_trainer *t, struct session *s);
 void mr_trainer__bound(struct mr_trainer *t, struct session *s);
 mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s);
 void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev);
-/* 0: own, 1: of the threshold; n = 0: none. */
+/* Returns the name of a channel of the session. 0: its own channel; 1: the channel of the
+ * threshold, n = 0: none. */
 struct mr_str mr_trainer__channel(const struct session *s, int which);
-/* Longest time in its state; MR_NEVER: no bound. */
+/* Returns the longest time that the session may stay in its present state; MR_NEVER: there is no
+ * bound. */
 mr_duration mr_trainer__bound_of(const struct session *s);
 
 /* checkpoint.c */

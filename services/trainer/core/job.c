@@ -25,7 +25,7 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
     }
     if (mr_trainer__is_over(s->state) && j->state == JOB_ON && !j->cancel &&
         mr_time_after(s->since, s->document->stopping) <= t->now)
-        j->cancel = true; /* the roles should have ended by themselves */
+        j->cancel = true; /* the roles should have ended by themselves within `stopping` */
     if (j->next > t->now) return;
     if (j->state == JOB_WANTED && !j->is_asked && s->is_known) {
         x = mr_trainer__emit(t, MR_TX_JOB_SUBMIT);
@@ -81,7 +81,8 @@ static void submitted(
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;
-    if (!ev->err && ev->roles) /* now it is known whether waiting roles belong to the session */
+    if (!ev->err && ev->roles)
+        /* only now is it known whether roles that wait belong to the session */
         mr_trainer__members_ask_again(t, s);
     if (!ev->err) return;
     j->outcome = MR_TRAINING_JOB_FAILED;
@@ -102,8 +103,9 @@ static void on_job_state(
     j->outcome = ev->job_state;
     s->is_dirty = true;
     if (ev->job_state == MR_TRAINING_JOB_DONE) return;
-    if (ev->roles && s->phase == MR_TRAINING_EXIT) return; /* the model is saved */
-    if (ev->feed && j->cancel) return;                     /* the job is no longer needed */
+    /* the model is saved, so the session does not fail */
+    if (ev->roles && s->phase == MR_TRAINING_EXIT) return;
+    if (ev->feed && j->cancel) return; /* the job is no longer needed */
     mr_trainer__fail(t, s, "%s %s%s%.*s", name_of(ev), words[ev->job_state], ev->text.n ? ": " : "",
         MR_STR_ARG(ev->text));
 }

@@ -15,8 +15,8 @@ bool mr_trainer__is_owner(const struct session *s, const struct member *m)
     return m->role == (d->rule == MR_TRAINING_ALLREDUCE ? MR_TRAINING_WORKER : MR_TRAINING_PS);
 }
 
-/* Would parameters be lost with this member? While the session stops, all ranks have the same
- * parameters, and rank 0 is enough. */
+/* True: the loss of this member loses parameters. While the session stops, all ranks have the same
+ * parameters, and only rank 0 counts. */
 static bool is_essential(const struct session *s, const struct member *m)
 {
     if (!mr_trainer__is_owner(s, m)) return false;
@@ -96,7 +96,7 @@ static void grow(struct mr_trainer *t, struct session *s)
             answer_barrier(t, s, &s->members[i], MR_EABORTED, "a member came or went meanwhile");
 }
 
-/* Are all members here that this one needs for its work? */
+/* True: all members are here that this member needs for its work. */
 static bool may_enter(const struct session *s, const struct member *m)
 {
     const struct mr_training_document *d = s->document;
@@ -161,8 +161,8 @@ static void count_loss(struct mr_trainer *t, struct session *s, struct member *m
         role_names[m->role], m->index, m->losses, why);
 }
 
-/* Goes back to a checkpoint. While the session stops, no training follows that could make up for
- * lost steps: without a checkpoint the session fails. */
+/* Returns the session to a checkpoint after the loss of `m`. While the session stops, no training
+ * follows that could make up for lost steps. So without a checkpoint the session fails. */
 static void restore(struct mr_trainer *t, struct session *s, struct member *m, const char *why)
 {
     uint64_t lost = s->steps_lost;
@@ -181,7 +181,7 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     close_account(m);
     m->restored = m->exhausted = m->halted = false;
     if (s->phase == MR_TRAINING_EXIT) {
-        m->state = MR_MEMBER_FINISHED; /* in the phase EXIT no other member needs this one */
+        m->state = MR_MEMBER_FINISHED; /* in the phase EXIT no other member needs this member */
         return;
     }
     m->state = MR_MEMBER_LOST;
@@ -251,7 +251,7 @@ void mr_trainer__members_gone(struct session *s, uint64_t ticket)
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* The attempt, which is behind the last slash of a task; `stem`: the rest. */
+/* Returns the attempt, which is behind the last slash of a task. `stem`: the text before it. */
 static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
 {
     size_t at = task.n;
@@ -264,8 +264,8 @@ static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
     return n;
 }
 
-/* Is the task one of the session's own job? An earlier life of the cluster may have left roles of
- * another job. */
+/* True: the task is one of the session's own job. An earlier life of the cluster may have left
+ * roles of another job. */
 static bool is_of_job(const struct session *s, struct mr_str task)
 {
     mr_job_id job = {0};
@@ -298,7 +298,7 @@ static void take_place(
     grow(t, s);
 }
 
-/* The member that a call is about; NULL: the call was refused. */
+/* Returns the member that a call is about; NULL: the call was refused. */
 struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp)
 {
@@ -358,12 +358,12 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
         answer_join(t, s, m, mr_trainer__is_over(s->durable.state));
         return;
     }
-    if (s->phase == MR_TRAINING_EXIT) return; /* joins_turn answers */
-    /* The role runs before the answer to Submit has come. joins_turn answers; the role asks again.
-     */
+    if (s->phase == MR_TRAINING_EXIT) return; /* the Join waits, and joins_turn answers it */
+    /* The role runs although the answer to Submit has not come yet. The Join waits; joins_turn
+     * answers it, and the role asks again. */
     if (!s->job[JOB_ROLES].id.v) return;
     m->join.is_member = true;
-    /* A foreign program that had ended starts again. */
+    /* a foreign program that had ended may start again */
     if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST;
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");
     m->heard = t->now;
@@ -426,7 +426,7 @@ void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-/* Takes over counters. Reports may arrive out of order, so totals never decrease. */
+/* Takes over counters from a report. Reports may arrive out of order, so totals never decrease. */
 static void account(struct mr_training_counters *to, const struct mr_training_counters *c)
 {
     if (c->steps >= to->steps) {
@@ -499,7 +499,8 @@ static void sample(struct mr_trainer *t, struct session *s)
     for (uint32_t i = 0; i < s->members_count; i++)
         if (s->members[i].role == MR_TRAINING_WORKER)
             examples += s->members[i].before.examples + s->members[i].now.examples;
-    /* A sample without a new step would show a speed of 0 between two long steps. */
+    /* The sample is dropped: without a new step it would show a speed of 0 between two long
+     * steps. */
     if (n && examples == s->samples[n - 1].examples) return;
     if (n == SAMPLES_MAX) memmove(s->samples, s->samples + 1, (--n) * sizeof s->samples[0]);
     s->samples[n].at = t->now;

@@ -1,10 +1,12 @@
-/* A session as a record, and back. A record is a pack (MessagePack): a list of the layout's number
- * and the session's numbers, texts, jobs, members, checkpoints, doomed objects and rows. */
+/* Writes a session as a record, and reads it back. A record is a pack (MessagePack): a list of the
+ * layout's number and the session's numbers, texts, jobs, members, checkpoints, doomed objects and
+ * rows. */
 #include "services/trainer/core/rows.h"
 
 #include "base/pack.h"
 
-#define LAYOUT 3 /* older ones: 1 lacks the feed's job; 2 lacks rows and moved bytes */
+/* number of the layout; layout 1 lacks the feed's job; layout 2 lacks rows and moved bytes */
+#define LAYOUT 3
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12
 #define MEMBER_SECONDS 7
@@ -105,7 +107,7 @@ static void write_member(const struct member *m, struct mr_buf *out)
         m->best_at_loss, m->version, b->steps + n->steps, b->examples + n->examples,
         MR_MAX(b->epoch, n->epoch), b->gradients_stale + n->gradients_stale,
         b->gradients_lost + n->gradients_lost, b->gradients_applied + n->gradients_applied};
-    /* counters of this incarnation, which continues */
+    /* counters of the present incarnation, which goes on after a restart of the trainer */
     const uint64_t own[5] = {
         n->steps, n->examples, n->gradients_stale, n->gradients_lost, n->gradients_applied};
     const double seconds[MEMBER_SECONDS] = {
@@ -212,8 +214,8 @@ static uint32_t read_checkpoints(
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* A list: empty while nothing is decided; 1 for the even split; else 1 and a list for each
- * worker. */
+/* Writes the rows as a list: empty while they are not decided; 1 for the even split; else 1 and a
+ * list for each worker. */
 static void write_rows(struct mr_buf *out, const struct session *s)
 {
     uint32_t workers = s->ranges_ends ? s->document->roles[MR_TRAINING_WORKER] : 0;
@@ -331,7 +333,8 @@ static void read_middle(struct session *s, struct reader *r, uint64_t layout)
     if (layout > 1) {
         read_job(s, r, JOB_FEED);
     } else if (s->document && s->document->has_feed && s->state < MR_TRAINING_STOPPING) {
-        /* Submit finds a job that exists by its request id. */
+        /* The record does not say whether the job exists. If it does, Submit finds it by its
+         * request id. */
         s->job[JOB_FEED].state = s->started_ns ? JOB_WANTED : JOB_NONE;
         s->job[JOB_FEED].may_exist = true;
     }
@@ -357,11 +360,11 @@ static void read_rest(struct session *s, struct reader *r, uint64_t layout)
     if (layout > 2)
         read_rows(s, r);
     else
-        s->has_rows = s->started_ns != 0; /* the release of that layout split evenly */
+        s->has_rows = s->started_ns != 0; /* the release with that layout always split evenly */
 }
 
-/* The record or document cannot be read: shows the session as failed, so that a client can forget
- * it. */
+/* Shows the session as failed, because its record or document cannot be read. So a client can
+ * forget the session. */
 static void give_up(struct mr_trainer *t, struct session **sp, const struct mr_trainer_event *ev)
 {
     struct session *s = *sp;
@@ -391,7 +394,7 @@ void mr_trainer__record_read(struct mr_trainer *t, const struct mr_trainer_event
     struct reader r = {.r = mr_pack_read(ev->text)};
     struct mr_training_document *d = ev->document;
     if (t->sessions_count == t->sessions_max || mr_trainer__find(t, ev->session)) {
-        mr_training_document_free(&d); /* the record stays in Redis */
+        mr_training_document_free(&d); /* the session is left out, but its record stays in Redis */
         return;
     }
     struct session *s = mr_trainer__session_new(t, d);

@@ -1,4 +1,5 @@
-/* Row plans: the first plan of worker 0 is final. */
+/* Row plans: they tell which worker has which rows of the training data. The first plan that worker
+ * 0 sends is final. */
 #include "services/trainer/core/rows.h"
 
 static uint32_t workers_of(const struct session *s)
@@ -16,7 +17,7 @@ void mr_trainer__rows_take(struct session *s, const struct mr_training_rows *row
     s->ranges_ends = mr_copy(rows->ends, rows->workers * sizeof *s->ranges_ends);
 }
 
-/* If all workers are on one node, the even split moves nothing. */
+/* Decides for the even split if all workers are on one node: then no rows have to be moved. */
 void mr_trainer__rows_settle(struct session *s)
 {
     const struct member *first = NULL;

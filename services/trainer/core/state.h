@@ -6,9 +6,9 @@
 #include "base/limits.h"
 #include "services/trainer/core/core.h"
 
-#define CALLS_MAX 16   /* Starts and Stops of one session that wait for Redis */
-#define PENDING_MAX 4  /* incomplete checkpoints */
-#define SAMPLES_MAX 10 /* samples of the speed, 500 ms apart */
+#define CALLS_MAX 16   /* limit of the Starts and Stops of one session that wait for Redis */
+#define PENDING_MAX 4  /* limit of incomplete checkpoints of one session */
+#define SAMPLES_MAX 10 /* number of samples of the speed; they are 500 ms apart */
 #define LATE_MAX (500 * MR_MS)
 
 /*  MISSING ──▶ HERE ──▶ FINISHED
@@ -19,16 +19,16 @@ struct member {
     enum mr_training_role role;
     uint32_t index;
     enum mr_training_member_state state;
-    uint64_t incarnation; /* the latest one; valid while HERE */
+    uint64_t incarnation; /* number of the latest incarnation, which is valid while HERE */
     mr_time heard, joined;
-    /* Totals of ended incarnations; of the current one. */
+    /* `before`: totals of ended incarnations; `now`: counters of the present one */
     struct mr_training_counters before, now;
     uint64_t version;
-    bool restored; /* an owner that has reached the session's restore epoch */
+    bool restored; /* the member is an owner and has reached the session's restore epoch */
     bool exhausted, halted;
-    enum mr_training_phase instructed; /* the phase of the last instruction */
-    mr_object_id checkpoint;           /* the last checkpoint object that it reported */
-    uint32_t losses;                   /* consecutive losses without a new version in between */
+    enum mr_training_phase instructed; /* the phase that the member was told last */
+    mr_object_id checkpoint;           /* the checkpoint object that the member reported last */
+    uint32_t losses;                   /* losses since the last new version */
     uint64_t best_at_loss;
     struct {
         uint64_t ticket;
@@ -40,7 +40,8 @@ struct member {
     struct {
         uint64_t ticket;
         mr_time until;
-        bool is_member; /* the role has the place; false: it only learns that it may end */
+        /* true: the role takes the member's place; false: it only learns that it may end */
+        bool is_member;
     } join;
     struct {
         uint64_t ticket;
@@ -53,9 +54,9 @@ struct member {
     char socket[MR_TRAINING_SOCKET_BYTES_MAX];
 };
 
-struct checkpoint { /* complete or not */
+struct checkpoint { /* a checkpoint, complete or not */
     uint64_t version, wall_ns;
-    uint32_t count; /* shards that have reported an object; 0: unused */
+    uint32_t count; /* number of shards that have reported an object; 0: the struct is not used */
     mr_object_id *objects;
 };
 
@@ -65,8 +66,8 @@ struct doomed {
     mr_object_id object;
 };
 
-/* The graph prepares the data. If it fills the queue that the session trains from, it runs once
- * more, as the feed. */
+/* The jobs of a session. The graph prepares the data. If it fills the queue that the session trains
+ * from, it runs a second time as the feed. */
 enum which_job { JOB_GRAPH, JOB_ROLES, JOB_FEED, JOBS };
 
 enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
@@ -74,7 +75,7 @@ enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
 struct job {
     enum job_state state;
     mr_job_id id;
-    bool may_exist; /* Submit was sent, and no answer has come */
+    bool may_exist; /* Submit was sent, and no answer has come yet */
     bool is_asked, is_polled, is_cancelling;
     bool cancel;
     enum mr_training_job_state outcome;
@@ -89,7 +90,7 @@ struct call { /* a call that waits for Redis */
     mr_time until;
 };
 
-struct entry_id { /* id of a stream entry: ms of Redis's clock, counter */
+struct entry_id { /* id of a stream's entry: milliseconds of Redis's clock, and a counter */
     uint64_t ms, n;
 };
 
@@ -104,7 +105,7 @@ static inline bool is_newer(struct entry_id a, struct entry_id b)
     return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
 }
 
-struct durable { /* what Redis has: answers may show only this */
+struct durable { /* what Redis has: answers may show no more than this */
     enum mr_training_state state;
     enum mr_training_phase phase;
     uint32_t generation, restore_epoch;
@@ -124,14 +125,15 @@ struct session {
     uint32_t generation, restore_epoch, restores;
     uint64_t incarnations, change;
     struct durable durable, writing;
-    uint64_t write; /* sequence of the current write or delete; 0: none */
+    uint64_t write; /* sequence of the running write or delete; 0: none */
     bool is_dirty, is_born, is_known, is_forgotten, is_following;
     uint64_t forget_ticket;
     uint64_t version, version_best, version_seen;
     bool has_version;
     uint64_t steps_lost;
-    struct job job[JOBS];                                /* by enum which_job */
-    struct checkpoint checkpoints[MR_TRAINING_KEEP_MAX]; /* complete ones, oldest first */
+    struct job job[JOBS]; /* by enum which_job */
+    /* complete checkpoints, the oldest first */
+    struct checkpoint checkpoints[MR_TRAINING_KEEP_MAX];
     uint32_t checkpoints_count;
     struct checkpoint pending[PENDING_MAX];
     bool has_restore;
@@ -139,7 +141,8 @@ struct session {
     struct doomed *doomed; /* room for the objects of all checkpoints, complete and pending */
     uint32_t doomed_count, doomed_max, doomed_written;
     mr_object_id model;
-    /* Last entry seen of the own and of the threshold's channel; NOWHERE: not known yet. */
+    /* The last entry that was seen of the session's own channel [0] and of the threshold's channel
+     * [1]; NOWHERE: not known yet. */
     struct entry_id seen[2];
     struct mr_nn_patience_state patience;
     struct call calls[CALLS_MAX];
@@ -160,7 +163,7 @@ struct session {
     uint32_t members_count;
     bool has_rows; /* the row plan is decided */
     uint64_t *ranges;
-    uint32_t *ranges_ends; /* end of each worker's ranges; NULL: the even split */
+    uint32_t *ranges_ends; /* for each worker, the end of its ranges; NULL: the even split holds */
 };
 
 struct mr_trainer {
@@ -168,12 +171,12 @@ struct mr_trainer {
     mr_time now;
     uint64_t wall_ns;
     mr_time due;
-    struct mr_trainer_effects *fx; /* of the current step */
+    struct mr_trainer_effects *fx; /* effects of the running step */
     bool is_recovered, is_away;
     uint64_t sequence;
-    uint32_t number;           /* last session number of this epoch */
+    uint32_t number;           /* number of the last session that this process made */
     struct session **sessions; /* in order of id */
     uint32_t sessions_count, sessions_max;
-    void *scratch; /* memory for parsing entries */
+    void *scratch; /* memory for parsing channel entries */
     size_t scratch_bytes;
 };

@@ -50,7 +50,7 @@ struct mr_str mr_trainer__channel(const struct session *s, int which)
     return mr_str_eq(own, other) ? (struct mr_str){0} : other;
 }
 
-/* The channel's last entry is known: later entries count. */
+/* Called when the channel's last entry is known: only later entries count. */
 void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct entry_id id = {0};
@@ -88,8 +88,8 @@ static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *
             t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
 }
 
-/* Judges an entry. Entries that come before the session first runs are ignored: they are scores of
- * an earlier session. */
+/* Judges an entry of a channel. An entry that comes before the session first runs is ignored: it is
+ * a score of an earlier session. */
 static void take_entry(struct mr_trainer *t, struct session *s, struct mr_str channel,
     struct entry_id id, struct mr_str text, yyjson_val *entry)
 {
@@ -113,7 +113,7 @@ void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev)
     yyjson_alc alc;
     if (ev->text.n > MR_TRAINING_ENTRY_BYTES_MAX || !entry_parse(ev->entry, &id)) return;
     if (!yyjson_alc_pool_init(&alc, t->scratch, t->scratch_bytes)) return;
-    /* yyjson does not write to the text without YYJSON_READ_INSITU */
+    /* yyjson writes to the text only with YYJSON_READ_INSITU */
     yyjson_doc *doc = yyjson_read_opts(mr_unconst(ev->text.p), ev->text.n, 0, &alc, NULL);
     yyjson_val *root = yyjson_doc_get_root(doc);
     for (uint32_t i = 0; i < t->sessions_count && yyjson_is_obj(root); i++)
@@ -218,7 +218,7 @@ void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
         s->started_ns = t->wall_ns;
         mr_trainer__rows_settle(s);
         mr_trainer__enter(t, s, MR_TRAINING_RUNNING);
-        /* The roles run, so the feed cannot take their slots. */
+        /* the feed starts after the roles, so that it cannot take their slots */
         if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED;
     }
     if (s->state == MR_TRAINING_RECOVERING && is_complete(s))

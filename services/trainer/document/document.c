@@ -1,5 +1,5 @@
-/* Knows every field of the document and its bounds. lib/nn checks model, optimizer and loss; the
- * scheduler checks the graph when it gets the graph as a job. */
+/* Checks the document: this file knows every field and its bounds. lib/nn checks model, optimizer
+ * and loss. The scheduler checks the graph when it gets the graph as a job. */
 #include "services/trainer/document/document.h"
 
 #include "base/alloc.h"
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WORDS_MAX 1024 /* texts of a command, an environment or a list of objects */
-/* Examples. For foreign roles: only their programs use the field. */
+#define WORDS_MAX 1024 /* limit of texts in a command, an environment or a list of objects */
+/* Limit of the batch of foreign roles, in examples; the trainer itself does not use this field. */
 #define FOREIGN_BATCH_MAX 1048576
 #define COUNT_MAX ((uint64_t)1 << 53)
 #define SECONDS_MAX 2592000.0 /* 30 days */
@@ -27,9 +27,9 @@ static_assert(MR_TRAINING_ROLE_COUNT_MAX <= MR_TRAIN_WORKERS_MAX, "each worker h
 struct mr_training_words {
     char *text;
     size_t text_bytes;
-    char *json; /* yyjson's */
+    char *json; /* memory that yyjson has allocated */
     size_t json_bytes;
-    yyjson_mut_doc *doc; /* NULL: trimmed; `kept` has the texts */
+    yyjson_mut_doc *doc; /* NULL: the document was trimmed, and `kept` has the texts */
     char *kept;
 };
 
@@ -98,7 +98,8 @@ void mr_training_document_show(const struct mr_training_document *d, struct mr_b
         mr_buf_add_str(out, text);
         return;
     }
-    /* yyjson_read does not write to the text without YYJSON_READ_INSITU; it was read before */
+    /* yyjson_read writes to the text only with YYJSON_READ_INSITU. It cannot fail, since it has
+     * read this text before. */
     yyjson_doc *read = yyjson_read(text.p, text.n, 0);
     yyjson_mut_doc *doc = yyjson_doc_mut_copy(read, NULL);
     yyjson_doc_free(read);
@@ -117,7 +118,8 @@ void mr_training_document_show(const struct mr_training_document *d, struct mr_b
 
 /* ---- ${name} --------------------------------------------------------------------------------- */
 
-/* yyjson copies values recursively, so deep documents are refused before they are parsed. */
+/* True: the text is nested too deeply. yyjson copies values recursively, so such a document is
+ * refused before it is parsed. */
 static bool is_too_deep(struct mr_str s)
 {
     size_t depth = 0, deepest = 0;
@@ -152,8 +154,8 @@ static void add_scalar(struct mr_buf *out, yyjson_mut_val *v)
     free(json);
 }
 
-/* Replaces each `${name}` in a text. A text that is only one `${name}` becomes the parameter
- * itself, with its type. */
+/* Replaces each `${name}` in a text by the parameter. A text that is nothing but one `${name}`
+ * becomes the parameter itself, with its type. */
 static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *v)
 {
     const char *s = yyjson_mut_get_str(v), *end = s + yyjson_mut_get_len(v);
@@ -172,7 +174,7 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
         if (!value)
             (void)mr_doc_refuse(r, params, "", "there is no \"%.*s\", which is referred to as ${…}",
                 (int)MR_MIN(n, (size_t)80), p + 2);
-        /* The whole text: keeps the parameter's type. */
+        /* the name is the whole text, so the parameter keeps its type */
         if (value && p == s && close + 1 == end) {
             value = yyjson_mut_val_mut_copy(r->doc, value);
             v->tag = value->tag;
@@ -193,8 +195,8 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
     return r->err;
 }
 
-/* Substitutes in all texts below `top`. Uses an explicit stack, because the depth comes from
- * outside. */
+/* Substitutes parameters in all texts below `top`. Uses an explicit stack, because the depth comes
+ * from outside. */
 static void substitute_all(
     struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *top)
 {
@@ -268,8 +270,8 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
     return (uint32_t)mr_doc_uint(r, &p, "count", 1, 0, MR_TRAINING_ROLE_COUNT_MAX);
 }
 
-/* Bounds of the roles' tables (train/plan/limits.h). The roles would refuse these numbers, too, but
- * only when they start. */
+/* Checks the numbers of roles against the sizes of their tables (train/plan/limits.h). The roles
+ * would refuse these numbers, too, but only when they start. */
 static void check_tables(
     const struct mr_training_document *d, struct mr_doc_read *r, const struct mr_doc_part *roles)
 {
@@ -427,7 +429,7 @@ static void read_model(
     if (!n || mr_doc_field(&init, "seed")) (void)mr_doc_uint(r, &init, "seed", 0, 0, COUNT_MAX);
 }
 
-/* Refuses a stop rule over a field that the scorer does not write. With a misspelt field the
+/* Refuses a stop rule over a field that the scorer does not write: with a misspelt field the
  * session would train for ever. Channels that other clients write are not checked. */
 static void check_score(
     struct mr_doc_read *r, const char *path, enum mr_nn_loss used, struct mr_str field)
@@ -492,7 +494,7 @@ static void read_stop(
     bool any = d->threshold.field.n || d->patience.field.n || d->steps || d->time;
     bool none = !any && yyjson_mut_get_uint(mr_doc_field(&p, "epochs")) == 0 &&
                 (!mr_doc_field(&p, "epochs") || yyjson_mut_is_uint(mr_doc_field(&p, "epochs")));
-    /* 0 means the same as a missing field. */
+    /* 0 means the same as a missing field */
     if (none && p.at) (void)yyjson_mut_obj_remove_key(p.at, "epochs");
     d->epochs = mr_doc_uint(r, &p, "epochs", none, 0, COUNT_MAX);
 }
@@ -559,7 +561,7 @@ int mr_training_document_parse(
     if (is_too_deep(json))
         return mr_fail(e, MR_EINVAL, "the document is nested deeper than %d", MR_DEPTH_MAX);
     yyjson_read_err why = {0};
-    /* yyjson_read does not write to the text without YYJSON_READ_INSITU */
+    /* yyjson writes to the text only with YYJSON_READ_INSITU */
     yyjson_doc *doc = yyjson_read_opts(mr_unconst(json.p), json.n, 0, NULL, &why);
     if (!doc)
         return mr_fail(e, MR_EFORMAT, "the document is no JSON: byte %zu: %s", why.pos,

@@ -1,4 +1,5 @@
-/* Each error names the path of the field. Knows no field of its own. */
+/* Reads single fields. Each error names the path of the field. This file knows none of the
+ * document's fields. */
 #include "services/trainer/document/reader.h"
 
 #include "base/utf8.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define VALUE_TEXT_MAX 64 /* bytes of a value that an error text shows */
+#define VALUE_TEXT_MAX 64 /* limit of the part of a value that an error text shows, in bytes */
 
 int mr_doc_refuse(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, const char *fmt, ...)
@@ -24,13 +25,13 @@ int mr_doc_refuse(
     return r->err;
 }
 
-/* The field's value as JSON, cut, for an error text. */
+/* Writes the field's value as JSON, shortened, for an error text. */
 static void value_text(yyjson_mut_val *v, char *out, size_t bytes)
 {
     size_t n = 0;
     char *json = yyjson_mut_val_write(v, 0, &n);
     mr_utf8_printable(json ? json : "?", json ? n : 1, out, bytes);
-    free(json); /* yyjson's */
+    free(json); /* yyjson has allocated the text */
 }
 
 static bool is_among(const char *words, const char *name, size_t n)

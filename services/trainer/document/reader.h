@@ -1,5 +1,5 @@
-/* Reads the fields of a document: checks each one and adds its default to the JSON when it is
- * missing, so that the JSON becomes canonical. Private to this folder. */
+/* Reads the fields of a document: checks each field and adds the default of a missing one to the
+ * JSON. So the JSON becomes canonical. Private to this folder. */
 #pragma once
 
 #include "base/err.h"
@@ -11,39 +11,41 @@
 struct mr_doc_read {
     yyjson_mut_doc *doc;
     struct mr_error *e;
-    int err; /* the first error; later fields are not checked */
+    int err; /* the first error; fields after it are not checked */
 };
 
-/* An object of the document and its path. at == NULL: the object is missing. */
+/* An object of the document and its path. at = NULL: the object is missing. */
 struct mr_doc_part {
     yyjson_mut_val *at;
-    const char *path; /* "" for the whole */
+    const char *path; /* "" for the whole document */
 };
 
 int mr_doc_refuse(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     const char *fmt, ...) MR_PRINTF(4, 5);
-/* The object `field` of `of`. `known`: names of its fields, separated by blanks; other fields are
- * refused. `make`: a missing object is added, empty. `path` must be a literal. */
+/* Returns the object `field` of `of`. `known`: names of its fields, separated by blanks; other
+ * fields are refused. `make`: a missing object is added to the JSON, empty. `path` must be a
+ * literal. */
 struct mr_doc_part mr_doc_object(struct mr_doc_read *r, const struct mr_doc_part *of,
     const char *field, const char *path, const char *known, bool make);
 void mr_doc_known(struct mr_doc_read *r, const struct mr_doc_part *p, const char *known);
 yyjson_mut_val *mr_doc_field(const struct mr_doc_part *p, const char *field);
 
-/* A missing field gets the default, which is added to the JSON. */
+/* Returns the field's value. A missing field gets the default `fallback`, which is added to the
+ * JSON. The same holds for mr_doc_number and mr_doc_bool. */
 uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     uint64_t fallback, uint64_t least, uint64_t most);
 double mr_doc_number(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     double fallback, double least, double most);
 bool mr_doc_bool(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, bool fallback);
-/* A text of 1 to bytes_max bytes without control characters. `fallback` NULL: the field is
- * required. "": a missing field stays missing, and n = 0 is returned. */
+/* Returns a text of 1 to bytes_max bytes without control characters. `fallback` NULL: the field is
+ * required. `fallback` "": a missing field stays missing, and n = 0 is returned. */
 struct mr_str mr_doc_text(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     const char *fallback, size_t bytes_max);
-/* A list of 1 to `most` texts; may be missing. */
+/* Checks a list of 1 to `most` texts, which may be missing. */
 void mr_doc_texts(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, size_t most);
-/* The index of the field's text among `words`, which are separated by blanks. The first is the
- * default. */
+/* Returns the index of the field's text among `words`, which are separated by blanks. The first
+ * word is the default. */
 uint32_t mr_doc_word(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, const char *words);

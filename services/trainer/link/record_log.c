@@ -26,10 +26,10 @@ struct text {
     size_t n;
 };
 
-struct row { /* a session's record: in the copy, or in a command */
+struct row { /* a session's record, in the copy or in a command */
     struct mr_list node;
     uint64_t command;
-    uint64_t sequence; /* 0: a write of the copy */
+    uint64_t sequence; /* 0: the command writes a part of the copy */
     struct text id, record, document;
 };
 
@@ -41,8 +41,8 @@ struct mr_records {
     uint64_t commands; /* number of commands so far */
     struct mr_list copy;
     struct mr_list under_way; /* commands without an answer, in order */
-    uint32_t restoring;       /* answers to wait for while RESTORING */
-    uint64_t restore_from;    /* first command of the current restoration */
+    uint32_t restoring;       /* number of answers that RESTORING still waits for */
+    uint64_t restore_from;    /* number of the first command of the last restoration */
     mr_time probe_at;
 };
 
@@ -133,7 +133,8 @@ void mr_records_known(
     (void)row_new(&r->copy, id, record, document);
 }
 
-/* An empty `record` deletes the session; with an empty id as well, nothing (a probe). */
+/* Sends a command to Redis. An empty `record` deletes the session's record. If `id` is empty, too,
+ * the command is a probe and changes nothing. False: Redis is away. */
 static bool send(struct mr_records *r, uint64_t command, struct mr_str id, struct mr_str record,
     struct mr_str document)
 {
@@ -173,11 +174,11 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
     write(r, sequence, id, MR_STR(""), MR_STR(""));
 }
 
-/* Redis has acknowledged the write: it becomes part of the copy. */
+/* Puts a write that Redis has acknowledged into the copy. */
 static void keep(struct mr_records *r, struct row *w)
 {
     struct row *had = copy_find(r, str(&w->id));
-    if (had && !w->document.n) { /* the write did not change the document */
+    if (had && !w->document.n) { /* the write left the document as it was */
         struct text none = w->document;
         w->document = had->document;
         had->document = none;
@@ -192,7 +193,8 @@ static void keep(struct mr_records *r, struct row *w)
 
 static void restored_one(struct mr_records *r, uint64_t command, int err)
 {
-    if (command < r->restore_from) return; /* of an earlier restoration */
+    /* the answer is for a command of an earlier restoration */
+    if (command < r->restore_from) return;
     if (err) {
         fall_away(r, AWAY);
         return;
@@ -211,7 +213,7 @@ void mr_records_answered(struct mr_records *r, uint64_t command, int err)
     if (r->state == RESTORING) restored_one(r, command, err);
     if (r->state != HERE || mr_list_is_empty(&r->under_way)) return;
     struct row *w = MR_LIST_ITEM(r->under_way.next, struct row, node);
-    if (w->command != command) return; /* the command was dropped */
+    if (w->command != command) return; /* the command was dropped, and its answer comes late */
     if (err) {
         fall_away(r, LOST);
         return;
@@ -221,7 +223,7 @@ void mr_records_answered(struct mr_records *r, uint64_t command, int err)
     r->link.on_acked(r->link.ctx, sequence);
 }
 
-/* Writes the whole copy and a probe, so that there is an answer when the copy is empty. */
+/* Writes the whole copy and then a probe. The probe is answered even if the copy is empty. */
 static void restore(struct mr_records *r)
 {
     bool sent = true;
@@ -238,7 +240,7 @@ static void restore(struct mr_records *r)
     if (sent)
         r->state = RESTORING;
     else
-        r->restore_from = r->commands + 1; /* answers to earlier commands are ignored */
+        r->restore_from = r->commands + 1; /* so answers to earlier commands are ignored */
 }
 
 mr_time mr_records_turn(struct mr_records *r, mr_time now)

@@ -14,40 +14,44 @@
 
 #include <stdbool.h>
 
-#define MR_RECORDS_ARGC 10 /* arguments of every command */
+#define MR_RECORDS_ARGC 10 /* number of arguments of every command */
 
 struct mr_records;
 
 struct mr_records_link {
-    /* Sends a command. Later, and never from inside, the link calls mr_records_answered. False:
-     * Redis is away. */
+    /* Sends a command. The link calls mr_records_answered later, never from inside this call.
+     * False: Redis is away. */
     bool (*send)(void *ctx, uint64_t command, const struct mr_str argv[MR_RECORDS_ARGC]);
-    void (*on_acked)(void *ctx, uint64_t sequence); /* Redis has this write and all before it */
-    /* Writes without an acknowledgement are dropped. */
+    /* Redis has this write and all writes before it */
+    void (*on_acked)(void *ctx, uint64_t sequence);
+    /* Redis is away: writes that were not acknowledged are dropped. */
     void (*on_away)(void *ctx);
-    void (*on_back)(void *ctx); /* the copy is written; the owner may write again */
+    void (*on_back)(void *ctx); /* Redis has the whole copy again: the owner may write */
     void (*on_refused)(void *ctx);
     void *ctx;
 };
 
+/* `prefix`: of the keys in Redis; NULL: the default. */
 struct mr_records *mr_records_new(
-    const struct mr_records_link *link, uint32_t epoch, const char *prefix); /* NULL: default */
+    const struct mr_records_link *link, uint32_t epoch, const char *prefix);
 void mr_records_free(struct mr_records **r);
 
-/* Call at the start for each record that Redis has. */
+/* Puts a record into the copy. Called at the start for each record that Redis has. */
 void mr_records_known(
     struct mr_records *r, struct mr_str id, struct mr_str record, struct mr_str document);
 
-/* Copies all texts. `document` with p NULL: unchanged. Sequences grow. While Redis is away the call
- * has no effect: the owner writes again after `on_back`. */
+/* Writes a record. Copies all texts. `document` with p = NULL: the document stays as it was.
+ * Sequences grow from write to write. While Redis is away the call has no effect: the owner writes
+ * again after `on_back`. */
 void mr_records_write(struct mr_records *r, uint64_t sequence, struct mr_str id,
     struct mr_str record, struct mr_str document);
 void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id);
 
-/* `err`: MR_OK; MR_EABORTED: Redis has seen a newer epoch; any other: Redis is away. */
+/* Takes the answer to a command. `err`: MR_OK; MR_EABORTED: Redis has seen a newer epoch; any
+ * other: Redis is away. */
 void mr_records_answered(struct mr_records *r, uint64_t command, int err);
 
-/* Runs callbacks that could not run inside a call, and retries. Returns the time of the next
+/* Retries, and runs callbacks that could not run inside another call. Returns the time of the next
  * turn. */
 mr_time mr_records_turn(struct mr_records *r, mr_time now);
 bool mr_records_is_here(const struct mr_records *r);

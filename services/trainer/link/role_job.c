@@ -1,6 +1,6 @@
-/* Builds the jobs' JSON. The document was checked when the session was accepted. The checks here
- * refuse only what would make an invalid job, because the scheduler's error would name a job that
- * the user did not write. */
+/* Builds the JSON of a session's jobs. The document was checked when the session was accepted. The
+ * checks here only refuse what would make an invalid job, because the scheduler's error would name
+ * a job that the user did not write. */
 #include "services/trainer/link/role_job.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define PRIORITY 90 /* higher than that of the tasks that feed a queue */
+#define PRIORITY 90 /* priority of the roles, higher than that of the tasks that feed a queue */
 
 struct job {
     const struct mr_role_job_spec *spec;
@@ -19,7 +19,7 @@ struct job {
     yyjson_val *root;
     yyjson_mut_doc *doc;
     yyjson_mut_val *out;
-    uint32_t placed; /* roles that have been given a worker */
+    uint32_t placed; /* number of roles that have got a worker */
     struct mr_error *e;
 };
 
@@ -38,7 +38,7 @@ static void add(struct job *j, yyjson_mut_val *to, const char *name, yyjson_mut_
 
 static yyjson_doc *read(struct mr_str document)
 {
-    /* yyjson_read does not write to the text without YYJSON_READ_INSITU */
+    /* yyjson writes to the text only with YYJSON_READ_INSITU */
     return yyjson_read(document.p, document.n, 0);
 }
 
@@ -72,7 +72,7 @@ static int end(struct job *j, int err, struct mr_buf *out)
     if (!err && !written) err = mr_fail(j->e, MR_EINVAL, "graph: it cannot be written as JSON");
     if (!err && mr_buf_status(out))
         err = mr_fail(j->e, MR_ETOOBIG, "graph: larger than %zu bytes", out->bytes_max);
-    free(written); /* yyjson's */
+    free(written); /* yyjson has allocated the text */
     yyjson_mut_doc_free(j->doc);
     yyjson_doc_free(j->document);
     return err;
@@ -106,7 +106,7 @@ static bool has_text(yyjson_mut_val *list, const char *wanted)
     return false;
 }
 
-/* The keys that `data` names, without repetition, become the targets. */
+/* Returns the job's targets: the keys that `data` names, each once. */
 static yyjson_mut_val *targets(struct job *j)
 {
     yyjson_mut_val *list = yyjson_mut_arr(j->doc);
@@ -122,7 +122,7 @@ static yyjson_mut_val *targets(struct job *j)
     return list;
 }
 
-/* The graph's own parameters, overridden by the session's. */
+/* Returns the graph's own parameters, overridden by those of the session. */
 static yyjson_mut_val *params(struct job *j, yyjson_val *graph)
 {
     yyjson_val *const from[] = {yyjson_obj_get(graph, "params"), yyjson_obj_get(j->root, "params")};
@@ -141,7 +141,7 @@ static yyjson_mut_val *params(struct job *j, yyjson_val *graph)
     return out;
 }
 
-/* Copies the graph, except the fields that the session sets. */
+/* Copies the graph into the job, except for the fields that the session sets. */
 static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
 {
     static const char *const ours[] = {"name", "namespace", "labels", "params", "targets"};
@@ -162,7 +162,7 @@ static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
     }
 }
 
-/* An empty job: everything that the graph makes goes to the queue, so nothing is prepared. */
+/* Makes an empty job: every result of the graph goes to the queue, so no data is prepared. */
 static void copy_nothing(struct job *j)
 {
     yyjson_mut_val *tasks = yyjson_mut_obj(j->doc);
@@ -211,7 +211,7 @@ int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, st
 
 /* ---- the roles ------------------------------------------------------------------------------- */
 
-/* Adds x or y of a set: a key of the graph becomes a reference to the result, a stored value is
+/* Adds x or y of a set. A key of the graph becomes a reference to its result; a stored value is
  * copied. */
 static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const char *part)
 {
@@ -231,8 +231,8 @@ static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const ch
     return MR_OK;
 }
 
-/* Which roles get which sets: workers get "train". The saver, which is the scorer or else worker 0,
- * gets the sets to score. */
+/* True: the role gets the set. Workers get "train". The saver gets the sets to score; the saver is
+ * the scorer, or worker 0 if there is none. */
 static bool wants_set(const struct job *j, const char *role, uint64_t index, size_t set)
 {
     yyjson_val *data = yyjson_obj_get(j->root, "data");

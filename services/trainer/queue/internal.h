@@ -1,13 +1,13 @@
-/* One request to a queue, and the lines of requests that wait for an item or for room. Private to
- * services/trainer/queue. The four files call each other, because one request passes through all of
+/* Requests to queues, and the lines of requests that wait for an item or for room. Private to
+ * services/trainer/queue. The four files call each other, because a request passes through all of
  * them, in either direction:
  *
  *   (Put of an object: name it) ─▶ Redis ──ok──▶ (Take of objects: are they there?) ─▶ answer
  *                                  ▲   └─ empty, full ─▶ line ─ deadline ─▶ answer
  *                                  └── its turn, news ────┘
  *
- * Only the first request of a line is sent to Redis. When it has succeeded, the next one is sent.
- */
+ * Of each line only the first request is sent to Redis. When it has succeeded, the next one is
+ * sent. */
 #pragma once
 
 #include "services/trainer/queue/service.h"
@@ -30,39 +30,41 @@ struct mr_queue_line {
     struct mr_list node;
     struct mr_queues *queues;
     char *queue;
-    struct mr_list ops[2];        /* puts, takes; in order of arrival */
-    struct mr_queue_op *probe[2]; /* the request of each line that Redis has now; NULL: none */
-    uint32_t ops_count;           /* requests that refer to the line; 0: the line is freed */
+    struct mr_list ops[2];        /* [0]: puts, [1]: takes; in order of arrival */
+    struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
+    uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;
-    mr_time retry_at; /* next retry: when a lease expires, or in case news were lost */
+    /* when to send the first requests again: a lease expires, or news may have been lost */
+    mr_time retry_at;
 };
 
 struct mr_queue_op {
-    struct mr_waiting waiting; /* must be first */
+    struct mr_waiting waiting; /* has to be the first member */
     struct mr_queues *queues;
     enum mr_queue_op_kind kind;
     mr_rpc_call_id call;
     char *queue;
     struct mr_queue_answer *answer;
 
-    struct mr_queue_line *line; /* put, take: its line */
-    struct mr_list place;       /* in `line` */
-    uint64_t turn;              /* number of its arrival */
-    uint64_t news;              /* news of the line when the request was sent */
-    mr_time until;              /* deadline of the wait for an item or for room */
+    struct mr_queue_line *line; /* only in a put or take: its line */
+    struct mr_list place;       /* member of the line's `ops` */
+    uint64_t turn;              /* number of the request's arrival */
+    uint64_t news;              /* value of the line's `news` when the request was sent */
+    mr_time until;              /* end of the wait for an item or for room */
 
-    char *item_id, *value; /* put */
+    char *item_id, *value; /* only in a put */
     bool is_object;
-    bool is_id_ours;  /* made here: no other process can have put the item */
-    bool is_held;     /* this request has given the object the item's name */
-    bool is_in_doubt; /* Redis has not answered: the item may have been put */
+    bool is_id_ours;  /* the id was made here, so no other process can have put the item */
+    bool is_held;     /* this request has given the object its name */
+    bool is_in_doubt; /* Redis has not answered a put: the queue may have the item */
 
-    uint32_t items_max, deliveries_max; /* take, create; list: rows */
+    /* of a take: items_max; of a create: both; of a list: items_max, the limit of its rows */
+    uint32_t items_max, deliveries_max;
     uint64_t lease_ms;
-    size_t checking; /* objects of taken items whose check has no answer yet */
-    char **lost;     /* by item: why its object is lost; NULL: the object exists */
+    size_t checking; /* number of objects of taken items that the store is still asked about */
+    char **lost;     /* for each item, why its object is lost; NULL: the object exists */
 
-    char **receipts; /* ack, nack */
+    char **receipts; /* only in ack and nack */
     size_t receipts_count;
     char *reason;
     bool is_dead;
@@ -74,9 +76,9 @@ struct mr_queues {
     struct mr_list lines;
     mr_time due; /* not later than the earliest `until` and `retry_at` */
     uint64_t turns, items;
-    uint64_t process; /* random; part of the id of an item */
+    uint64_t process; /* a random number, which is a part of each item's id */
     mr_time release_at;
-    size_t releasing; /* names whose removal has no answer yet */
+    size_t releasing; /* number of names whose removal has no answer yet */
     bool is_draining;
     struct mr_counter *puts, *takes, *acks, *lost;
 };
@@ -84,12 +86,13 @@ struct mr_queues {
 /* service.c */
 /* Sends the request to Redis, or puts it into its line. */
 void mr_queue_op_begin(struct mr_queue_op *op);
-void mr_queue_op_end(struct mr_queue_op **op); /* the request must not wait anywhere */
-/* NULL: the call has ended. */
+/* Frees the request, which must not be in any list. */
+void mr_queue_op_end(struct mr_queue_op **op);
+/* Returns the request's call; NULL: the call has ended. */
 struct mr_rpc_call *mr_queue_op_call(const struct mr_queue_op *op);
 
-void mr_queue_ignore(
-    void *ctx, struct mr_queue_answer **answer); /* handler of answers that no call waits for */
+/* Frees an answer that no call waits for. */
+void mr_queue_ignore(void *ctx, struct mr_queue_answer **answer);
 
 /* reply.c */
 void mr_queue_reply(struct mr_queue_op *op);
@@ -97,24 +100,29 @@ void mr_queue_fail(struct mr_queue_op *op, int err);
 
 /* waiters.c */
 void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms);
-bool mr_queue_line_is_waiting(const struct mr_queue_op *op); /* are other requests before it? */
+/* True: other requests are before this one in its line. */
+bool mr_queue_line_is_waiting(const struct mr_queue_op *op);
 void mr_queue_line_find(struct mr_queue_op *op);
-/* The request had its turn at Redis. */
+/* Called when the request has had its turn at Redis: sends the next one. `is_served`: the request
+ * succeeded. */
 void mr_queue_line_left(struct mr_queue_op *op, bool is_served);
 mr_time mr_queue_lines_turn(struct mr_queues *q, mr_time now);
 void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter);
-/* Releases the request's reference to its line. */
+/* Drops the request's reference to its line. */
 void mr_queue_line_put(struct mr_queue_op *op);
 void mr_queue_lines_free(struct mr_queues *q);
 
 /* objects.c: objects of items. The name queue/QUEUE/ITEM keeps an object in the store. */
-/* Names the object; then the request begins or fails. */
+/* Gives the object its name; then the request begins, or fails. */
 void mr_queue_object_hold(struct mr_queue_op *op);
-/* The put has ended with `err`. True: the request continues until the object has its name, and
- * answers then. */
+/* Called when the put has ended with `err`. True: the object has no name yet; the request goes on
+ * until it has, and is answered then. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
-void mr_queue_object_drop(struct mr_queue_op *op);  /* the request ends without a put */
-bool mr_queue_object_check(struct mr_queue_op *op); /* true: the reply waits for the store */
+/* Called when the request ends without a put. */
+void mr_queue_object_drop(struct mr_queue_op *op);
+/* Asks the store whether the objects of taken items exist. True: the reply waits for the
+ * answers. */
+bool mr_queue_object_check(struct mr_queue_op *op);
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
-/* Removes names that no item needs, in a later turn. */
+/* Makes a later turn remove the names that no item needs. */
 void mr_queue_object_release(struct mr_queues *q);

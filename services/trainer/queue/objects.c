@@ -1,6 +1,6 @@
 /* Objects of items. The name queue/QUEUE/ITEM keeps an object in its store from before the item is
- * put until Redis has said that no item needs it. If the put fails, the name is removed. A name is
- * left behind only if the trainer dies in between, or if Redis never answers a put. */
+ * put until Redis has said that no item needs the object. If the put fails, the name is removed. A
+ * name is left behind only if the trainer dies in between, or if Redis never answers a put. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
@@ -15,7 +15,8 @@
 
 #define STORE_TIMEOUT (5 * MR_SECOND)
 #define RELEASE_AFTER (100 * MR_MS)
-#define RELEASE_AGAIN (2 * MR_SECOND) /* pause while the store is away */
+/* pause before names are removed again, while the store is away */
+#define RELEASE_AGAIN (2 * MR_SECOND)
 #define MESSAGE_BYTES_MAX 4096
 
 static void call_store(struct mr_queues *q, enum mr_method_id method, const ProtobufCMessage *m,
@@ -63,7 +64,7 @@ static void on_held(void *ctx, const struct mr_rpc_status *status, struct mr_rpc
     struct mr_rpc_call *call = mr_queue_op_call(op);
     int err = mr_rpc_status_error(status, &e);
     op->is_held = !err;
-    if (!err || err == MR_EEXIST) { /* the name exists: the item may have been put before */
+    if (!err || err == MR_EEXIST) { /* the name exists already: the item may have been put before */
         mr_queue_op_begin(op);
         return;
     }
@@ -103,7 +104,8 @@ static void on_named(void *ctx, const struct mr_rpc_status *status, struct mr_rp
 bool mr_queue_object_put(struct mr_queue_op *op, int err)
 {
     if (!op->is_object) return false;
-    if (!err && !op->is_held) { /* the name was left by an attempt that failed */
+    /* an attempt that failed has left the name, without this request owning it */
+    if (!err && !op->is_held) {
         bool waits = mr_queue_op_call(op) != NULL;
         name_object(op, true, waits ? on_named : note_failure, waits ? op : NULL);
         return waits;
@@ -114,8 +116,8 @@ bool mr_queue_object_put(struct mr_queue_op *op, int err)
     return false;
 }
 
-/* Does another request put the same item, because its caller repeated a broken call? Then that
- * request uses the name. */
+/* True: another request puts the same item, because the caller repeated a call that broke. Then
+ * that request uses the name. */
 static bool is_passed_on(const struct mr_queue_op *op)
 {
     if (!op->line) return false;
@@ -133,7 +135,7 @@ static bool is_passed_on(const struct mr_queue_op *op)
 
 void mr_queue_object_drop(struct mr_queue_op *op)
 {
-    /* In doubt: the item may have been put and need the name. */
+    /* in doubt, the queue may have the item, which needs the name */
     if (!op->is_held || op->is_in_doubt) return;
     if (!op->queues->trainer->store) return; /* the process is ending */
     if (!is_passed_on(op)) unname(op);
@@ -154,7 +156,7 @@ static void set_aside(struct mr_queue_op *op, size_t at)
     struct mr_str text = mr_str(receipt);
     mr_counter_add(op->queues->lost, 1);
     (void)mr_queue_nack(op->queues->trainer->redis, mr_str(op->queue), &text, 1, true,
-        /* If Redis is away, the lease will expire. */
+        /* if Redis is away, the lease will expire */
         mr_str(op->lost[at]), mr_queue_ignore, NULL);
     mr_release(receipt);
 }
@@ -178,7 +180,7 @@ static void all_looked_at(struct mr_queue_op *op)
     mr_release(op->lost);
     op->lost = NULL;
     mr_queue_answer_free(&op->answer);
-    mr_queue_op_begin(op); /* all taken items are lost: takes the next ones */
+    mr_queue_op_begin(op); /* all taken items are lost, so the request takes the next ones */
 }
 
 static void on_looked(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
@@ -277,7 +279,7 @@ void mr_queue_object_release(struct mr_queues *q)
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now)
 {
     if (q->is_draining) return MR_NEVER;
-    if (q->releasing) return MR_NEVER; /* an answer will cause the next turn */
+    if (q->releasing) return MR_NEVER; /* the answers will cause the next turn */
     if (q->release_at > now) return q->release_at;
     q->release_at = MR_NEVER;
     struct release *all = mr_alloc(sizeof *all);

@@ -152,7 +152,7 @@ static void reply_known(struct mr_queue_op *op, struct mr_rpc_call *call)
 void mr_queue_reply(struct mr_queue_op *op)
 {
     struct mr_rpc_call *call = mr_queue_op_call(op);
-    /* Without an answer of Redis, the wait in the line is over. */
+    /* if Redis has not answered, the wait in the line is over */
     int err = op->answer ? op->answer->err : op->kind == MR_QUEUE_PUT ? MR_ELIMIT : MR_OK;
     if (!call) return;
     if (err && !(err == MR_EEXIST && op->kind == MR_QUEUE_PUT)) {

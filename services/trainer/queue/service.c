@@ -55,14 +55,14 @@ void mr_queue_op_end(struct mr_queue_op **opp)
     mr_release(op);
 }
 
-/* May the request be sent to Redis again without a call? Only puts and takes, which wait in a
- * line. */
+/* True: the request may be sent to Redis again by a later turn. Only puts and takes may: they wait
+ * in a line. */
 static bool is_waiting_kind(const struct mr_queue_op *op)
 {
     return op->kind == MR_QUEUE_PUT || op->kind == MR_QUEUE_TAKE;
 }
 
-/* Returns items that were leased to a caller that has gone. */
+/* Returns the taken items to the queue, because the caller has gone. */
 static void give_back(const struct mr_queue_op *op)
 {
     const struct mr_queue_answer *a = op->answer;
@@ -83,7 +83,7 @@ static void finish(struct mr_queue_op *op)
     bool is_served = !err || err == MR_EEXIST;
     if (is_waiting_kind(op)) mr_queue_line_left(op, is_served);
     if (op->kind == MR_QUEUE_PUT && mr_queue_object_put(op, err))
-        /* The request ends when the object has its name; until then the client holds the object. */
+        /* The request ends when the object has its name. Until then the client holds the object. */
         return;
     if (op->kind == MR_QUEUE_TAKE && !mr_queue_op_call(op))
         give_back(op);
@@ -407,7 +407,8 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
         return;
     }
     struct mr_queue_op *op =
-        op_new(call, MR_QUEUE_LIST, page.after.p); /* List starts after this queue */
+        /* `page.after`: the list starts after the queue of this name */
+        op_new(call, MR_QUEUE_LIST, page.after.p);
     op->items_max = page.rows_max;
     mr_queue_op_begin(op);
 }
@@ -426,7 +427,7 @@ static int queues_open(struct mr_trainer_shell *t, void **out, struct mr_error *
     struct mr_queues *q = mr_alloc(sizeof *q);
     q->trainer = t;
     q->due = MR_NEVER;
-    q->release_at = mr_clock_now(); /* names that the previous trainer left */
+    q->release_at = mr_clock_now(); /* removes the names that the previous trainer left */
     if (getrandom(&q->process, sizeof q->process, 0) != (ssize_t)sizeof q->process)
         q->process = mr_clock_wall();
     mr_waiting_list_init(&q->waiting, WAITING_BYTES_MAX);

@@ -1,4 +1,4 @@
-/* Queues: the service. Everything here runs on the loop's thread. */
+/* The service Queues. All functions run on the loop's thread. */
 #pragma once
 
 #include "services/trainer/shell/shell.h"
@@ -7,5 +7,6 @@
 
 extern const struct mr_trainer_part mr_queues_part;
 
-/* The queue has changed; "" and `all`: any queue may have changed. Requests that wait try again. */
+/* Called when the queue has changed: requests that wait try again. "" and `all`: any queue may have
+ * changed. */
 void mr_queues_news(struct mr_queues *q, struct mr_str queue, bool all);

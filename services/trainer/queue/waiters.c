@@ -1,11 +1,12 @@
 /* The lines of requests that wait for an item or for room. Within this process, lines are first in,
- * first out. Between processes, Redis serves the one that asks first. */
+ * first out. Between processes, Redis serves the process that asks first. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "services/trainer/queue/internal.h"
 
-#define RETRY_MAX (5 * MR_SECOND) /* in case news were lost */
+/* limit of the time until a line is tried again, in case news were lost */
+#define RETRY_MAX (5 * MR_SECOND)
 
 static int side(const struct mr_queue_op *op)
 {
@@ -64,7 +65,7 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op)
     return !mr_list_is_empty(&op->line->ops[side(op)]);
 }
 
-/* Sends the first request of a line whose call still waits to Redis. */
+/* Sends the first request of a line to Redis, of those whose caller still waits. */
 static void probe(struct mr_queue_line *line, int which)
 {
     while (!line->probe[which] && !mr_list_is_empty(&line->ops[which])) {
@@ -91,7 +92,7 @@ void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms)
 {
     struct mr_queue_line *line = op->line;
     int which = side(op);
-    struct mr_list *before = &line->ops[which]; /* the first request that arrived later */
+    struct mr_list *before = &line->ops[which]; /* ends at the first request that arrived later */
     MR_LIST_EACH(node, &line->ops[which])
     {
         if (MR_LIST_ITEM(node, struct mr_queue_op, place)->turn < op->turn) continue;

@@ -1,6 +1,6 @@
-/* Deletes the objects of checkpoints that are no longer needed: resolves the name, removes the
- * name, then deletes the object in the store that has it. A failed step is retried for a while.
- * After a restart the core asks for all deletions again. */
+/* Deletes the objects of checkpoints that are no longer needed. A deletion has three steps: it
+ * resolves the name, removes the name, and deletes the object in the store that has it. A failed
+ * step is retried for a while. After a restart the core asks for all deletions again. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 #define CALL_TIME (20 * MR_SECOND)
 #define PAUSE (2 * MR_SECOND)
 #define TRIES 30u
-#define AT_ONCE 16u /* deletions at once; the others wait */
+#define AT_ONCE 16u /* limit of deletions at the same time; the others wait */
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 
 struct erasure {
@@ -26,7 +26,7 @@ struct erasure {
     struct mr_trainings *tr;
     mr_object_id object;
     char name[MR_TRAINING_ID_TEXT_MAX + 96];
-    struct mr_rpc_channel *elsewhere; /* to the store of another node; NULL: none */
+    struct mr_rpc_channel *elsewhere; /* channel to the store of another node; NULL: none */
     bool is_under_way;
     uint32_t tries;
     mr_time at;
@@ -39,7 +39,7 @@ static void end(struct erasure *x)
     mr_release(x);
 }
 
-/* Retries the step later, or gives up. */
+/* Retries the step later, or gives up after TRIES attempts. */
 static void again(struct erasure *x, const char *what, const struct mr_rpc_status *status)
 {
     x->is_under_way = false;
@@ -97,8 +97,8 @@ static void on_unnamed(void *ctx, const struct mr_rpc_status *status, struct mr_
         erase_object(ctx);
 }
 
-/* The name may refer to another object by now: the same version, written again after a restore.
- * Then only the object is deleted. */
+/* Removes the name if it still refers to the object. It may refer to another object by now: the
+ * same version was written again after a restore. Then only the object is deleted. */
 static void on_resolved(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     struct erasure *x = ctx;
@@ -156,7 +156,7 @@ mr_time mr_trainings_erase_turn(struct mr_trainings *tr, mr_time now)
 {
     mr_time next = MR_NEVER;
     uint32_t under_way = 0;
-    if (tr->is_draining) return MR_NEVER; /* the next trainer asks again */
+    if (tr->is_draining) return MR_NEVER; /* the next trainer will ask for the deletions again */
     MR_LIST_EACH(counted, &tr->erasures)
     {
         under_way += MR_LIST_ITEM(counted, struct erasure, node)->is_under_way;

@@ -31,8 +31,8 @@ struct mr_trainings {
     struct mr_trainer_shell *t;
     struct mr_trainer *core;
     struct mr_trainer_effects fx;
-    bool is_in_step;  /* effects are being carried out; they must not cause a step */
-    bool is_draining; /* the trainer is stopping: starts no new calls */
+    bool is_in_step;  /* effects are being carried out, which must not cause a step */
+    bool is_draining; /* the trainer is stopping, so no new calls are started */
     struct mr_records *records;
     struct mr_sched_link *sched;
     struct mr_list waiting;   /* calls that the core will answer */
@@ -43,17 +43,18 @@ struct mr_trainings {
     struct mr_counter *reports, *joins, *entries, *started;
 };
 
-struct mr_training_call { /* the context of every call */
+struct mr_training_call { /* the context of every call of the service */
     struct mr_trainings *tr;
-    bool is_waiting; /* the core has the ticket: it gets GONE if the call ends first */
+    bool is_waiting; /* the core has the call's ticket, and gets GONE if the call ends first */
     mr_training_id session;
-    mr_duration wait;    /* Start: how long to wait for the end of the session */
-    struct mr_list node; /* in tr->waiting or tr->followers */
+    mr_duration wait;    /* only in Start: how long to wait for the end of the session */
+    struct mr_list node; /* member of tr->waiting or tr->followers */
     mr_rpc_call_id call;
-    bool is_watch, has_sent;           /* followers: is it a Watch; was a message sent */
-    uint64_t seen;                     /* Watch: the last change that was sent */
-    mr_time until;                     /* Get and Start: deadline of the wait */
-    struct mr_training_intake *intake; /* Start */
+    /* of a follower; is_watch: it is a Watch; has_sent: a message was sent */
+    bool is_watch, has_sent;
+    uint64_t seen;                     /* only in Watch: number of the last change that was sent */
+    mr_time until;                     /* only in Get and Start: end of the wait */
+    struct mr_training_intake *intake; /* only in Start */
 };
 
 /* session.c */
@@ -63,20 +64,22 @@ void mr_trainings_step(struct mr_trainings *tr, struct mr_trainer_event *ev);
 struct mr_training_call *mr_training_call_of(const struct mr_rpc_call *call);
 void mr_training_call_open(struct mr_rpc_call *call);
 void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status *status);
-/* Steps the core with `ev`; the call then waits for its effect. */
+/* Steps the core with `ev`. Then the call waits for the effect that answers it. */
 void mr_training_call_ask(struct mr_rpc_call *call, struct mr_trainer_event *ev);
 void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect *x);
+/* Checks the time to wait in a request. False: the call was failed. */
 bool mr_training_take_wait(
-    struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out); /* or failed */
-/* Parses the session id of a request. False: the call was failed. */
+    struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out);
+/* Finds the session that a request names. False: the call was failed. */
 bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
     mr_training_id *id, struct mr_training_info *info);
-/* Checks a text that records and answers to other clients will show; "" is right. False: the call
+/* Checks a text that records and answers to other clients will show; "" is allowed. False: the call
  * was failed. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max);
+/* Checks the session's id and the role of a request. False: the call was failed. */
 bool mr_training_take_role(
-    struct mr_rpc_call *call, const char *session, int role, mr_training_id *id); /* or failed */
+    struct mr_rpc_call *call, const char *session, int role, mr_training_id *id);
 extern const struct mr_rpc_service mr_trainings_service;
 
 /* rows.c */
@@ -89,25 +92,26 @@ extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
 /* watch.c */
-/* Follows as its context says, or answers at once. */
+/* Makes the call a follower, as its context says, or answers it at once. */
 void mr_training_follow(struct mr_rpc_call *call);
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
-/* Answers Get and Start of this caller with the session as it is (rpc/server/waits.h). */
+/* Answers the Gets and Starts of this caller with the session as it is (rpc/server/waits.h). */
 void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter);
-/* The same for all callers; ends Watch with UNAVAILABLE. */
+/* Answers the Gets and Starts of all callers in this way, and ends each Watch with UNAVAILABLE. */
 void mr_training_followers_end(struct mr_trainings *tr);
-/* Fails the calls with UNAVAILABLE. */
+/* Fails all calls of the list with UNAVAILABLE. */
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls);
 
-/* message.c: in the scratch arena, which is not cleared. NULL: there is no such session */
+/* message.c: messages in the scratch arena, which is not cleared. NULL: there is no such session */
 Millrace__V1__Training *mr_training_message(
     struct mr_trainings *tr, mr_training_id id, bool is_whole);
 Millrace__V1__JoinResponse *mr_training_joined_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
 Millrace__V1__RowPlan *mr_training_rows_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
-/* The document with defaults and parameters, a loan until the next step. n = 0: there is none. */
+/* Returns the document with defaults and parameters, lent until the next step. n = 0: there is
+ * none. */
 struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id);
 char *mr_training_text(struct mr_trainings *tr, struct mr_str s);
 void mr_training_reply(struct mr_rpc_call *call, struct mr_trainings *tr, mr_training_id id);

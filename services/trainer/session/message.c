@@ -11,7 +11,7 @@
 static void *take(struct mr_trainings *tr, size_t bytes)
 {
     void *p = mr_pb_arena_take(&tr->t->scratch, bytes ? bytes : 1);
-    mr_assert(p); /* a session is far smaller than the arena */
+    mr_assert(p); /* there is memory, since a session is far smaller than the arena */
     memset(p, 0, bytes ? bytes : 1);
     return p;
 }
@@ -115,7 +115,7 @@ static Millrace__V1__TrainingMember **members(
     return out;
 }
 
-/* The members' addresses by role; "": the member has not joined yet. */
+/* Returns the members' addresses by role; "": the member has not joined yet. */
 static Millrace__V1__ClusterSpec *cluster(struct mr_trainings *tr, const Millrace__V1__Training *m)
 {
     Millrace__V1__ClusterSpec *c = take(tr, sizeof *c);
@@ -136,7 +136,7 @@ static Millrace__V1__ClusterSpec *cluster(struct mr_trainings *tr, const Millrac
     return c;
 }
 
-/* Parses "NAME", 0, "value", 0 … into pairs. Returns their number. */
+/* Parses "NAME", 0, "value", 0 … into pairs, and returns how many. */
 static size_t pairs(struct mr_trainings *tr, mr_training_id id, uint32_t at, struct mr_str **out)
 {
     struct mr_buf b;

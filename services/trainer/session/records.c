@@ -1,5 +1,5 @@
-/* Connects link/record_log.h with Redis. Commands leave on the loop's thread. Answers come on
- * Redis' thread and are passed to the loop. At the start, reads all records. */
+/* Connects link/record_log.h with Redis. Commands leave on the loop's thread. Answers come on the
+ * thread of Redis's connection and are passed to the loop. At the start, all records are read. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -89,7 +89,7 @@ void mr_trainings_write(struct mr_trainings *tr, const struct mr_trainer_effect 
         tr->records, x->sequence, mr_str(id), mr_trainer_effect_text(&tr->fx, x), document);
 }
 
-/* Gives one record to the core. A record that cannot be read stays in Redis and is logged. */
+/* Gives one record to the core. A record that cannot be read is logged and stays in Redis. */
 static void take_record(
     struct mr_trainings *tr, struct mr_str id, struct mr_str record, struct mr_str document)
 {

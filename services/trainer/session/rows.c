@@ -1,9 +1,10 @@
-/* PlanRows: checks the ranges of a request and gives them to the core; sends the answer. */
+/* The method PlanRows: checks the ranges of a request, gives them to the core, and sends the
+ * answer. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 
-/* Appends one worker's ranges. False: the call was failed. */
+/* Appends one worker's ranges to `ranges`. False: the call was failed. */
 static bool take_share(struct mr_rpc_call *call, const Millrace__V1__RowPlan *share, uint32_t index,
     uint64_t *ranges, uint32_t *count)
 {

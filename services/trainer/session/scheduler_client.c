@@ -1,5 +1,6 @@
-/* A struct request is one request to the scheduler until its answer. The job of the roles takes two
- * calls: GetCluster, whose workers are then assigned to roles in turn, and Submit. */
+/* Requests to the scheduler. A struct request exists until the request is answered. The job of the
+ * roles takes two calls: GetCluster, whose workers are then assigned to roles in turn, and
+ * Submit. */
 #include "services/trainer/session/scheduler_client.h"
 
 #include "base/alloc.h"
@@ -23,7 +24,7 @@
 #define POLL_WAIT_S 2.0 /* the scheduler answers sooner when the job ends */
 #define FORGET_PAUSE MR_SECOND
 #define FORGET_TRIES 60
-#define TEXT_BYTES_MAX 600 /* bytes of the scheduler's error in a reason */
+#define TEXT_BYTES_MAX 600 /* limit of the scheduler's error text in a reason */
 
 #define GRPC_OK 0
 #define GRPC_CANCELLED 1
@@ -44,11 +45,12 @@ struct request {
     struct mr_buf document, trainer;
     struct mr_buf reason;
     bool is_under_way;
-    mr_time at; /* FORGET: time of the next try */
+    mr_time at; /* FORGET: time of the next attempt */
     uint32_t tries;
-    /* An error without a call; reported in the next turn, because the core is in a step now. */
+    /* An error that no call has brought. It is reported in the next turn, because the core is in a
+     * step when the error occurs. */
     int refused;
-    /* the answer to a streaming call */
+    /* id of the job, from the answer to a streaming call */
     mr_job_id accepted;
 };
 
@@ -124,11 +126,12 @@ static void answer(struct request *x, struct mr_trainer_event *ev)
     l->config.on_event(l->config.ctx, ev);
 }
 
-/* The error code, by which the core decides about a retry, and the scheduler's text. */
+/* Converts the status of a call to an error code, by which the core decides whether to repeat the
+ * request, and to the scheduler's error text. */
 static int error_of(const struct mr_rpc_status *status, struct mr_error *e)
 {
     int err = mr_rpc_status_error(status, e);
-    /* the connection broke */
+    /* the connection to the scheduler broke */
     if (status->code == GRPC_CANCELLED || status->code == GRPC_INTERNAL) err = MR_EAWAY;
     if (e->code) e->code = err;
     if (strstr(e->text, "unknown op \"train.exec\"")) {
@@ -224,8 +227,8 @@ static void submit(struct request *x, const struct mr_str *workers, uint32_t wor
     struct mr_error e = {0};
     struct mr_buf body;
     mr_trainer_id_format(x->session, session);
-    /* The time of creation is part of the request id: if Redis loses its data, session ids may
-     * repeat, while the scheduler still knows the old jobs. */
+    /* The session's time of creation is part of the request id. If Redis loses its data, session
+     * ids may repeat while the scheduler still knows the old jobs. */
     (void)snprintf(request_id, sizeof request_id, "%s/%s/%" PRIu64, session, makers[x->which].name,
         x->created_ns);
     const struct mr_role_job_spec spec = {.document = mr_buf_str(&x->document),
@@ -309,7 +312,7 @@ static void ask(
     mr_buf_fini(&packed);
 }
 
-/* Why the job failed: the key of a task and its error. */
+/* Writes why the job failed: the key of the failed task and its error. */
 static void job_reason(const Millrace__V1__Job *job, char *out, size_t out_bytes)
 {
     const Millrace__V1__JobError *e = job->error;

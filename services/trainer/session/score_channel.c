@@ -17,7 +17,8 @@ struct followed {
     struct mr_trainings *tr;
     struct mr_follower *follower;
     char *name;
-    bool has_begun; /* false: the entry at which the core wants to start may be gone */
+    /* false: no entry has come, and the entry at which the core wants to start may be gone */
+    bool has_begun;
 };
 
 static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)

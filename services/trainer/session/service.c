@@ -1,4 +1,4 @@
-/* The service Trainings without Start. A call that changes the core waits for an effect. A call
+/* The service Trainings, except Start. A call that changes the core waits for an effect. A call
  * that only reads is answered at once. */
 #include "services/trainer/session/internal.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PAGE_MAX 1000u
-#define PAGE_BYTES_MAX ((size_t)4 << 20) /* bytes of one page */
+#define PAGE_BYTES_MAX ((size_t)4 << 20) /* limit of the bytes of one page */
 #define PARTIES_MAX 1024u
 
 struct mr_training_call *mr_training_call_of(const struct mr_rpc_call *call)
@@ -84,7 +84,7 @@ bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char 
     return false;
 }
 
-/* Checks a text that records, environments and answers to other clients will contain. */
+/* Checks a text that will appear in records, environments and answers to other clients. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max)
 {
@@ -301,7 +301,7 @@ static void report(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         .exhausted = m->exhausted,
         .finished = m->finished,
         .score_json = mr_str(m->score_json)};
-    struct mr_error shown = {0}; /* a role's text, made printable */
+    struct mr_error shown = {0}; /* the role's failure text without unprintable characters */
     if (m->failure[0]) {
         (void)mr_fail(&shown, MR_EINVAL, "%s", m->failure);
         ev.report.failure = mr_str(shown.text);

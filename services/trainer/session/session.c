@@ -1,4 +1,5 @@
-/* Steps the core, carries out the effects after each step, and keeps the core's deadline. */
+/* The part of the trainer that has the sessions: steps the core, carries out the effects after each
+ * step, and keeps the core's deadline. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -18,7 +19,7 @@ static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)
 static void submit(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
     struct mr_training_info info;
-    /* Cannot happen: the core shows sessions that have effects. */
+    /* this cannot happen: the core shows every session that has effects */
     if (mr_trainer_info(tr->core, x->session, &info)) return;
     const struct mr_sched_link_job job = {.session = x->session,
         .created_ns = info.created_ns,
@@ -178,7 +179,7 @@ static mr_time turn(void *part, mr_time now)
     next = MR_MIN(next, mr_trainings_follow_turn(tr, now));
     next = MR_MIN(next, mr_trainings_erase_turn(tr, now));
     next = MR_MIN(next, mr_trainings_channels_turn(tr, now));
-    /* Last, because the other turns may step the core. */
+    /* the core's deadline is read last, because the other turns may step the core */
     return MR_MIN(next, mr_trainer_deadline(tr->core));
 }
 

@@ -1,5 +1,5 @@
-/* Start: collects the pieces of the document, parses it after the last one, and gives it to the
- * core. */
+/* The method Start: collects the pieces of the document, parses the document after the last piece,
+ * and gives it to the core. */
 #include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ static void on_open(struct mr_rpc_call *call)
     mr_buf_init(&c->intake->body, MR_TRAINING_DOCUMENT_BYTES_MAX);
 }
 
-/* The first message. False: the call was failed. */
+/* Takes the options of the first message. False: the call was failed. */
 static bool take_first(struct mr_rpc_call *call, struct mr_training_call *c,
     const Millrace__V1__StartTrainingRequest *m)
 {
@@ -43,7 +43,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_call *c = mr_training_call_of(call);
     const Millrace__V1__StartTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__start_training_request__descriptor);
-    if (!m) mr_training_intake_free(&c->intake); /* so that an incomplete document is not used */
+    if (!m) mr_training_intake_free(&c->intake); /* an incomplete document must not be used */
     if (!m || !c->intake) return;
     if (!c->intake->has_first && !take_first(call, c, m)) {
         mr_training_intake_free(&c->intake);

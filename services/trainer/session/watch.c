@@ -25,7 +25,7 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* Sends a message to a Watch. True: the call has ended. */
+/* Sends the session to a Watch. True: the call has ended. */
 static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     const struct mr_training_info *info, bool progress)
 {
@@ -41,7 +41,8 @@ static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     return true;
 }
 
-/* The session may have changed: sends what the follower waits for. True: the call is answered. */
+/* Called when the session may have changed: sends what the follower waits for. True: the call was
+ * answered. */
 static bool look(struct mr_training_call *c, struct mr_rpc_call *call, bool progress, bool is_late)
 {
     struct mr_training_info info;

@@ -1,4 +1,4 @@
-/* Parses the text with yyjson. */
+/* Checks JSON with yyjson. */
 #include "services/trainer/shell/json.h"
 
 #include "base/unconst.h"

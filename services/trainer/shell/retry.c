@@ -42,7 +42,7 @@ int mr_waiting_begin(struct mr_waiting_list *l, struct mr_waiting *w)
     l->due = MR_MIN(l->due, w->deadline);
     w->list = l;
     mr_list_add_tail(&l->all, &w->node);
-    if (l->again_at != MR_NEVER) /* older requests wait: this one waits behind them */
+    if (l->again_at != MR_NEVER) /* older requests wait, and this one waits behind them */
         later(w);
     else
         try_now(w);

@@ -19,10 +19,10 @@
 #define BATCH_MAX 64
 #define INBOX_MAX 65536
 #define SCRATCH_BYTES_MAX ((size_t)128 << 20)
-/* Without a message for so long, all cancelled calls have ended. */
+/* When no message has come for this time, all cancelled calls have ended. */
 #define SETTLE_TIME (10 * MR_MS)
 #define DRAIN_TIME (5 * MR_SECOND)
-#define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, since 1970 */
+#define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, the first epoch, since 1970 */
 #define EPOCH_TICK (MR_SECOND / 8)
 
 struct item {
@@ -139,8 +139,8 @@ static uint64_t ticks_now(void)
     return MR_MIN(ticks + 1, (uint64_t)UINT32_MAX - (1u << 20));
 }
 
-/* Takes an epoch that no trainer had before, even if Redis has lost its data: at least the number
- * of eighths of a second since 2026. So session ids are ordered by time, too. */
+/* Takes an epoch that no trainer had before, even if Redis has lost its data. It is at least the
+ * number of eighths of a second since 2026. So session ids are ordered by time, too. */
 static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
 {
     char least[24];
@@ -155,8 +155,8 @@ static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
     return MR_OK;
 }
 
-/* Waits until the tick is over, so that the next trainer takes a later one, even with an empty
- * Redis. */
+/* Waits until the present tick is over, so that the next trainer takes a later epoch, even if Redis
+ * is empty by then. */
 static void outlast_tick(const struct mr_trainer_shell *t)
 {
     if (t->epoch == ticks_now()) mr_clock_sleep(EPOCH_TICK - mr_clock_wall() % EPOCH_TICK);
@@ -172,7 +172,8 @@ static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
     return err ? err : take_epoch(t, e);
 }
 
-/* The address for other processes. Port 0 is replaced by the port that the system has chosen. */
+/* Sets the address for other processes. Port 0 is replaced by the port that the system has
+ * chosen. */
 static void set_address(struct mr_trainer_shell *t, const char *listened, int port)
 {
     size_t n = strlen(listened);
@@ -278,7 +279,7 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     if (t->server) mr_rpc_server_close(&t->server, 0);
     mr_rpc_channel_close(&t->store);
     mr_rpc_channel_close(&t->scheduler);
-    mr_redis_close(&t->redis); /* after this all commands have their answers */
+    mr_redis_close(&t->redis); /* when this returns, all commands have had their answers */
     mr_trainer_settle(t);
     for (size_t i = t->options.parts_count; i-- > 0;)
         if (t->parts[i]) t->options.parts[i]->close(&t->parts[i]);

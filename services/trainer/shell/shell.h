@@ -1,7 +1,7 @@
-/* The trainer's shell (`struct mr_trainer` is the core, core/core.h): one thread with the gRPC
- * loop, and what all services of the trainer share. Knows which callers are allowed, the addresses
- * of Redis, the scheduler and the store, and how other threads reach the loop. Does not know what a
- * channel, a queue or a session is. Those are *parts*:
+/* The trainer's shell: one thread with the gRPC loop, and what all services of the trainer share.
+ * (`struct mr_trainer` is the core of sessions, core/core.h.) Knows which callers are allowed, the
+ * addresses of Redis, the scheduler and the store, and how other threads reach the loop. Does not
+ * know what a channel, a queue or a session is. Those are *parts*:
  *
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
  *         .open = …, .turn = …, .drain = …, .close = …};
@@ -33,12 +33,14 @@ struct mr_trainer_options {
     const char *redis_password;
     mr_duration redis_timeout;
     const char *scheduler; /* gRPC address; NULL: none, so nothing can be trained */
-    const char *store;     /* of an object store; NULL: none, so queues hold no objects */
-    const char *address;   /* where roles reach this process; NULL: where it listens */
+    const char *store;     /* address of an object store; NULL: none, so queues hold no objects */
+    /* address at which roles reach this process; NULL: the address at which it listens */
+    const char *address;
     const char *token_file;
     const char *secret_file;
     struct mr_peer_rules peers;
-    /* Lent until mr_trainer_close. Opened in this order: a part may use an earlier one. */
+    /* The parts, lent until mr_trainer_close. They are opened in this order: a part may use an
+     * earlier one. */
     const struct mr_trainer_part *const *parts;
     size_t parts_count;
 };
@@ -52,53 +54,57 @@ struct mr_trainer_shell {
     struct mr_stats *stats;
     struct mr_redis *redis; /* one connection for all parts; blocking commands have their own */
     struct mr_inbox *inbox;
-    struct mr_deferred later;         /* posts of the loop's thread while the inbox was full */
-    struct mr_pb_arena scratch;       /* of the current request */
+    struct mr_deferred later;   /* posts of the loop's own thread for which the inbox had no room */
+    struct mr_pb_arena scratch; /* memory of the current request */
     struct mr_rpc_channel *scheduler; /* carries the cluster's secret; NULL: none */
-    struct mr_rpc_channel *store;     /* the same */
-    char *address;                    /* where roles reach this process */
-    uint32_t epoch;                   /* number of this start, from Redis; it grows */
+    struct mr_rpc_channel *store;     /* carries the cluster's secret; NULL: none */
+    char *address;                    /* address at which roles reach this process */
+    uint32_t epoch; /* number of this start, from Redis; it grows from start to start */
     bool is_stopping, is_draining;
     struct mr_channels *channels; /* channel/service.h: appends and followers */
     struct mr_queues *queues;     /* queue/service.h */
-    void *parts[8];               /* results of their `open` */
+    void *parts[8];               /* results of the parts' `open` */
 };
 
 struct mr_trainer_part {
     const struct mr_rpc_service *service;
-    /* Called before the server starts, when Redis has answered. */
+    /* Opens the part. Called before the server starts, when Redis has answered. */
     int (*open)(struct mr_trainer_shell *t, void **out, struct mr_error *e);
     /* Called once in each turn of the loop. Returns the time of the next turn; MR_NEVER: after the
-     * next event. NULL: no turns. */
+     * next event. NULL: the part needs no turns. */
     mr_time (*turn)(void *part, mr_time now);
-    /* After SIGTERM: ends waiting calls with UNAVAILABLE, so that the server can drain. NULL: no
-     * call waits. */
+    /* Called after SIGTERM: ends waiting calls with UNAVAILABLE, so that the server can drain.
+     * NULL: no call of the part ever waits. */
     void (*drain)(void *part);
     /* Answers the waiting calls of this caller as if their time were over (rpc/server/waits.h).
-     * NULL: no call waits. */
+     * NULL: no call of the part ever waits. */
     void (*end_waits)(void *part, struct mr_str waiter);
-    /* Called after the server and Redis are closed: no call and no answer comes. */
+    /* Closes the part. Called after the server and Redis are closed: no call and no answer will
+     * come. */
     void (*close)(void **part);
 };
 
 int mr_trainer_open(const struct mr_trainer_options *options, const char *const *listen,
     size_t listen_count, struct mr_trainer_shell **out, struct mr_error *e);
-int mr_trainer_run(struct mr_trainer_shell *t);   /* until stopped; returns the exit code */
-void mr_trainer_stop(struct mr_trainer_shell *t); /* any thread */
+/* Runs until mr_trainer_stop. Returns the exit code. */
+int mr_trainer_run(struct mr_trainer_shell *t);
+/* Ends mr_trainer_run. Any thread may call this function. */
+void mr_trainer_stop(struct mr_trainer_shell *t);
 void mr_trainer_close(struct mr_trainer_shell **t);
 
-/* Any thread: runs run(p) on the loop's thread, in order, exactly once. */
+/* Makes the loop's thread call run(p). Functions run in order, each exactly once. Any thread may
+ * call this function. */
 void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p);
-/* For a part's `close`, after its own threads have ended: runs everything that was posted. */
+/* Runs all posted functions. For a part's `close`, after its own threads have ended. */
 void mr_trainer_settle(struct mr_trainer_shell *t);
 
-/* Unpacks a request into the scratch arena, where it is valid until the next one. NULL: the call
+/* Unpacks a request into the scratch arena, where it stays until the next request. NULL: the call
  * was failed. */
 void *mr_trainer_request(struct mr_trainer_shell *t, struct mr_rpc_call *call,
     struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
 /* Checks the name of a channel, queue or item: 1 to `bytes_max` bytes of UTF-8 without control
- * characters. MR_EINVAL: `e` names the field. */
+ * characters. MR_EINVAL: the name is wrong, and `e` names the field. */
 int mr_trainer_check_name(
     const char *field, const char *name, size_t bytes_max, struct mr_error *e);
