@@ -103,8 +103,8 @@ void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms);
 /* True: other requests are before this one in its line. */
 bool mr_queue_line_is_waiting(const struct mr_queue_op *op);
 void mr_queue_line_find(struct mr_queue_op *op);
-/* Called when the request has had its turn at Redis: sends the next one. `is_served`: the request
- * succeeded. */
+/* Called when the request has had its turn at Redis, or leaves its line. Sends the next one if this
+ * one succeeded (`is_served`) or if news came meanwhile. */
 void mr_queue_line_left(struct mr_queue_op *op, bool is_served);
 mr_time mr_queue_lines_turn(struct mr_queues *q, mr_time now);
 void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter);
