@@ -24,7 +24,8 @@ void *mr_alloc_aligned(size_t bytes, size_t align)
 
 void *mr_alloc(size_t bytes)
 {
-    /* GCC would turn malloc followed by memset into calloc. */
+    /* GCC would turn a malloc followed by a memset into calloc. mr_alloc_aligned calls neither
+     * malloc nor calloc. */
     if (bytes >= CLEARED_MIN && bytes <= CLEARED_MAX)
         return mr_alloc_aligned(bytes, _Alignof(max_align_t));
     void *p = calloc(1, bytes ? bytes : 1);

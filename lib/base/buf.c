@@ -46,7 +46,8 @@ void *mr_buf_extend_more(struct mr_buf *b, size_t n)
         b->failed = true;
         return NULL;
     }
-    if (n > b->room - b->n || !b->p) { /* without memory yet, zero bytes get a valid pointer too */
+    /* before the first allocation, n == 0 gets a valid pointer too */
+    if (n > b->room - b->n || !b->p) {
         size_t room = MR_MAX(b->room + b->room / 2, b->n + n);
         room = MR_MIN(MR_MAX(room, (size_t)64), b->bytes_max);
         b->p = mr_grow(b->p, room, room); /* the new part is not zeroed: the caller writes it */

@@ -14,17 +14,18 @@ struct mr_buf {
 
 void mr_buf_init(struct mr_buf *b, size_t bytes_max);
 void mr_buf_fini(struct mr_buf *b);
-/* Empties the buffer, keeps its memory. */
+/* Empties the buffer and keeps its memory for later appends. */
 void mr_buf_clear(struct mr_buf *b);
-/* Empties it; frees its memory if that is more than `room_max`. */
+/* Empties the buffer, and frees its memory if the memory is larger than `room_max` bytes. */
 void mr_buf_clear_above(struct mr_buf *b, size_t room_max);
 
 /* Allocates room for `n` more bytes at once. More bytes, or fewer, may follow. */
 void mr_buf_reserve(struct mr_buf *b, size_t n);
 
-/* Appends `n` bytes without writing them: returns the address where the caller writes them. NULL
- * past the ceiling. The address is valid until the next call on `b`. */
-/* mr_buf_extend's slow path: may reallocate. */
+/* Makes room for `n` bytes at the end, counts them as appended, and returns their address. The
+ * caller writes them. Returns NULL if the ceiling would be passed. The address is valid until the
+ * next call on `b`. */
+/* The slow path of mr_buf_extend: may reallocate the buffer. */
 void *mr_buf_extend_more(struct mr_buf *b, size_t n);
 static inline void *mr_buf_extend(struct mr_buf *b, size_t n)
 {
@@ -39,7 +40,7 @@ void mr_buf_add_text(struct mr_buf *b, const char *text);
 void mr_buf_add_byte(struct mr_buf *b, unsigned char byte);
 void mr_buf_printf(struct mr_buf *b, const char *fmt, ...) MR_PRINTF(2, 3);
 
-int mr_buf_status(const struct mr_buf *b); /* MR_OK or MR_ELIMIT */
+int mr_buf_status(const struct mr_buf *b); /* MR_OK; MR_ELIMIT: an append was dropped */
 
 static inline struct mr_str mr_buf_str(const struct mr_buf *b)
 {

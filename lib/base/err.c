@@ -93,8 +93,8 @@ int mr_err_from_grpc(int grpc_status)
     if (grpc_status == 0) return MR_OK;
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
         if (rows[i].grpc == grpc_status)
-            /* For a gRPC status with several of our codes, the first row of the table is the
-             * general one. */
+            /* Several of our codes share one gRPC status. The first row of a status is its most
+             * general code. */
             return rows[i].code;
     return MR_EUNKNOWN;
 }

@@ -20,10 +20,10 @@ struct mr_error {
  * not printable UTF-8 are escaped. A sentence that is too long is cut between two characters. */
 int mr_fail(struct mr_error *e, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
-const char *mr_err_name(int code);  /* "MR_EINVAL" */
-const char *mr_err_words(int code); /* "invalid argument" */
+const char *mr_err_name(int code);  /* for example "MR_EINVAL" */
+const char *mr_err_words(int code); /* for example "invalid argument" */
 int mr_err_grpc(int code);          /* the number of google.rpc.Code; 0 for MR_OK */
 int mr_err_http(int code);          /* the HTTP status; 200 for MR_OK */
 int mr_err_from_grpc(
     int grpc_status); /* our code for a gRPC status; MR_EUNKNOWN if the table has none */
-const char *mr_err_grpc_name(int grpc_status); /* "INVALID_ARGUMENT" */
+const char *mr_err_grpc_name(int grpc_status); /* for example "INVALID_ARGUMENT" */

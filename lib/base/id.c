@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TAG_DIGITS 7 /* 7 digits of 5 bits each hold the 32 bits of a tag */
+#define TAG_DIGITS 7 /* digits of 5 bits; 7 of them hold the 32 bits of a tag */
 
-static const char tag_digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* Crockford's base 32 */
+/* the digits of Crockford's base 32 */
+static const char tag_digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX])
 {

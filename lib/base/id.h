@@ -16,9 +16,10 @@
 void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX]);
 int mr_job_id_parse(struct mr_str text, mr_job_id *out); /* MR_EINVAL: not the text of a job id */
 void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX]);
-/* MR_EINVAL: not the text of an object id. */
+/* Reads the text of an object id. MR_EINVAL: `text` is not the text of an object id. */
 int mr_object_id_parse(struct mr_str text, mr_object_id *out);
-void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]); /* big endian, as in messages */
+/* big endian, as in messages of the services */
+void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]);
 int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL: not 16 bytes */
 
 static inline mr_job_id mr_job_id_make(uint32_t tag, uint32_t number)

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The slot where the item belongs. It comes from the upper half of the hash, which the slot stores,
- * so that the backward shift can compute it without a call of the owner's functions. */
+/* Returns the slot where the search for an item begins. `hash` is the upper half of the item's
+ * hash. The slot stores this half, so the backward shift needs no call of the owner's functions. */
 static uint32_t home_of(const struct mr_index *x, uint32_t hash)
 {
     return (hash * 0x9e3779b1u) & x->mask;
@@ -80,7 +80,8 @@ bool mr_index_remove(struct mr_index *x, uint64_t hash, uint32_t item)
         if (x->slots[i].item == MR_INDEX_NONE) return false;
         i = (i + 1) & x->mask;
     }
-    /* Deletion by backward shift: moves items back that were displaced by the removed one. */
+    /* Deletion by backward shift: items that the removed item had displaced move back by one or
+     * more slots. */
     for (uint32_t j = i;;) {
         j = (j + 1) & x->mask;
         if (x->slots[j].item == MR_INDEX_NONE) break;

@@ -30,14 +30,14 @@ typedef uint64_t (*mr_index_hash)(const void *ctx, uint32_t item);
 void mr_index_init(struct mr_index *x, uint32_t count_max);
 void mr_index_fini(struct mr_index *x);
 
-/* The number of the item that equals `key`, or MR_INDEX_NONE. */
+/* Returns the number of the item that equals `key`, or MR_INDEX_NONE. */
 uint32_t mr_index_find(
     const struct mr_index *x, uint64_t hash, mr_index_eq eq, const void *ctx, const void *key);
 
-/* Adds an item that is not yet in the index. A full index doubles: it calls `rehash` for the hash
- * of every item. An index of fixed size takes rehash == NULL. */
+/* Adds an item that is not yet in the index. A full index doubles its size and calls `rehash` for
+ * the hash of every item. For an index of fixed size, `rehash` is NULL. */
 void mr_index_add(
     struct mr_index *x, uint64_t hash, uint32_t item, mr_index_hash rehash, const void *ctx);
 
-/* Removes the item with this number. False: it is not in the index. */
+/* Removes the item with this number. False: the index does not have the item. */
 bool mr_index_remove(struct mr_index *x, uint64_t hash, uint32_t item);

@@ -4,9 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Version of the gRPC streams of workers and object stores to the scheduler. */
+/* The version of the protocol on the gRPC streams between workers or object stores and the
+ * scheduler. */
 #define MR_PROTOCOL_VERSION 2
-/* Version of the layout of values in memory, in files and in messages. */
+/* The version of the layout of values in memory, in files and in messages. */
 #define MR_LAYOUT_VERSION 1
 
 #define MR_KEY_BYTES_MAX 1024 /* bytes of a key, a name or a namespace */
@@ -20,7 +21,8 @@
 #define MR_RETRIES_MAX 1000
 #define MR_RESOURCES_MAX 16                     /* kinds of resources in one cluster */
 #define MR_JOB_BODY_BYTES_MAX ((size_t)1 << 30) /* bytes of one submitted graph */
-/* Bytes of the keys, and of the arguments, that the expansion of loops makes. */
+/* Bounds the bytes of all keys that loops expand to, and separately the bytes of all arguments that
+ * loops expand to. */
 #define MR_JOB_EXPAND_BYTES_MAX ((size_t)256 << 20)
 #define MR_TRAINING_BODY_BYTES_MAX ((size_t)4 << 20) /* bytes of the document of one training */
 #define MR_MESSAGE_BYTES_MAX ((size_t)16 << 20)      /* bytes of one gRPC message */
@@ -28,16 +30,18 @@
 /* A value up to this size travels inside messages instead of an object store. */
 #define MR_INLINE_VALUE_BYTES_MAX ((size_t)4096)
 #define MR_INLINE_MESSAGE_BYTES_MAX ((size_t)262144) /* bytes of all values inside one message */
-/* Bytes of one literal of a graph, as MessagePack. */
+/* The largest literal of a graph: its bytes as MessagePack. */
 #define MR_LITERAL_BYTES_MAX ((size_t)1 << 20)
 #define MR_OBJECT_BYTES_MAX ((uint64_t)1 << 40)
-/* Threads that copy one large object into shared memory; at most one a processor. */
+/* At most this many threads copy one large object into shared memory, and at most one thread for
+ * each processor. */
 #define MR_PUT_THREADS 4u
 #define MR_TENSOR_DIMS_MAX 16
-/* The last bytes of a failed task's output, which are kept. */
+/* Of a failed task's output, this many bytes at the end are kept. */
 #define MR_TASK_LOG_BYTES_MAX ((size_t)65536)
 #define MR_WORKERS_MAX 65535
 #define MR_NODES_MAX 4096
 #define MR_SLOTS_MAX 1024 /* executor threads of one worker */
-/* A bit in a task's count of uses, on its way to a worker: a loop uses the value. */
+/* A flag in the count of uses of a value that the scheduler sends to a worker: a loop uses the
+ * value. */
 #define MR_USES_OF_LOOP (1u << 31)

@@ -10,7 +10,7 @@ struct mr_list {
     struct mr_list *prev;
 };
 
-/* Makes an empty list of a head, or a node that is on no list. */
+/* Makes `l` an empty list if it is a head, or a node that is on no list. */
 static inline void mr_list_init(struct mr_list *l)
 {
     l->next = l->prev = l;
@@ -42,7 +42,7 @@ static inline void mr_list_add_head(struct mr_list *head, struct mr_list *node)
     head->next = node;
 }
 
-/* Does nothing to a node that is on no list. */
+/* Removes a node from its list. Does nothing if the node is on no list. */
 static inline void mr_list_remove(struct mr_list *node)
 {
     node->prev->next = node->next;

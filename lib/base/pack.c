@@ -207,7 +207,7 @@ static int check_ext(const struct mr_pack_item *item, uint32_t inputs_max, struc
     }
 }
 
-/* Checks one item without the content of a container. The caller walks into containers. */
+/* Checks the first item of a value. The items inside a list or a map are checked by the caller. */
 static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, struct mr_error *e)
 {
     if (item->type == MR_PACK_TEXT && !mr_utf8_is_valid(item->bytes))
@@ -216,8 +216,8 @@ static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, stru
     return MR_OK;
 }
 
-/* By the first byte of an item: the bytes of a number, boolean or nil. 0: the item is a text, a
- * container or an extension. */
+/* Maps the first byte of an item to the bytes of the whole item. 0: the item is a text, a byte
+ * string, a container or an extension. */
 static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xc2] = 1,
     [0xc3] = 1,
@@ -232,8 +232,8 @@ static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xd2] = 5,
     [0xd3] = 9};
 
-/* Is it one number, or a short list of numbers and input slots? Most values and arguments are, and
- * this check is faster than the general one. */
+/* True: the value is one number, boolean or nil, or a short list of numbers and input slots. Most
+ * values and arguments have this form, for which the check is faster than the general check. */
 static bool is_simple(const unsigned char *p, size_t n, uint32_t inputs)
 {
     if (!n) return false;
@@ -262,7 +262,7 @@ int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e)
 {
     if (is_simple((const unsigned char *)bytes.p, bytes.n, inputs_max)) return MR_OK;
     struct mr_pack_reader r = mr_pack_read(bytes);
-    /* Items that are still to come, at each level of nesting. */
+    /* the items that are still to come, at each level of nesting */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     bool is_map[MR_DEPTH_MAX + 1] = {false};
     unsigned depth = 0;
@@ -348,8 +348,8 @@ void mr_pack_float(struct mr_buf *b, double v)
     put_be(b, 0xcb, bits, 8);
 }
 
-/* Writes the tag and the length of a container, text or byte string in the shortest of its forms:
- * with a length of 8, 16 or 32 bits. tag8 0: there is no form with 8 bits. */
+/* Writes the tag and the length of a container, text or byte string in the shortest form that holds
+ * the length: 8, 16 or 32 bits. `tag8` is 0 for types that have no form with 8 bits. */
 static void put_length(struct mr_buf *b, unsigned char tag8, unsigned char tag16, size_t n)
 {
     if (tag8 && n <= UINT8_MAX)
@@ -408,7 +408,8 @@ void mr_pack_input(struct mr_buf *b, uint32_t slot)
     const unsigned char ext[6] = {0xd6, MR_PACK_EXT_INPUT, (unsigned char)(slot >> 24),
         (unsigned char)(slot >> 16), (unsigned char)(slot >> 8), (unsigned char)slot};
     mr_buf_add(
-        /* The same bytes as mr_pack_ext writes, in one append: a graph has many input slots. */
+        /* Writes the same bytes as mr_pack_ext, but in one append, because a graph has many input
+         * slots. */
         b, ext, sizeof ext);
 }
 

@@ -43,11 +43,12 @@ struct mr_pack_item {
         double f;
         uint32_t count;
     };
-    struct mr_str bytes; /* of TEXT, BYTES and EXT; points into the reader's bytes */
+    /* The content of a TEXT, BYTES or EXT item; points into the reader's bytes. */
+    struct mr_str bytes;
     int8_t ext;
 };
 
-/* Reads one item after another. After the head of a list or a map, its items follow one by one. */
+/* Reads one item after another. The items of a list or a map follow its head one by one. */
 struct mr_pack_reader {
     const unsigned char *p;
     size_t n;
@@ -64,7 +65,7 @@ static inline bool mr_pack_at_end(const struct mr_pack_reader *r)
     return r->at >= r->n;
 }
 
-/* MR_EFORMAT: malformed bytes */
+/* Reads the next item. MR_EFORMAT: the bytes are malformed. */
 int mr_pack_next(struct mr_pack_reader *r, struct mr_pack_item *out);
 /* Skips one item with all that it contains, and sets `*out` (may be NULL) to its bytes. */
 int mr_pack_skip(struct mr_pack_reader *r, struct mr_str *out);
@@ -81,14 +82,14 @@ void mr_pack_uint(struct mr_buf *b, uint64_t v);
 void mr_pack_float(struct mr_buf *b, double v);
 void mr_pack_text(struct mr_buf *b, struct mr_str s);
 void mr_pack_bytes(struct mr_buf *b, struct mr_str s);
-/* The head of a list; the caller then writes `count` items. */
+/* Writes the head of a list; the caller then writes `count` items. */
 void mr_pack_list(struct mr_buf *b, uint32_t count);
-/* The head of a map; the caller then writes `count` pairs. */
+/* Writes the head of a map; the caller then writes `count` pairs of a key and an item. */
 void mr_pack_map(struct mr_buf *b, uint32_t count);
 void mr_pack_ext(struct mr_buf *b, int8_t type, struct mr_str data);
 void mr_pack_input(struct mr_buf *b, uint32_t slot);
 void mr_pack_object(struct mr_buf *b, mr_object_id id);
 
-/* The input slot of an item of type MR_PACK_EXT_INPUT; MR_INDEX_NONE (UINT32_MAX) for any other
- * item. */
+/* Returns the input slot of an item of type MR_PACK_EXT_INPUT, and MR_INDEX_NONE (UINT32_MAX) for
+ * any other item. */
 uint32_t mr_pack_input_slot(const struct mr_pack_item *item);

@@ -1,4 +1,4 @@
-/* Page tokens of lists, and which rows a page has. */
+/* Page tokens of lists, and the test whether a row belongs to a page or comes before it. */
 #include "base/page.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,8 @@ int mr_page_read(uint32_t page_size, const char *page_token, uint32_t rows_init,
 
 bool mr_page_has(const struct mr_page *p, const char *name)
 {
-    /* Texts from mr_str_of a C string end with a NUL. */
+    /* `after` points to a text that ends with a NUL, since mr_page_read makes it from a C
+     * string. */
     return !p->after.n || strcmp(name, p->after.p) > 0;
 }
 

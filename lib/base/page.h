@@ -11,7 +11,7 @@
 #define MR_PAGE_ROWS_MAX 1000u
 
 struct mr_page {
-    uint32_t rows_max;   /* 1 to MR_PAGE_ROWS_MAX */
+    uint32_t rows_max;   /* rows on one page, 1 to MR_PAGE_ROWS_MAX */
     struct mr_str after; /* the page begins after this name, borrowed; "": the first page */
 };
 
@@ -20,6 +20,7 @@ struct mr_page {
 int mr_page_read(uint32_t page_size, const char *page_token, uint32_t rows_init,
     struct mr_page *out, struct mr_error *e);
 
-/* Is a row of this name on the page or on a later one? */
+/* True: a row of this name is on the page or on a later one. */
 bool mr_page_has(const struct mr_page *p, const char *name);
-char *mr_page_token(const char *last); /* the token of the next page; free it with mr_release */
+/* returns the token of the next page; the caller frees it with mr_release */
+char *mr_page_token(const char *last);

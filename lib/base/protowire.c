@@ -111,7 +111,8 @@ size_t mr_protowire_begin(struct mr_buf *b, uint32_t number)
 
 void mr_protowire_end(struct mr_buf *b, size_t began)
 {
-    if (b->failed) return; /* after a dropped append, the offset may lie behind the end */
+    /* if an append was dropped, `began` may lie behind the end of the buffer */
+    if (b->failed) return;
     size_t n = b->n - began;
     unsigned char length[MR_PROTOWIRE_VARINT_MAX];
     size_t length_n = mr_protowire_put_varint(length, n);

@@ -23,9 +23,10 @@ enum mr_protowire_type {
 
 struct mr_protowire_field {
     uint32_t number;
-    uint32_t type;       /* enum mr_protowire_type */
-    uint64_t value;      /* of the numeric types */
-    struct mr_str bytes; /* of BYTES: points into the reader's bytes */
+    uint32_t type;  /* enum mr_protowire_type */
+    uint64_t value; /* the value of a numeric field */
+    /* The content of a field of type BYTES; points into the reader's bytes. */
+    struct mr_str bytes;
 };
 
 struct mr_protowire_reader {
@@ -39,23 +40,24 @@ static inline struct mr_protowire_reader mr_protowire_read(struct mr_str s)
     return (struct mr_protowire_reader){(const unsigned char *)s.p, s.n, 0};
 }
 
-/* Reads the next field: MR_OK, MR_ENOENT at the end, MR_EFORMAT (groups included). */
+/* Reads the next field. MR_ENOENT: there are no more fields. MR_EFORMAT: the bytes are malformed,
+ * or the field is a group. */
 int mr_protowire_next(struct mr_protowire_reader *r, struct mr_protowire_field *out);
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Append a whole field. */
+/* Append a whole field: tag and value. */
 void mr_protowire_add_varint(struct mr_buf *b, uint32_t number, uint64_t v);
 void mr_protowire_add_bytes(struct mr_buf *b, uint32_t number, struct mr_str s);
 
-/* Append a part of a field: its tag, or its value. */
+/* Append a part of a field: the tag alone, or the value alone. */
 void mr_protowire_tag(struct mr_buf *b, uint32_t number, enum mr_protowire_type type);
 void mr_protowire_varint(struct mr_buf *b, uint64_t v);
 void mr_protowire_fixed32(struct mr_buf *b, uint32_t v);
 void mr_protowire_fixed64(struct mr_buf *b, uint64_t v);
 
-/* A nested message: what is written between `begin` and `end` is its content. `end` takes the
- * value that `begin` returned, and moves the content behind its length. */
+/* Write a nested message: what is appended between `begin` and `end` is its content. `end` takes
+ * the value that `begin` returned, and inserts the length before the content. */
 size_t mr_protowire_begin(struct mr_buf *b, uint32_t number);
 void mr_protowire_end(struct mr_buf *b, size_t began);
 

@@ -33,7 +33,8 @@ uint64_t mr_rng_next(struct mr_rng *r)
 uint64_t mr_rng_below(struct mr_rng *r, uint64_t bound)
 {
     mr_assert(bound);
-    /* 2^64 mod bound: draws below it are dropped, so that every result is equally likely. */
+    /* `floor` is 2^64 mod `bound`. Draws below `floor` are dropped, so that every result is equally
+     * likely. */
     uint64_t floor = -bound % bound;
     uint64_t x = 0;
     do {

@@ -10,5 +10,5 @@ struct mr_rng {
 
 void mr_rng_init(struct mr_rng *r, uint64_t seed);
 uint64_t mr_rng_next(struct mr_rng *r);
-/* Uniform in 0..bound-1; bound is at least 1. */
+/* Returns a uniformly distributed number from 0 to bound - 1; `bound` is at least 1. */
 uint64_t mr_rng_below(struct mr_rng *r, uint64_t bound);

@@ -17,5 +17,5 @@ enum mr_service_kind {
 #define MR_SERVICES_ALL ((1u << MR_SERVICE_COUNT) - 1)
 
 const char *mr_service_name(enum mr_service_kind service); /* "scheduler" */
-/* False: no kind has this name. */
+/* Finds the kind of this name. False: no kind has this name. */
 bool mr_service_of(struct mr_str name, enum mr_service_kind *out);

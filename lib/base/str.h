@@ -34,7 +34,7 @@ static inline bool mr_str_eq(struct mr_str a, struct mr_str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Compares by bytes, then by length. */
+/* Compares the common bytes first, then the lengths, as memcmp does: below, equal to or above 0. */
 static inline int mr_str_cmp(struct mr_str a, struct mr_str b)
 {
     size_t n = MR_MIN(a.n, b.n);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-typedef uint64_t mr_time;     /* ns since an arbitrary start; never runs backwards */
+typedef uint64_t mr_time;     /* nanoseconds since an arbitrary start; never run backwards */
 typedef uint64_t mr_duration; /* ns */
 
 #define MR_NEVER UINT64_MAX
@@ -11,7 +11,8 @@ typedef uint64_t mr_duration; /* ns */
 #define MR_MS ((mr_duration)1000000)
 #define MR_SECOND ((mr_duration)1000000000)
 
-static inline mr_time mr_time_after(mr_time t, mr_duration d) /* t + d, at most MR_NEVER */
+/* returns t + d, but at most MR_NEVER */
+static inline mr_time mr_time_after(mr_time t, mr_duration d)
 {
     return t > MR_NEVER - d ? MR_NEVER : t + d;
 }

@@ -12,7 +12,7 @@ void mr_bytes_text(uint64_t bytes, char out[MR_BYTES_TEXT_MAX])
     }
     double v = (double)bytes / 1024;
     unsigned unit = 0;
-    while (v >= 1023.95 && unit < 5) { /* 1023.95 and more would be printed as 1024.0 */
+    while (v >= 1023.95 && unit < 5) { /* "%.1f" would print 1023.95 and more as 1024.0 */
         v /= 1024;
         unit++;
     }

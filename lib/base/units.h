@@ -5,5 +5,5 @@
 
 #define MR_BYTES_TEXT_MAX 32
 
-/* "312 B", "4.0 KiB", "179.4 MiB". */
+/* Writes a byte count as text, for example "312 B", "4.0 KiB" or "179.4 MiB". */
 void mr_bytes_text(uint64_t bytes, char out[MR_BYTES_TEXT_MAX]);

@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-/* Bytes of the character at `p` (1 to 4), or 0 if it is malformed. `*cp` is its code point. */
+/* Decodes the character at `p`. Returns its bytes (1 to 4) and sets `*cp` to its code point. 0: the
+ * bytes are malformed. */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *cp)
 {
     if (p[0] < 0x80) {
