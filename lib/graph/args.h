@@ -16,9 +16,10 @@
 struct mr_args {
     uint32_t positional_count;
     uint32_t named_count;
-    struct mr_pack_reader positional; /* at the first positional argument */
-    struct mr_pack_reader named;      /* at the first name: a text, then its value, … */
+    struct mr_pack_reader positional; /* stands at the first positional argument */
+    struct mr_pack_reader named;      /* stands at the first name: a text, then its value, … */
 };
 
-/* MR_EFORMAT: the value does not have this form. The arguments themselves are not checked. */
+/* Opens the arguments of a task. MR_EFORMAT: the value does not have the form above. The arguments
+ * themselves are not checked. */
 int mr_args_open(struct mr_str pack, struct mr_args *out, struct mr_error *e);

@@ -63,7 +63,8 @@ static int read_frame(
     return rest->n ? bad(e, "more bytes than sections") : MR_OK;
 }
 
-/* Expands compact columns. The columns of version 1 are used as they are. */
+/* Expands compact columns to full width. Columns of full width, such as all of version 1, stay as
+ * they are. */
 static int read_numbers(struct mr_columns *c, struct mr_error *e)
 {
     uint64_t n = c->nodes_count, keys = n + c->culled_count, inputs = c->at[MR_COLUMN_INPUTS].n;
@@ -80,7 +81,8 @@ static int read_numbers(struct mr_columns *c, struct mr_error *e)
         {MR_COLUMN_TARGETS, 4, c->targets_count}};
     uint64_t widened = 0;
     uint32_t known = 1u << MR_COLUMN_INPUTS;
-    /* Each key has a byte or more, so this bounds the memory for the counts. */
+    /* Each key has at least one byte, so the bytes received bound the memory that is allocated
+     * below. */
     if (c->at[MR_COLUMN_KEYS].n < keys) return bad(e, "the keys are cut short");
     for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
         known |= 1u << all[i].column;
@@ -160,12 +162,12 @@ static int check_inputs(struct mr_columns *c, struct mr_error *e)
     return err;
 }
 
-/* What the check of one set of arguments has found. */
+/* What the check of one node's arguments has found. */
 struct args_facts {
-    uint32_t slots; /* highest slot + 1 */
+    uint32_t slots; /* the highest input slot, plus 1 */
     uint8_t type;
     int8_t ext;
-    bool is_key; /* the first item is a text that may be a key or a name */
+    bool is_key; /* the first item is a text that is valid as a key or a name */
 };
 
 static int check_args_pack(struct mr_str pack, struct args_facts *f, struct mr_error *e)

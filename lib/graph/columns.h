@@ -68,9 +68,10 @@ struct mr_columns {
     uint32_t ops_count;
     uint32_t targets_count;
     uint32_t inputs_count;
-    struct mr_str at[MR_COLUMNS_ALL]; /* empty: the graph has no loops */
+    /* the bytes of each section; no bytes for a section that is absent (16 and 17: no loops) */
+    struct mr_str at[MR_COLUMNS_ALL];
     uint32_t form[MR_COLUMNS_ALL];
-    unsigned char *widened; /* the numbers of compact columns in full width */
+    unsigned char *widened; /* the compact columns in full width; owned */
 };
 
 /* Finds and checks the sections: their number and order, their sizes, and all limits on counts.
@@ -83,7 +84,7 @@ int mr_columns_read(
 
 void mr_columns_fini(struct mr_columns *c);
 
-/* The i-th number of a column. The numbers need not be aligned. */
+/* Returns the i-th number of a column. The numbers need not be aligned. */
 static inline uint32_t mr_column_u32(struct mr_str column, uint32_t i)
 {
     uint32_t v = 0;

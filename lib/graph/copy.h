@@ -5,8 +5,8 @@
 #include "graph/graph.h"
 
 struct mr_graph_placeholder { /* one item of the arguments that is replaced */
-    uint32_t at, bytes;       /* in g->args; ascending, each inside one entry of args_at */
-    uint32_t value;           /* index in mr_graph_fill.values */
+    uint32_t at, bytes; /* in g->args; ascending; each lies inside the arguments of one node */
+    uint32_t value;     /* index in mr_graph_fill.values */
 };
 
 struct mr_graph_fill {
@@ -16,10 +16,11 @@ struct mr_graph_fill {
     struct mr_str params;        /* the copy's job.params */
 };
 
-/* How many bytes the copy's arguments will have; *largest: those of one node at most. */
+/* Returns the bytes of all arguments of the copy. `*largest` is an upper bound for the arguments of
+ * one node. */
 uint64_t mr_graph_fill_bytes(
     const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest);
-/* The arguments of the copy have to be smaller than 4 GiB. */
+/* Copies a graph. The arguments of the copy must be smaller than 4 GiB. */
 struct mr_graph *mr_graph_copy(const struct mr_graph *g, const struct mr_graph_fill *f);
-/* A hash of kinds, operators, edges and loops, without keys, values and options. */
+/* Returns a hash of kinds, operators, edges and loops. Keys, values and options do not count. */
 uint64_t mr_graph_shape(const struct mr_graph *g);

@@ -9,7 +9,7 @@
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The items of the index are the kept nodes, then the culled keys. */
+/* Returns the key of an item of the index. Items are the kept nodes, then the culled keys. */
 static struct mr_str item_key(const struct mr_graph *g, uint32_t item)
 {
     if (item < g->nodes_count) return mr_graph_key(g, item);
@@ -63,14 +63,15 @@ static bool is_marked(const unsigned char *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* One pass is enough in canonical order: dependents follow a node, inputs precede it. */
+/* Marks all nodes that can be reached from `node` along inputs (`up`) or dependents. One pass is
+ * enough in canonical order, where dependents follow a node and inputs precede it. */
 static unsigned char *reach(const struct mr_graph *g, uint32_t node, bool up)
 {
     unsigned char *bits = mr_alloc((size_t)g->nodes_count / 8 + 1);
     mark(bits, node);
     for (uint32_t k = 0; k < g->nodes_count; k++) {
         uint32_t v = up ? node - k : node + k, count = 0;
-        if (v >= g->nodes_count) break; /* v wraps below zero */
+        if (v >= g->nodes_count) break; /* in the direction up, v wraps around below zero */
         if (!is_marked(bits, v)) continue;
         const uint32_t *next =
             up ? mr_graph_inputs(g, v, &count) : mr_graph_dependents(g, v, &count);

@@ -5,22 +5,23 @@
 #include "base/buf.h"
 #include "graph/graph.h"
 
-/* The node of a key, or MR_NODE_NONE. The first call builds an index of 8 to 16 bytes for each
- * node, so only one thread at a time may call this for a graph. */
+/* Returns the node of a key, or MR_NODE_NONE. The first call builds an index of 8 to 16 bytes for
+ * each node, so only one thread at a time may call this function for a graph. */
 uint32_t mr_graph_find(struct mr_graph *g, struct mr_str key);
 
-/* Was the key submitted and culled, because no target needs it? */
+/* True: the key was submitted and then culled, because no target needs it. */
 bool mr_graph_was_culled(struct mr_graph *g, struct mr_str key);
 
-/* The nodes that `node` needs (ancestors) or that need it (descendants), without itself, ascending,
- * and at most `nodes_max`. *more: there are more. Returns their number. */
+/* Return the number of nodes that `node` needs (ancestors), or that need `node` (descendants), and
+ * write them into `nodes`: ascending, without `node` itself, at most `nodes_max`. `*more` is true
+ * if there are more than `nodes_max`. */
 uint32_t mr_graph_ancestors(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 uint32_t mr_graph_descendants(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 
-/* A path from `node` to a target that needs it, beginning with `node`: the reason why the node is
- * in the graph. Returns the path's length, at most nodes_max. */
+/* Finds a path from `node` to a target that needs it, which is the reason why the node is in the
+ * graph. The path begins with `node`. Returns its length, at most nodes_max. */
 uint32_t mr_graph_path_to_target(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max);
 

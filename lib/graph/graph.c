@@ -74,11 +74,12 @@ void mr_graph_link(struct mr_graph *g)
     uint32_t n = g->nodes_count, edges = g->input_at[n];
     g->dependent_at = mr_alloc_array((size_t)n + 1, sizeof *g->dependent_at);
     g->dependents = mr_alloc_array(edges, sizeof *g->dependents);
-    if (!edges) return; /* untouched pages are not committed */
+    if (!edges) return; /* without edges nothing is written, so the pages stay uncommitted */
     for (uint32_t i = 0; i < edges; i++)
         g->dependent_at[g->inputs[i]]++;
     uint32_t at = 0;
-    for (uint32_t v = 0; v <= n; v++) { /* the end of each range, which is filled downwards */
+    /* sets the end of each node's range; the next loop fills the ranges from the end */
+    for (uint32_t v = 0; v <= n; v++) {
         at += g->dependent_at[v];
         g->dependent_at[v] = at;
     }
@@ -95,8 +96,8 @@ static mr_graph_hash hash_bytes(const void *p, size_t n)
     return (mr_graph_hash){h.high64, h.low64};
 }
 
-/* The definition of a task: its operator, its arguments, the definitions of its inputs in the order
- * of their numbers, and whether it is pure. No other option changes the value. */
+/* Hashes the definition of a task: its operator, its arguments, the definitions of its inputs in
+ * the order of their numbers, and whether it is pure. No other option changes the task's value. */
 static mr_graph_hash hash_task(const struct mr_graph *g, uint32_t node, mr_graph_hash op,
     mr_graph_hash args, mr_graph_hash *scratch)
 {
@@ -124,7 +125,8 @@ static void hash_tasks(struct mr_graph *g, bool outside_too)
     mr_graph_hash *ops = mr_alloc_array((size_t)g->ops_count + 1, sizeof *ops);
     for (uint32_t i = 0; i < g->ops_count; i++)
         ops[i] = hash_bytes(g->ops[i].p, g->ops[i].n);
-    uint32_t hashed = MR_NODE_NONE; /* consecutive tasks often share their arguments */
+    /* The arguments that `args` is the hash of: consecutive tasks often share their arguments. */
+    uint32_t hashed = MR_NODE_NONE;
     mr_graph_hash args = {0};
     for (uint32_t v = 0; v < g->nodes_count; v++) {
         enum mr_node_kind kind = (enum mr_node_kind)g->kind[v];

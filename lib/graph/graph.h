@@ -25,9 +25,10 @@ enum mr_node_kind {
 typedef struct {
     uint64_t hi;
     uint64_t lo;
-} mr_graph_hash; /* of a definition: all that a key's value depends on */
+    /* A hash of a node's definition, which is all that the node's value depends on. */
+} mr_graph_hash;
 
-enum { /* the options of a task that were given; the others are zero */
+enum { /* bits of `given`: the options that the task sets; all other options are zero */
     MR_OPTION_RETRIES = 1 << 0,
     MR_OPTION_PRIORITY = 1 << 1,
     MR_OPTION_TIMEOUT = 1 << 2,
@@ -46,12 +47,14 @@ struct mr_graph_resource {
 };
 
 struct mr_task_options {
-    uint32_t given; /* MR_OPTION_… */
+    uint32_t given; /* the options that are set: bits MR_OPTION_… */
     uint32_t retries;
-    int32_t priority;    /* larger runs sooner; -100 to 100 (MR_PRIORITY_MAX), as a job's */
-    mr_duration timeout; /* ns, 0: none */
+    /* A larger priority runs sooner; -100 to 100 (MR_PRIORITY_MAX), as the priority of a job. */
+    int32_t priority;
+    mr_duration timeout; /* in ns; 0: no timeout */
     bool allow_other_workers;
-    bool pure; /* only if given: mr_graph_is_pure has the default */
+    /* Valid if `given` has MR_OPTION_PURE; mr_graph_is_pure returns the default otherwise. */
+    bool pure;
     bool persist;
     bool long_running;
     struct mr_str persist_name; /* empty: persisted without a name */
@@ -69,15 +72,17 @@ struct mr_graph_label {
 
 struct mr_job_options {
     struct mr_str name;
-    struct mr_str name_space; /* empty: the job's own */
-    struct mr_str request_id; /* empty: none */
-    struct mr_str params;     /* MessagePack: a map of the parameters as used; empty: none */
+    struct mr_str name_space; /* empty: the job has a namespace of its own */
+    struct mr_str request_id; /* empty: no request id */
+    /* MessagePack: a map of the parameters with the values that were used. Empty: no parameters. */
+    struct mr_str params;
     const struct mr_graph_label *labels;
     uint32_t labels_count;
     int32_t priority;
-    mr_duration deadline; /* ns from acceptance; 0: none */
+    mr_duration deadline; /* ns after the job was accepted; 0: no deadline */
     enum mr_on_error on_error;
-    bool unfused; /* "fuse": false: each task is run and reported on its own */
+    /* "fuse": false in the request: each task is run and reported on its own. */
+    bool unfused;
 };
 
 struct mr_graph_loop;
@@ -85,64 +90,73 @@ struct mr_graph_loop;
 struct mr_graph {
     uint32_t nodes_count;
     uint32_t tasks_count;   /* nodes of kind TASK */
-    uint32_t defined_count; /* nodes before culling */
+    uint32_t defined_count; /* nodes that were submitted, before culling */
     uint32_t culled_count;  /* nodes_count + culled_count == defined_count */
-    unsigned char *kind;    /* enum mr_node_kind */
-    uint16_t *op;           /* index in ops[]; 0: not a task */
-    uint32_t *key_at;       /* nodes_count + 1 offsets into keys */
+    unsigned char *kind;    /* by node: enum mr_node_kind */
+    uint16_t *op;           /* by node: index in ops[]; 0 for a node that is not a task */
+    uint32_t *key_at;       /* offsets into keys; nodes_count + 1 of them */
     char *keys;
-    uint32_t *args_of; /* index in args_at; tasks may share equal arguments */
-    uint32_t *args_at; /* args_count + 1 offsets into args */
+    uint32_t *args_of; /* by node: index in args_at; nodes may share equal arguments */
+    uint32_t *args_at; /* offsets into args; args_count + 1 of them */
     unsigned char *args;
     uint32_t args_count;
-    uint32_t *input_at;     /* nodes_count + 1 */
-    uint32_t *inputs;       /* of a node, by number of the input; each once */
-    uint32_t *dependent_at; /* nodes_count + 1 */
-    uint32_t *dependents;   /* of a node, ascending */
-    mr_graph_hash *hash;    /* NULL: not needed (mr_graph_wants_hashes) */
-    uint32_t *option_of;    /* index in options[], MR_NODE_NONE: none; NULL: no node has any */
+    uint32_t *input_at; /* offsets into inputs; nodes_count + 1 of them */
+    /* The inputs of each node, in the order of their numbers; no node has an input twice. */
+    uint32_t *inputs;
+    uint32_t *dependent_at; /* offsets into dependents; nodes_count + 1 of them */
+    uint32_t *dependents;   /* the dependents of each node, ascending */
+    mr_graph_hash *hash;    /* by node; NULL: hashes are not needed (mr_graph_wants_hashes) */
+    /* By node: index in options[], or MR_NODE_NONE. NULL: no node has options. */
+    uint32_t *option_of;
     struct mr_task_options *options;
     uint32_t options_count;
     uint32_t ops_count;
     struct mr_str *ops;
-    uint32_t *targets; /* in the order of the request, each once */
+    uint32_t *targets; /* in the order of the request; no node twice */
     uint32_t targets_count;
-    uint32_t *culled_key_at; /* culled_count + 1 */
+    uint32_t *culled_key_at; /* offsets into culled_keys; culled_count + 1 of them */
     char *culled_keys;
     struct mr_job_options job;
 
-    struct mr_graph_loop *loops;       /* with a condition (graph/loop.h) */
-    uint32_t loops_count, slots_count; /* slots: the tasks of all loops' bodies */
-    uint32_t *slot_of;  /* the slot of a node, MR_NODE_NONE: none; NULL: there is no loop */
-    uint32_t *round_of; /* the round of a node with a slot */
+    struct mr_graph_loop *loops;       /* loops with a condition (graph/loop.h) */
+    uint32_t loops_count, slots_count; /* slots_count: tasks in the bodies of all loops */
+    /* By node: its slot, or MR_NODE_NONE. NULL: the graph has no loop. */
+    uint32_t *slot_of;
+    uint32_t *round_of; /* by node with a slot: its round */
 
-    struct mr_text_arena text; /* options[], ops[] and job point into it */
-    struct mr_index by_key;    /* nodes, then culled keys; made by the first mr_graph_find */
+    struct mr_text_arena text; /* memory of the texts in options[], ops[] and job */
+    /* Kept nodes, then culled keys, by key; made by the first mr_graph_find. */
+    struct mr_index by_key;
     bool has_by_key;
 };
 
 void mr_graph_free(struct mr_graph **g);
 
-/* Texts are lent until the graph is freed. */
+/* The returned texts are lent until the graph is freed. */
 struct mr_str mr_graph_key(const struct mr_graph *g, uint32_t node);
-struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node); /* empty: not a task */
+/* empty: the node is not a task */
+struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node);
 bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node);
-mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node); /* of kind OBJECT */
-struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* of kind NAME, ALIAS */
+/* for a node of kind OBJECT */
+mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node);
+/* for a node of kind NAME or ALIAS */
+struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);
 
-/* The hash of a NAME or an ALIAS is at first a hash of its text. When the caller has resolved it,
- * it sets the hash of the definition, and then recomputes the hashes of all tasks. */
+/* mr_graph_set_hash sets the hash of a NAME or an ALIAS, which at first is a hash of the text, to
+ * the hash of the definition that the caller has found. mr_graph_rehash then recomputes the hashes
+ * of all tasks. */
 void mr_graph_set_hash(struct mr_graph *g, uint32_t node, mr_graph_hash hash);
 void mr_graph_rehash(struct mr_graph *g);
-/* Are definitions compared with other jobs'? Other graphs have no hashes before mr_graph_rehash. */
+/* True: the job's tasks are compared with those of other jobs by their hashes. Otherwise the graph
+ * has no hashes until mr_graph_rehash is called. */
 bool mr_graph_wants_hashes(const struct mr_graph *g);
 size_t mr_graph_bytes_held(const struct mr_graph *g);
-void mr_graph_check(const struct mr_graph *g); /* asserts every invariant, O(nodes + inputs) */
-void mr_graph_link(struct mr_graph *g);        /* for builders: computes dependents from inputs */
+void mr_graph_check(const struct mr_graph *g); /* asserts every invariant in O(nodes + inputs) */
+void mr_graph_link(struct mr_graph *g); /* for builders: computes the dependents from the inputs */
 
 static inline bool mr_graph_hash_eq(mr_graph_hash a, mr_graph_hash b)
 {
     return a.hi == b.hi && a.lo == b.lo;
 }
 
-#include "graph/node.h" /* arguments, inputs, dependents, options of a node */
+#include "graph/node.h" /* for the arguments, inputs, dependents and options of a node */

@@ -2,7 +2,8 @@
 
 #include "base/assert.h"
 
-/* Copies numbers of one array from number `from` on, and returns how many. */
+/* Copies up to MR_INT_COLUMN_SOME numbers into `out`, from number `from` on, and returns how many.
+ * The numbers come from one of the two arrays, so there may be fewer. */
 static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *out)
 {
     bool is_more = from >= c->count;
@@ -25,7 +26,9 @@ static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *
 
 struct facts {
     uint32_t bits, first,
-        other; /* the or of all numbers; the first; bits in which any differs from it */
+        /* bits: all numbers joined by OR; first: the first number; other: the bits in which any
+         * number differs from the first. */
+        other;
     bool has_first;
 };
 
@@ -76,12 +79,14 @@ uint32_t mr_int_column_write(
     uint32_t width = c->form && c->form != MR_INT_COLUMN_SAME ? c->form : c->bytes;
     uint32_t write = c->form == MR_INT_COLUMN_SAME ? !from : count;
     for (uint32_t i = 0; i < write; i++)
-        memcpy(out + (size_t)i * width, &some[i], 4); /* the next number overwrites the excess */
+        /* copies four bytes; the next number overwrites those beyond `width` */
+        memcpy(out + (size_t)i * width, &some[i], 4);
     *n = (size_t)write * width;
     return count;
 }
 
-/* Reads numbers of a section, four bytes at once as long as four bytes are left. */
+/* Reads numbers of `width` bytes from a section. The first `fours` numbers are read as four bytes
+ * at once, which is possible as long as four bytes are left. */
 struct reader {
     const char *p;
     uint64_t step, width, fours;

@@ -1,5 +1,5 @@
-/* A column of numbers with as few bytes for each number as the largest needs: the compact form of a
- * section in columns.h. */
+/* A column of numbers in the compact form of a section in columns.h: every number has as many bytes
+ * as the largest number needs. */
 #pragma once
 
 #include "base/str.h"
@@ -7,31 +7,33 @@
 #include <stdbool.h>
 
 enum mr_int_column_form {
-    MR_INT_COLUMN_FULL,     /* the full width; 1 to 3: so many bytes each, little endian */
-    MR_INT_COLUMN_SAME = 4, /* one number of the full width, which all numbers equal */
+    /* The full width. Forms 1 to 3: each number has this many bytes, little endian. */
+    MR_INT_COLUMN_FULL,
+    MR_INT_COLUMN_SAME = 4, /* one number of the full width: all numbers equal it */
 };
 
-/* A column in memory: numbers, or the differences of offsets (one more offset than numbers). The
- * numbers may be in two arrays. */
+/* A column in memory: numbers, or offsets whose differences are the numbers (one offset more than
+ * numbers). The numbers may be in two arrays, `p` and `more`. */
 struct mr_int_column {
     const void *p;
-    const uint32_t *more; /* the second array */
+    const uint32_t *more; /* the second array; NULL: none */
     uint32_t count, more_count;
-    unsigned char bytes; /* of a number: 1, 2, 4 */
-    bool is_offsets;     /* p has u32 offsets */
-    uint32_t form;       /* set by mr_int_column_choose */
+    unsigned char bytes; /* of one number: 1, 2 or 4 */
+    bool is_offsets;     /* `p` has offsets of type uint32_t */
+    uint32_t form;       /* form in the section; set by mr_int_column_choose */
 };
 
 void mr_int_column_choose(struct mr_int_column *c);
 uint64_t mr_int_column_bytes(const struct mr_int_column *c);
 
 #define MR_INT_COLUMN_SOME 1024
-/* Writes numbers from number `from` on and returns how many; *n: their bytes. They are fewer than
- * MR_INT_COLUMN_SOME only at the end of an array. `out` has room for four bytes of each number, and
- * four more. */
+/* Writes numbers from number `from` on and returns how many numbers were written; `*n` is their
+ * size in bytes. Only at the end of an array, fewer than MR_INT_COLUMN_SOME are written. `out` has
+ * room for four bytes of each number, and four more. */
 uint32_t mr_int_column_write(
     const struct mr_int_column *c, uint32_t from, unsigned char *out, size_t *n);
 
-/* Reads `count` numbers of `bytes` bytes; false: the section has another size. */
+/* Reads `count` numbers from a section and writes them with `bytes` bytes each. False: the section
+ * does not have the size that the form and the count demand. */
 bool mr_int_column_read(
     struct mr_str section, uint32_t form, uint64_t count, unsigned bytes, unsigned char *out);

@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Writes to each page at once. A page that is read first is mapped twice, and the second mapping
- * interrupts all other threads (TLB shootdown). */
+/* Allocates the slots and writes to each page at once. A page that is read before it is written is
+ * mapped twice, and the second mapping interrupts all other threads (TLB shootdown). */
 static void slots_make(struct mr_intern *t, uint32_t slots)
 {
     t->slots = mr_alloc_aligned(slots * sizeof *t->slots, 64);
@@ -66,7 +66,8 @@ static void room_for(struct mr_intern *t, size_t texts, size_t bytes)
     if (t->room - t->count < texts) {
         uint32_t room = MR_MAX(t->room * 2, t->count + (uint32_t)texts);
         size_t n = ((size_t)room + 1) * sizeof *t->at;
-        t->at = mr_grow(t->at, n, n); /* not zeroed: untouched pages are not committed */
+        /* not zeroed, so pages that are never touched are not committed */
+        t->at = mr_grow(t->at, n, n);
         t->room = room;
     }
     if (t->text_room - t->text_bytes < bytes) {
@@ -89,9 +90,11 @@ uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
     return item;
 }
 
-#define AT_ONCE 32 /* texts in a batch: slots are prefetched while other texts are hashed */
+/* Texts in one batch: the slot of each text is prefetched while the next texts are hashed. */
+#define AT_ONCE 32
 
-/* Takes a slot for text `item`, which is in the blob; false: an equal text has a slot already. */
+/* Finds a slot for text `item`, which has already been copied into `text`. False: an equal text has
+ * a slot already. */
 static bool place_new(struct mr_intern *t, uint32_t item, uint32_t hash)
 {
     for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {

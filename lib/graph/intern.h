@@ -1,6 +1,6 @@
-/* Interning: each distinct text is kept once, in one blob, and numbered by first appearance. Made
- * for millions of short texts: a slot has 8 bytes and holds enough of the hash that the table can
- * grow without reading a text. */
+/* Interning: each distinct text is kept once, in one array of bytes, and numbered by first
+ * appearance. The table is made for millions of short texts. A slot has 8 bytes and holds enough of
+ * the hash that the table can grow without reading a text. */
 #pragma once
 
 #include "base/str.h"
@@ -13,10 +13,11 @@ struct mr_intern {
     char *text; /* all texts, end to end */
     size_t text_bytes;
     size_t text_room;
-    uint32_t *at; /* count + 1 offsets into text */
+    uint32_t *at; /* offsets into text; count + 1 of them */
     uint32_t count;
     uint32_t room;
-    uint64_t *slots; /* upper half: hash; lower half: number + 1; 0: free */
+    /* Upper half: the hash; lower half: the text's number + 1; 0: a free slot. */
+    uint64_t *slots;
     uint32_t mask;
     uint64_t seed;
 };
@@ -25,11 +26,13 @@ void mr_intern_init(struct mr_intern *t, uint32_t count_hint);
 void mr_intern_fini(struct mr_intern *t);
 uint32_t mr_intern_hash(const struct mr_intern *t, struct mr_str s);
 
-/* Adds a text that is not in the table. The caller makes sure that text_bytes stays below 4 GiB. */
+/* Adds a text that is not in the table and returns its number. The caller makes sure that
+ * text_bytes stays below 4 GiB. */
 uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash);
 
-/* Adds `count` texts, which stand end to end, with the same condition. False: one of them was in
- * the table already; the table can then only be freed. */
+/* Adds `count` texts, which stand end to end in `texts`. The caller makes sure that text_bytes
+ * stays below 4 GiB. False: one of the texts was in the table already; the table can then only be
+ * freed. */
 bool mr_intern_add_all(
     struct mr_intern *t, const char *texts, const uint32_t *bytes, uint32_t count);
 

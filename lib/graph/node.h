@@ -1,12 +1,12 @@
-/* Inline accessors of one node, for loops over all nodes. Part of graph/graph.h. What they return
- * is lent until the graph is freed. */
+/* Inline accessors of one node, for loops over all nodes. Part of graph/graph.h. The returned
+ * pointers are lent until the graph is freed. */
 #pragma once
 
 #include "base/assert.h"
 #include "graph/graph.h"
 
 static inline struct mr_str mr_graph_args(
-    const struct mr_graph *g, uint32_t node) /* graph/args.h */
+    const struct mr_graph *g, uint32_t node) /* in the form of graph/args.h */
 {
     mr_assert(node < g->nodes_count);
     const uint32_t *at = &g->args_at[g->args_of[node]];
@@ -29,7 +29,7 @@ static inline const uint32_t *mr_graph_dependents(
     return g->dependents + g->dependent_at[node];
 }
 
-/* NULL: the node has no options. */
+/* Returns the options of a node. NULL: the node has no options. */
 static inline const struct mr_task_options *mr_graph_options(
     const struct mr_graph *g, uint32_t node)
 {

@@ -1,5 +1,5 @@
-/* The names in the maps are those of the job's JSON. Durations are in ns and amounts in millionths,
- * so that nothing is rounded. */
+/* Writes and reads the maps. The names are those of the job's JSON. Durations are in ns and amounts
+ * in millionths, so that nothing is rounded. */
 #include "graph/options_pack.h"
 
 #include "base/limits.h"
@@ -93,8 +93,8 @@ static int read_uint(struct source *s, uint64_t max, uint64_t *out)
     return MR_OK;
 }
 
-/* A priority outside the range becomes the nearest bound: a journal may hold jobs that an older
- * version has accepted. */
+/* Reads a priority. A number outside the range becomes the nearest bound, because a journal may
+ * hold jobs that an older version accepted. */
 static int read_priority(struct source *s, int32_t *out)
 {
     if (s->item.type != MR_PACK_INT || s->item.i < INT32_MIN || s->item.i > INT32_MAX)

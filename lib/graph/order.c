@@ -10,7 +10,7 @@
 
 struct frame {
     uint32_t node;
-    uint32_t next; /* the next input to visit */
+    uint32_t next; /* number of the next input to visit */
 };
 
 struct stack {
@@ -79,7 +79,8 @@ static bool is_sorted(const struct mr_order_graph *g)
     return true;
 }
 
-/* Puts every node after its inputs. The order of definition often is such an order. */
+/* Writes all nodes into `topo`, each after its inputs. The order of definition often is such an
+ * order. False: there is a cycle. */
 static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_order *out)
 {
     if (is_sorted(g)) {
@@ -101,13 +102,17 @@ static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_o
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* All data of a node that the walk needs, in half a cache line, as it accesses nodes at random. */
+/* All data of a node that the walk needs. The walk accesses nodes at random, so the data fit into
+ * half a cache line. */
 struct spot {
-    uint32_t need;     /* values held at once to make the node; 0: culled */
-    uint32_t missing;  /* inputs that have no rank yet */
-    uint32_t uses;     /* dependents that have no rank yet */
-    uint32_t last_use; /* xor of their numbers: if one is left, its number */
-    uint32_t rank;     /* NONE: none yet */
+    /* Values that are held at the same time while the node is made; 0: the node is culled. */
+    uint32_t need;
+    uint32_t missing; /* inputs that have no rank yet */
+    uint32_t uses;    /* dependents that have no rank yet */
+    /* The dependents without a rank, as the xor of their numbers; if only one is left, its
+     * number. */
+    uint32_t last_use;
+    uint32_t rank; /* position in the order; NONE: not set yet */
     uint32_t dependent_at;
     uint32_t input_at;
     uint32_t input_count;
@@ -116,10 +121,11 @@ struct spot {
 struct plan {
     const struct mr_order_graph *g;
     const uint32_t *topo;
-    struct spot *at;      /* one more than nodes, for the end of the last node's dependents */
-    uint32_t *kids;       /* the inputs of each node in the order to make them */
-    uint32_t *dependents; /* of the kept nodes, in CSR form */
-    uint32_t *ready;      /* nodes that come next because they release a value */
+    /* By node, and one more for the end of the last node's dependents. */
+    struct spot *at;
+    uint32_t *kids;       /* the inputs of each node, in the order in which they are made */
+    uint32_t *dependents; /* the dependents of the kept nodes, in CSR form */
+    uint32_t *ready;      /* nodes that come next, because making them releases a value */
     uint32_t ready_count;
     uint32_t ready_room;
     struct mr_order *out;
@@ -155,8 +161,8 @@ static int larger_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts the inputs of one node by descending need, stably. Returns the need of the node: each input
- * is made while the values of the previous ones are held. */
+/* Sorts the inputs of one node by descending need; inputs of equal need keep their order. Returns
+ * the need of the node: each input is made while the values of the inputs before it are held. */
 static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *scratch)
 {
     bool sorted = true;
@@ -206,7 +212,7 @@ static void list_dependents(struct plan *p)
     const struct mr_order_graph *g = p->g;
     uint32_t at = 0;
     for (uint32_t v = 0; v <= g->count;
-         v++) { /* the end of each range, which is filled downwards */
+         v++) { /* the end of each node's range; the next loop fills the range from its end */
         p->at[v].rank = NONE;
         at += p->at[v].uses;
         p->at[v].dependent_at = at;
@@ -228,7 +234,7 @@ static void offer(struct plan *p, uint32_t v)
     p->ready[p->ready_count++] = v;
 }
 
-/* Would making this node, whose inputs are made, release one of them? */
+/* True: making this node, whose inputs are made, releases the value of an input. */
 static bool frees(const struct plan *p, const struct spot *s)
 {
     for (uint32_t i = 0; i < s->input_count; i++)
@@ -294,7 +300,8 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
         return false;
     }
     size_t n = (size_t)g->count + 1;
-    /* Written to at once: a page that is read first is mapped twice. */
+    /* All of this memory is written at once, because a page that is read before it is written is
+     * mapped twice. */
     struct plan p = {.g = g, .topo = topo, .out = out};
     p.at = mr_alloc_aligned(n * sizeof *p.at, 64);
     cull(&p);

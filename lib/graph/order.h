@@ -1,4 +1,4 @@
-/* Culling and ordering of nodes, which are only numbers here. */
+/* Culls and orders nodes. A node is only a number here. */
 #pragma once
 
 #include "base/defs.h"
@@ -7,17 +7,17 @@
 
 struct mr_order_graph {
     uint32_t count;              /* nodes, at most 2^31 */
-    const uint32_t *input_at;    /* first input of each node … */
-    const uint32_t *input_count; /* … and how many */
+    const uint32_t *input_at;    /* index in `inputs` of each node's first input … */
+    const uint32_t *input_count; /* … and the number of each node's inputs */
     const uint32_t *inputs;
     uint32_t inputs_count;
     const uint32_t *targets;
     uint32_t targets_count;
 };
 
-/* `order` lists the nodes that are kept. `rank` is each node's position in it; UINT32_MAX: culled.
- * If the graph has a cycle, only `cycle` is set: each node has the next one as input. Freed by
- * mr_order_fini. */
+/* The result of mr_order_make, freed by mr_order_fini. `order` lists the nodes that are kept.
+ * `rank` is the position of each node in `order`; UINT32_MAX: culled. If the graph has a cycle,
+ * only `cycle` is set: each node in it has the next node as an input. */
 struct mr_order {
     uint32_t *order;
     uint32_t *rank;
@@ -26,9 +26,10 @@ struct mr_order {
     uint32_t cycle_count;
 };
 
-/* Keeps the nodes that the targets need and orders them depth first. Of a node's inputs, the one
- * that needs the most values at the same time comes first (Sethi and Ullman). A node that is ready
- * and releases a value comes at once. Time n + e·log(inputs of one node); no recursion. False:
- * there is a cycle, possibly among nodes that would be culled. */
+/* Keeps the nodes that the targets need and orders them depth first. Among the inputs of a node,
+ * the input that needs the most values at the same time comes first (Sethi and Ullman). A node
+ * whose inputs are made comes at once if making it releases a value. Takes the time n +
+ * e·log(inputs of one node), without recursion. False: there is a cycle, perhaps among nodes that
+ * would be culled. */
 bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out);
 void mr_order_fini(struct mr_order *o);

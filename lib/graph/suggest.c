@@ -9,11 +9,11 @@
 void mr_nearest_init(struct mr_nearest *n, struct mr_str want)
 {
     *n = (struct mr_nearest){.want = want, .distance = DISTANCE_MAX + 1};
-    if (want.n <= 3) n->distance = 2; /* two edits turn a short word into another word */
+    if (want.n <= 3) n->distance = 2; /* more edits would turn a short word into almost any other */
 }
 
-/* Edit distance in which a swap of neighbours is one edit (Damerau-Levenshtein); a result >= bound
- * is not exact. */
+/* Returns the edit distance, in which a swap of neighbours is one edit (Damerau-Levenshtein). A
+ * result of `bound` or more is not exact. */
 static unsigned distance(struct mr_str a, struct mr_str b, unsigned bound)
 {
     unsigned rows[3][WORD_BYTES_MAX + 1];

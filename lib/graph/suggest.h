@@ -8,7 +8,7 @@
 
 struct mr_nearest {
     struct mr_str want;
-    struct mr_str best; /* lent by the caller of offer */
+    struct mr_str best; /* the nearest word so far; lent by the caller of mr_nearest_offer */
     unsigned distance;
     uint32_t offers;
 };

@@ -1,4 +1,5 @@
-/* An arena for small texts and arrays of one graph. They never move, and are freed together. */
+/* An arena for small texts and arrays of one graph. The memory never moves, and is freed as a
+ * whole. */
 #pragma once
 
 #include "base/str.h"
@@ -11,5 +12,6 @@ struct mr_text_arena {
 };
 
 void mr_text_arena_fini(struct mr_text_arena *a);
-void *mr_text_arena_take(struct mr_text_arena *a, size_t bytes); /* zeroed, aligned for any type */
+/* the memory is zeroed and aligned for any type */
+void *mr_text_arena_take(struct mr_text_arena *a, size_t bytes);
 struct mr_str mr_text_arena_copy(struct mr_text_arena *a, struct mr_str s);

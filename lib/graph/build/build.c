@@ -1,4 +1,5 @@
-/* Resolves undefined keys, checks, orders, and copies the columns into a graph. */
+/* Makes the graph of a builder: gives nodes without a definition their meaning, checks the tasks,
+ * orders the nodes, and copies the columns into the graph. */
 #include "graph/build/build.h"
 
 #include "base/alloc.h"
@@ -130,7 +131,8 @@ static void gather_keys(const struct mr_builder *b, const struct mr_order *o, st
     }
 }
 
-/* Copies arguments in the order of their first use, without those of culled nodes. */
+/* Copies the arguments of the kept nodes in the order of their first use. Nodes may share
+ * arguments. */
 static void gather_args(const struct mr_builder *b, const struct mr_order *o, struct mr_graph *g)
 {
     uint32_t *number = mr_alloc_array((size_t)b->args_count + 1, sizeof *number);
@@ -174,7 +176,8 @@ static void gather_inputs(const struct mr_builder *b, const struct mr_order *o, 
     }
 }
 
-/* Copies kinds, and operators and options in the order of their first use. */
+/* Copies the kinds of the kept nodes, and their operators and options in the order of the first
+ * use. */
 static void gather_tasks(struct mr_builder *b, const struct mr_order *o, struct mr_graph *g)
 {
     uint32_t *op_number = mr_alloc_array((size_t)b->ops.count + 1, sizeof *op_number);
@@ -220,7 +223,8 @@ struct gathering {
     struct mr_graph *g;
 };
 
-/* Copies one of four independent parts of the columns. */
+/* Copies part `part` of the columns, 0 to 3. The parts are independent, so four threads may copy
+ * them. */
 static void gather_part(void *ctx, uint32_t part, uint32_t worker)
 {
     const struct gathering *x = ctx;
@@ -255,7 +259,8 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
 
 /* ---- columns that are in canonical order already --------------------------------------------- */
 
-/* Independent tasks that are all targets: their order is the canonical one. */
+/* True: the nodes are independent tasks, all of them are targets, and the targets and the arguments
+ * are in the order of the nodes. This order is then the canonical one. */
 static bool is_in_order(const struct mr_builder *b)
 {
     uint32_t n = b->keys.count, args = 0;
@@ -267,11 +272,11 @@ static bool is_in_order(const struct mr_builder *b)
     return args == b->args_count;
 }
 
-/* Moves a growing array and shrinks it to its size. */
+/* Takes a growing array from its owner and shrinks it to `count` items. */
 #define TAKE(p, count)                                                                             \
     mr_grow(MR_STEAL(p), (size_t)(count) * sizeof *(p), (size_t)(count) * sizeof *(p))
 
-/* Makes the builder's columns the graph's. */
+/* Makes a graph of the builder's columns without copying them. */
 static struct mr_graph *take(struct mr_builder *b)
 {
     struct mr_graph *g = mr_alloc(sizeof *g);
@@ -310,7 +315,7 @@ static struct mr_graph *take(struct mr_builder *b)
     return g;
 }
 
-/* Culls and orders. NULL: there is a cycle. */
+/* Culls the nodes that no target needs and orders the others. NULL: the nodes have a cycle. */
 static struct mr_graph *put_in_order(struct mr_builder *b, struct mr_error *e)
 {
     if (is_in_order(b)) return take(b);

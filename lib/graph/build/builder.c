@@ -15,8 +15,8 @@
 
 #define GROW(p, room, more)                                                                        \
     ((p) = mr_grow((p), (size_t)(room) * sizeof *(p), (size_t)(more) * sizeof *(p)))
-/* The same without zeroing, for memory that is written before it is read: untouched pages are not
- * committed. */
+/* Grows an array without zeroing the new part, for memory that is written before it is read. Pages
+ * that are never touched are then not committed. */
 #define GROW_RAW(p, more)                                                                          \
     ((p) = mr_grow((p), (size_t)(more) * sizeof *(p), (size_t)(more) * sizeof *(p)))
 
@@ -121,7 +121,7 @@ uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more)
     return b->targets + b->targets_count;
 }
 
-/* Adds a key, which is valid and new. `hash` is its hash. */
+/* Adds a node with a valid key that no node has yet. `hash` is the key's hash. */
 static int node_add(
     struct mr_builder *b, struct mr_str key, uint32_t hash, uint32_t *node, struct mr_error *e)
 {
@@ -138,7 +138,7 @@ static int check_key(struct mr_str key, const char *what, struct mr_error *e)
 {
     if (mr_utf8_is_key(key, MR_KEY_BYTES_MAX)) return MR_OK;
     if (!key.n) return mr_fail(e, MR_EINVAL, "a %s is empty", what);
-    char shown[400]; /* escaped, since the key may have a NUL */
+    char shown[400]; /* the key in printable form, since it may contain a NUL */
     mr_utf8_printable(key.p, MR_MIN(key.n, (size_t)120), shown, sizeof shown);
     if (key.n > MR_KEY_BYTES_MAX)
         return mr_fail(e, MR_EINVAL, "%s \"%s…\" has %zu bytes, the limit is %d", what, shown,
@@ -174,7 +174,8 @@ struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node)
     return mr_intern_text(&b->keys, node);
 }
 
-/* A node with the key `stem`, '#', and the first free number from `from` on. */
+/* Adds a node with the key `stem`, '#', and the first free number from `from` on, which `*number`
+ * returns. */
 static int node_numbered(struct mr_builder *b, struct mr_str stem, uint32_t from, uint32_t *node,
     uint32_t *number, struct mr_error *e)
 {
@@ -297,15 +298,17 @@ int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, str
 
 int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
 {
-    char text[MR_KEY_BYTES_MAX]; /* a copy, as the key moves when the builder grows */
+    /* a copy, because the builder's memory of keys moves when it grows */
+    char text[MR_KEY_BYTES_MAX];
     struct mr_str key = mr_builder_key(b, node);
     mr_assert(key.n <= sizeof text);
     memcpy(text, key.p, key.n);
     return define_text(b, node, MR_NODE_ALIAS, mr_str_of(text, key.n), e);
 }
 
-/* The shared node of a stored object or name. Its key is `stem`, or "stem#0" … if the user has this
- * key. `args` is the definition. */
+/* Finds or makes the node that all references to one stored object or name share. The key of a new
+ * node is `stem`, or "stem#0", "stem#1" … if the user has a node of this key. `args` is the
+ * definition. */
 static int node_shared(struct mr_builder *b, struct mr_str stem, enum mr_node_kind kind,
     struct mr_str args, uint32_t *node, struct mr_error *e)
 {
@@ -352,7 +355,7 @@ int mr_builder_name_node(
     mr_pack_text(&b->options_scratch, name);
     struct mr_str key = mr_str_of(stem, MR_MIN((size_t)n, (size_t)MR_KEY_BYTES_MAX));
     while (key.n && !mr_utf8_is_valid(key))
-        key.n--; /* prefix and name may be too long for a key: cut at a character */
+        key.n--; /* the prefix and the name may be longer than a key: cut between two characters */
     return node_shared(b, key, MR_NODE_NAME, mr_buf_str(&b->options_scratch), node, e);
 }
 
@@ -420,7 +423,8 @@ int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e)
     if (err) return err;
     err = open_push(b, node, true, e);
     if (err) return err;
-    mr_pack_list(mr_builder_args(b), 1); /* the arguments of `identity` */
+    /* arguments of the operator `identity`: a list of the one value */
+    mr_pack_list(mr_builder_args(b), 1);
     return MR_OK;
 }
 

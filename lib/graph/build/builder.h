@@ -24,48 +24,55 @@ struct mr_builder;
 
 struct mr_builder *mr_builder_new(void);
 void mr_builder_free(struct mr_builder **b);
-/* Lends threads until the build returns. */
+/* Sets the thread pool of the build; `parallel` is lent until the build returns. */
 void mr_builder_set_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel);
 
-/* The node of a key; a new one is undefined. MR_EINVAL: the text is not a valid key. */
+/* Finds the node of a key, or makes an undefined one. MR_EINVAL: the text is not a valid key. */
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
-uint32_t mr_builder_find(const struct mr_builder *b, struct mr_str key); /* or MR_NODE_NONE */
+/* MR_NODE_NONE: no node has this key */
+uint32_t mr_builder_find(const struct mr_builder *b, struct mr_str key);
 bool mr_builder_is_defined(const struct mr_builder *b, uint32_t node);
-struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node); /* until the next node */
-/* A new node with the first free key of "parent#0", "parent#1" … */
+/* lent until the next node is added */
+struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node);
+/* Makes a node with the first free key of "parent#0", "parent#1" … */
 int mr_builder_node_under(
     struct mr_builder *b, uint32_t parent, uint32_t *node, struct mr_error *e);
 
-/* Definitions: each node takes one. MessagePack is copied and must be valid (mr_pack_check). */
+/* Define a node as a literal, a stored object, a name or an alias. A node takes one definition.
+ * MessagePack is copied and must be valid (mr_pack_check). */
 int mr_builder_literal(struct mr_builder *b, uint32_t node, struct mr_str pack, struct mr_error *e);
 int mr_builder_object(struct mr_builder *b, uint32_t node, mr_object_id id, struct mr_error *e);
 int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, struct mr_error *e);
 int mr_builder_alias(struct mr_builder *b, uint32_t node,
-    struct mr_error *e); /* to another job's node of the same key */
-/* The node of a stored object or name that has no key in the job; all references share it. */
+    struct mr_error *e); /* refers to another job's node of the same key */
+/* Finds or makes the node of a stored object or a name that has no key in the job. All references
+ * to one object or name share the node. */
 int mr_builder_object_node(
     struct mr_builder *b, mr_object_id id, uint32_t *node, struct mr_error *e);
 int mr_builder_name_node(
     struct mr_builder *b, struct mr_str name, uint32_t *node, struct mr_error *e);
 
 bool mr_op_name_is_valid(struct mr_str op);
-/* A task. Between these two calls its arguments are written into mr_builder_args in the form of
- * graph/args.h. Tasks nest up to MR_DEPTH_MAX; arguments belong to the innermost open task. */
+/* Define a node as a task. Between mr_builder_task and mr_builder_task_end, the caller writes the
+ * arguments into mr_builder_args in the form of graph/args.h. Tasks nest up to MR_DEPTH_MAX; the
+ * arguments belong to the innermost open task. */
 int mr_builder_task(struct mr_builder *b, uint32_t node, struct mr_str op, struct mr_error *e);
 struct mr_buf *mr_builder_args(struct mr_builder *b);
 int mr_builder_input(struct mr_builder *b, uint32_t node, struct mr_error *e);
-/* The number of `node` among the open task's inputs, for callers that write arguments as a whole.
- */
+/* Sets `*slot` to the number of `node` among the inputs of the open task, for callers that write
+ * the arguments as a whole. */
 int mr_builder_slot(struct mr_builder *b, uint32_t node, uint32_t *slot, struct mr_error *e);
 int mr_builder_task_end(struct mr_builder *b, struct mr_error *e);
 
-/* A value that may have references, written in the same way as one item. Without references it
- * becomes a literal, otherwise the task `identity` with the value as argument. */
+/* Define a node as a value that may contain references. The caller writes the value between the two
+ * calls like one argument of a task. A value without references becomes a literal; a value with
+ * references becomes a task `identity` with the value as argument. */
 int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e);
 int mr_builder_value_end(struct mr_builder *b, struct mr_error *e);
 
-/* Without any target, every node that is no other node's input is a target. */
+/* Makes a node a target of the job. If the job has no target in the end, every node that is not an
+ * input of another node becomes a target. */
 int mr_builder_target(struct mr_builder *b, uint32_t node, struct mr_error *e);
 
-#include "graph/build/build.h"   /* mr_graph_build */
-#include "graph/build/options.h" /* mr_builder_options, mr_builder_job */
+#include "graph/build/build.h"   /* for mr_graph_build */
+#include "graph/build/options.h" /* for mr_builder_options and mr_builder_job */

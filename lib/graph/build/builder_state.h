@@ -8,23 +8,28 @@
 #include "graph/suggest.h"
 #include "graph/text_arena.h"
 
-#define MR_BUILDER_CACHE 1024 /* recent arguments and option sets; a power of two */
-#define MR_BUILDER_INPUTS_MAX ((uint32_t)1 << 26) /* references of all tasks of a job */
-#define MR_NODE_UNDEFINED 0                       /* in kind[]; otherwise 1 + enum mr_node_kind */
+/* entries of the cache of recent arguments and of the cache of recent option sets; a power of
+ * two */
+#define MR_BUILDER_CACHE 1024
+#define MR_BUILDER_INPUTS_MAX ((uint32_t)1 << 26) /* references to inputs in all tasks of a job */
+/* The value in kind[] of a node without a definition; a defined node has 1 + enum mr_node_kind. */
+#define MR_NODE_UNDEFINED 0
 
-/* A task whose arguments are being written. A few inputs are searched linearly, more of them in a
- * hash table. */
+/* A task whose arguments are being written. A few inputs are searched linearly; more inputs are
+ * searched in a hash table. */
 struct mr_open_task {
     uint32_t node;
-    bool is_value; /* becomes a literal if it has no inputs in the end */
+    bool is_value; /* the node becomes a literal if no input was added */
     struct mr_buf args;
     uint32_t *inputs;
     uint32_t count;
     uint32_t room;
-    uint64_t
-        *seen; /* the hash table: node + 1 in the upper half, the input's number in the lower */
+    /* The hash table, NULL for a few inputs. Upper half: node + 1; lower half: the input's number.
+     */
+    uint64_t *seen;
     uint32_t seen_slots;
-    uint32_t under_next; /* for the key of the next task nested in this one */
+    /* Where the search for a free number begins in the key of the next nested task. */
+    uint32_t under_next;
 };
 
 /* A loop in the builder. Slots number the tasks of the body. In round r > 0, slot k is the node
@@ -33,11 +38,11 @@ struct mr_builder_loop {
     struct mr_str name;
     uint32_t rounds;
     uint32_t slots;
-    uint32_t *body; /* the tasks of round 0 */
+    uint32_t *body; /* by slot: the task of round 0 */
     uint32_t clones;
-    uint32_t *inside; /* all nodes of round 0, with values */
+    uint32_t *inside; /* all nodes of round 0: tasks and values */
     uint32_t inside_count;
-    uint32_t until; /* a slot; MR_NODE_NONE: no condition */
+    uint32_t until; /* slot of the condition; MR_NODE_NONE: no condition */
     uint32_t *exits;
     uint32_t exits_count;
 };
@@ -56,7 +61,7 @@ struct mr_builder {
     uint32_t last_op;
     uint32_t nodes_max;
     uint32_t nodes_room;
-    uint32_t nodes_clear; /* kind and input_count are initialized up to this node */
+    uint32_t nodes_clear; /* nodes below this one have kind and input_count initialized */
     unsigned char *kind;
     uint16_t *op;
     uint32_t *args_of;
@@ -67,20 +72,22 @@ struct mr_builder {
     uint32_t *inputs;
     uint32_t inputs_count;
     uint32_t inputs_room;
-    uint32_t input_most; /* the highest input of the nodes that came as columns */
+    /* The largest node number among the inputs of nodes that were added as columns. */
+    uint32_t input_most;
 
     struct mr_buf args;
-    size_t written; /* bytes of arguments and options of all nodes, before equal ones are shared */
+    /* Bytes of the arguments and options of all nodes, counted before equal ones are shared. */
+    size_t written;
     uint32_t *args_at;
     uint32_t args_count;
     uint32_t args_room;
     struct {
         uint64_t hash;
-        uint32_t index_1; /* index + 1; 0: free */
+        uint32_t index_1; /* index of the arguments or options, plus 1; 0: a free entry */
     } args_cache[MR_BUILDER_CACHE], options_cache[MR_BUILDER_CACHE];
 
     struct mr_task_options *options;
-    struct mr_str *options_pack; /* the same in MessagePack: equal sets have equal bytes */
+    struct mr_str *options_pack; /* options[i] in MessagePack: equal sets have equal bytes */
     uint32_t options_count;
     uint32_t options_room;
     struct mr_buf options_scratch;
@@ -93,13 +100,14 @@ struct mr_builder {
 
     struct mr_open_task open[MR_DEPTH_MAX];
     uint32_t open_count;
-    struct mr_intern shared; /* definitions of the shared nodes of stored objects and names … */
-    uint32_t *shared_node;   /* … and their nodes */
+    /* Definitions of the nodes that stored objects and names have … */
+    struct mr_intern shared;
+    uint32_t *shared_node; /* … and these nodes, by number of the definition */
     uint32_t shared_room;
     struct mr_builder_loop *loops;
     uint32_t loops_count;
     const struct mr_repeat *scope;            /* the loop whose body is being written; NULL: none */
-    const struct mr_graph_parallel *parallel; /* for large graphs; NULL: none */
+    const struct mr_graph_parallel *parallel; /* lends threads for large graphs; NULL: none */
 };
 
 static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)
@@ -112,24 +120,28 @@ static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uin
     return mr_str_of(b->args.p + b->args_at[args], b->args_at[args + 1] - b->args_at[args]);
 }
 
-/* Sets bounds before the first node: on nodes, and on the bytes of all arguments, of all keys, and
- * of all options. Before equal ones are shared, twice as many bytes may be written. Without bounds
- * a short document with "for" could ask for any amount. */
+/* Sets bounds before the first node is added: on the number of nodes, and on the bytes of all
+ * arguments, of all keys, and of all options. The bytes are counted after equal arguments and
+ * options are shared; before, twice as many bytes may be written. Without bounds a short document
+ * with "for" could ask for any amount. */
 void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max);
 
-/* Counts bytes of arguments or options against the bound. */
+/* Counts bytes of arguments or options that were written, and compares the sum with the bound.
+ * MR_ELIMIT: the sum is larger. */
 int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct mr_error *e);
 
-/* Reserves memory for this many nodes, before the first one. */
+/* Reserves memory for this many nodes, before the first node is added. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
 
-/* For callers that add many at once: memory for `nodes` nodes in total; for `more` inputs or
- * targets at the returned place, which the caller then counts. */
+/* Grow the columns for a caller that adds many items at once. The first grows the columns of nodes
+ * to `nodes` nodes in total. The others make room for `more` inputs or targets and return its
+ * address; the caller then adds to inputs_count or targets_count. */
 void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes);
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more);
 uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more);
-/* The number of an operator's name; a new name gets one. */
+/* Returns the number of an operator in `*number`; a new operator gets a new number. */
 int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e);
-/* Sets the arguments of a node. Equal arguments of nodes that follow soon are shared. */
+/* Sets the arguments of a node. The node shares the arguments of a recent node if they are
+ * equal. */
 int mr_builder_args_add(
     struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e);

@@ -1,4 +1,5 @@
-/* Also checks that only tasks have options. Errors name the key at fault. */
+/* Checks the operators, arguments and options of all tasks, and that no other node has options.
+ * Errors name the key at fault. */
 #include "graph/build/check.h"
 
 #include "base/alloc.h"
@@ -10,11 +11,13 @@
 struct check {
     const struct mr_builder *b;
     const struct mr_graph_catalogue *c;
-    struct mr_graph_op_info *infos; /* by operator */
+    struct mr_graph_op_info *infos; /* by number of the operator; valid if known[] */
     bool *known;
     unsigned char
-        *good;        /* by operator: a number of positional arguments that fits, plus 1; 0: none */
-    uint32_t last_op; /* the last task that was checked, without an error */
+        /* By number of the operator: a number of positional arguments that has passed the check,
+         * plus 1. 0: none has passed. */
+        *good;
+    uint32_t last_op; /* of the last task that has passed the check */
     uint32_t last_args;
     struct mr_error *e;
 };
@@ -66,7 +69,7 @@ static int unknown_param(const struct check *k, uint32_t node, struct mr_str nam
         MR_SHOWN(name), mr_nearest_hint(&near, hint));
 }
 
-/* Checks the named arguments against the parameters. Reads `a` to its end. */
+/* Checks the named arguments against the parameters of the operator, and reads `a` to its end. */
 static int check_named(const struct check *k, uint32_t node, struct mr_args *a)
 {
     const struct mr_graph_op_info *info = &k->infos[k->b->op[node]];
@@ -101,7 +104,7 @@ static int check_task(struct check *k, uint32_t node)
     const struct mr_builder *b = k->b;
     uint16_t op = b->op[node];
     if (op == k->last_op && b->args_of[node] == k->last_args)
-        return MR_OK; /* the same as the previous task */
+        return MR_OK; /* a task with this operator and these arguments has passed */
     struct mr_str pack = mr_builder_args_text(b, b->args_of[node]);
     if (pack.n && (pack.p[0] & 0xf0) == 0x90 && k->good[op] == (pack.p[0] & 0x0f) + 1) return MR_OK;
     struct mr_args a;

@@ -1,19 +1,20 @@
 /* Adds nodes to a builder as columns, with one pass over each column instead of calls for each
- * node. It makes no error texts: on an error the caller adds the nodes one by one instead, which
- * finds the text. */
+ * node. These functions write no error texts. After an error the caller adds the nodes one by one
+ * instead, and so finds the text. */
 #pragma once
 
 #include "graph/build/builder.h"
 
 #include <stdbool.h>
 
-/* `inputs` has node numbers of the builder, which may be those of nodes that are added later. */
+/* Columns of nodes. `inputs` has node numbers of the builder, also of nodes that are added
+ * later. */
 struct mr_node_columns {
     uint32_t count;
-    struct mr_str keys; /* end to end, as are the arguments */
+    struct mr_str keys; /* the keys, end to end; the arguments are stored in the same way */
     struct mr_str args;
     const uint32_t *key_bytes;
-    const uint32_t *op; /* index in `ops`, plus 1; 0: a literal */
+    const uint32_t *op; /* by node: index in `ops`, plus 1; 0: a literal */
     const uint32_t *args_bytes;
     const uint32_t *inputs_count;
     const uint32_t *inputs;
@@ -22,22 +23,23 @@ struct mr_node_columns {
 
 struct mr_node_op {
     struct mr_str name;
-    uint32_t number_1; /* the builder's number plus 1; 0: not used yet */
+    uint32_t number_1; /* the builder's number of the operator, plus 1; 0: not used yet */
 };
 
-/* Appends defined nodes in this order. False: there is an error, and the builder can only be freed.
- */
+/* Appends nodes with definitions, in this order. False: there is an error, and the builder can only
+ * be freed. */
 bool mr_builder_add_columns(struct mr_builder *b, const struct mr_node_columns *c,
     struct mr_node_op *ops, uint32_t ops_count);
 /* Appends undefined nodes in the order of their keys. MR_EFORMAT, without an error text: a key is
- * invalid or exists already, and the builder can only be freed. MR_ELIMIT. */
+ * invalid or exists already. MR_ELIMIT: the bound on nodes or on keys. After an error the builder
+ * can only be freed. */
 int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t *key_bytes,
     uint32_t count, struct mr_error *e);
-/* Defines existing nodes from `first` on. The columns have been checked, and `op` is the builder's
- * number plus 1. An error is always a limit. */
+/* Defines existing nodes from `first` on. The caller has checked the columns, and `op` is the
+ * builder's number of the operator plus 1. The only possible error is a limit. */
 int mr_builder_define_columns(
     struct mr_builder *b, const struct mr_node_columns *c, uint32_t first, struct mr_error *e);
-/* After the last columns: does every input exist? */
+/* Called after the last columns: true if every input is a node of the builder. */
 bool mr_builder_columns_are_complete(const struct mr_builder *b);
-/* Makes nodes first … first + count - 1 targets. */
+/* Makes the nodes first … first + count - 1 targets. */
 bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count);

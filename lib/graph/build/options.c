@@ -1,4 +1,4 @@
-/* Equal sets of options are kept once. */
+/* Sets the options of nodes and of the job. Equal sets of options are kept once. */
 #include "graph/build/options.h"
 
 #include "base/alloc.h"

@@ -6,7 +6,7 @@
 
 struct mr_builder;
 
-/* Both copy the options and check their bounds. */
+/* Copy the options into the builder and check their bounds. */
 int mr_builder_options(
     struct mr_builder *b, uint32_t node, const struct mr_task_options *o, struct mr_error *e);
 int mr_builder_job(struct mr_builder *b, const struct mr_job_options *job, struct mr_error *e);

@@ -9,21 +9,23 @@
 
 enum from { FROM_OUTSIDE, FROM_BODY, FROM_CARRY };
 
-struct input { /* of a task of the body */
+struct input { /* an input of a task of the body */
     enum from from;
-    uint32_t of; /* a node, a slot, or the number of a carried name */
+    /* The number of a node, of a slot, or of a carried name, as `from` tells. */
+    uint32_t of;
 };
 
-/* The state of the copying. */
+/* The state while a body is copied for the later rounds. */
 struct body {
     struct mr_builder *b;
     const struct mr_repeat *r;
     struct mr_builder_loop *l;
     struct mr_error *e;
-    uint32_t *slot_of; /* of nodes from r->from on */
-    uint32_t *next;    /* slots, by carried name */
+    uint32_t *slot_of; /* by node, counted from r->from: the slot, or MR_NODE_NONE */
+    /* By number of the carried name: the slot of the task that makes the next round's value. */
+    uint32_t *next;
     struct input *inputs;
-    uint32_t *input_at; /* by slot; slots + 1 */
+    uint32_t *input_at; /* by slot: the slot's first input; slots + 1 entries */
     bool *is_gated;
 };
 
@@ -100,12 +102,12 @@ void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r)
     b->scope = r;
 }
 
-/* "name[0].key" */
+/* Writes "name[0].key" into `text`. False: the key is empty or too long. */
 static bool local_key(const struct mr_repeat *r, struct mr_str key, char text[MR_KEY_BYTES_MAX + 8],
     struct mr_str *out)
 {
     if (!key.n || r->name.n + key.n + 8 > MR_KEY_BYTES_MAX)
-        return false; /* room for the digits of later rounds */
+        return false; /* the sum leaves room for the digits of later rounds */
     int n = snprintf(text, MR_KEY_BYTES_MAX + 8, "%.*s[0].", MR_STR_ARG(r->name));
     memcpy(text + n, key.p, key.n);
     *out = mr_str_of(text, (size_t)n + key.n);
@@ -152,8 +154,9 @@ static bool is_body_task(const struct mr_builder *b, const struct mr_repeat *r, 
     return is_inside(b, r, node) && b->kind[node] == MR_NODE_TASK + 1;
 }
 
-/* Makes a task `identity` for a value that no task of the body makes, or that is carried under two
- * names. */
+/* Makes a task `identity` of the value of `*node`, and sets `*node` to the task. Needed where no
+ * task of the body makes a carried value or the condition, or where one task makes two carried
+ * values. */
 static int make_task(struct mr_builder *b, const struct mr_repeat *r, uint32_t under,
     uint32_t *node, struct mr_error *e)
 {

@@ -20,14 +20,15 @@
 
 struct writer {
     const struct mr_graph *g;
-    struct mr_buf packs[MR_COLUMNS_ALL]; /* sections that are made before writing begins */
+    /* the sections that are made in memory before writing begins */
+    struct mr_buf packs[MR_COLUMNS_ALL];
     uint64_t total;
     const struct mr_graph_pieces *pieces;
-    unsigned char *at; /* in the current piece */
-    size_t left;       /* bytes left in the piece */
-    uint64_t to_come;  /* bytes after the piece */
+    unsigned char *at; /* where the next byte of the current piece is written */
+    size_t left;       /* bytes that are free in the current piece */
+    uint64_t to_come;  /* bytes of the pieces after the current one */
     XXH3_state_t sum;
-    struct mr_int_column numbers[MR_COLUMNS_ALL]; /* sections of numbers */
+    struct mr_int_column numbers[MR_COLUMNS_ALL]; /* the sections that are columns of numbers */
 };
 
 static void put(struct writer *w, const void *bytes, size_t n)
@@ -62,7 +63,7 @@ static void section(struct writer *w, enum mr_column column, const void *p, size
     put(w, p, n);
 }
 
-/* Finds the columns of numbers and chooses their forms. */
+/* Lists the columns of numbers and chooses the form of each. */
 static void choose_numbers(struct writer *w)
 {
     const struct mr_graph *g = w->g;
@@ -89,7 +90,8 @@ static void choose_numbers(struct writer *w)
         (struct mr_int_column){.p = g->targets, .count = g->targets_count, .bytes = 4};
     for (unsigned i = 0; i < MR_COLUMNS_ALL; i++)
         if (to[i].bytes) mr_int_column_choose(&to[i]);
-    /* Never SAME: only the section's size tells the number of inputs. */
+    /* The column of inputs never has the form SAME, because the reader learns the number of inputs
+     * from the section's size alone. */
     struct mr_int_column *in = &to[MR_COLUMN_INPUTS];
     if (in->form == MR_INT_COLUMN_SAME) in->form = MR_INT_COLUMN_FULL;
 }
@@ -125,7 +127,7 @@ static void write_pack(struct writer *w, enum mr_column column)
     section(w, column, w->packs[column].p, w->packs[column].n);
 }
 
-/* Makes the sections that are not columns in memory. */
+/* Makes in memory the sections that are not columns of numbers. */
 static int make_packs(struct writer *w, size_t bytes_max)
 {
     const struct mr_graph *g = w->g;
@@ -195,7 +197,7 @@ static void write_all(struct writer *w)
         write_pack(w, MR_COLUMN_SLOTS);
     }
     uint64_t sum = XXH3_64bits_digest(&w->sum);
-    if (!sum) sum = 1; /* 0 means none */
+    if (!sum) sum = 1; /* in a file, the checksum 0 means that there is none */
     put(w, &sum, sizeof sum);
     mr_assert(!w->left && !w->to_come);
 }

@@ -1,5 +1,5 @@
-/* Reads the journal's format, but passes each node to the builder, which checks it. Nodes may have
- * any order. */
+/* Reads a client's graph in the journal's format, and passes each node to the builder, which checks
+ * it. The nodes may have any order. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"
@@ -12,8 +12,8 @@
 struct adder {
     struct mr_builder *b;
     struct mr_columns c;
-    uint32_t *node;      /* the builder's nodes, by number in the columns */
-    struct mr_str *args; /* by number in the columns */
+    uint32_t *node;      /* the builder's node, by number in the columns */
+    struct mr_str *args; /* arguments, by their number in the columns */
     struct mr_str *ops;
     struct mr_task_options *options;
     struct mr_text_arena text;
@@ -59,7 +59,8 @@ static int find_texts(struct adder *a)
     return MR_OK;
 }
 
-/* Adds the inputs in the columns' order, so that the builder numbers them as the arguments do. */
+/* Adds a task with its inputs in the order of the columns, so that the builder numbers the inputs
+ * in the way the arguments refer to them. */
 static int add_task(struct adder *a, uint32_t v, uint32_t inputs_at)
 {
     struct mr_str op = a->ops[mr_column_u16(a->c.at[MR_COLUMN_OP], v)];
@@ -84,7 +85,8 @@ static int add_leaf(struct adder *a, uint32_t v, enum mr_node_kind kind)
     struct mr_pack_item item;
     mr_object_id id;
     if (kind == MR_NODE_LITERAL) return mr_builder_literal(a->b, a->node[v], pack, a->e);
-    if (kind == MR_NODE_ALIAS) return MR_OK; /* left undefined: the build makes it an alias */
+    /* the node stays undefined: the build makes it an alias */
+    if (kind == MR_NODE_ALIAS) return MR_OK;
     int err = mr_pack_next(&r, &item);
     mr_assert(!err);
     if (kind == MR_NODE_NAME) return mr_builder_name(a->b, a->node[v], item.bytes, a->e);

@@ -27,10 +27,12 @@ void mr_json_free(struct mr_json **jp)
     mr_release(j);
 }
 
-#define SLICE_BYTES 65536 /* the parsed values of a slice fit into a core's cache */
+/* Bytes of a slice's text. The parsed values of such a slice fit into a core's cache. */
+#define SLICE_BYTES 65536
 
-/* A short document with "for" can ask for any amount of keys and arguments, and each of their bytes
- * is held several times while the graph is built. So the bound grows with the text. */
+/* Returns the limits for a text of `text_bytes` bytes. A short document with "for" can ask for any
+ * amount of keys and arguments, and each of their bytes is held several times while the graph is
+ * built. So the bound on bytes grows with the text. */
 struct mr_json_limits mr_json_widest(size_t text_bytes)
 {
     size_t bytes = MR_MIN(MR_JOB_EXPAND_BYTES_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);

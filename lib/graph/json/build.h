@@ -6,10 +6,12 @@
 #include "graph/json/parsed.h"
 
 struct mr_json_source {
-    yyjson_val *root;  /* of the job's document */
-    yyjson_val *given; /* an object: values of parameters instead of their defaults; NULL: none */
-    bool is_any_kind;  /* a given value may have another type than the default */
-    size_t text_bytes; /* of the document and the values: a bound for the graph depends on it */
+    yyjson_val *root; /* root of the job's document */
+    /* An object with values of parameters, which replace the defaults. NULL: no values. */
+    yyjson_val *given;
+    bool is_any_kind; /* a given value may have another type than the default */
+    /* Bytes of the document and of the given values; a bound for the graph depends on the sum. */
+    size_t text_bytes;
 };
 
 int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,

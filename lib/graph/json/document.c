@@ -210,8 +210,8 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
 
 /* ---- the size of the graph ------------------------------------------------------------------- */
 
-/* May the graph be much larger than the text? Only with "for", "params" or "repeat". Yes for a
- * template, whose text is unknown. */
+/* True: the graph may be much larger than the text, which needs "for", "params" or "repeat". Always
+ * true for a template, whose text is unknown. */
 static bool may_grow(
     const struct mr_json *j, const struct mr_json_entries_source *entries, yyjson_val *repeat)
 {

@@ -13,19 +13,19 @@
 
 #define LOOK_AHEAD 8
 
-/* No entry needs more text: its arguments in MessagePack are bounded by MR_LITERAL_BYTES_MAX, its
- * references by MR_TASK_INPUTS_MAX. */
+/* The text of one entry. A longer text would exceed other limits: MR_LITERAL_BYTES_MAX bounds an
+ * entry's arguments in MessagePack, MR_TASK_INPUTS_MAX its references. */
 #define ENTRY_BYTES_MAX ((uint32_t)128 << 20)
 
-/* Puts `key "y": ` before the sentence, unless the sentence begins with a key. */
+/* Puts `key "y": ` before the sentence of the error, unless the sentence begins with a key. */
 static int within_key(struct mr_json *j, int err, struct mr_str key)
 {
     if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
     return mr_fail_within(j->e, err, "key", key);
 }
 
-/* One entry in one of the passes. Both passes go over the entries in the same order, so the n-th
- * new node of the builder is the n-th entry. The first pass adds its key. */
+/* Adds the key of an entry, in the first pass. Both passes go over the entries in the same order,
+ * so the n-th new node of the builder is the n-th entry. `expected` is the number of that node. */
 static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
 {
     int err = MR_OK;
@@ -63,8 +63,8 @@ static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32
     return err;
 }
 
-/* Prefetches a few entries ahead, since each look-up in a table of a million keys misses the cache.
- */
+/* Prefetches the memory that an entry needs, a few entries ahead, because each look-up in a table
+ * of a million keys misses the cache. */
 static void prefetch(struct mr_json *j, yyjson_val *key, bool first_pass)
 {
     if (first_pass)
@@ -91,7 +91,9 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 {
-    uint32_t first = j->b->keys.count; /* not 0: loops have exits, or this is the body of a loop */
+    /* Not 0 if the job has loops, whose exits are nodes already, or if this is the body of a
+     * loop. */
+    uint32_t first = j->b->keys.count;
     if (!first)
         mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
     uint32_t at = first;
@@ -123,7 +125,7 @@ yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *
     yyjson_alc alc;
     if (!yyjson_alc_pool_init(&alc, *pool, *pool_room)) return NULL;
     yyjson_doc *doc = yyjson_read_opts(*copy, n, flags, &alc, NULL);
-    return yyjson_doc_get_root(doc); /* the pool has the document, so it is not freed */
+    return yyjson_doc_get_root(doc); /* the document lies in the pool, so it need not be freed */
 }
 
 static int plain_keys(struct mr_json *j, struct mr_str text, const struct mr_json_slices *split,
@@ -160,7 +162,8 @@ int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
         to += key[i].n;
         lengths[i] = key[i].n;
     }
-    /* An error but MR_ELIMIT has no text here: reading the whole text finds it. */
+    /* Only MR_ELIMIT has an error text here. After another error the whole text is read again,
+     * which finds the error text. */
     return mr_builder_add_keys(
         s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
 }
@@ -174,16 +177,18 @@ void mr_json_slicer_fini(struct mr_json_slicer *s)
 
 static int malformed_slice(struct mr_json *j)
 {
-    return mr_fail(j->e, MR_EFORMAT, "malformed"); /* parsing the whole text finds the error text */
+    /* the whole text is parsed again, which finds the error text */
+    return mr_fail(j->e, MR_EFORMAT, "malformed");
 }
 
-/* Are there no `${…}` and no names of loops to replace? */
+/* True: no text of the entries has `${…}` or names of loops to replace. */
 static bool takes_texts_as_they_are(const struct mr_json *j)
 {
     return !j->has_params && !j->bindings_count && !j->b->scope;
 }
 
-/* Reads all entries of a slice, in one of the passes. */
+/* Reads all entries of a slice. In the first pass adds their keys, in the second defines their
+ * nodes. */
 static int read_slice(
     struct mr_json_slicer *s, const struct mr_json_piece *piece, uint32_t *at, bool first_pass)
 {
@@ -193,7 +198,7 @@ static int read_slice(
             MR_SHOWN(piece->last_key), ENTRY_BYTES_MAX);
     yyjson_val *object =
         mr_json_parse_slice(piece->text, slice, &s->copy, &s->copy_room, &s->pool, &s->pool_room);
-    /* slice.c and the parser must have found the same entries */
+    /* slice.c and the parser must have found the same number of entries */
     if (!object || yyjson_obj_size(object) != slice->keys_count) return malformed_slice(s->j);
     return all_entries(s->j, object, first_pass, at);
 }
@@ -217,7 +222,7 @@ static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_
             err = read_slice(s, &piece, &at, first_pass);
         } else if (!s->j->b->parallel || !takes_texts_as_they_are(s->j)) {
             err = plain_keys(s->j, text, split, slice, &at);
-        } else { /* no replacements: all keys of the slice at once */
+        } else { /* no key contains `${…}`, so all keys of the slice are added in one call */
             err = mr_json_slice_keys(s, text, split, slice);
             at += slice->keys_count;
         }
@@ -237,7 +242,8 @@ int mr_json_read_parallel(
         mr_json_fast_path_read(plain, pieces + i, n, true);
         for (uint32_t k = 0; k < n && !err; k++, i++) {
             bool taken = false;
-            /* In dsk, a text may by now be a key: that of a nested task. */
+            /* In dsk, a text that was no key when it was read may now be the key of a nested
+             * task. */
             bool is_stale = s->j->dsk && s->j->b->keys.count != keys;
             if (!is_stale) err = mr_json_fast_path_add(plain, k, &taken);
             at = pieces[i].first;
@@ -248,8 +254,9 @@ int mr_json_read_parallel(
     return err;
 }
 
-/* The second pass on several threads, which read the simple slices. This thread reads the others
- * and adds all slices in order. Each entry is one node, since none has a "for". */
+/* Runs the second pass on several threads, which read the simple slices. This thread reads the
+ * other slices and adds all slices in order. Each entry is one node, because no entry has a
+ * "for". */
 static int slices_by_many(
     struct mr_json_slicer *s, struct mr_str text, const struct mr_json_slices *split, uint32_t at)
 {
@@ -259,7 +266,8 @@ static int slices_by_many(
         pieces[i] = mr_json_piece_of(text, split, i, at);
         at += split->slices[i].keys_count;
     }
-    /* makes the operators known to the other slices */
+    /* The first slice is read alone, so that the threads know its operators when they read the
+     * others. */
     int err = split->slices_count ? read_slice(s, &pieces[0], &first, false) : MR_OK;
     if (!err && split->slices_count)
         err = mr_json_read_parallel(s, pieces + 1, split->slices_count - 1);

@@ -5,19 +5,20 @@
 #include "graph/json/internal.h"
 #include "graph/json/slice.h"
 
-struct mr_json_piece { /* a slice with its text */
+struct mr_json_piece { /* a slice with the text that it lies in */
     struct mr_str text;
     struct mr_json_slice slice;
     struct mr_str last_key;
-    uint32_t first; /* the node of its first entry */
+    uint32_t first; /* the node of the slice's first entry */
 };
 
-/* Reads one slice at a time, in memory that is reused for the next. */
+/* Reads one slice at a time. All slices use the same memory, one after the other. */
 struct mr_json_slicer {
     struct mr_json *j;
-    char *copy; /* of a slice between braces; the parser works in place */
+    /* A copy of the slice between braces; the parser works in place. */
+    char *copy;
     size_t copy_room;
-    void *pool; /* for the parsed values */
+    void *pool; /* memory of the parsed values */
     size_t pool_room;
 };
 
@@ -25,20 +26,21 @@ int mr_json_sliced_entries(
     struct mr_json *j, struct mr_str text, const struct mr_json_slices *split);
 
 struct mr_json_estimate;
-/* The estimate of the slices that have a "for". */
+/* Adds the slices that have a "for" to the estimate. */
 int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struct mr_str text,
     const struct mr_json_slices *split);
 
 struct mr_json_piece mr_json_piece_of(
     struct mr_str text, const struct mr_json_slices *split, uint32_t slice, uint32_t first);
-/* Adds the keys of a simple slice as the next nodes. */
+/* Adds the keys of a simple slice as the builder's next nodes. */
 int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
     const struct mr_json_slices *split, const struct mr_json_slice *slice);
-/* Reads slices on the builder's threads. The keys of all slices must have nodes. */
+/* Reads slices on the builder's threads. The keys of all slices must have nodes already. */
 int mr_json_read_parallel(
     struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count);
 void mr_json_slicer_fini(struct mr_json_slicer *s);
 
-/* Parses a slice as an object, in memory that the next call reuses. NULL: it is malformed. */
+/* Parses a slice as an object, in memory that the next call reuses. NULL: the slice is
+ * malformed. */
 yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *slice, char **copy,
     size_t *copy_room, void **pool, size_t *pool_room);

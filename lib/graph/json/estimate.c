@@ -9,20 +9,20 @@
 #include "base/limits.h"
 #include "base/unconst.h"
 
-#define FRAMES_MAX (2 * MR_DEPTH_MAX) /* the reader refuses deeper values */
+#define FRAMES_MAX (2 * MR_DEPTH_MAX) /* the reader refuses values that are nested more deeply */
 
 enum frame_kind { FRAME_LIST, FRAME_MAP, FRAME_TASK, FRAME_ONE };
 
-/* How the content of a value counts. */
+/* How the content of a value counts. `times` is the number of its copies. */
 struct mode {
     uint64_t times;
-    bool refs, substitute; /* as in mr_json_mode */
+    bool refs, substitute; /* the same meaning as in mr_json_mode */
 };
 
 struct frame { /* a container whose values are being counted */
     enum frame_kind kind;
     struct mode mode;
-    uint32_t bindings; /* to be restored at its end */
+    uint32_t bindings; /* bindings_count before the frame; restored at its end */
     union {
         yyjson_arr_iter list;
         yyjson_obj_iter map;
@@ -32,8 +32,8 @@ struct frame { /* a container whose values are being counted */
 
 struct mr_json_estimate {
     struct mr_json *j;
-    struct mr_error limit;               /* of a loop that is too long by itself */
-    uint64_t size[MR_JSON_BINDINGS_MAX]; /* of each binding's value */
+    struct mr_error limit; /* the error of a loop that has too many rounds by itself */
+    uint64_t size[MR_JSON_BINDINGS_MAX]; /* bytes of each binding's value */
     const yyjson_val *measured;          /* the last list whose size was computed */
     uint64_t measured_size;
     uint64_t nodes, key_bytes, bytes;
@@ -56,7 +56,7 @@ static bool is_text(const yyjson_val *v)
     return yyjson_is_str(mr_unconst(v));
 }
 
-/* The size of a value without `${…}`. */
+/* Returns the size of a value in which no `${…}` is replaced. */
 static uint64_t plain_size(const yyjson_val *v)
 {
     uint64_t bytes = 0;
@@ -74,7 +74,7 @@ static uint64_t size_named(const struct mr_json_estimate *x, struct mr_str name)
     return 0;
 }
 
-/* The size of a text with its `${…}` replaced. */
+/* Returns the size of a text after its `${…}` are replaced. */
 static uint64_t text_size(const struct mr_json_estimate *x, struct mr_str s)
 {
     uint64_t bytes = 0;
@@ -110,7 +110,7 @@ static uint64_t list_size(struct mr_json_estimate *x, const yyjson_val *list)
     return x->measured_size;
 }
 
-/* Sets the size of a loop variable. Its value, which an inner loop may count to, is the mean of the
+/* Sets the size of a loop variable, and the value with which inner loops count: the mean of the
  * numbers, or the first item of the list. */
 static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loop, uint32_t var)
 {
@@ -119,8 +119,8 @@ static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loo
     if (loop->vars[var].list) {
         size = list_size(x, loop->vars[var].list) / n;
         b->value = yyjson_arr_get_first(loop->vars[var].list);
-        if (is_text(b->value))
-            size -= MR_MIN(size, (uint64_t)1); /* the head of a text is not inserted */
+        if (is_text(b->value)) /* a text is inserted without its head in MessagePack, one byte */
+            size -= MR_MIN(size, (uint64_t)1);
     } else {
         b->own.tag = YYJSON_TYPE_NUM | YYJSON_SUBTYPE_UINT;
         b->own.uni.u64 = (n - 1) / 2;
@@ -130,7 +130,7 @@ static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loo
 }
 
 /* Binds the variables of a loop and returns the number of its rounds. 0: nothing is bound, because
- * the loop has no rounds or has an error, which the reader reports. */
+ * the loop has no rounds or has an error. The reader reports the error. */
 static uint64_t open_loop(struct mr_json_estimate *x, yyjson_val *spec)
 {
     struct mr_json *j = x->j;
@@ -167,7 +167,8 @@ static void count(struct mr_json_estimate *x, uint64_t bytes, struct mode mode)
     x->bytes = add(x->bytes, times(bytes, mode.times));
 }
 
-/* In "dsk" a list may be a task, and its first item the operator. */
+/* Counts a list. In "dsk" the list may be a task whose first item is the operator, which then does
+ * not count. */
 static void list(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     count(x, 1, mode);
@@ -190,7 +191,7 @@ static bool is_reference(struct mr_str key)
            mr_str_eq(key, MR_STR("name"));
 }
 
-/* An object outside literals: an `each`, a value, a reference, a task, or a dict. */
+/* Counts an object outside literals: an `each`, a value, a reference, a task, or a dict. */
 static void object(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     struct mode plain = {mode.times, false, true};
@@ -314,7 +315,8 @@ static int entry(struct mr_json_estimate *x, yyjson_val *key, uint64_t rounds)
     yyjson_val *spec = mr_json_entry_loop(x->j, v);
     uint32_t bindings = x->j->bindings_count;
     if (spec) mode.times = open_loop(x, spec);
-    uint64_t all = times(rounds, mode.times); /* the rounds of a loop share their arguments */
+    /* Rounds of "repeat" and of "for". The rounds of a "repeat" share their arguments. */
+    uint64_t all = times(rounds, mode.times);
     x->nodes = add(x->nodes, all);
     x->key_bytes = add(x->key_bytes, times(text_size(x, mr_json_text(key)), all));
     if (yyjson_is_obj(v)) {
@@ -349,7 +351,7 @@ void mr_json_estimate_free(struct mr_json_estimate **x)
 int mr_json_estimate_entries(struct mr_json_estimate *x, yyjson_val *entries, uint64_t rounds)
 {
     int err = MR_OK;
-    x->measured = NULL; /* the memory may have been reused by another list */
+    x->measured = NULL; /* the memory of the measured list may now hold another list */
     yyjson_obj_iter it = yyjson_obj_iter_with(entries);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it))
         err = entry(x, k, rounds);

@@ -9,15 +9,16 @@
 
 #define LOOK_AHEAD 8
 #define SLICES_A_WORKER 8
-#define SLICE_BYTES_MAX (1u << 20) /* a slice with a longer entry is not simple */
+/* Bytes of an entry. A slice with a longer entry is not simple. */
+#define SLICE_BYTES_MAX (1u << 20)
 
-struct part { /* the columns of a slice */
+struct part { /* what has been read of one slice */
     struct mr_json_piece of;
     struct mr_json_columns c;
     bool is_plain;
 };
 
-struct worker { /* the memory of a thread */
+struct worker { /* the memory of one thread */
     char *copy;
     size_t copy_room;
     void *pool;
@@ -26,7 +27,7 @@ struct worker { /* the memory of a thread */
 
 struct mr_json_fast_path {
     const struct mr_json *j;
-    bool has_all; /* all keys have nodes */
+    bool has_all; /* true: every key of the job has a node */
     void (*other)(void *ctx);
     void *other_ctx;
     uint32_t workers_count, parts_room;
@@ -111,7 +112,8 @@ static bool put_number(struct mr_json_columns *c, yyjson_val *v)
     }
 }
 
-/* Writes a number, a text or {"ref": key}. `from`: where the task's inputs begin. */
+/* Writes a number, a text or {"ref": key} as an argument. `from` is the index of the task's first
+ * input. False: the slice is not simple. */
 static bool put_one(
     const struct mr_json_fast_path *all, struct mr_json_columns *c, uint32_t from, yyjson_val *v)
 {
@@ -120,7 +122,7 @@ static bool put_one(
         struct mr_str text = mr_json_text(v);
         uint32_t node = j->dsk ? key_node(j, text) : MR_NODE_NONE;
         if (node != MR_NODE_NONE) return put_input(c, from, node);
-        if (j->dsk && !all->has_all) return false; /* it may be a key that comes later */
+        if (j->dsk && !all->has_all) return false; /* the text may be a key that comes later */
         mr_pack_text(&c->args, text);
         return true;
     }
@@ -130,7 +132,8 @@ static bool put_one(
     return yyjson_is_str(ref) && put_input(c, from, key_node(j, mr_json_text(ref)));
 }
 
-/* Writes the positional arguments. In dsk a list in them may be a task. */
+/* Writes the positional arguments. False: the slice is not simple. In dsk a list among the
+ * arguments may be a task, so it is not simple either. */
 static bool put_args(const struct mr_json_fast_path *all, struct mr_json_columns *c,
     yyjson_val *args, bool skip_first)
 {
@@ -199,7 +202,7 @@ static bool read_entries(
         uint32_t inputs = c->inputs_all, i = c->count++;
         if (!read_entry(all, c, yyjson_obj_iter_get_val(k), &c->op[i])) return false;
         if (c->args.n - args > MR_LITERAL_BYTES_MAX)
-            return false; /* the reader reports the error */
+            return false; /* the reader of the whole text reports the error */
         c->args_bytes[i] = (uint32_t)(c->args.n - args);
         c->inputs_count[i] = c->inputs_all - inputs;
     }

@@ -7,21 +7,22 @@
 
 struct mr_json_fast_path;
 
-/* Only for a text without parameters. */
+/* Makes a fast path for the entries of `j`, which must have no parameters. */
 struct mr_json_fast_path *mr_json_fast_path_new(const struct mr_json *j);
 void mr_json_fast_path_free(struct mr_json_fast_path **p);
 uint32_t mr_json_fast_path_room(
-    const struct mr_json_fast_path *p); /* slices that one call may read */
-/* Reads slices whose keys have nodes. `has_all`: the keys of all other slices have nodes, too.
- * Otherwise a slice that refers to an unknown key, or in dsk has any unknown text, is not simple.
- */
+    const struct mr_json_fast_path *p); /* returns the number of slices that one call may read */
+/* Reads slices whose keys have nodes. `has_all`: the keys of all other slices have nodes, too. If
+ * not, a slice is not simple if it refers to an unknown key, or in dsk has any unknown text. */
 void mr_json_fast_path_read(
     struct mr_json_fast_path *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
-/* The same before all keys are known, while one thread first calls `other`. */
+/* The same as mr_json_fast_path_read with `has_all` false. One thread calls `other` before it reads
+ * slices. */
 void mr_json_fast_path_read_beside(struct mr_json_fast_path *p, const struct mr_json_piece *pieces,
     uint32_t count, void (*other)(void *ctx), void *ctx);
-/* The operator because of which a slice is not simple: no earlier task has it. False: there is
- * another reason. */
+/* True: the slice is not simple because no earlier task has the operator `*op`. False: the slice is
+ * simple, or another reason makes it not simple. */
 bool mr_json_fast_path_misses(const struct mr_json_fast_path *p, uint32_t slice, struct mr_str *op);
-/* Defines the nodes of a slice. *taken false: the slice is not simple, and nothing was done. */
+/* Defines the nodes of a slice and sets `*taken`. `*taken` false: the slice is not simple, and
+ * nothing was done. */
 int mr_json_fast_path_add(struct mr_json_fast_path *p, uint32_t slice, bool *taken);

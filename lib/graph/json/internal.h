@@ -9,11 +9,11 @@
 #define MR_JSON_LOOP_VARS_MAX 8
 #define MR_JSON_BINDINGS_MAX (MR_JSON_PARAMS_MAX + MR_JSON_LOOP_VARS_MAX * (MR_DEPTH_MAX + 2))
 
-/* What a `${name}` stands for. */
+/* The name and the value of a `${name}`. */
 struct mr_json_binding {
     struct mr_str name;
     yyjson_val *value;
-    yyjson_val own; /* `value` points here in a loop that counts */
+    yyjson_val own; /* `value` points here if the variable counts */
 };
 
 /* A "for": `{"i": 3, "j": ["a", "b"]}` runs through all combinations, the last variable fastest. */
@@ -41,17 +41,20 @@ struct mr_json {
     struct mr_error *e;
     bool dsk;
 
-    yyjson_val *given; /* values of parameters instead of their defaults; NULL: none */
-    bool is_any_kind;  /* they may have other types than the defaults */
+    /* Values of parameters, which replace the defaults; NULL: none are given. */
+    yyjson_val *given;
+    bool is_any_kind; /* true: given values may have other types than the defaults */
     bool has_params;
     uint32_t params_count;
     uint32_t bindings_count;
     struct mr_json_binding bindings[MR_JSON_BINDINGS_MAX];
-    struct mr_text_arena kept; /* texts of an entry's options until the builder has copied them */
-    struct mr_buf text;        /* the last text with `${…}` replaced */
+    /* Texts of an entry's options, kept until the builder has copied them. */
+    struct mr_text_arena kept;
+    struct mr_buf text; /* the last text with `${…}` replaced */
     yyjson_val text_val;
 
-    struct mr_buf *plain; /* receives values instead of the open task; NULL: none */
+    /* Values are written into this buffer instead of the open task; NULL: into the open task. */
+    struct mr_buf *plain;
     struct mr_json_frame *frames;
     uint32_t frames_count;
     uint32_t frames_room;
@@ -64,10 +67,11 @@ struct mr_json_mode {
 
 /* ---- params.c ---- */
 
-/* The value with its `${…}` replaced, valid until the next call. *from_param (may be NULL): the
- * result is the value of a parameter. NULL: the error is in `*err`. */
+/* Returns the value with its `${…}` replaced, valid until the next call. `*from_param` (may be
+ * NULL) is true if the result is the value of a parameter. NULL: the error is in `*err`. */
 yyjson_val *mr_json_resolve(struct mr_json *j, yyjson_val *v, bool *from_param, int *err);
-/* The same, but always a text: `${i}` alone does not become a number. For keys. */
+/* Like mr_json_resolve, but the result is always a text: `${i}` alone does not become a number.
+ * Used for keys. */
 yyjson_val *mr_json_resolve_text(struct mr_json *j, yyjson_val *v, int *err);
 int mr_json_params(struct mr_json *j, yyjson_val *params);
 /* Appends all parameters with their values in MessagePack. */
@@ -94,7 +98,8 @@ int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
 
 /* ---- repeat.c ---- */
 
-/* First the nodes of the loops' exits; then, when all other keys have nodes, the loops. */
+/* mr_json_repeat_declare makes the nodes of the loops' exits. mr_json_repeat adds the loops, when
+ * all other keys have nodes. */
 int mr_json_repeat_declare(struct mr_json *j, yyjson_val *repeat);
 int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
 
@@ -103,12 +108,13 @@ int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
 int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
 /* Prefetches the slots of the references in an entry's outermost arguments. */
 void mr_json_prefetch(const struct mr_json *j, yyjson_val *entry);
-/* The entry's "for", or NULL. */
+/* Returns the entry's "for", or NULL. */
 yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);
 
 /* ---- parsed.c ---- */
 
-/* As mr_json_parse, without the entries that `slices` (NULL: none) has found in the text. */
+/* Like mr_json_parse, but leaves out the entries that `slices` (may be NULL) has found in the
+ * text. */
 yyjson_doc *mr_json_parse_rest(
     struct mr_str text, const struct mr_json_slices *slices, struct mr_error *e);
 
@@ -117,19 +123,18 @@ yyjson_doc *mr_json_parse_rest(
 struct mr_json *mr_json_new(const struct mr_json_limits *limits,
     const struct mr_graph_catalogue *catalogue, struct mr_error *e);
 void mr_json_free(struct mr_json **j);
-struct mr_json_limits mr_json_widest(size_t text_bytes); /* the limits of any job */
+struct mr_json_limits mr_json_widest(size_t text_bytes); /* the limits that every job has */
 
 /* ---- document.c ---- */
 
-/* Where the entries are that are missing in the parsed document. Zeros: the document is complete.
- */
+/* Where the entries are that the parsed document lacks. All zeros: the document is complete. */
 struct mr_json_entries_source {
     struct mr_str text;                  /* the whole text; empty: unknown, as in a template */
     const struct mr_json_slices *slices; /* the entries in `text`; NULL: the document has them */
-    struct mr_json_stream *stream;       /* has read the entries already; NULL */
+    struct mr_json_stream *stream; /* a stream that has read the entries already; NULL: none */
 };
 
-/* Puts the job into the builder. */
+/* Adds all of the job to the builder. */
 int mr_json_document(
     struct mr_json *j, yyjson_val *root, const struct mr_json_entries_source *entries);
 

@@ -37,7 +37,8 @@ static void add_real(struct mr_buf *out, double d)
     mr_buf_add_text(out, text);
 }
 
-static void add_uint(struct mr_buf *out, uint64_t v) /* loops write millions of these */
+/* fast, because loops write millions of numbers */
+static void add_uint(struct mr_buf *out, uint64_t v)
 {
     char digits[20];
     size_t n = sizeof digits;
@@ -72,7 +73,8 @@ static int add_value(struct mr_json *j, struct mr_str name, yyjson_val *v)
     }
 }
 
-/* The name between "${" at `at` and the next "}". *end: after the brace. */
+/* Returns in `*name` the name between the "${" at `at` and the next "}". `*end` is the position
+ * after the "}". */
 static int name_at(struct mr_json *j, struct mr_str s, size_t at, struct mr_str *name, size_t *end)
 {
     const char *close = memchr(s.p + at, '}', s.n - at);
@@ -120,7 +122,7 @@ static yyjson_val *fill_text(struct mr_json *j, struct mr_str s, int *err)
     return &j->text_val;
 }
 
-/* May the value have a `${` that has to be replaced? */
+/* True: the value is a text that may contain a `${` to replace. */
 static bool is_open(const struct mr_json *j, const yyjson_val *v)
 {
     if (!j->has_params && j->bindings_count == j->params_count) return false;
@@ -185,7 +187,7 @@ static bool is_kind_of(yyjson_val *value, yyjson_val *model)
     return yyjson_is_null(model) || yyjson_get_type(value) == yyjson_get_type(model);
 }
 
-/* Replaces defaults by given values of the same types. */
+/* Replaces the defaults of parameters by given values of the same types. */
 static int take_given(struct mr_json *j)
 {
     yyjson_obj_iter it = yyjson_obj_iter_with(j->given);
@@ -240,7 +242,7 @@ int mr_json_pack_params(struct mr_json *j, struct mr_buf *out)
     return err;
 }
 
-/* Opens one variable: it counts, or takes the items of a list. */
+/* Opens one variable of a loop. The variable counts, or takes the items of a list. */
 static int loop_var(struct mr_json *j, struct mr_json_loop *loop, yyjson_val *key)
 {
     int err = MR_OK;
@@ -296,7 +298,8 @@ int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *
             MR_JSON_LOOP_VARS_MAX);
     yyjson_obj_iter it = yyjson_obj_iter_with(spec);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
-        int err = loop_var(j, loop, k); /* before any is bound, so no variable sees another */
+        /* the loop's variables are not bound yet, so no variable sees another */
+        int err = loop_var(j, loop, k);
         if (err) return err;
     }
     it = yyjson_obj_iter_with(spec);

@@ -37,7 +37,8 @@ static int malformed(struct mr_str text, const yyjson_read_err *err, struct mr_e
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-/* A bound, as the parsed form of a text may take sixteen times its bytes. */
+/* Bounds the memory of parsing as a whole. The parsed form of a text may take sixteen times the
+ * bytes of the text. */
 #define PARSED_BYTES_MAX ((size_t)2 << 30)
 
 static void *parsed_alloc(void *ctx, size_t bytes)
@@ -61,7 +62,7 @@ static void parsed_free(void *ctx, void *p)
 
 static const yyjson_alc parsed = {parsed_alloc, parsed_realloc, parsed_free, NULL};
 
-/* Parses the whole text, or all but the entries that `slices` has found. */
+/* Parses the whole text; if `slices` is not NULL, without the entries that `slices` has found. */
 static yyjson_doc *parse(
     struct mr_str text, const struct mr_json_slices *slices, yyjson_read_err *err)
 {

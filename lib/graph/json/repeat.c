@@ -80,7 +80,7 @@ static int read_head(struct mr_json *j, yyjson_val *key, struct loop *l)
     return MR_OK;
 }
 
-/* Defines a node by an argument. A task may have options here. */
+/* Defines a node by an argument. An argument that is a task may have options here. */
 static int write_node(struct mr_json *j, uint32_t node, yyjson_val *v)
 {
     if (yyjson_is_obj(v) && yyjson_obj_get(v, "op")) {
@@ -99,7 +99,7 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     yyjson_obj_iter it = yyjson_obj_iter_with(l->at[F_CARRY]);
     for (uint32_t i = 0; i < l->r.carry_count; i++) {
         yyjson_val *v = yyjson_obj_iter_get_val(yyjson_obj_iter_next(&it));
-        mr_builder_scope(j->b, &l->r); /* for the name of the loop */
+        mr_builder_scope(j->b, &l->r); /* the scope gives the key the loop's name as prefix */
         int err = mr_builder_own(j->b, l->carry[i].name, &l->carry[i].first, j->e);
         mr_builder_scope(j->b, NULL);
         if (!err) err = write_node(j, l->carry[i].first, v);
@@ -108,7 +108,8 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     return MR_OK;
 }
 
-/* The node of {"ref": key} is that of the key. Any other argument becomes a node named `what`. */
+/* Finds the node that an argument stands for. For {"ref": key} it is the key's node. Any other
+ * argument becomes a new node named `what`. */
 static int read_node(struct mr_json *j, struct mr_str what, yyjson_val *v, uint32_t *node)
 {
     yyjson_val *ref = yyjson_obj_size(v) == 1 ? yyjson_obj_get(v, "ref") : NULL;

@@ -6,8 +6,10 @@
 #include "base/alloc.h"
 #include "base/pack.h"
 
-#define DIGITS_MAX 18 /* any integer of so many digits fits into 64 bits */
-#define LIST_MAX 15   /* items of a list whose head in MessagePack is one byte */
+/* Every decimal integer of 18 digits fits into 64 bits. */
+#define DIGITS_MAX 18
+/* Items of a list whose head in MessagePack is one byte. */
+#define LIST_MAX 15
 
 struct reader {
     const char *p, *end, *text;
@@ -83,7 +85,7 @@ static bool take_word(struct reader *r, const char *word, size_t n)
     return true;
 }
 
-/* Does a number or a word end here? */
+/* True: a number or a word ends here. */
 static bool is_ended(const struct reader *r)
 {
     return r->p == r->end || strchr(" \n\r\t,]}", *r->p);
@@ -95,7 +97,8 @@ static bool take_integer(struct reader *r)
     const char *from = r->p + is_negative;
     uint64_t v = 0;
     for (r->p = from; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
-        v = v * 10 + (uint64_t)(*r->p - '0'); /* too many digits are refused below */
+        /* an overflow does no harm: too many digits are refused below */
+        v = v * 10 + (uint64_t)(*r->p - '0');
     size_t digits = (size_t)(r->p - from);
     if (!digits || digits > DIGITS_MAX || (*from == '0' && (digits > 1 || is_negative)))
         return false;
@@ -157,7 +160,8 @@ static bool take_one(struct reader *r)
     return true;
 }
 
-/* Reads the rest of a list. `is_begun`: its first item, the operator, has been read. */
+/* Reads the rest of a list. `is_begun`: the list's first item, the operator, has been read
+ * already. */
 static bool take_items(struct reader *r, bool is_begun)
 {
     struct {
@@ -167,7 +171,8 @@ static bool take_items(struct reader *r, bool is_begun)
     struct mr_buf *to = &r->c->args;
     uint32_t depth = 0;
     do {
-        if (!depth || *r->p == '[') { /* the head gets the number of items when the list ends */
+        /* the number of items is added to the head when the list ends */
+        if (!depth || *r->p == '[') {
             if (depth && (r->j->dsk || depth == MR_JSON_FAST_LISTS_MAX)) return false;
             r->p += depth > 0;
             lists[depth].head = to->n;
@@ -227,7 +232,8 @@ static bool take_entry(struct reader *r, uint32_t *op)
     *op = 0;
     if (!take(r, '"')) return false;
     r->p = memchr(
-        r->p, '"', (size_t)(r->end - r->p)); /* slice.c has checked that the keys have no escapes */
+        /* keys with escapes do not come here: slice.c has checked this */
+        r->p, '"', (size_t)(r->end - r->p));
     if (!r->p++ || !take(r, ':')) return false;
     skip_space(r);
     if (r->p == r->end) return false;
@@ -256,7 +262,7 @@ static bool take_entries(struct reader *r, uint32_t keys_count)
 
 /* ---- the second pass ------------------------------------------------------------------------- */
 
-/* Prefetches the slots of the references, and then the keys that these slots point to. */
+/* Prefetches the slots of the references, and then the keys that the slots point to. */
 static void prefetch(const struct mr_intern *t, const struct mr_json_ref *refs, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -294,7 +300,7 @@ static bool put_inputs(struct mr_json_columns *c)
             uint32_t slot = 0;
             if (!mr_json_columns_input(c, from, ref->node, &slot)) return false;
             c->args.p[ref->pack_at + 5] =
-                (unsigned char)slot; /* below MR_JSON_FAST_INPUTS_MAX, so one byte */
+                (unsigned char)slot; /* one byte, because slots are below MR_JSON_FAST_INPUTS_MAX */
         }
         c->inputs_count[i] = c->inputs_all - from;
     }

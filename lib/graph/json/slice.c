@@ -8,7 +8,7 @@ enum { OTHER, QUOTE, OPEN, CLOSE, COMMA };
 static const unsigned char class_of[256] = {
     ['"'] = QUOTE, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, [','] = COMMA};
 
-/* A position in the text; `p` becomes NULL if the text ends too early. */
+/* A position in the text; `p` becomes NULL when the text ends too early. */
 struct cursor {
     const char *p;
     const char *end;
@@ -28,14 +28,15 @@ static bool take(struct cursor *c, char want)
     return true;
 }
 
-/* Marks the bytes of the eight that equal `byte`. Only the lowest mark is exact. */
+/* Sets the highest bit of each byte of `eight` that equals `byte`. Only the lowest mark is
+ * exact. */
 static uint64_t bytes_like(uint64_t eight, unsigned char byte)
 {
     uint64_t x = eight ^ (0x0101010101010101u * byte);
     return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;
 }
 
-/* Skips from after the opening quote to after the closing one. */
+/* Moves from after the opening quote of a text to after the closing quote. */
 static bool skip_text(struct cursor *c, bool *has_escape)
 {
     const char *p = c->p;
@@ -60,7 +61,8 @@ static bool skip_text(struct cursor *c, bool *has_escape)
     }
 }
 
-/* Skips one value. *is_plain becomes false if it is, or may be, an object with a "for". */
+/* Skips one value. Sets `*is_plain` to false if the value is an object with a "for", or with an
+ * escape in a key, which may spell "for". */
 static bool skip_value(struct cursor *c, bool *is_plain)
 {
     bool is_object = c->p < c->end && *c->p == '{', at_key = is_object;
@@ -72,7 +74,7 @@ static bool skip_value(struct cursor *c, bool *is_plain)
             continue;
         }
         if (!depth && (class == COMMA || class == CLOSE))
-            return true; /* the end of a number or word */
+            return true; /* this byte ends a number or a word */
         const char *from = ++c->p;
         if (class == QUOTE) {
             bool has_escape = false;
@@ -115,7 +117,8 @@ static void add_slice(struct mr_json_slices *s, struct mr_json_slice *slice, uin
     *slice = (struct mr_json_slice){.at = end + 1, .keys_at = s->keys_count, .is_plain = true};
 }
 
-/* Cuts one entry, from before its key to after its value. */
+/* Finds the boundaries of one entry, and moves from before its key to after its value. False: the
+ * entry is malformed or incomplete. */
 static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices *s, bool *is_plain)
 {
     bool has_escape = false;
@@ -132,14 +135,16 @@ static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices 
     return true;
 }
 
-/* Cuts the entries, from after the opening brace to after the closing one. */
+/* Finds the boundaries of all entries, and moves from after the opening brace to after the closing
+ * brace. False: an entry is malformed. */
 static bool cut_entries(
     const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_slices *s)
 {
     s->from = (uint32_t)(c->p - text);
     struct mr_json_slice slice = {.at = s->from, .is_plain = true};
     do {
-        if (s->keys_count > MR_TASKS_MAX) return true; /* the caller compares the number */
+        /* the caller compares keys_count with the limit */
+        if (s->keys_count > MR_TASKS_MAX) return true;
         if (!cut_entry(text, c, s, &slice.is_plain)) return false;
         uint32_t end = (uint32_t)(c->p - text);
         bool more = c->p < c->end && *c->p == ',';
@@ -177,7 +182,8 @@ static bool is_text(const char *key, size_t n, const char *want)
     return n == strlen(want) && memcmp(key, want, n) == 0;
 }
 
-/* Moves to after the opening brace of the entries. */
+/* Moves to after the opening brace of the entries. False: the text has another form or ends
+ * earlier. */
 static bool find_entries(struct cursor *c, bool *is_dsk)
 {
     if (!take(c, '{')) return false;

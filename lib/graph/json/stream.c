@@ -15,49 +15,53 @@
 #include "graph/json/fast_path.h"
 #include "graph/parallel.h"
 
-#define HEAD_BYTES_MAX ((size_t)256 << 10) /* of the text before the entries */
-#define REST_BYTES_MAX                                                                             \
-    ((size_t)4 << 20) /* of an incomplete entry, which each piece scans again                      \
-                       */
+#define HEAD_BYTES_MAX ((size_t)256 << 10) /* bytes of the text before the entries */
+/* Bytes of an incomplete entry. Each further piece scans the entry again, so a longer entry ends
+ * the early reading. */
+#define REST_BYTES_MAX ((size_t)4 << 20)
 #define REST_STEP_BYTES ((size_t)4 << 10)
-#define NEW_OPS_MAX 8 /* times that slices are read again because an operator is new */
+/* Slices are read again at most this many times because an operator is new. */
+#define NEW_OPS_MAX 8
 
 enum phase {
-    HEAD,    /* before the entries: the text is in `head` */
-    ENTRIES, /* `rest` has the beginning of an entry */
-    TAIL,    /* `rest` has the text after the entries */
-    OFF,     /* the text is only collected, and read at the end */
+    HEAD,    /* before the entries: `head` has the text so far */
+    ENTRIES, /* inside the entries: `rest` has the begin of an incomplete entry */
+    TAIL,    /* after the entries: `rest` has the text after them */
+    OFF,     /* the text is only collected; the end of the stream reads it */
 };
 
 struct stretch { /* a part of the text between `head` and `rest` */
     struct mr_buf bytes;
-    size_t from; /* earlier bytes are in the previous stretch, too */
+    size_t from; /* where the part begins in `bytes`; the previous stretch has the bytes before */
 };
 
-struct cut_text { /* entries that are cut and not read yet */
+struct cut_text { /* entries that have been cut from a text and are not read yet */
     struct mr_str text;
     struct mr_json_slices split;
 };
 
-#define CUT_MAX 2 /* texts of a piece: the entry that began in an earlier piece, and the rest */
+/* Texts that come of one piece: the entry that began in an earlier piece, and the rest of this
+ * piece. */
+#define CUT_MAX 2
 
 struct mr_json_stream {
     enum phase phase;
     struct mr_json_limits limits;
-    bool is_within; /* the caller has set the limits */
+    bool is_within; /* true: the caller has set the limits */
     struct mr_json *j;
     struct mr_json_slicer slicer;
     struct mr_json_fast_path *plain;
     struct mr_buf head, rest;
     struct cut_text found[CUT_MAX];
     uint32_t found_count;
-    struct mr_buf *piece; /* is cut while slices of the previous piece are read */
-    bool is_hopeless;     /* the rest is only collected */
+    /* Another thread cuts this piece while slices of the previous piece are read. */
+    struct mr_buf *piece;
+    bool is_hopeless; /* true: the stream cannot read early; the rest is only collected */
     struct stretch *stretches;
     uint32_t stretches_count, stretches_room;
     struct mr_json_piece *put_off;
     uint32_t put_off_count, put_off_room;
-    size_t bytes; /* of the whole text */
+    size_t bytes; /* bytes of the whole text so far */
     struct mr_error error;
 };
 
@@ -120,7 +124,7 @@ void mr_json_stream_free(struct mr_json_stream **ap)
     mr_release(a);
 }
 
-/* Takes the bytes. The returned text does not move. */
+/* Takes the bytes from the caller and keeps them as a stretch. The returned text does not move. */
 static struct mr_str keep(struct mr_json_stream *a, struct mr_buf *bytes, size_t from)
 {
     if (a->stretches_count == a->stretches_room) {
@@ -154,8 +158,8 @@ static void put_off(struct mr_json_stream *a, const struct mr_json_piece *piece)
     a->put_off[a->put_off_count++] = *piece;
 }
 
-/* Has one of the slices an operator that exists and that no earlier task has? If so, adds it to the
- * builder. */
+/* Adds operators to the builder that exist, and that the slices have but no earlier task. True: at
+ * least one was added, so the slices should be read again. */
 static bool brings_op(struct mr_json_stream *a, uint32_t count)
 {
     bool found = false;
@@ -178,8 +182,8 @@ static void find(struct mr_json_stream *a, struct mr_str text, struct mr_json_sl
     a->found[a->found_count++] = (struct cut_text){text, *split};
 }
 
-/* The entry in `rest` ends in this piece, before the returned position, or the whole piece belongs
- * to it. */
+/* Completes the entry in `rest` with bytes of this piece. Returns the position after the entry; the
+ * size of the piece means that the entry may go on in the next piece. */
 static size_t complete_rest(struct mr_json_stream *a, const struct mr_buf *piece, bool *is_end)
 {
     size_t taken = 0;
@@ -201,7 +205,8 @@ static size_t complete_rest(struct mr_json_stream *a, const struct mr_buf *piece
     return taken;
 }
 
-/* Cuts the entries of this piece from `from` on. */
+/* Finds the entries of this piece from `from` on, and keeps the incomplete entry at its end in
+ * `rest`. */
 static void cut(struct mr_json_stream *a, struct mr_buf *piece, size_t from)
 {
     bool is_end = false;
@@ -230,7 +235,7 @@ static void cut_piece(void *ctx)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads slices whose keys have nodes, and cuts a->piece at the same time. */
+/* Reads slices whose keys have nodes. At the same time another thread cuts a->piece. */
 static int read_some(struct mr_json_stream *a, const struct mr_json_piece *pieces, uint32_t count)
 {
     mr_json_fast_path_read_beside(a->plain, pieces, count, cut_piece, a);
@@ -266,7 +271,8 @@ static int read_found(struct mr_json_stream *a, const struct cut_text *found, ui
     return err;
 }
 
-/* Reads the entries of the previous piece, and cuts this one (or NULL) at the same time. */
+/* Reads the entries of the previous piece. At the same time another thread cuts `piece` (may be
+ * NULL). */
 static void entries(struct mr_json_stream *a, struct mr_buf *piece)
 {
     struct cut_text found[CUT_MAX];
@@ -294,7 +300,8 @@ static bool has(const struct mr_buf *text, struct mr_str word)
     return text->n && memmem(text->p, text->n, word.p, word.n);
 }
 
-/* Reads the text before the entries. A text with parameters or loops cannot be read early. */
+/* Adds a piece to the text before the entries, and begins to read when the entries are reached. A
+ * text with parameters or loops cannot be read early. */
 static void head(
     struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece)
 {
@@ -307,7 +314,8 @@ static void head(
         if (a->head.n > HEAD_BYTES_MAX) give_up(a);
         return;
     }
-    mr_assert(at > had); /* otherwise the previous call would have found it */
+    /* the brace lies in this piece: the previous call would have found it otherwise */
+    mr_assert(at > had);
     a->head.n = at;
     if (at <= HEAD_BYTES_MAX && !has(&a->head, MR_STR("\"params\"")) &&
         !has(&a->head, MR_STR("\"repeat\""))) {
@@ -338,11 +346,12 @@ void mr_json_stream_feed(
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Joins the whole text. */
+/* Joins the parts of the whole text in `text`. */
 static void join(struct mr_json_stream *a, struct mr_buf *text)
 {
     mr_buf_init(text, MR_JOB_BODY_BYTES_MAX);
-    mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1)); /* the text may be empty */
+    /* the text may be empty, and the reservation must be positive */
+    mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1));
     mr_buf_add(text, a->head.p, a->head.n);
     for (uint32_t i = 0; i < a->stretches_count; i++) {
         struct stretch *s = &a->stretches[i];
@@ -358,7 +367,7 @@ int mr_json_stream_finish(struct mr_json_stream *a)
     return mr_json_read_parallel(&a->slicer, a->put_off, a->put_off_count);
 }
 
-/* Reads the fields around the entries and the deferred slices. */
+/* Reads the fields around the entries, and the slices that were deferred. */
 static int fill(struct mr_json_stream *a)
 {
     struct mr_builder *b = a->j->b;

@@ -1,22 +1,23 @@
 /* Reads a job in JSON while its pieces arrive. Entries get their nodes at once, and simple entries
- * (fast_path.h) that refer to known keys are read at once. The result is that of the whole text. A
- * text with parameters, loops, escapes in keys or errors is kept and read as a whole at the end. */
+ * (fast_path.h) that refer to known keys are read at once. The result equals the result of reading
+ * the whole text. A text with parameters, loops, escapes in keys or errors is kept and read as a
+ * whole at the end. */
 #pragma once
 
 #include "graph/json/json.h"
 
 struct mr_json_stream;
 
-/* `parallel` is lent until mr_json_stream_end. */
+/* Makes a stream; `parallel` is lent until mr_json_stream_end. */
 struct mr_json_stream *mr_json_stream_new(const struct mr_graph_parallel *parallel);
 void mr_json_stream_free(struct mr_json_stream **a);
-/* Takes the next piece. The catalogue has the operators that are known at this time. */
+/* Takes the next piece. The catalogue has the operators that are known at the time of the call. */
 void mr_json_stream_feed(
     struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue, struct mr_buf *piece);
-/* The text is complete: the result is that of mr_graph_from_json. The stream can then only be
- * freed. */
+/* Ends the stream when the text is complete, with the result of mr_graph_from_json. The stream can
+ * then only be freed. */
 int mr_json_stream_end(struct mr_json_stream *a, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
 
-/* A stream with smaller limits than the default ones. */
+/* Makes a stream whose limits are smaller than the default ones. */
 struct mr_json_stream *mr_json_stream_new_within(const struct mr_json_limits *limits);

@@ -19,7 +19,7 @@ enum field {
     F_REF,
     F_OBJECT,
     F_NAME,
-    F_RETRIES, /* from here on in the order of the MR_OPTION_ bits */
+    F_RETRIES, /* this field and all later ones are in the order of the MR_OPTION_ bits */
     F_PRIORITY,
     F_TIMEOUT_S,
     F_WORKERS,
@@ -43,7 +43,8 @@ struct entry {
 
 static enum field field_of(struct mr_str name)
 {
-    if (name.n == 2 && memcmp(name.p, "op", 2) == 0) return F_OP; /* the two most frequent names */
+    /* "op" and "args" are the most frequent names */
+    if (name.n == 2 && memcmp(name.p, "op", 2) == 0) return F_OP;
     if (name.n == 4 && memcmp(name.p, "args", 4) == 0) return F_ARGS;
     for (unsigned i = 0; i < F_COUNT; i++)
         if (mr_str_eq(name, mr_str(fields[i]))) return (enum field)i;
@@ -94,7 +95,8 @@ static int read_integer(
     return MR_OK;
 }
 
-/* Copies a text with `${…}`, since the next one reuses its memory. */
+/* Returns the text of a value, as a copy if `${…}` was replaced in it: the next replacement reuses
+ * the memory. */
 static struct mr_str keep(struct mr_json *j, yyjson_val *v)
 {
     struct mr_str s = mr_json_text(v);
@@ -219,7 +221,7 @@ static int check_form(struct mr_json *j, const struct entry *entry)
     return MR_OK;
 }
 
-/* The text of {"ref"}, {"object"} or {"name"}, with its `${…}` replaced. */
+/* Sets `out` to the text of {"ref"}, {"object"} or {"name"}, with its `${…}` replaced. */
 static int form_text(struct mr_json *j, enum field f, yyjson_val *v, struct mr_str *out)
 {
     int err = MR_OK;
@@ -285,7 +287,7 @@ static int write_object_entry(struct mr_json *j, uint32_t node, yyjson_val *obje
     return err;
 }
 
-/* In dsk an object is a dict, unless a member makes it one of the forms. */
+/* True: a member makes the object one of the forms. Otherwise the object is a dict in dsk. */
 static bool has_form(yyjson_val *object)
 {
     if (yyjson_obj_get(object, "op")) return true;
@@ -296,7 +298,8 @@ static bool has_form(yyjson_val *object)
     return false;
 }
 
-/* A list that begins with an unknown text looks like a task with a mistyped operator. */
+/* Refuses a list that begins with an unknown text and looks like a task with a mistyped
+ * operator. */
 static int check_dsk_list(struct mr_json *j, yyjson_val *list)
 {
     yyjson_val *first = yyjson_arr_get_first(list);

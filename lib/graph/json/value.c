@@ -25,10 +25,10 @@ struct mr_json_frame {
         yyjson_arr_iter list;
         yyjson_obj_iter map;
     };
-    /* of EACH */
+    /* members of a FRAME_EACH */
     struct mr_json_loop *loop;
     yyjson_val *each;
-    /* of TASK */
+    /* members of a FRAME_TASK */
     uint32_t node;
     bool is_outermost;
     struct named *named;
@@ -240,7 +240,8 @@ static int put_nested(struct mr_json *j, struct mr_str op, yyjson_val *args, yyj
     return begin_task(j, node, op, args, kwargs, skip_first, depth + 1);
 }
 
-/* A task as an argument: {"op": …, "args": […], "kwargs": {…}}. Options need a task with a key. */
+/* Writes a task that is an argument: {"op": …, "args": […], "kwargs": {…}}. Options need a task
+ * with a key. */
 static int put_nested_object(struct mr_json *j, yyjson_val *v, unsigned depth)
 {
     static const char *const known[] = {"op", "args", "kwargs"};
@@ -302,10 +303,11 @@ static int put_name(struct mr_json *j, struct mr_str name)
     return mr_builder_input(j->b, node, j->e);
 }
 
-/* Recursion has one level: inside a literal no object has a special meaning. */
+/* Recursion has one level, because inside a literal no object has a special meaning. */
 static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
 
-/* Writes an object with one member that has a meaning, e.g. {"ref": key}. *taken: it was one. */
+/* Writes an object with one member that has a special meaning, such as {"ref": key}. `*taken`
+ * false: the object has no such member. */
 static int put_special(struct mr_json *j, yyjson_val *v, unsigned depth, bool *taken)
 {
     yyjson_obj_iter it = yyjson_obj_iter_with(v);
@@ -401,8 +403,8 @@ static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsig
     case YYJSON_TYPE_STR: return put_text(j, v, mode);
     case YYJSON_TYPE_ARR:
     case YYJSON_TYPE_OBJ:
-        if (from_param)
-            mode = (struct mr_json_mode){false, false}; /* the value of a parameter is data */
+        if (from_param) /* a `${…}` inside a parameter's value is data */
+            mode = (struct mr_json_mode){false, false};
         return yyjson_is_arr(v) ? put_array(j, v, mode, depth) : put_dict(j, v, mode, depth);
     default: return mr_fail(j->e, MR_EINTERNAL, "a JSON value of no known type");
     }
@@ -452,7 +454,7 @@ static int run(struct mr_json *j, int err)
 {
     while (!err && j->frames_count)
         err = step(j);
-    while (j->frames_count) { /* after an error */
+    while (j->frames_count) { /* only after an error are frames left */
         struct mr_json_frame *f = &j->frames[--j->frames_count];
         mr_release(f->loop);
         mr_release(f->named);
@@ -466,7 +468,7 @@ int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, un
     return run(j, put(j, v, mode, depth));
 }
 
-/* The common case: without frames for scalar arguments. */
+/* Writes a task of the most common form: scalar arguments need no frames. */
 static int plain_task(
     struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args, bool skip_first)
 {

@@ -13,18 +13,22 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define FORMS_MAX 4         /* graphs of a template: one for each set of the other parameters */
-#define VALUE_BYTES_MAX 256 /* an instance with a larger value is not cached */
+/* Graphs in the cache: one for each set of values of the parameters that are not markers. */
+#define FORMS_MAX 4
+#define VALUE_BYTES_MAX 256 /* bytes; an instance with a larger value is not cached */
 #define ARGS_BYTES_MAX ((uint64_t)256 << 20)
-#define TRIES_MAX 16               /* parameters that are tried one by one … */
-#define TRIES_NODES_MAX (1u << 20) /* … if the trials make no more nodes than this */
+/* Parameters of a template are tried one by one only if there are at most this many … */
+#define TRIES_MAX 16
+/* … and if all trials together make at most this many nodes. */
+#define TRIES_NODES_MAX (1u << 20)
 #define MARKER_BYTES 12
 
 struct form {
-    struct mr_graph *graph; /* with markers; NULL: free */
+    struct mr_graph *graph; /* the graph with markers; NULL: the entry is free */
     struct mr_graph_placeholder *placeholders;
     uint32_t placeholders_count;
-    uint64_t key, shape, used; /* key: a hash of the parameters without markers */
+    /* key: a hash of the parameters that are not markers. */
+    uint64_t key, shape, used;
     size_t bytes;
 };
 
@@ -32,14 +36,14 @@ struct mr_instance_cache {
     yyjson_val *root, *params;
     uint32_t count;
     bool is_hopeless;
-    bool is_tried; /* is_free is known: the parameters that may be markers */
+    bool is_tried; /* true: is_free is known; is_free marks the parameters that may be markers */
     bool is_free[MR_INSTANCE_PARAMS_MAX];
     uint64_t last_key;
     uint64_t clock;
     struct form forms[FORMS_MAX];
 };
 
-/* The parameters of one instance, in the order of the template. */
+/* The values of the parameters of one instance, in the order of the template's parameters. */
 struct values {
     yyjson_val *at[MR_INSTANCE_PARAMS_MAX];
 };
@@ -49,7 +53,7 @@ struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root)
     yyjson_val *params = yyjson_obj_get(root, "params");
     size_t n = yyjson_is_obj(params) ? yyjson_obj_size(params) : 0;
     if (yyjson_obj_get(root, "dsk"))
-        return NULL; /* in dsk a value that is a text may be a reference */
+        return NULL; /* in dsk a text may be a reference, so no parameter can be a marker */
     if ((params && !yyjson_is_obj(params)) || n > MR_INSTANCE_PARAMS_MAX) return NULL;
     struct mr_instance_cache *k = mr_alloc(sizeof *k);
     k->root = root;
@@ -112,8 +116,8 @@ static void pack_scalar(yyjson_val *v, struct mr_buf *out)
         mr_pack_float(out, yyjson_get_real(v));
 }
 
-/* Takes the values as json/params.c does. False: they have an error, which the reader reports, or
- * one is not a scalar. */
+/* Sets `out` to the given values and the defaults, as json/params.c does. False: the values have an
+ * error, which the reader of the document reports, or a value is not a scalar. */
 static bool take_values(const struct mr_instance_cache *k, yyjson_val *given, struct values *out)
 {
     yyjson_val *names[MR_INSTANCE_PARAMS_MAX];
@@ -143,7 +147,8 @@ static bool take_values(const struct mr_instance_cache *k, yyjson_val *given, st
     return true;
 }
 
-/* The values as arguments in MessagePack, and a hash of those without markers. */
+/* The values of one instance as arguments in MessagePack, and a hash of the values of the
+ * parameters that are not markers. */
 struct packed {
     struct mr_buf bytes, params;
     struct mr_str at[MR_INSTANCE_PARAMS_MAX];
@@ -182,7 +187,8 @@ static bool pack_values(
 
 /* ---- an instance ----------------------------------------------------------------------------- */
 
-/* NULL: the graph is too large with these values; the reader reports the error. */
+/* Copies the graph with values in place of the markers. NULL: the graph is too large with these
+ * values; the reader of the document reports the error. */
 static struct mr_graph *fill(struct form *f, const struct packed *p)
 {
     const struct mr_graph_fill fill = {.placeholders = f->placeholders,
@@ -311,7 +317,7 @@ static bool has_equal_texts(const struct mr_graph *a, const struct mr_graph *b)
     return is_same;
 }
 
-/* Are the graphs equal, apart from arguments and parameters? */
+/* True: the graphs are equal, apart from arguments and parameters. */
 static bool has_equal_shape(const struct mr_graph *a, const struct mr_graph *b)
 {
     size_t n = a->nodes_count;
@@ -332,7 +338,7 @@ static bool has_equal_shape(const struct mr_graph *a, const struct mr_graph *b)
            has_equal_texts(a, b);
 }
 
-/* Is no marker part of a name, an object's id or another job's key? */
+/* True: no marker is part of a name, an object's id or another job's key. */
 static bool are_values_only(const struct mr_graph *g, const struct form *f)
 {
     unsigned char *has_spot = mr_alloc((size_t)g->args_count + 1);
@@ -356,7 +362,8 @@ static bool has_equal_args(const struct mr_graph *a, const struct mr_graph *b)
     return true;
 }
 
-/* Tries markers for these parameters: with the values filled in, is the graph equal to `g`? */
+/* Builds the graph with markers for the parameters in `is_free`. True: with the values filled in,
+ * the graph equals `g`, and the result is in `*out`. */
 static bool try_form(const struct mr_instance_cache *k, const struct values *v, const bool *is_free,
     const struct packed *p, const struct mr_graph *g, size_t text_bytes,
     const struct mr_graph_catalogue *catalogue, struct form *out)
@@ -394,8 +401,8 @@ static bool try_free(
     return is_good;
 }
 
-/* Finds which parameters can be markers. If all can, `*out` is the form and the result is true.
- * Otherwise each is tried on its own. */
+/* Finds which parameters can be markers. True: all parameters can, and the result is in `*out`.
+ * Otherwise each parameter is tried on its own. */
 static bool try_all(struct mr_instance_cache *k, const struct trial *t, struct form *out)
 {
     struct form f = {0};

@@ -11,18 +11,18 @@
 
 struct mr_instance_cache;
 
-/* `root` is the template's document, lent until free. NULL: such a template cannot be cached. */
+/* `root` is the template's document, lent until mr_instance_cache_free. NULL: the template cannot
+ * be cached. */
 struct mr_instance_cache *mr_instance_cache_new(yyjson_val *root);
 void mr_instance_cache_free(struct mr_instance_cache **k);
 size_t mr_instance_cache_bytes(const struct mr_instance_cache *k);
-void mr_instance_cache_drop(struct mr_instance_cache *k); /* empties it */
+void mr_instance_cache_drop(struct mr_instance_cache *k); /* frees all cached graphs */
 
-/* The instance with these parameters (an object, or NULL). NULL: it has to be built from the
- * document.
- */
+/* Returns the instance with these parameters (an object, or NULL for the defaults). NULL: the
+ * caller has to build the graph from the document. */
 struct mr_graph *mr_instance_cache_get(
     struct mr_instance_cache *k, yyjson_val *given, uint64_t *shape);
-/* The caller has built `g` from the document. The cache keeps it from the second one of a kind on.
- */
+/* To be called when the caller has built `g` from the document. The first graph with given values
+ * of the parameters that are not markers is not kept; the second one is. */
 void mr_instance_cache_learn(struct mr_instance_cache *k, yyjson_val *given,
     const struct mr_graph *g, size_t text_bytes, const struct mr_graph_catalogue *catalogue);

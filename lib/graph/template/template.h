@@ -6,17 +6,18 @@
 
 struct mr_json_template;
 
-/* The text is copied. Whether it is a valid job, only mr_json_template_graph checks. */
+/* Copies the text and parses it. Only mr_json_template_graph checks whether the text is a valid
+ * job. */
 int mr_json_template_new(struct mr_str text, struct mr_json_template **out, struct mr_error *e);
 void mr_json_template_free(struct mr_json_template **t);
 
-/* `given`: empty, or {"params": {…}} with values for the template's parameters. A value has the
- * type of the parameter's default; a default of null allows any type. `shape` (may be NULL) is
- * equal for graphs with equal nodes and edges. */
+/* Makes a graph. `given` is empty or {"params": {…}} with values for the template's parameters. A
+ * value has the type of the parameter's default; a default of null allows any type. `shape` (may be
+ * NULL) is equal for graphs with equal nodes and edges. */
 int mr_json_template_graph(struct mr_json_template *t, struct mr_str given,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
     struct mr_error *e);
-/* The size of the cache, without the text; and emptying it. */
+/* The first returns the size of the cache without the text. The second empties the cache. */
 size_t mr_json_template_cached_bytes(const struct mr_json_template *t);
 void mr_json_template_drop(struct mr_json_template *t);
 /* Appends the names of the parameters, each followed by a newline. */
