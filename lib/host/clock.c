@@ -36,7 +36,7 @@ mr_duration mr_clock_process_cpu(void)
 
 void mr_clock_sleep_until(mr_time t)
 {
-    /* 146 years of uptime: fits into time_t on every machine. */
+    /* 2^62 ns are 146 years of uptime, which fit into time_t on every machine */
     const mr_time far = (mr_time)1 << 62;
     mr_time until = MR_MIN(t, far);
     struct timespec at = {(time_t)(until / MR_SECOND), (long)(until % MR_SECOND)};

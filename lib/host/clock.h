@@ -3,9 +3,9 @@
 
 #include "base/time.h"
 
-mr_time mr_clock_now(void);             /* CLOCK_MONOTONIC */
-uint64_t mr_clock_wall(void);           /* ns since 1970; may jump */
-mr_duration mr_clock_thread_cpu(void);  /* CPU time of the calling thread */
-mr_duration mr_clock_process_cpu(void); /* CPU time of the process, all threads */
-void mr_clock_sleep(mr_duration d);     /* sleeps; never on a core thread */
+mr_time mr_clock_now(void);             /* reads CLOCK_MONOTONIC */
+uint64_t mr_clock_wall(void);           /* ns since 1970; the wall clock may jump */
+mr_duration mr_clock_thread_cpu(void);  /* returns the CPU time of the calling thread */
+mr_duration mr_clock_process_cpu(void); /* returns the CPU time of all threads of the process */
+void mr_clock_sleep(mr_duration d);     /* sleeps; must not be called on a core thread */
 void mr_clock_sleep_until(mr_time t);   /* MR_NEVER: sleeps for ever */

@@ -1,7 +1,7 @@
 /* A list of work that the thread of an event loop puts off until the loop's next round. The thread
- * does so when the inbox that the work needs is full: it cannot wait for room, because it makes the
- * room itself. Each call defers at most one item, so the calls under way bound the list. Used by
- * the loop's thread only. */
+ * puts work off when the inbox that the work needs is full: the thread cannot wait for room,
+ * because it makes the room itself. Each call defers at most one item, so the number of calls under
+ * way bounds the list. Used by the loop's thread only. */
 #pragma once
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@ struct mr_deferred_item {
     void *p;
 };
 
-struct mr_deferred { /* all zeros: empty */
+struct mr_deferred { /* all zeros: the list is empty */
     struct mr_deferred_item *items;
     size_t count, room;
 };

@@ -30,13 +30,14 @@
 #define WAKER 2u
 /* How long an eager wait polls before it sleeps; a wait up to this length is a short wait. */
 #define LOOK (400 * MR_US)
-#define SHORT_WAITS 3       /* short waits in a row after which an eager wait polls */
-#define SHORT_WAITS_MAX 8   /* the count of short waits stops here */
-#define CROWD (200 * MR_US) /* a sched_yield that took longer let another thread run */
+#define SHORT_WAITS 3       /* after this many short waits in a row an eager wait polls */
+#define SHORT_WAITS_MAX 8   /* the count of short waits stops at this number */
+#define CROWD (200 * MR_US) /* a sched_yield that took longer has let another thread run */
 #define CROWDED (20 * MR_MS)
 
 struct cell {
-    /* == position: free for a sender; == position + 1: holds an item for the owner. */
+    /* Equals the position: a sender may fill the cell. Equals the position + 1: the cell holds an
+     * item for the owner. */
     _Atomic uint32_t turn;
 };
 
@@ -47,22 +48,23 @@ struct mr_inbox {
     uint32_t mask;
     struct mr_waiter waiter;
     bool has_waiter;
-    alignas(LINE) _Atomic uint32_t tail; /* used by senders */
-    alignas(LINE) uint32_t head;         /* used by the owner */
-    uint32_t short_waits;                /* short waits in a row; used by the owner */
-    mr_time crowded_until;               /* no polling until then; used by the owner */
-    /* Bit ASLEEP, plus WAKER for each sender that is inside a wake. */
+    alignas(LINE) _Atomic uint32_t tail; /* position of the next cell that a sender claims */
+    /* position of the next cell that the owner reads; used by the owner only */
+    alignas(LINE) uint32_t head;
+    uint32_t short_waits;  /* short waits in a row; used by the owner only */
+    mr_time crowded_until; /* no polling before this time; used by the owner only */
+    /* The bit ASLEEP, plus WAKER for each sender that is inside a wake. */
     alignas(LINE) _Atomic uint32_t sleep;
     /* 1: mr_inbox_wake was called, and no wait has returned since. */
     _Atomic uint32_t woken;
     _Atomic uint32_t room_wanted; /* number of senders that wait for room */
-    /* Grows when the owner has made room for waiting senders. */
+    /* Grows each time the owner has made room for waiting senders. */
     _Atomic uint32_t room_turns;
     _Atomic bool closed;
 };
 
-/* Sleeps while `*word` is `expected`, until a wake or `deadline` (CLOCK_MONOTONIC). May return
- * early. */
+/* Sleeps while `*word` is `expected`, until a wake or until `deadline` (CLOCK_MONOTONIC) has
+ * passed. May return early. */
 static void futex_wait(_Atomic uint32_t *word, uint32_t expected, mr_time deadline)
 {
     struct timespec at = {(time_t)(deadline / MR_SECOND), (long)(deadline % MR_SECOND)};
@@ -208,7 +210,7 @@ size_t mr_inbox_take(struct mr_inbox *in, void *items, size_t count_max)
     return n;
 }
 
-/* Has the owner a reason not to sleep? Called after the bit ASLEEP has been set. */
+/* True: the owner has a reason not to sleep. Called after the bit ASLEEP has been set. */
 static bool has_news(struct mr_inbox *in)
 {
     return is_full_at_head(in) || atomic_load(&in->woken) || atomic_load(&in->closed);
@@ -237,7 +239,8 @@ size_t mr_inbox_wait(struct mr_inbox *in, mr_time deadline, void *items, size_t 
     }
 }
 
-/* Polls until an item comes, the inbox is woken or closed, or the time LOOK is over. */
+/* Polls until an item comes, the inbox is woken or closed, or the time LOOK is over. Returns the
+ * number of items taken. */
 static size_t look(struct mr_inbox *in, mr_time begun, void *items, size_t count_max)
 {
     for (mr_time now = begun; now - begun < LOOK;) {

@@ -18,45 +18,48 @@
 
 struct mr_inbox;
 
-/* count_max is rounded up to a power of two. */
+/* Makes an inbox for count_max items, rounded up to a power of two. */
 struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes);
-/* To be called when no sender is left. Items that are still in the inbox are dropped: if items own
- * memory, take them before. */
+/* To be called when no sender is left. Items that are still in the inbox are dropped, so a caller
+ * whose items own memory takes them out before. */
 void mr_inbox_free(struct mr_inbox **inbox);
 
-/* Sets how the owner sleeps. Before the first push and the first wait. */
+/* Sets how the owner sleeps. To be called before the first push and the first wait. */
 void mr_inbox_set_waiter(struct mr_inbox *inbox, struct mr_waiter waiter);
-/* For the owner, before it frees what the waiter uses: after the return, no sender is inside the
- * waiter's `wake` or will call it. Afterwards the owner sleeps in a futex again. */
+/* For the owner, before it frees what the waiter uses. After the return, no sender is inside the
+ * waiter's `wake`, and no sender will call `wake` any more. Afterwards the owner sleeps in a futex
+ * again. */
 void mr_inbox_clear_waiter(struct mr_inbox *inbox);
 
-/* On any thread, the owner's included. MR_ELIMIT: the inbox is full; MR_ESTATE: it is closed. After
- * an error the item still belongs to the caller. */
+/* Adds an item, on any thread, the owner's included. MR_ELIMIT: the inbox is full. MR_ESTATE: the
+ * inbox is closed. After an error the item still belongs to the caller. */
 int mr_inbox_push(struct mr_inbox *inbox, const void *item);
 
-/* mr_inbox_push in two steps. push_quiet adds the item and lets the owner sleep; notify wakes the
- * owner if it sleeps. host/wake_counter.h tells a sender when to notify. */
+/* Are mr_inbox_push in two steps. push_quiet adds the item and lets the owner sleep; notify wakes
+ * the owner if it sleeps. host/wake_counter.h tells a sender when to notify. */
 int mr_inbox_push_quiet(struct mr_inbox *inbox, const void *item);
 void mr_inbox_notify(struct mr_inbox *inbox);
 
-/* Like mr_inbox_push, but waits for room until `deadline` (MR_ETIMEOUT). Never on the owner's
- * thread. */
+/* Like mr_inbox_push, but waits for room until `deadline` (MR_ETIMEOUT). Must not be called on the
+ * owner's thread. */
 int mr_inbox_push_wait(struct mr_inbox *inbox, const void *item, mr_time deadline);
 
-/* On the owner's thread: waits, and returns up to count_max items. Items of one sender keep their
- * order. Returns 0 when the deadline has passed or the inbox was woken or closed. */
+/* On the owner's thread: waits for items, and returns up to count_max of them. Items of one sender
+ * keep their order. Returns 0 when the deadline has passed or the inbox was woken or closed. */
 size_t mr_inbox_wait(struct mr_inbox *inbox, mr_time deadline, void *items, size_t count_max);
-/* mr_inbox_wait that never waits. */
+/* Like mr_inbox_wait, but never waits. */
 size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max);
-/* On the owner's thread: mr_inbox_wait without a deadline that, after several short waits, polls
+/* On the owner's thread: like mr_inbox_wait without a deadline, but after several short waits polls
  * for up to 0.4 ms before it sleeps. A wake-up costs tens of microseconds on a virtual machine. The
  * poll yields the processor between two looks, and stops for 20 ms when another thread wanted the
  * processor. */
 size_t mr_inbox_wait_eager(struct mr_inbox *inbox, void *items, size_t count_max);
 
-void mr_inbox_wake(struct mr_inbox *inbox); /* on any thread: lets one wait return early */
-/* On any thread: later pushes are refused; items in the inbox can still be taken. */
+/* on any thread: the present or next wait returns early */
+void mr_inbox_wake(struct mr_inbox *inbox);
+/* On any thread: closes the inbox. Later pushes are refused; items in the inbox can still be
+ * taken. */
 void mr_inbox_close(struct mr_inbox *inbox);
 bool mr_inbox_is_closed(const struct mr_inbox *inbox);
-/* On another thread than the owner's the answer may be out of date. */
+/* True: the inbox has no item. On another thread than the owner's the answer may be out of date. */
 bool mr_inbox_is_empty(const struct mr_inbox *inbox);

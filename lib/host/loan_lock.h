@@ -1,7 +1,8 @@
 /* The lock of data that belongs to one thread, which lends the data to other threads while it
- * sleeps. The owner locks and waits; the others only try. A thread that gets the lock acts as the
- * owner's delegate: it applies what others have queued. That is flat combining (Hendler, Incze,
- * Shavit, Tzafrir: "Flat Combining and the Synchronization-Parallelism Tradeoff", SPAA 2010). */
+ * sleeps. The owner locks and waits for the lock; the other threads only try to lock. A thread that
+ * gets the lock acts as the owner's delegate: it applies what others have queued. That is flat
+ * combining (Hendler, Incze, Shavit, Tzafrir: "Flat Combining and the Synchronization-Parallelism
+ * Tradeoff", SPAA 2010). */
 #pragma once
 
 #include <pthread.h>
@@ -16,12 +17,13 @@ static inline void mr_loan_lock_init(struct mr_loan_lock *l)
     (void)pthread_mutex_init(&l->lock, NULL);
 }
 
-static inline void mr_loan_lock_fini(struct mr_loan_lock *l) /* no thread holds the lock */
+/* to be called when no thread holds the lock */
+static inline void mr_loan_lock_fini(struct mr_loan_lock *l)
 {
     (void)pthread_mutex_destroy(&l->lock);
 }
 
-/* Waits until no delegate holds the lock. */
+/* Takes the lock for the owner; waits until no delegate holds it. */
 static inline void mr_loan_lock_lock(struct mr_loan_lock *l)
 {
     (void)pthread_mutex_lock(&l->lock);

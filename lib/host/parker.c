@@ -10,7 +10,7 @@ bool mr_parker_park(struct mr_parker *p)
 {
     int expected = AWAKE;
     if (atomic_compare_exchange_strong(&p->state, &expected, PARKED)) return true;
-    /* The state was NOTIFIED; only the waker sets it, and only the sleeper clears it. */
+    /* Park fails: the state was NOTIFIED, which only the waker sets and only the sleeper clears. */
     atomic_store(&p->state, AWAKE);
     return false;
 }

@@ -1,4 +1,4 @@
-/* A condition that ends a wait early. The waiting function asks for it every MR_STOP_LOOK. */
+/* A condition that ends a wait early. The waiting function calls is_set every MR_STOP_LOOK. */
 #pragma once
 
 #include "base/time.h"
@@ -7,7 +7,7 @@
 
 #define MR_STOP_LOOK (5 * MR_MS)
 
-struct mr_stop { /* all zeros: the wait is never ended early */
+struct mr_stop { /* all zeros: the wait never ends early */
     bool (*is_set)(void *ctx);
     void *ctx;
 };

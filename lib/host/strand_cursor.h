@@ -19,7 +19,7 @@ static inline void mr_strand_cursor_init(struct mr_strand_cursor *c, uint32_t co
     atomic_store_explicit(&c->settled, 0, memory_order_relaxed);
 }
 
-/* Taker: takes the next item. False: no item is left, and none will come. */
+/* Called by the taker: takes the next item. False: no item is left, and none will come. */
 static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *item)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
@@ -31,7 +31,8 @@ static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *i
     return true;
 }
 
-/* Taker: its results of the first n items are final, and the cutter may read them. */
+/* Called by the taker: its results of the first n items are final, and the cutter may read these
+ * results. */
 static inline void mr_strand_cursor_settle(struct mr_strand_cursor *c, uint32_t n)
 {
     atomic_store_explicit(&c->settled, n, memory_order_release);
@@ -42,15 +43,15 @@ static inline uint32_t mr_strand_cursor_settled(const struct mr_strand_cursor *c
     return atomic_load_explicit(&c->settled, memory_order_acquire);
 }
 
-/* Taker: is no item left? */
+/* Called by the taker. True: no item is left. */
 static inline bool mr_strand_cursor_is_at_end(const struct mr_strand_cursor *c)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
     return (uint32_t)v >= (uint32_t)(v >> 32);
 }
 
-/* Cutter: no item from `keep` on will be taken any more, unless it has been taken already. Returns
- * the new end: all items below it have been taken or will be. */
+/* Called by the cutter: no item from `keep` on will be taken any more, unless it has been taken
+ * already. Returns the new end: all items below the end have been taken or will be taken. */
 static inline uint32_t mr_strand_cursor_cut(struct mr_strand_cursor *c, uint32_t keep)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed), next;

@@ -21,12 +21,12 @@ struct mr_tail {
 void mr_tail_init(struct mr_tail *t, size_t bytes_max);
 void mr_tail_fini(struct mr_tail *t);
 
-/* Writer: adds a line. True: the text was empty before. */
+/* Called by the writer: adds a line. True: the text was empty before. */
 bool mr_tail_add(struct mr_tail *t, const uint64_t tag[MR_TAIL_TAG], struct mr_str line);
-/* Writer: ends the text. Drops what has not been taken, because the writer reports it in another
- * way. `*left` receives the bytes of that, `*lost` the bytes that were dropped before. False:
- * nothing was ever taken. */
+/* Called by the writer: ends the text. Text that has not been taken is dropped, because the writer
+ * reports it in another way. `*left` receives the bytes of this text, `*lost` the bytes that were
+ * dropped before. False: nothing was ever taken. */
 bool mr_tail_end(struct mr_tail *t, size_t *left, uint64_t *lost);
 
-/* Taker: moves the text to the end of `out`. False: there is no text. */
+/* Called by the taker: moves the text to the end of `out`. False: there is no text. */
 bool mr_tail_take(struct mr_tail *t, uint64_t tag[MR_TAIL_TAG], struct mr_buf *out, uint64_t *lost);

@@ -15,7 +15,7 @@
 #define SHORT_SLICE_NS 300000
 #define RETURN_PAUSE (50 * MR_MS)
 #define RETURN_PAUSE_MAX (2 * MR_SECOND)
-#define CPU_IS_BUSY (MR_MS) /* a processor that took longer to get is busy */
+#define CPU_IS_BUSY (MR_MS) /* if getting the processor took longer, the processor is busy */
 
 struct mr_thread {
     pthread_t id;
@@ -58,7 +58,8 @@ uint64_t mr_thread_self(void)
 
 void mr_thread_set_background(void)
 {
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: changes this thread alone */
+    /* on Linux this changes the calling thread alone */
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
 }
 
 struct sched_attributes { /* struct sched_attr, which the C library does not declare */
@@ -75,7 +76,7 @@ void mr_thread_set_short_slice(bool on)
     if (syscall(SYS_sched_getattr, 0, &t, sizeof t, 0) || t.policy != SCHED_OTHER) return;
     t.size = sizeof t;
     t.flags = 0;
-    t.runtime = on ? SHORT_SLICE_NS : 0; /* 0: the kernel's default */
+    t.runtime = on ? SHORT_SLICE_NS : 0; /* 0 means the kernel's default */
     (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 
@@ -86,10 +87,11 @@ static _Thread_local struct {
     mr_duration pause; /* the pause between two returns */
 } preferred;
 
-/* Binding to a processor makes the kernel move the thread there at once; the thread then undoes the
- * binding. A thread that stayed bound would wait for its processor while others are idle, and would
- * delay the kernel's own threads there. The thread can only undo the binding when it runs on that
- * processor. If it had to wait for that, the next return is later. */
+/* Moves the thread to its preferred processor. Binding a thread to a processor makes the kernel
+ * move the thread there at once; the thread then undoes the binding. A thread that stayed bound
+ * would wait for its processor while others are idle, and would delay the kernel's own threads
+ * there. The thread can undo the binding only when it runs on that processor. If the thread had to
+ * wait for the processor, the next return comes later. */
 static void go_to_cpu(const cpu_set_t *allowed)
 {
     mr_time begun = mr_clock_now();

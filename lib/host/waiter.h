@@ -1,13 +1,13 @@
-/* How the owner of an inbox sleeps and is woken, if not by the inbox itself. The gRPC loop provides
- * a waiter (rpc/loop.h), so that one thread waits for gRPC events and for messages. */
+/* How the owner of an inbox sleeps and is woken, if the inbox itself does not do it. The gRPC loop
+ * provides a waiter (rpc/loop.h), so that one thread waits for gRPC events and for messages. */
 #pragma once
 
 #include "base/time.h"
 
 struct mr_waiter {
-    /* On the owner's thread: waits until `deadline` (0: does not wait) or a wake, and runs the
-     * callbacks of events that happen. May return early. */
+    /* Called on the owner's thread: waits until `deadline` (0: does not wait) or until a wake, and
+     * runs the callbacks of events that happen. May return early. */
     void (*wait)(void *ctx, mr_time deadline);
-    void (*wake)(void *ctx); /* on any thread: ends the wait */
+    void (*wake)(void *ctx); /* called on any thread: ends the wait */
     void *ctx;
 };

@@ -10,21 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mr_wake_counter { /* all zeros: no message yet, and each message wakes the receiver */
+/* All zeros: no message has come yet, and each message wakes the receiver. */
+struct mr_wake_counter {
     _Atomic uint64_t told;
     _Atomic uint64_t wake_at;
     _Atomic uint32_t spare;
 };
 
-/* Sender: `n` more messages are queued. True: the sender has to wake the receiver. */
+/* Called by a sender: `n` more messages are queued. True: the sender has to wake the receiver. */
 static inline bool mr_wake_counter_add(struct mr_wake_counter *t, uint32_t n)
 {
     return atomic_fetch_add(&t->told, n) + n >= atomic_load(&t->wake_at);
 }
 
-/* Receiver: sets the total count of messages at which it wants to be woken. False: that count is
- * reached already. The messages can then be taken, except for one whose sender has a place in the
- * queue but is still writing; that sender adds to the count later. */
+/* Called by the receiver: sets the total count of messages at which the receiver wants to be woken.
+ * False: the count is reached already, so the messages can be taken. One message may be missing,
+ * whose sender has a place in the queue but is still writing; that sender adds to the count
+ * later. */
 static inline bool mr_wake_counter_wait_for(struct mr_wake_counter *t, uint64_t count)
 {
     atomic_store(&t->wake_at, count);

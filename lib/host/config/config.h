@@ -17,13 +17,14 @@
 #include <stdbool.h>
 
 enum mr_option_type {
-    MR_OPTION_TEXT,  /* const char * */
+    MR_OPTION_TEXT,  /* the member is a const char * */
     MR_OPTION_U64,   /* uint64_t: "12", "1_000" */
-    MR_OPTION_BYTES, /* uint64_t: "512", "64KiB", "4GiB", "1.5GB" */
-    /* mr_duration: "250us", "10ms", "1.5s", "5m", "24h"; a number without a unit is seconds. */
+    MR_OPTION_BYTES, /* the member is a uint64_t: "512", "64KiB", "4GiB", "1.5GB" */
+    /* The member is a mr_duration: "250us", "10ms", "1.5s", "5m", "24h". A number without a unit is
+     * in seconds. */
     MR_OPTION_DURATION,
-    MR_OPTION_BOOL, /* bool: --name, --no-name, --name=yes|no|true|false|1|0 */
-    /* A struct mr_texts: the flag may be repeated; a variable is split at commas. */
+    MR_OPTION_BOOL, /* the member is a bool: --name, --no-name, --name=yes|no|true|false|1|0 */
+    /* The member is a struct mr_texts. The flag may be repeated; a variable is split at commas. */
     MR_OPTION_TEXTS,
 };
 
@@ -33,25 +34,27 @@ struct mr_texts {
 };
 
 struct mr_option {
-    const char *name; /* "data-root" for --data-root */
-    char letter;      /* 'o' for -o; 0: none */
-    const char *env;  /* environment variable; NULL: none */
+    const char *name; /* for example "data-root" for --data-root */
+    char letter;      /* for example 'o' for -o; 0: no short flag */
+    const char *env;  /* name of the environment variable; NULL: none */
     enum mr_option_type type;
-    const char *value; /* the placeholder in the help: "DIR" */
-    /* The default, as a user would write it; NULL: zero, NULL, false or an empty list. */
+    const char *value; /* placeholder for the value in the help, for example "DIR" */
+    /* The default, as a user would write it. NULL: zero, NULL, false or an empty list, by the
+     * type. */
     const char *init;
     const char *help;  /* one sentence without the full stop */
     size_t at;         /* offsetof the member in the program's config struct */
-    uint64_t min, max; /* bounds of a number; max 0: no bounds */
+    uint64_t min, max; /* bounds of a number; max == 0: no bounds */
     bool required;
 };
 
 struct mr_config_spec {
-    const char *program; /* "mr-worker" or "millrace get" */
-    const char *summary; /* one sentence */
-    /* What follows the program's name in the help: "[flags] FILE"; NULL: "[flags]". */
+    const char *program; /* for example "mr-worker" or "millrace get" */
+    const char *summary; /* what the program does, in one sentence */
+    /* The text after the program's name in the help, for example "[flags] FILE". NULL:
+     * "[flags]". */
     const char *usage;
-    const char *examples; /* lines, indented by two; NULL: none */
+    const char *examples; /* lines that are indented by two spaces; NULL: no examples */
     const struct mr_option *options;
     size_t options_count;
     uint32_t rest_min; /* bounds of the number of arguments that are not flags */

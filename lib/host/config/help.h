@@ -3,7 +3,7 @@
 
 #include "host/config/config.h"
 
-/* The help of a program or command. Free it with mr_release. */
+/* Returns the help of a program or command, to be freed with mr_release. */
 char *mr_config_help(const struct mr_config_spec *spec);
 
 const char *mr_version(void); /* "0.1.0" */

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-struct user { /* a user with bytes that count */
+struct user { /* a user whose requests hold bytes that count */
     uint64_t id;
     uint64_t bytes;
     uint32_t holds;
@@ -73,8 +73,8 @@ static void put(struct mr_allowance *q, struct user *u)
     if (!u->holds) *u = q->users[--q->count];
 }
 
-/* Checks the bytes of all requests, and the bytes of this user's requests. A user's only request
- * may use the whole allowance. */
+/* Checks the bytes of all requests, and the bytes of this user's requests. A request that is the
+ * only one of its user may use the whole allowance. */
 static int check(const struct mr_allowance *q, const struct user *u,
     const struct mr_allowance_hold *hold, uint64_t more, struct mr_error *e)
 {

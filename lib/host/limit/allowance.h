@@ -1,7 +1,7 @@
 /* A bound on the memory of request bodies that are being read. All requests together may use
- * `bytes_max`, the requests of one user together half of it; but a request that is the only one of
- * its user may use all. The first `free_bytes` of each request do not count, so small requests pass
- * even when others have used up the allowance. Any thread. */
+ * `bytes_max`. The requests of one user together may use half of `bytes_max`; but a request that is
+ * the only one of its user may use all of it. The first `free_bytes` of each request do not count,
+ * so small requests pass even when others have used up the allowance. Any thread. */
 #pragma once
 
 #include "base/err.h"
@@ -11,7 +11,7 @@
 
 struct mr_allowance;
 
-struct mr_allowance_hold { /* what one request has taken; initialise with zeros */
+struct mr_allowance_hold { /* the bytes that one request has taken; initialise with zeros */
     uint64_t user;
     uint64_t bytes, counted;
 };
@@ -24,6 +24,6 @@ void mr_allowance_free(struct mr_allowance **q);
 int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, struct mr_str user,
     uint64_t bytes, struct mr_error *e);
 void mr_allowance_drop(
-    /* Returns what the request has taken. */
+    /* gives back all bytes that the request has taken */
     struct mr_allowance *q, struct mr_allowance_hold *hold);
 uint64_t mr_allowance_bytes(struct mr_allowance *q); /* bytes that count at present */

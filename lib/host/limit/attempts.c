@@ -8,7 +8,7 @@
 #define SLOTS 4096
 
 struct slot {
-    uint64_t hash; /* of the key; 0: the entry is free */
+    uint64_t hash; /* hash of the key; 0: the entry is free */
     mr_time began;
     uint32_t failures;
 };

@@ -11,10 +11,11 @@
 
 struct mr_attempts;
 
-/* A key may fail `failures_max` times within `window`. The window begins with the first failure. */
+/* Makes a table. A key may fail `failures_max` times within `window`, which begins with the key's
+ * first failure. */
 struct mr_attempts *mr_attempts_new(uint32_t failures_max, mr_duration window);
 void mr_attempts_free(struct mr_attempts **a);
 
-/* May the key try again? The empty key always may. */
+/* True: the key may try again. Always true for the empty key. */
 bool mr_attempts_may(struct mr_attempts *a, struct mr_str key, mr_time now);
 void mr_attempts_fail(struct mr_attempts *a, struct mr_str key, mr_time now);

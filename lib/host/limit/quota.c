@@ -1,4 +1,5 @@
-/* A hash table of chains under one lock. Entries are few, and each connection looks once. */
+/* A hash table of chains under one lock. The table has few entries, and each connection makes one
+ * look-up. */
 #include "host/limit/quota.h"
 
 #include "base/alloc.h"
@@ -43,8 +44,8 @@ void mr_quota_free(struct mr_quota **qp)
     mr_release(q);
 }
 
-/* The link that points to the key's entry, or the link where a new entry belongs. The hash is
- * FNV-1a (Fowler, Noll, Vo). */
+/* Returns the link that points to the key's entry, or the link where a new entry belongs. The hash
+ * is FNV-1a (Fowler, Noll, Vo). */
 static struct entry **find(struct mr_quota *q, struct mr_str key)
 {
     mr_assert(key.n <= MR_QUOTA_KEY_BYTES_MAX);

@@ -10,10 +10,11 @@
 
 struct mr_quota;
 
-/* `each_max`: the limit of each key; 0: no limit. */
+/* Makes a table in which each key has the limit `each_max`. 0: no limit. */
 struct mr_quota *mr_quota_new(uint32_t each_max);
 void mr_quota_free(struct mr_quota **q);
 
 bool mr_quota_has_room(struct mr_quota *q, struct mr_str key);
 void mr_quota_add(struct mr_quota *q, struct mr_str key);
-void mr_quota_remove(struct mr_quota *q, struct mr_str key); /* takes back one mr_quota_add */
+/* undoes one mr_quota_add of the key */
+void mr_quota_remove(struct mr_quota *q, struct mr_str key);

@@ -11,12 +11,12 @@ struct mr_fd_deadlines;
 struct mr_fd_deadlines *mr_fd_deadlines_new(void);
 void mr_fd_deadlines_free(struct mr_fd_deadlines **d);
 
-/* Sets or replaces the deadline of a socket; MR_NEVER: none. On any thread. */
+/* Sets or replaces the deadline of a socket, on any thread. MR_NEVER: no deadline. */
 void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline);
-/* The owner calls it before it closes `fd`. After the return this module does not touch the
- * descriptor. */
+/* Removes the deadline of `fd`. The owner calls it before closing `fd`. After the return this
+ * module does not touch the descriptor. */
 void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd);
 
-/* Shuts down the sockets whose deadline has passed; returns how many. Sets `*next` to the time of
- * the next call, or to MR_NEVER. */
+/* Shuts down the sockets whose deadline has passed, and returns their number. Sets `*next` to the
+ * time of the next call, or to MR_NEVER. */
 size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *next);

@@ -1,5 +1,5 @@
-/* Whole files: read up to a limit; written so that after a crash the file has either its old or its
- * new content. */
+/* Whole files: files are read up to a limit, and written so that after a crash a file has either
+ * its old or its new content. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,18 +7,20 @@
 
 #include <sys/types.h>
 
-/* Appends the content of the file to `out`. MR_ENOENT, MR_EPERM, MR_ETOOBIG (more than the ceiling
- * of `out`), MR_EIO. */
+/* Appends the content of the file to `out`. Errors: MR_ENOENT, MR_EPERM, MR_EIO, and MR_ETOOBIG if
+ * the file does not fit under the ceiling of `out`. */
 int mr_file_read(const char *path, struct mr_buf *out, struct mr_error *e);
 
-/* Replaces the file: writes a temporary file beside it, fsync, rename, fsync of the directory. */
+/* Replaces the content of a file: writes a temporary file beside it, calls fsync, renames the
+ * temporary file, and calls fsync for the directory. */
 int mr_file_write(const char *path, struct mr_str bytes, mode_t mode, struct mr_error *e);
 
-/* Reads a file with a token or a cluster secret. Refused unless the file belongs to this user and
- * its mode is 0600 or stricter. A newline at the end is removed. */
+/* Reads a file with a token or a cluster secret. The file must belong to this user, and its mode
+ * must be 0600 or stricter. A newline at the end is removed. */
 int mr_file_read_secret(const char *path, struct mr_buf *out, struct mr_error *e);
 
-/* The error code for an errno of a write: MR_EDISKFULL or MR_EIO. */
+/* Returns the error code for an errno of a write: MR_EDISKFULL or MR_EIO. */
 int mr_file_write_error(int number);
 
-int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e); /* like mkdir -p */
+/* makes a directory and its parents, like mkdir -p */
+int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e);

@@ -1,6 +1,6 @@
 /* Reads the files of control groups, v1 and v2. In a container that sees its own group as the root,
- * the path in /proc/self/cgroup may not exist. The walk towards the root then still ends at the
- * root, which has the limits of the container. */
+ * the path in /proc/self/cgroup perhaps does not exist. The walk towards the root then still ends
+ * at the root, which has the limits of the container. */
 #include "host/os/machine.h"
 
 #include "base/alloc.h"
@@ -18,12 +18,13 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define MEMORY_MIN ((uint64_t)1 << 20) /* a smaller limit is not meant seriously */
+/* bytes; a smaller limit is taken for a mistake and ignored */
+#define MEMORY_MIN ((uint64_t)1 << 20)
 
 /* The limits of a control group. UINT64_MAX: no limit. */
 struct limits {
     uint64_t memory, milli_cpus;
-    uint64_t group; /* id of the group that sets `memory` */
+    uint64_t group; /* id of the group that has the limit `memory` */
 };
 
 static char *text_of(const char *path)
@@ -35,8 +36,8 @@ static char *text_of(const char *path)
     return mr_copy_text((const char *)b.p);
 }
 
-/* The first number in a file; UINT64_MAX if the file has none ("max", "-1"). `second` (may be NULL)
- * receives the number after it. */
+/* Returns the first number in a file, or UINT64_MAX if the file has no number ("max", "-1").
+ * `second` (may be NULL) receives the number after it. */
 static uint64_t number_in(const char *folder, const char *file, uint64_t *second)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, file);
@@ -48,8 +49,8 @@ static uint64_t number_in(const char *folder, const char *file, uint64_t *second
     return n;
 }
 
-/* An id of a control group that is the same in every mount namespace: the hash of the device and
- * inode of its folder. */
+/* Returns an id of a control group that is the same in every mount namespace: the hash of the
+ * device and inode of the group's folder. */
 static uint64_t group_of(const char *folder)
 {
     struct stat st;

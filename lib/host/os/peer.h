@@ -9,7 +9,7 @@
 
 #define MR_PEER_UIDS_MAX 16
 
-struct mr_peer_rules { /* all zeros: the user of this process and root */
+struct mr_peer_rules { /* all zeros: only the user of this process and root */
     bool any_uid;
     uid_t uids[MR_PEER_UIDS_MAX];
     size_t uids_count;
@@ -20,8 +20,9 @@ struct mr_peer_rules { /* all zeros: the user of this process and root */
 int mr_peer_rules_parse(
     const struct mr_texts *allowed, struct mr_peer_rules *out, struct mr_error *e);
 
-/* Checks the peer of `fd` by the kernel's credentials (SO_PEERCRED). A refusal is logged; `where`
- * names the listener in the log line. */
+/* True: the peer of `fd` may connect by the kernel's credentials (SO_PEERCRED). A refusal is
+ * logged; `where` names the listener in the log line. */
 bool mr_peer_may_enter(const struct mr_peer_rules *rules, int fd, const char *where);
 
-mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules); /* the mode for the socket's file */
+/* returns the mode for the socket's file */
+mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules);

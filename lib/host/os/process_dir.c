@@ -1,6 +1,6 @@
-/* A claim is an exclusive flock on the directory. Between mkdtemp and flock a new directory has no
- * lock, and a sweep may remove it. So the maker looks again once it has the lock, and makes another
- * directory if this one is gone. */
+/* A process claims a directory by an exclusive flock on it. Between mkdtemp and flock a new
+ * directory has no lock, and a sweep may remove it. So the maker looks again once it has the lock,
+ * and makes another directory if the first one is gone. */
 #include "host/os/process_dir.h"
 
 #include "base/alloc.h"
@@ -40,7 +40,7 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_one, DEPTH_FDS, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The directory's descriptor with the lock on it; -1: another process has the lock, or the
+/* Opens and locks a directory, and returns its descriptor. -1: another process has the lock, or the
  * directory is gone or not ours. It is ours if its owner is the user as whom this thread uses files
  * (host/os/user.h). */
 static int claim(const char *path)
@@ -67,7 +67,7 @@ int mr_process_dir_open(
                 e, MR_EIO, "cannot make the directory \"%s\": %s", s->path, strerror(errno));
         s->lock_fd = claim(s->path);
         if (s->lock_fd >= 0) return MR_OK;
-        (void)rmdir(s->path); /* a sweep may have removed it already */
+        (void)rmdir(s->path); /* fails if a sweep has removed the directory already */
     }
     return mr_fail(e, MR_EIO, "cannot lock a directory \"%s/%s-XXXXXX\"", base, kind);
 }

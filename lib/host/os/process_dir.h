@@ -7,10 +7,11 @@
 
 #include <stddef.h>
 
-/* So that the path of a socket in the directory fits into sun_path. */
+/* Bytes of the directory's path, so that the path of a socket in the directory fits into
+ * sun_path. */
 #define MR_PROCESS_DIR_PATH_MAX 64u
 
-struct mr_process_dir { /* all zeros: no directory */
+struct mr_process_dir { /* all zeros: no directory is open */
     char path[MR_PROCESS_DIR_PATH_MAX];
     int lock_fd;
 };
@@ -19,9 +20,10 @@ struct mr_process_dir { /* all zeros: no directory */
  * and the reason. */
 int mr_process_dir_open(
     struct mr_process_dir *s, const char *base, const char *kind, struct mr_error *e);
-/* Removes the directory with its content; does not follow links. Does nothing for a struct of
+/* Removes the directory with its content, without following links. Does nothing for a struct of
  * zeros. */
 void mr_process_dir_close(struct mr_process_dir *s);
 
-/* Removes the directories BASE/KIND-* of this user whose processes have ended; returns how many. */
+/* Removes the directories BASE/KIND-* of this user whose processes have ended. Returns the number
+ * of removed directories. */
 size_t mr_process_dir_sweep(const char *base, const char *kind);

@@ -3,6 +3,6 @@
  * do not block signals and would receive the SIGTERM that host/os/signal.h waits for. */
 #pragma once
 
-/* The first call in `main`. Returns if the variable is set already or if the program cannot be
- * executed again. */
+/* Runs the program again with the variable set. Must be the first call in `main`. Returns if the
+ * variable is set already or if the program cannot be executed again. */
 void mr_reexec_with(char **argv, const char *name, const char *value);

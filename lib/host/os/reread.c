@@ -21,8 +21,8 @@ static bool is_same(const struct mr_file_stamp *a, const struct mr_file_stamp *b
            a->inode == b->inode && a->bytes == b->bytes;
 }
 
-/* Have the files changed since the last call? Their stamps are taken before they are read, so a
- * change during the reading is noticed at the next call. */
+/* True: the files have changed since the last call. The files' stamps are taken before the files
+ * are read, so a change during the reading is noticed at the next call. */
 static bool have_changed(struct mr_reread *r)
 {
     bool changed = false;

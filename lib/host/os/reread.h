@@ -21,25 +21,26 @@
 
 #define MR_REREAD_FILES 2
 
-struct mr_file_stamp { /* a file's state when it was last read */
+struct mr_file_stamp { /* state of a file when it was last read */
     struct timespec changed;
     ino_t inode;
     off_t bytes;
 };
 
 struct mr_reread {
-    const char *paths[MR_REREAD_FILES]; /* borrowed; NULL: none */
+    const char *paths[MR_REREAD_FILES]; /* paths of the files, borrowed; NULL: no file */
     _Atomic mr_time looked_at;
-    _Atomic bool is_looking; /* the thread that has set it owns the members below */
+    /* Set by the thread that looks at the files; this thread owns the members below. */
+    _Atomic bool is_looking;
     struct mr_file_stamp stamps[MR_REREAD_FILES];
-    struct mr_error why; /* the last reading's error; code MR_OK: it succeeded */
+    struct mr_error why; /* error of the last reading; code MR_OK: it succeeded */
 };
 
 void mr_reread_init(struct mr_reread *r, const char *path, const char *other);
 
-/* Should the caller read the files now? If so, the caller reads them and then calls mr_reread_end.
- * With `at_once` the files are checked even if the last check was less than two seconds ago: for a
- * caller that has received a token or secret that it does not know. */
+/* True: the caller should now read the files and then call mr_reread_end. With `at_once` the files
+ * are checked even if the last check was less than two seconds ago: for a caller that has received
+ * a token or secret that it does not know. */
 bool mr_reread_begin(struct mr_reread *r, bool at_once);
 /* Ends a reading with its error. A failed reading is repeated at the next check even if the files
  * have not changed, because the cause may have been temporary, such as a lack of descriptors. True:

@@ -45,8 +45,9 @@ void mr_signal_block(void)
     mr_assert(!err);
 }
 
-/* Without a callback the program is still starting and has accepted no work yet. Ending here is no
- * worse than a crash, after which every service recovers. */
+/* Passes a signal to the callback. Without a callback the program is still starting and has
+ * accepted no work yet. Ending the process here is no worse than a crash, after which every service
+ * recovers. */
 static void tell(struct mr_signals *s, int number)
 {
     (void)pthread_mutex_lock(&s->lock);

@@ -6,15 +6,14 @@
 
 struct mr_signals;
 
-/* The first call in `main`, before any other thread exists: blocks these three signals in this
- * thread and in all threads that it starts, and ignores SIGPIPE. */
+/* Blocks these three signals in the calling thread and in all threads that it starts, and ignores
+ * SIGPIPE. Must be the first call in `main`, before any other thread exists. */
 void mr_signal_block(void);
 
-/* From now on calls on_signal(ctx, number) for each signal, on the thread of this module. With
- * on_signal NULL the program is still starting: a signal ends the process at once with exit code
- * 0. */
+/* Starts a thread that calls on_signal(ctx, number) for each signal. With on_signal NULL the
+ * program is still starting: a signal then ends the process at once with exit code 0. */
 struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void *ctx);
-/* Ends the starting phase: from now on signals go to on_signal. */
+/* Ends the starting phase: later signals go to on_signal. */
 void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int number), void *ctx);
 void mr_signal_close(struct mr_signals **signals);
 

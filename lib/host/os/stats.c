@@ -18,7 +18,7 @@ enum kind { COUNTER, COUNTER_ASK, GAUGE, GAUGE_ASK, HISTOGRAM };
 
 struct series {
     struct series *next;
-    char *labels; /* "": no labels */
+    char *labels; /* "": the series has no labels */
     double (*ask)(void *ctx);
     void *ctx;
     union {

@@ -27,7 +27,7 @@ struct mr_gauge {
 
 struct mr_histogram {
     uint32_t bounds_count;
-    /* Upper bounds of the buckets, ascending; the bucket +Inf is implied. */
+    /* Upper bounds of the buckets, ascending. The bucket +Inf always exists and is not listed. */
     double bounds[MR_HISTOGRAM_BOUNDS_MAX];
     _Atomic uint64_t buckets[MR_HISTOGRAM_BOUNDS_MAX + 1];
     _Atomic uint64_t sum_units; /* sum of the observations, in multiples of `unit` */
@@ -36,28 +36,28 @@ struct mr_histogram {
     double unit;
 };
 
-struct mr_stats *mr_stats_new(void); /* includes the usual process_* series */
+struct mr_stats *mr_stats_new(void); /* the new set has the usual process_* series */
 void mr_stats_free(struct mr_stats **stats);
 
-/* Makes a series or returns the existing one of this name and these labels. `labels` is
- * `a="x",b="y"` or NULL. All texts are copied. Series live as long as `stats`. */
+/* Makes a series, or returns the existing series with this name and these labels. `labels` is
+ * `a="x",b="y"` or NULL. All texts are copied. A series lives as long as `stats`. */
 struct mr_counter *mr_stats_counter(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
 struct mr_gauge *mr_stats_gauge(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
-/* `bounds` are in the unit of the series. `unit` is the value of what mr_histogram_add counts: 1e-9
- * for a series in seconds to which nanoseconds are added. */
+/* Makes a histogram. `bounds` are in the unit of the series. `unit` is the value of 1 in
+ * mr_histogram_add: 1e-9 for a series in seconds to which nanoseconds are added. */
 struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, const double *bounds, uint32_t bounds_count, double unit);
 
-/* A gauge whose value is kept elsewhere: calls the function for its value whenever the text is
- * written, on the thread that writes the text. */
+/* Makes a gauge whose value is kept elsewhere. The function for its value is called whenever the
+ * text is written, on the thread that writes the text. */
 void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, double (*ask)(void *ctx), void *ctx);
 void mr_stats_counter_ask(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, double (*ask)(void *ctx), void *ctx);
 
-/* In Prometheus' text format 0.0.4; on any thread. */
+/* Appends all series in Prometheus' text format 0.0.4, on any thread. */
 void mr_stats_write(struct mr_stats *stats, struct mr_buf *out);
 
 static inline void mr_counter_add(struct mr_counter *c, uint64_t n)

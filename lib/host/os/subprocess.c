@@ -18,12 +18,14 @@
 #define POLL_MS 10
 #define ERR_BYTES_MAX ((size_t)262144)
 #define FILES_MAX 1024
-#define LINE_BYTES_MAX ((size_t)900) /* a longer line is passed on in several pieces */
+#define LINE_BYTES_MAX ((size_t)900) /* bytes; a longer line is passed on in several pieces */
 #define READ_BYTES 65536
-/* Reads from each pipe after the process has ended: more than a pipe can hold. */
+/* Reads from each pipe after the process has ended. This many reads take more bytes than a pipe can
+ * hold. */
 #define REST_READS_MAX 32
 
-/* Set once, before other threads start; uid 0: the user of this process. */
+/* The user of all programs, set once, before other threads start. uid 0: the user of this
+ * process. */
 static struct mr_user run_as;
 
 void mr_process_run_as(const struct mr_user *user)
@@ -73,7 +75,7 @@ static void child(const struct mr_process *p, const struct pipes *fds)
 {
     (void)setpgid(0, 0);
     bool is_user = !run_as.uid || mr_user_become(&run_as);
-    /* After the change of user, which clears the parent-death signal. */
+    /* Must come after the change of user, which clears the parent-death signal. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     bool ready = is_user && dup2(fds->in[0], 0) >= 0 && dup2(fds->out[1], 1) >= 0 &&
                  dup2(fds->err[1], 2) >= 0;
@@ -90,8 +92,8 @@ static void child(const struct mr_process *p, const struct pipes *fds)
     _exit(127);
 }
 
-/* Appends to the kept output. When that is full, drops its older half: the end says most about a
- * failure. */
+/* Appends to the kept output. When the buffer is full, drops the older half of it, because the end
+ * says most about a failure. */
 static void keep_end(struct mr_buf *b, const char *p, size_t n)
 {
     if (b->n + n > ERR_BYTES_MAX) {
@@ -120,7 +122,8 @@ static bool drain(int *fd, struct mr_buf *b, bool is_err)
     return true;
 }
 
-/* Passes the complete lines of stderr to on_err; at the end also a line without a newline. */
+/* Passes the complete lines of stderr to on_err; at the end (`is_end`) also a line without a
+ * newline. */
 static void tell_err(struct mr_process *p, bool is_end)
 {
     size_t at = 0;

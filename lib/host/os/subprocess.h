@@ -11,23 +11,24 @@
 #define MR_PROCESS_OUTPUT_MAX ((size_t)256 << 20)
 
 struct mr_process {
-    char *const *argv; /* ends with NULL, like `env` */
+    char *const *argv; /* arguments; the list ends with NULL, like `env` */
     char *const *env;
-    const char *dir; /* working directory */
+    const char *dir; /* the working directory */
     struct mr_str input;
-    uint64_t memory_bytes_max; /* 0: no limit */
+    uint64_t memory_bytes_max; /* bytes of memory; 0: no limit */
     uint64_t cpu_s_max;
-    bool (*is_cancelled)(void *ctx); /* asked every few milliseconds */
+    /* called every few milliseconds; true: the process is killed */
+    bool (*is_cancelled)(void *ctx);
     void (*on_err)(
-        /* Called for each line of stderr, which then is not kept in `err`; may be NULL. */
+        /* Called for each line of stderr, which is then not kept in `err`. May be NULL. */
         void *ctx, struct mr_str line);
     void *ctx;
-    struct mr_buf out; /* stdout of the process, also after a failure */
-    struct mr_buf err; /* the end of its stderr */
+    struct mr_buf out; /* the stdout of the process, also after a failure */
+    struct mr_buf err; /* the end of the stderr of the process */
 };
 
-/* To be called at the start, before other threads: all programs run as this user, who must own
- * their directories. NULL: as the user of this process. */
+/* Sets the user of all programs, who must own their directories. To be called at the start, before
+ * other threads exist. NULL: the user of this process. */
 void mr_process_run_as(const struct mr_user *user);
 /* Between begin and end, this thread's file calls run with the rights of the programs' user. Used
  * around file operations in a program's directory, because the program may have put a symbolic link

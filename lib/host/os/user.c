@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static _Thread_local int death_signal;
-/* Supplementary groups of the process, kept while the thread acts for a user. */
+/* Supplementary groups of the process, kept while this thread acts for a user. */
 static _Thread_local gid_t *groups;
 static _Thread_local int groups_count;
 
@@ -29,8 +29,8 @@ bool mr_user_become(const struct mr_user *u)
            !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* Does the kernel allow the change? A container may lack the capabilities. Tries it in a child
- * process. */
+/* True: the kernel allows the change, which is tried in a child process. A container may lack the
+ * capabilities. */
 static bool may_become(const struct mr_user *u)
 {
     pid_t pid = fork();
@@ -71,7 +71,8 @@ void mr_user_enter(const struct mr_user *u)
     groups = mr_alloc_array((size_t)n + 1, sizeof *groups);
     groups_count = getgroups(n, groups);
     mr_assert(groups_count == n);
-    /* Without root's supplementary groups the thread cannot read what these groups may. */
+    /* Without the supplementary groups of root, the thread cannot read files that only these groups
+     * may read. */
     long cleared = syscall(SYS_setgroups, (size_t)0, NULL);
     mr_assert(!cleared);
     (void)setfsgid(u->gid);

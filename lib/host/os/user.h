@@ -17,8 +17,8 @@ struct mr_user {
  * not allow the change. Error texts begin with `flag`. */
 int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct mr_error *e);
 
-/* Changes the process for good, after fork: no supplementary groups, and no program that it
- * executes gains rights. Async-signal-safe. */
+/* Changes the process for good, to be called after fork. The process has no supplementary groups
+ * afterwards, and no program that it executes gains rights. Async-signal-safe. */
 bool mr_user_become(const struct mr_user *u);
 
 /* Between enter and leave, the file calls of this thread have the rights of `u`, without the

@@ -22,13 +22,13 @@ struct mr_thread_pool {
     pthread_cond_t done; /* signals that all items of a run are done */
     void (*work)(void *ctx, uint32_t item, uint32_t worker);
     void *ctx;
-    uint32_t next, count; /* next item and number of items of the run */
+    uint32_t next, count; /* number of the next item, and number of all items of the run */
     uint32_t busy;        /* workers that are running an item */
     bool is_over;
     bool is_placed;
     uint32_t first_cpu;
-    uint32_t workers_count;  /* including the caller */
-    struct worker workers[]; /* without the caller */
+    uint32_t workers_count;  /* workers, including the caller */
+    struct worker workers[]; /* the threads of the workers, without the caller */
 };
 
 /* Runs items until none is left. The lock is held at entry and at return. */

@@ -23,7 +23,7 @@
 #define LINE 64
 #define LOOK (200 * MR_US) /* how long the owner polls for the last stealer before it sleeps */
 #define LEFT ((uint64_t)1 << 32)
-#define ASLEEP ((uint64_t)1 << 31) /* the bit of `state`: the owner sleeps */
+#define ASLEEP ((uint64_t)1 << 31) /* bit of `state`: the owner sleeps */
 #define INSIDE (ASLEEP - 1)        /* bits of `state`: the number of stealers inside */
 #define NO_ERROR UINT64_MAX
 
@@ -38,7 +38,7 @@ struct slot {
     _Atomic uint64_t stolen_cpu;
     struct mr_blocks work;
     alignas(LINE) _Atomic bool idle; /* the slot's thread waits for work */
-    struct mr_inbox *inbox;          /* protected by the lock */
+    struct mr_inbox *inbox;          /* the slot's inbox; protected by the lock */
 };
 
 struct mr_work_sharing {
@@ -87,7 +87,7 @@ static bool claim(struct slot *p, uint32_t *block)
     return true;
 }
 
-/* No block that has not begun will begin. */
+/* Ends the work: no block begins any more. */
 static void give_up(struct slot *p)
 {
     atomic_fetch_and(&p->state, LEFT - 1);
@@ -153,7 +153,7 @@ static mr_duration wait_for_stealers(struct slot *p)
     return mr_clock_thread_cpu() - cpu;
 }
 
-/* Wakes at most `wanted` idle threads: no more than can find a block. */
+/* Wakes at most `wanted` idle threads, because more of them would find no block. */
 static void wake_idle(struct mr_work_sharing *h, uint32_t wanted)
 {
     if (!atomic_load(&h->idle_count)) return;
@@ -183,7 +183,7 @@ static void prepare(struct slot *p, const struct mr_blocks *w)
     mr_assert(w->lanes >= 1);
     mr_assert(w->lanes <= MR_LANES_MAX);
     p->work = *w;
-    atomic_store(&p->lanes, 1); /* lane 0 is the owner's */
+    atomic_store(&p->lanes, 1); /* lane 0 belongs to the owner */
     atomic_store(&p->error, NO_ERROR);
     atomic_store(&p->stopped, false);
     atomic_store(&p->stolen_cpu, 0);
@@ -231,11 +231,12 @@ static void leave(struct slot *p)
 {
     uint64_t s = atomic_fetch_sub(&p->state, 1);
     if ((s & INSIDE) != 1 || !(s & ASLEEP)) return;
-    atomic_fetch_add(&p->woken, 1); /* the slot still exists: slots live as long as the group */
+    atomic_fetch_add(&p->woken, 1); /* `p` still exists, because slots live as long as the group */
     futex(&p->woken, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* Takes a lane that no other thread has. 0: none is free, since lane 0 is the owner's. */
+/* Takes a lane that no other thread has. Returns 0 if no lane is free, since lane 0 belongs to the
+ * owner. */
 static uint32_t lane_take(struct slot *p)
 {
     uint32_t all = (uint32_t)(((uint64_t)1 << p->work.lanes) - 1);

@@ -1,11 +1,9 @@
 /* Work sharing among the threads of one process. A thread that has work in blocks offers it. A
- * thread without work of its own steals blocks, one at a time, until its own work comes. To join
- * and to leave takes one atomic operation each, so a block may be as short as tens of microseconds.
- * Each thread has a slot of its own in the group, and offers one piece of work at a time.
- *
- * Here threads join work while it runs. A pool whose threads wait for work is
- * host/pool/thread_pool.h.
- */
+ * thread without work of its own steals blocks, one at a time, until its own work comes. Joining
+ * and leaving a piece of work take one atomic operation each, so a block may be as short as tens of
+ * microseconds. Each thread has a slot of its own in the group, and offers one piece of work at a
+ * time. Threads join the work while it runs. A pool whose threads wait for work is
+ * host/pool/thread_pool.h. */
 #pragma once
 
 #include "base/time.h"
@@ -18,24 +16,26 @@
 struct mr_work_sharing;
 struct mr_inbox;
 
-struct mr_blocks { /* borrowed until mr_work_sharing_run returns */
+struct mr_blocks { /* a piece of work; borrowed until mr_work_sharing_run returns */
     uint32_t count;
-    uint32_t lanes; /* threads that may run blocks at once, the owner included: 1 to MR_LANES_MAX */
+    /* Threads that may run blocks at the same time, the owner included: 1 to MR_LANES_MAX. */
+    uint32_t lanes;
     /* Runs one block, on any thread. Blocks begin in ascending order and end in any order. `lane`
      * is below `lanes`, and no two threads have the same lane at the same time. After an error no
      * further block begins. */
     int (*run)(void *ctx, uint32_t block, uint32_t lane);
-    /* Asked before each block, on any thread; true: no further block begins. */
+    /* Called before each block, on any thread. True: no further block begins. */
     bool (*is_stopped)(void *ctx);
     void *ctx;
 };
 
 struct mr_blocks_end {
-    /* Error of the failed block with the lowest number, which does not depend on the threads;
-     * MR_OK: none failed. */
+    /* Error of the failed block with the lowest number, which does not depend on the threads.
+     * MR_OK: no block has failed. */
     int err;
-    uint32_t failed;        /* the number of that block */
-    bool stopped;           /* is_stopped returned true; some blocks may not have run */
+    uint32_t failed; /* number of the block with this error */
+    /* True: is_stopped returned true, so perhaps not all blocks have run. */
+    bool stopped;
     mr_duration waited_cpu; /* processor time that the owner spent waiting for stealers */
     mr_duration stolen_cpu; /* processor time that stealers spent in blocks */
 };
@@ -48,18 +48,18 @@ void mr_work_sharing_free(struct mr_work_sharing **h);
  * ended. */
 void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox);
 
-/* The owner offers the blocks and runs them with the stealers. At the return each block is done or
- * will never begin. */
+/* Offers the owner's blocks, and runs them together with the stealers. At the return each block is
+ * done or will never begin. */
 struct mr_blocks_end mr_work_sharing_run(
     struct mr_work_sharing *h, uint32_t slot, const struct mr_blocks *work);
 /* Runs all blocks on the calling thread. */
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *work);
 
-/* An idle thread runs blocks of other slots until none is left or `is_wanted`, which is asked after
- * each block, returns true. True: it ran at least one block. */
+/* Runs blocks of other slots on an idle thread, until no block is left or `is_wanted`, which is
+ * called after each block, returns true. True: the thread ran at least one block. */
 bool mr_work_sharing_steal(
     struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx);
-/* The number of offers so far, an eventcount. An idle thread reads the epoch, looks for work, marks
- * itself as idle, and sleeps only if the epoch has not changed. */
+/* Returns the number of offers so far, an eventcount. An idle thread reads it, looks for work,
+ * marks itself as idle, and sleeps only if the number has not changed. */
 uint32_t mr_work_sharing_epoch(const struct mr_work_sharing *h);
 void mr_work_sharing_idle(struct mr_work_sharing *h, uint32_t slot, bool on);

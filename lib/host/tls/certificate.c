@@ -14,7 +14,8 @@ bool mr_certificate_is_given(const char *path)
     return path && path[0];
 }
 
-/* A passphrase callback that gives none: without a callback libcrypto asks on the terminal. */
+/* Is a passphrase callback that gives no passphrase. Without a callback libcrypto would ask on the
+ * terminal. */
 static int no_passphrase(char *buf, int size, int rwflag, void *ctx)
 {
     (void)buf, (void)size, (void)rwflag, (void)ctx;
@@ -104,7 +105,8 @@ static int check_time(const char *path, const X509 *cert, struct mr_error *e)
     return MR_OK;
 }
 
-/* Reads all CA certificates of a file: while one CA replaces another, the file has both. */
+/* Reads all CA certificates of a file. While one CA replaces another, the file has both
+ * certificates. */
 static int read_store(const char *path, X509_STORE **out, struct mr_error *e)
 {
     MR_AUTO(free_bio) BIO *bio = NULL;
@@ -125,7 +127,7 @@ static int read_store(const char *path, X509_STORE **out, struct mr_error *e)
     return MR_OK;
 }
 
-/* Reads the intermediate certificates of a file: those after the first one. */
+/* Reads the intermediate certificates of a file: all certificates after the first one. */
 static STACK_OF(X509) * read_chain(const char *path)
 {
     MR_AUTO(free_bio) BIO *bio = NULL;

@@ -13,10 +13,11 @@ struct mr_certificate_files {
     const char *cert; /* path of the certificate; "" or NULL: none */
     const char *key;  /* path of the key, a file of mode 0600 */
     const char *ca;   /* path of the CA certificates that verify peers */
-    const char *kind; /* prefix of the flags in error texts: "tls" for --tls-cert; NULL: "tls" */
+    /* Prefix of the flags in error texts: "tls" for --tls-cert. NULL: "tls". */
+    const char *kind;
 };
 
-bool mr_certificate_is_given(const char *path); /* neither NULL nor "" */
+bool mr_certificate_is_given(const char *path); /* true: the path is neither NULL nor "" */
 
 /* Checks that a server or a client can use these files: they exist and are unencrypted PEM; only
  * this user can read the key; the key belongs to the certificate; the certificate is valid now. If
@@ -40,7 +41,7 @@ int mr_certificate_make_ca(const char *cert_path, const char *key_path,
 int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char *cert_path,
     const char *key_path, const struct mr_certificate_spec *spec, struct mr_error *e);
 
-/* Does the certificate pass mr_certificate_check, is it valid for each of the names, and will it
- * still be valid in `left_s` seconds? */
+/* True: the certificate passes mr_certificate_check, is valid for each of the names, and will still
+ * be valid in `left_s` seconds. */
 bool mr_certificate_lasts(
     const struct mr_certificate_files *files, const struct mr_texts *names, int64_t left_s);

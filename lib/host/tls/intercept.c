@@ -1,4 +1,5 @@
-/* A table with one entry a descriptor. Its pages are committed when they are used. */
+/* A table with one entry for each descriptor. Pages of the table are committed when they are first
+ * used. */
 #include "host/tls/intercept.h"
 
 #include <errno.h>
@@ -25,13 +26,13 @@ static struct mr_interceptor *of(int fd)
 
 static ssize_t read_plain(const struct mr_source *s, void *to, size_t n)
 {
-    return recvfrom(s->fd, to, n, 0, NULL, NULL); /* the same as recv, which this file replaces */
+    return recvfrom(s->fd, to, n, 0, NULL, NULL); /* works like recv, which this file replaces */
 }
 
 static ssize_t read_tls(const struct mr_source *s, void *to, size_t n)
 {
-    /* DTLS sequence number, unused; without it this would be gnutls_record_recv, which this file
-     * replaces. */
+    /* The sequence number of DTLS, which is not used. A call without it would be
+     * gnutls_record_recv, which this file replaces. */
     unsigned char sequence[8];
     return gnutls_record_recv_seq(s->session, to, n, sequence);
 }

@@ -1,7 +1,7 @@
 /* Gives GnuTLS a certificate for each new connection. The thread whose connection finds that the
  * files have changed reads them again (host/os/reread.h); other threads meanwhile use the version
- * in memory. If the new files do not work, that is logged, the last good version stays in use, and
- * the files are tried again. */
+ * in memory. If the new files do not work, the error is logged, the last good version stays in use,
+ * and the files are tried again. */
 #include "host/tls/server_certificate.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define CHAIN_MAX 16
-/* Versions kept in memory: handshakes that began with an older version still use it. */
+/* Versions of the certificate kept in memory, because handshakes that began with an older version
+ * still use it. */
 #define KEPT 64
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 

@@ -16,7 +16,7 @@
 /* Reads the files. The paths are borrowed until close. The sentences of MR_EINVAL, MR_EPERM and
  * MR_ENOENT name the flag. */
 int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
-void mr_server_certificate_close(void); /* after the server has stopped */
+void mr_server_certificate_close(void); /* to be called after the server has stopped */
 
 /* A callback of type gnutls_certificate_retrieve_function2. Called on any thread. */
 int mr_server_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,

@@ -1,4 +1,4 @@
-/* SHA-256, for secrets: a file may then hold the hash instead of the secret. */
+/* SHA-256 for secrets: a file may hold the hash of a secret instead of the secret. */
 #pragma once
 
 #include "base/str.h"
