@@ -20,7 +20,7 @@ struct mr_peer_rules { /* all zeros: only the user of this process and root */
 int mr_peer_rules_parse(
     const struct mr_texts *allowed, struct mr_peer_rules *out, struct mr_error *e);
 
-/* True: the peer of `fd` may connect by the kernel's credentials (SO_PEERCRED). A refusal is
+/* True: the peer of `fd` may connect. The kernel names the peer's user (SO_PEERCRED). A refusal is
  * logged; `where` names the listener in the log line. */
 bool mr_peer_may_enter(const struct mr_peer_rules *rules, int fd, const char *where);
 
