@@ -32,7 +32,8 @@ static int wrong_shape(const struct mr_nn_layer *l, const char *want, struct mr_
         l->name, mr_nn_kind_name(l->kind), want, l->in.rank);
 }
 
-/* Output size and padding of a sliding window along one axis, as TensorFlow defines them. */
+/* Computes the output size and the padding of a sliding window along one axis, as TensorFlow
+ * defines them. False: the window does not fit. */
 static bool slide(struct mr_nn_layer *l, int axis, bool same)
 {
     uint64_t in = l->in.dims[axis], k = l->kernel[axis], s = l->stride[axis];
@@ -129,7 +130,8 @@ static void params_of_layer(struct mr_nn_model *m, const struct mr_nn_layer *l)
         param_add(m, "bias", row, true);
 }
 
-/* Places trainable parameters first, then the state, each in the order of layers. */
+/* Places the parameters in the vector: trainable parameters first, then the state, each in the
+ * order of layers. */
 static void params_place(struct mr_nn_model *m)
 {
     struct mr_nn_param *sorted = mr_alloc_array(m->params_count, sizeof *sorted);
@@ -287,7 +289,7 @@ void mr_nn_model_free(struct mr_nn_model **m)
 
 static double uniform(struct mr_rng *r)
 {
-    return ((double)(mr_rng_next(r) >> 11) + 0.5) * 0x1p-53; /* in (0, 1), without the ends */
+    return ((double)(mr_rng_next(r) >> 11) + 0.5) * 0x1p-53; /* a number above 0 and below 1 */
 }
 
 static double normal_cut(struct mr_rng *r)
@@ -298,7 +300,7 @@ static double normal_cut(struct mr_rng *r)
     }
 }
 
-/* Standard deviation of a standard normal truncated at 2. */
+/* The standard deviation of a standard normal distribution that is truncated at ±2. */
 #define CUT_DEVIATION 0.87962566103423978
 
 static void kernel_init(
@@ -324,7 +326,8 @@ void mr_nn_model_init(const struct mr_nn_model *m, uint64_t seed, float *params)
         for (uint64_t k = 0; k < p->count; k++)
             w[k] = one ? 1.0f : 0.0f;
         if (strcmp(p->name, "kernel") != 0) continue;
-        /* One generator for each parameter: appending a layer does not change the others. */
+        /* Each parameter has its own generator, so a layer that is appended does not change the
+         * other parameters. */
         struct mr_rng r;
         mr_rng_init(&r, seed * 0x9e3779b97f4a7c15u + i);
         kernel_init(&m->layers[p->layer], p, &r, w);

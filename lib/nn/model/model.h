@@ -47,9 +47,12 @@ enum mr_nn_kind {
  * variance 1. Glorot and Bengio 2010; He et al. 2015. */
 enum mr_nn_init {
     MR_NN_GLOROT_UNIFORM, /* uniform within ±sqrt(6 / (fan_in + fan_out)); the default */
-    MR_NN_GLOROT_NORMAL,  /* normal, deviation sqrt(2 / (fan_in + fan_out)), truncated at 2 of it */
-    MR_NN_HE_UNIFORM,     /* uniform within ±sqrt(6 / fan_in) */
-    MR_NN_HE_NORMAL,      /* normal, deviation sqrt(2 / fan_in), truncated at 2 of it */
+    /* Normal, with deviation sqrt(2 / (fan_in + fan_out)); values beyond 2 deviations are drawn
+     * again. */
+    MR_NN_GLOROT_NORMAL,
+    MR_NN_HE_UNIFORM, /* uniform within ±sqrt(6 / fan_in) */
+    /* Normal, with deviation sqrt(2 / fan_in); values beyond 2 deviations are drawn again. */
+    MR_NN_HE_NORMAL,
     MR_NN_INITS,
 };
 
@@ -66,30 +69,32 @@ struct mr_nn_layer {
     uint32_t pad_before[2], pad_after[2];
     bool bias;
     enum mr_nn_init init;
-    float rate;                  /* Dropout: share of the numbers that are dropped */
+    float rate;                  /* share of the numbers that Dropout drops */
     uint64_t seed;               /* Dropout */
     float momentum, epsilon;     /* BatchNorm */
-    uint64_t offset, count;      /* range of the trainable parameters */
-    uint64_t state, state_count; /* range of the state */
+    uint64_t offset, count;      /* range of the layer's trainable parameters in the vector */
+    uint64_t state, state_count; /* range of the layer's state in the vector */
 };
 
 struct mr_nn_param {
     uint32_t layer;
     const char *name; /* "kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance" */
     struct mr_nn_shape shape;
-    uint64_t offset, count; /* range in the vector */
+    uint64_t offset, count; /* range of the parameter in the vector */
     bool trainable;
 };
 
 struct mr_nn_model {
     struct mr_nn_shape input, output;
-    struct mr_nn_layer *layers; /* an "activation" became a layer of its own: "out.softmax" */
+    /* In the order of the network. An "activation" is a layer of its own: "out.softmax". */
+    struct mr_nn_layer *layers;
     uint32_t layers_count;
     struct mr_nn_param *params; /* ordered by offset, without gaps */
     uint32_t params_count;
-    uint64_t count;           /* numbers in the vector */
-    uint64_t trainable_count; /* the first so many are trainable */
-    char *text;               /* the JSON text of the model */
+    uint64_t count; /* numbers in the vector */
+    /* The first `trainable_count` numbers of the vector are trainable. */
+    uint64_t trainable_count;
+    char *text; /* the JSON text of the model */
     size_t text_bytes;
 };
 
@@ -97,7 +102,8 @@ struct mr_nn_model {
  * is allowed. */
 int mr_nn_model_new(struct mr_str json, struct mr_nn_model **out, struct mr_error *e);
 void mr_nn_model_free(struct mr_nn_model **m);
-struct mr_str mr_nn_model_text(const struct mr_nn_model *m); /* lent for the life of the model */
+/* returns the JSON text, lent for the life of the model */
+struct mr_str mr_nn_model_text(const struct mr_nn_model *m);
 
 /* Writes initial values for all `m->count` numbers. The same seed gives the same numbers on every
  * machine with IEEE arithmetic and the same libm. */

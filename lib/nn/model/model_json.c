@@ -37,7 +37,7 @@ const char *mr_nn_kind_name(enum mr_nn_kind k)
 
 struct reader {
     struct mr_nn_entry *out;
-    const char *where; /* "layer 2 (\"conv\")" */
+    const char *where; /* the layer in error texts, for example "layer 2 (\"conv\")" */
     struct mr_error *e;
 };
 
@@ -234,7 +234,8 @@ static int read_kind(yyjson_val *v, size_t number, struct mr_nn_entry *out, stru
     return MR_OK;
 }
 
-/* A name becomes a file name in an .npz, so its characters are restricted. */
+/* True: all characters of a name are allowed. A name becomes a file name in an .npz, so few
+ * characters are. */
 static bool plain_name(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,5 @@
-/* Unknown keys in the meta are skipped, so that later versions may add some. */
+/* Writes and reads the value of a model. Unknown keys in the meta are skipped, so that later
+ * versions may add keys. */
 #include "nn/model/model_value.h"
 
 #include "base/pack.h"
@@ -38,7 +39,7 @@ static int damaged(struct mr_error *e)
         "\"version\"");
 }
 
-/* Reads one pair of the map; false: it is malformed. */
+/* Reads one pair of the map. False: the pair is malformed. */
 static bool read_pair(struct mr_pack_reader *r, struct mr_nn_model_view *out, unsigned *seen)
 {
     struct mr_pack_item key, item;
@@ -52,7 +53,7 @@ static bool read_pair(struct mr_pack_reader *r, struct mr_nn_model_view *out, un
         out->text = item.bytes;
         return item.type == MR_PACK_TEXT;
     }
-    out->version = item.u; /* signed and unsigned integers share their bits */
+    out->version = item.u; /* `u` and `i` share their bits, so a signed integer is read correctly */
     return item.type == MR_PACK_UINT || (item.type == MR_PACK_INT && item.i >= 0);
 }
 

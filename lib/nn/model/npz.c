@@ -11,9 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define HEADER_BYTES_MAX 65600 /* header of an array */
+#define HEADER_BYTES_MAX 65600 /* bytes of the header of an array */
 #define NAME_MAX_BYTES 128
-#define DEFLATE_MOST 1032 /* deflate expands at most 1032 to 1 */
+#define DEFLATE_MOST 1032 /* deflate expands 1 byte to at most 1032 */
 #define TEXT_MEMBER "model.json.npy"
 #define VERSION_MEMBER "model.version.npy"
 
@@ -51,7 +51,7 @@ static void add_text(struct mr_nn_zip_writer *w, struct mr_str text)
         "\x93NUMPY%c%c%c%c{'descr': '|S%zu', 'fortran_order': False, 'shape': (), }", 1, 0, 118, 0,
         text.n);
     mr_assert(n > 10 && n < 127);
-    /* The header has 118 bytes and ends with a newline. */
+    /* The header's text has 118 bytes, is padded with spaces, and ends with a newline. */
     memset(header + n, ' ', sizeof header - (size_t)n);
     header[127] = '\n';
     mr_nn_zip_begin(w, TEXT_MEMBER);
@@ -107,7 +107,8 @@ static int no_text(struct mr_error *e)
         "npz: \"model.json\" is no text: an array of type S or <U without axes, or of bytes");
 }
 
-/* Finds the element type behind 'descr' and the start of the elements. */
+/* Finds the element type after 'descr' and the offset of the elements. False: the bytes are not a
+ * .npy array. */
 static bool descr_of(struct mr_str npy, struct mr_str *descr, size_t *data)
 {
     static const char key[] = "'descr': '";
@@ -138,7 +139,7 @@ static int text_of(struct mr_str npy, struct mr_buf *out, struct mr_error *e)
     else
         return no_text(e);
     while (out->n && !out->p[out->n - 1])
-        out->n--; /* NumPy pads bytes with zeros */
+        out->n--; /* NumPy pads texts with zeros */
     int err = mr_buf_status(out);
     return err ? mr_fail(e, err, "npz: \"model.json\" is too long") : MR_OK;
 }

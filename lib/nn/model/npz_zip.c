@@ -14,8 +14,9 @@ enum { LOCAL = 30, ENTRY = 46, END = 22, COMMENT_MAX = 65535 }; /* bytes */
 #define LOCAL_MAGIC 0x04034b50u
 #define ENTRY_MAGIC 0x02014b50u
 #define END_MAGIC 0x06054b50u
-#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, plus a header */
-#define DATE 0x0021    /* 1980-01-01: equal models give equal bytes */
+#define RATIO_MAX 1040 /* bytes that deflate makes of one byte at most, plus a header */
+/* 1980-01-01 for every member, so that equal models give equal bytes. */
+#define DATE 0x0021
 
 /* ---- little-endian numbers ------------------------------------------------------------------- */
 
@@ -64,7 +65,7 @@ void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name)
     int n = snprintf(w->name, sizeof w->name, "%s", name);
     mr_assert(n > 0 && (size_t)n < sizeof w->name);
     w->member = w->out->n;
-    const unsigned char empty[LOCAL] = {0}; /* filled in by mr_nn_zip_end */
+    const unsigned char empty[LOCAL] = {0}; /* mr_nn_zip_end fills in these bytes */
     mr_buf_add(w->out, empty, sizeof empty);
     mr_buf_add_text(w->out, w->name);
 }
@@ -73,7 +74,7 @@ void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name)
 static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t name_bytes)
 {
     put16(p, 20);       /* version 2.0 */
-    put16(p + 8, DATE); /* flags, method and time stay 0 */
+    put16(p + 8, DATE); /* the fields flags, method and time stay 0 */
     put32(p + 10, crc);
     put32(p + 14, bytes);
     put32(p + 18, bytes);
@@ -82,7 +83,8 @@ static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t na
 
 void mr_nn_zip_end(struct mr_nn_zip_writer *w)
 {
-    if (mr_buf_status(w->out) || w->out->n > UINT32_MAX) return; /* mr_nn_zip_finish reports this */
+    /* mr_nn_zip_finish reports the error */
+    if (mr_buf_status(w->out) || w->out->n > UINT32_MAX) return;
     uint32_t name_bytes = (uint32_t)strlen(w->name);
     size_t start = w->member + LOCAL + name_bytes;
     uint32_t bytes = (uint32_t)(w->out->n - start);
@@ -129,7 +131,8 @@ static int broken(const char *what, struct mr_error *e)
     return mr_fail(e, MR_EFORMAT, "npz: the archive is damaged: %s", what);
 }
 
-/* Finds the end record: the last place with its magic and a comment length that fits. */
+/* Finds the end record: the last place that has the record's magic and a comment length that
+ * fits. */
 static bool find_end(struct mr_str b, size_t *out)
 {
     for (size_t comment = 0; comment <= COMMENT_MAX && END + comment <= b.n; comment++) {
@@ -160,7 +163,8 @@ int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *
     return MR_OK;
 }
 
-/* Reads the directory entry at `*at` and moves on to the next one. */
+/* Reads the directory entry at `*at` and moves `*at` to the next entry. False: the entry is
+ * malformed. */
 static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *out)
 {
     const unsigned char *p = (const unsigned char *)z->directory.p + *at;
@@ -179,7 +183,7 @@ static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *ou
     return true;
 }
 
-/* The bytes of a member as stored in the archive. */
+/* Finds the bytes of a member as stored in the archive. */
 static int packed(
     const struct mr_nn_zip *z, const struct member *m, struct mr_str *out, struct mr_error *e)
 {
@@ -200,7 +204,7 @@ static void inflate_fini(z_stream *s)
     (void)inflateEnd(s);
 }
 
-/* Decompresses exactly `n` bytes; the stream must end there. */
+/* Decompresses exactly `n` bytes. It is an error if the stream does not end there. */
 static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_error *e)
 {
     MR_AUTO(inflate_fini) z_stream s = {0};
@@ -255,7 +259,7 @@ int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_m
     err = packed(z, &m, &raw, e);
     if (err) return err;
     MR_AUTO(mr_free_ptr) unsigned char *copy = NULL;
-    if (m.bytes / RATIO_MAX > m.packed_bytes) /* before memory is allocated */
+    if (m.bytes / RATIO_MAX > m.packed_bytes) /* this check comes before memory is allocated */
         return broken("a member claims more than its packed bytes can hold", e);
     if (m.method == Z_DEFLATED) {
         copy = mr_alloc(m.bytes ? m.bytes : 1);

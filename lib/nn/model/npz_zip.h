@@ -16,7 +16,7 @@ struct mr_nn_zip_writer {
     struct mr_buf *out;
     struct mr_buf directory;
     uint32_t members;
-    size_t member; /* start of the current member */
+    size_t member; /* offset of the current member in `out` */
     char name[160];
 };
 
@@ -35,10 +35,11 @@ struct mr_nn_zip { /* an open archive; borrows its bytes */
 };
 
 int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *e);
-/* The name of member `i` < `members`. MR_EFORMAT: the directory is damaged. */
+/* Returns the name of member `i`, which is below `members`. MR_EFORMAT: the directory is
+ * damaged. */
 int mr_nn_zip_name(const struct mr_nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
-/* The bytes of a member. A stored member is not copied; a deflated one is decompressed to `*owned`,
- * which the caller releases (mr_release). MR_ENOENT: there is no such member. MR_ELIMIT: its header
- * claims more than `bytes_max`; nothing is decompressed. */
+/* Finds the bytes of a member. A stored member is not copied; a deflated member is decompressed to
+ * `*owned`, which the caller releases (mr_release). MR_ENOENT: there is no such member. MR_ELIMIT:
+ * the member's header claims more than `bytes_max`, so nothing is decompressed. */
 int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e);

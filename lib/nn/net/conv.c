@@ -43,8 +43,8 @@ static dnnl_memory_desc_t bias_desc(const struct mr_nn_layer *l)
     return md;
 }
 
-/* Makes a reorder between the two layouts, with memory for oneDNN's layout in *packed. None is made
- * if the layouts agree. */
+/* Makes a reorder between the layout of the vector and oneDNN's layout, with memory for oneDNN's
+ * layout in `*packed`. Makes nothing if the layouts agree. */
 static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_desc_t *theirs,
     bool back, struct mr_nn_primitive *p, void **packed, struct mr_error *e)
 {
@@ -65,9 +65,10 @@ static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_
 /* ---- Conv2D ---------------------------------------------------------------------------------- */
 
 struct conv {
-    dnnl_memory_desc_t x, y, w, b; /* w: oneDNN chooses the layout */
+    /* The descriptor `w` leaves the choice of the layout to oneDNN. */
+    dnnl_memory_desc_t x, y, w, b;
     struct window window;
-    dnnl_primitive_desc_t forward; /* the hint for the backward primitives */
+    dnnl_primitive_desc_t forward; /* a hint for the descriptors of the backward primitives */
 };
 
 static int build_forward(
@@ -146,8 +147,8 @@ static int conv_build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error
     return err;
 }
 
-/* Reorders the kernel into `packed`, or makes the primitive read it in place if the layouts agree.
- */
+/* Reorders the kernel into `packed`. If the layouts agree, makes the primitive `user` read the
+ * kernel in place. */
 static int take_kernel(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_nn_primitive *pack,
     struct mr_nn_primitive *user)
 {

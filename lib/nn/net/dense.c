@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Numbers of a gradient that are reported at once: waiting threads start on them while the rest is
+/* Numbers of a gradient that are reported at once. Waiting threads start on them while the rest is
  * computed. */
 #define PART 524288
 
@@ -60,5 +60,5 @@ static int backward(struct mr_nn_net *n, struct mr_nn_unit *u)
 
 const struct mr_nn_kind_ops mr_nn__dense = {.forward = forward, .backward = backward};
 
-/* Flatten and Reshape change the shape only. */
+/* The layers Flatten and Reshape, which change only the shape. */
 const struct mr_nn_kind_ops mr_nn__alias = {.alias = true};

@@ -10,7 +10,7 @@
 
 #define MR_NN_ARGS_MAX 8
 
-struct mr_nn_primitive { /* A oneDNN primitive with its arguments bound to memory. */
+struct mr_nn_primitive { /* a oneDNN primitive with its arguments bound to memory */
     dnnl_primitive_t p;
     dnnl_exec_arg_t args[MR_NN_ARGS_MAX];
     int count;
@@ -20,18 +20,19 @@ struct mr_nn_unit {
     const struct mr_nn_layer *layer;
     const struct mr_nn_kind_ops *kind;
     float *x, *y;   /* input and output; equal for layers that work in place */
-    float *owned;   /* memory of y, if it is not shared */
-    float *dx, *dy; /* derivatives of the loss by x and y; dx is NULL if not needed */
-    const float *w; /* parameters, gradients and state of the layer in this call */
+    float *owned;   /* memory of y; NULL: y shares other memory */
+    float *dx, *dy; /* derivatives of the loss by x and by y; dx is NULL if no layer needs it */
+    /* w, dw, state, dstate: the layer's part of the caller's vectors in this call */
+    const float *w;
     float *dw;
     const float *state;
     float *dstate;
 
     struct mr_nn_primitive forward, backward, backward_w, infer;
-    /* These reorder the kernel between the vector's layout and oneDNN's. */
+    /* These primitives reorder the kernel between the vector's layout and oneDNN's. */
     struct mr_nn_primitive pack, pack_backward, unpack;
     void *packed, *packed_backward, *packed_dw, *workspace;
-    float *mean, *variance; /* statistics of this batch */
+    float *mean, *variance; /* mean and variance of the channels of this batch */
 };
 
 struct mr_nn_net {
@@ -42,12 +43,13 @@ struct mr_nn_net {
     dnnl_primitive_attr_t attr;
     struct mr_nn_unit *units;
     uint32_t units_count;
-    uint32_t first; /* the first unit with parameters: the backward pass ends here */
-    void *scratch;  /* oneDNN's scratchpad, sized for the largest primitive */
+    /* The first unit with parameters; the backward pass ends there. */
+    uint32_t first;
+    void *scratch; /* oneDNN's scratchpad, sized for the largest primitive */
     size_t scratch_bytes;
-    uint64_t bytes; /* allocated so far; bound: MR_NN_NET_BYTES_MAX */
-    float *grad[2]; /* the backward pass alternates between the two */
-    bool for_use;   /* inference only: no backward pass */
+    uint64_t bytes; /* bytes allocated so far, at most MR_NN_NET_BYTES_MAX */
+    float *grad[2]; /* dx and dy of the backward pass, in alternation */
+    bool for_use;   /* true: the net only predicts and scores, without a backward pass */
     bool training;
     uint64_t step;
     mr_nn_ready ready;
@@ -55,18 +57,20 @@ struct mr_nn_net {
 };
 
 struct mr_nn_kind_ops {
-    int (*build)(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e); /* may be NULL */
+    /* prepares a unit; may be NULL */
+    int (*build)(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e);
     int (*forward)(struct mr_nn_net *n, struct mr_nn_unit *u);
     int (*backward)(struct mr_nn_net *n, struct mr_nn_unit *u);
-    bool alias;    /* y is x and dy is dx: only the shape differs */
-    bool in_place; /* may overwrite x with y if the previous layer does not need x */
-    bool needs_y;  /* the backward pass reads y */
+    bool alias; /* y is x and dy is dx, because only the shape differs */
+    /* the layer may overwrite x with y if the previous layer does not need its output */
+    bool in_place;
+    bool needs_y; /* the backward pass reads y */
 };
 
 extern const struct mr_nn_kind_ops mr_nn__dense, mr_nn__conv, mr_nn__pool, mr_nn__alias,
     mr_nn__relu, mr_nn__tanh, mr_nn__sigmoid, mr_nn__softmax, mr_nn__dropout, mr_nn__norm;
 
-/* Memory for the life of the net; NULL: past the limit. */
+/* Allocates memory for the life of the net. NULL: the net would exceed MR_NN_NET_BYTES_MAX. */
 void *mr_nn__memory(struct mr_nn_net *n, uint64_t bytes);
 
 /* Makes a primitive descriptor `pd` from an operation descriptor. `hint` is the descriptor of the
@@ -81,7 +85,7 @@ int mr_nn__bind(struct mr_nn_net *n, struct mr_nn_primitive *p, int arg,
 void mr_nn__point(struct mr_nn_primitive *p, int arg, const void *handle);
 int mr_nn__run(struct mr_nn_net *n, struct mr_nn_primitive *p);
 void mr_nn__primitive_fini(struct mr_nn_primitive *p);
-void mr_nn__desc_free(dnnl_primitive_desc_t *pd); /* for MR_AUTO */
+void mr_nn__desc_free(dnnl_primitive_desc_t *pd); /* for use with MR_AUTO */
 
 /* Reports that the gradients of the unit (or a part of them) are final, before dx is computed. */
 void mr_nn__grads_ready(struct mr_nn_net *n, const struct mr_nn_unit *u);

@@ -27,11 +27,11 @@ int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e)
 
 struct row {
     const float *p; /* k outputs */
-    const float *y; /* k numbers; NULL: the class is `label` */
+    const float *y; /* k numbers of one example; NULL: the class is `label` */
     int32_t label;
     uint64_t k;
-    float scale; /* of the gradient: 1 / examples */
-    float *grad; /* may be NULL */
+    float scale; /* factor of the gradient: 1 / examples */
+    float *grad; /* k numbers of one example; may be NULL */
 };
 
 static uint64_t largest(const float *p, uint64_t k)

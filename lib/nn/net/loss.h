@@ -18,15 +18,16 @@ enum mr_nn_loss {
     MR_NN_HINGE,
 };
 
-struct mr_nn_labels { /* labels of a batch; one of the two is set */
+struct mr_nn_labels { /* the labels of a batch; one of the two members is set */
     const int32_t *index;
     const float *rows;
 };
 
-struct mr_nn_score { /* sums, so that scores of batches and of replicas can be added */
+/* Sums rather than means, so that scores of batches and of replicas can be added. */
+struct mr_nn_score {
     double loss_sum;
-    /* Examples whose largest output is where the label is largest. With one output: whose output is
-     * on the label's side of 0.5, for hinge of 0. */
+    /* Examples whose largest output is where the label is largest. With one output: examples whose
+     * output is on the same side of 0.5 as the label (hinge: the same side of 0). */
     uint64_t correct;
     uint64_t examples;
 };
@@ -34,8 +35,8 @@ struct mr_nn_score { /* sums, so that scores of batches and of replicas can be a
 int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e);
 const char *mr_nn_loss_name(enum mr_nn_loss l);
 
-/* Adds n examples of k outputs to `score`. Writes the derivative of their mean loss to `grad` (n ×
- * k, may be NULL). MR_ERANGE: a label is out of range, the text has the number of the example, and
- * `score` is unchanged. */
+/* Adds n examples of k outputs to `score`. Writes the derivative of the examples' mean loss to
+ * `grad` (n × k numbers, may be NULL). MR_ERANGE: a label is out of range, the sentence has the
+ * number of the example, and `score` is unchanged. */
 int mr_nn_loss_add(enum mr_nn_loss loss, const float *out, struct mr_nn_labels y, uint64_t n,
     uint64_t k, float *grad, struct mr_nn_score *score, struct mr_error *e);

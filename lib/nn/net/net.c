@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* from GNU OpenMP, on which oneDNN runs; sets the calling thread only */
+/* A function of GNU OpenMP, on which oneDNN runs. It sets the number of threads for the calling
+ * thread only. */
 extern void omp_set_num_threads(int count);
 
 static const struct mr_nn_kind_ops *const kinds[MR_NN_KINDS] = {
@@ -43,8 +44,8 @@ static uint64_t bytes_of(const struct mr_nn_net *n, const struct mr_nn_shape *s)
     return n->batch * mr_nn_shape_count(s) * sizeof(float);
 }
 
-/* A unit may overwrite its input unless the input is the caller's x, or the unit before reads its
- * own output again in the backward pass. */
+/* True: the unit may overwrite its input. It may not if the input is the caller's x, or if the unit
+ * before reads its own output again in the backward pass. */
 static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 {
     if (i == 0) return false;
@@ -232,7 +233,7 @@ static int broken(const struct mr_nn_unit *u, int status, struct mr_error *e)
         e, MR_EINTERNAL, "nn: layer \"%s\": oneDNN says status %d", u->layer->name, status);
 }
 
-/* oneDNN's interface has no const; it does not write to a source. */
+/* Drops const, because oneDNN's interface has none. oneDNN does not write to a source. */
 static float *writable(const float *p)
 {
     return mr_unconst(p);
@@ -268,7 +269,8 @@ static int backward(struct mr_nn_net *n, uint32_t from, float *grads, struct mr_
     return MR_OK;
 }
 
-/* Number of units that run before the loss: cross-entropy includes a final Softmax. */
+/* Returns the number of units that run before the loss. Cross-entropy includes a final Softmax,
+ * which then does not run. */
 static uint32_t before_loss(const struct mr_nn_net *n, enum mr_nn_loss loss)
 {
     bool softmax = n->units[n->units_count - 1].layer->kind == MR_NN_SOFTMAX;

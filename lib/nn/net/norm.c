@@ -8,7 +8,8 @@ static uint64_t channels(const struct mr_nn_unit *u)
     return u->layer->in.dims[u->layer->in.rank - 1];
 }
 
-/* Input of any rank as batch, channels, other axes, 1: the statistics are the same. */
+/* Describes an input of any rank with the axes batch, channels, other axes, 1. The statistics of
+ * the channels stay the same. */
 static dnnl_memory_desc_t data_desc(const struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     uint64_t c = channels(u);
@@ -73,7 +74,8 @@ static int build(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e)
     uint64_t c = channels(u);
     u->mean = mr_nn__memory(n, c * sizeof(float));
     u->variance = mr_nn__memory(n, c * sizeof(float));
-    /* The input of the first layer needs no derivative, but oneDNN writes one. */
+    /* The first layer needs no derivative of its input, but oneDNN writes one, so the derivative
+     * gets memory. */
     if (!u->dx && !n->for_use)
         u->workspace =
             mr_nn__memory(n, n->batch * mr_nn_shape_count(&u->layer->in) * sizeof(float));

@@ -93,14 +93,15 @@ const struct mr_nn_kind_ops mr_nn__softmax = POINTWISE(build_softmax);
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
-/* Each number of the generator gives four draws of 16 bits. The backward pass draws them again,
- * which costs less than storing them. */
+/* Drops numbers at random, in the forward and in the backward pass. Each number of the generator
+ * gives four draws of 16 bits. The backward pass repeats the draws, which costs less than storing
+ * them. */
 static void drop(
     const struct mr_nn_net *n, const struct mr_nn_unit *u, const float *from, float *to)
 {
     uint64_t count = n->batch * mr_nn_shape_count(&u->layer->in);
     uint64_t below = (uint64_t)(u->layer->rate * 65536.0f);
-    /* Scale of the numbers that are kept, for the rate rounded to 1 / 65536. */
+    /* The factor of the numbers that are kept, for the rate rounded to a multiple of 1 / 65536. */
     float scale = 65536.0f / (float)(65536 - below);
     struct mr_rng r;
     mr_rng_init(&r, u->layer->seed + n->step * 0x9e3779b97f4a7c15u);

@@ -40,7 +40,7 @@ int mr_nn__make(struct mr_nn_net *n, const_dnnl_primitive_desc_t pd, struct mr_n
     return mr_nn__bind(n, p, DNNL_ARG_SCRATCHPAD, md, NULL);
 }
 
-/* oneDNN's interface has no const; it does not write to a source. */
+/* Drops const, because oneDNN's interface has none. oneDNN does not write to a source. */
 static void *writable(const void *p)
 {
     return mr_unconst(p);

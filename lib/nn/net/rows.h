@@ -1,6 +1,6 @@
-/* Inference over any number of examples, in batches. Keeps two nets, one for full batches and one
- * for the remainder, so that another call with as many examples makes none. One thread at a time
- * uses it; each call may come from another thread. */
+/* Inference over any number of examples, in batches. Keeps two nets: one for full batches, and one
+ * for the remainder. Another call with as many examples makes no new net. One thread at a time uses
+ * it; each call may come from another thread. */
 #pragma once
 
 #include "nn/net/net.h"
@@ -9,15 +9,15 @@
 
 struct mr_nn_rows;
 
-/* `m` is borrowed for the life of the object. `batch_max` 0: MR_NN_ROWS_BATCH. */
+/* Makes the object; `m` is borrowed for its life. `batch_max` 0: MR_NN_ROWS_BATCH. */
 struct mr_nn_rows *mr_nn_rows_new(const struct mr_nn_model *m, uint32_t batch_max);
 void mr_nn_rows_free(struct mr_nn_rows **r);
 
-/* Number of examples of which the next call makes one batch, at most `left`. For callers that
+/* Returns how many examples the next call takes as one batch, at most `left`. For callers that
  * provide examples piece by piece. */
 uint32_t mr_nn_rows_batch(const struct mr_nn_rows *r, uint64_t left);
 
-/* `x` has n × input numbers; writes n × output numbers to `out`. */
+/* Predicts n examples. `x` has n × input numbers; n × output numbers are written to `out`. */
 int mr_nn_rows_predict(struct mr_nn_rows *r, const float *params, const float *x, uint64_t n,
     float *out, struct mr_error *e);
 /* Adds n examples to `score`; `y` has the labels of n examples. */
@@ -25,5 +25,6 @@ int mr_nn_rows_score(struct mr_nn_rows *r, enum mr_nn_loss loss, const float *pa
     const float *x, struct mr_nn_labels y, uint64_t n, struct mr_nn_score *score,
     struct mr_error *e);
 
-/* Number of labels of one example: 1, or one for each row of an output with several axes. */
+/* Returns the number of labels of one example: 1, or one for each row of an output with several
+ * axes. */
 uint64_t mr_nn_labels_per_example(const struct mr_nn_model *m);

@@ -4,15 +4,15 @@
 
 #include "nn/optim/optim.h"
 
-/* The L2 norm, summed in double precision. It is not finite if some number is not, which makes it a
- * cheap check of a gradient. */
+/* Returns the L2 norm, summed in double precision. The norm is not finite if any number is not
+ * finite, so it is a cheap check of a gradient. */
 double mr_nn_norm(const float *g, uint64_t count);
 
-/* Clamps every number to -limit … limit. NaN stays NaN. */
+/* Clamps every number to the range from -limit to limit. NaN stays NaN. */
 void mr_nn_clip_value(float *g, uint64_t count, double limit);
 
-/* Scales the gradient so that its norm is at most `limit`. Returns the norm before. A gradient
- * whose norm is not finite is not changed. */
+/* Scales the gradient so that its norm is at most `limit`. Returns the norm before the scaling. A
+ * gradient whose norm is not finite is not changed. */
 double mr_nn_clip_norm(float *g, uint64_t count, double limit);
 
 /* Clips as the optimizer's settings say: first by value, then by norm. */

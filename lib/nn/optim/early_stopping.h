@@ -12,30 +12,32 @@
 
 struct mr_nn_threshold {
     struct mr_str field; /* n = 0: the rule is off */
-    bool is_above;       /* met above `value`; otherwise met below it */
+    /* True: the rule is met by a number above `value`. False: by a number below `value`. */
+    bool is_above;
     double value;
 };
 
 struct mr_nn_patience {
     struct mr_str field; /* n = 0: the rule is off */
-    uint32_t scores;     /* ends after so many scores without improvement */
-    double min_delta;    /* smallest change that counts as an improvement */
-    bool is_max;         /* higher is better */
+    /* The training ends after this many scores in a row without improvement. */
+    uint32_t scores;
+    double min_delta; /* smallest change that counts as an improvement */
+    bool is_max;      /* true: a higher number is better; false: a lower one */
 };
 
-struct mr_nn_patience_state { /* starts zeroed */
+struct mr_nn_patience_state { /* state of the rule in one training; starts zeroed */
     bool has_best;
     double best;
-    uint32_t bad_scores; /* scores since the best one */
+    uint32_t bad_scores; /* scores that came after the best one */
 };
 
 enum mr_nn_patience_says {
-    MR_NN_PATIENCE_SAME,   /* no improvement, or no such field */
-    MR_NN_PATIENCE_BETTER, /* the best score so far */
+    MR_NN_PATIENCE_SAME,   /* the score is no improvement, or lacks the field */
+    MR_NN_PATIENCE_BETTER, /* the score is the best one so far */
     MR_NN_PATIENCE_ENDS,   /* patience is exhausted: the training ends */
 };
 
-/* `*out` (may be NULL) receives the number that met the threshold. */
+/* True: the score meets the threshold; `*out` (may be NULL) receives the number that meets it. */
 bool mr_nn_threshold_is_met(const struct mr_nn_threshold *rule, yyjson_val *score, double *out);
 enum mr_nn_patience_says mr_nn_patience_judge(
     const struct mr_nn_patience *rule, struct mr_nn_patience_state *state, yyjson_val *score);

@@ -12,17 +12,18 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 1024 /* numbers; with two slots they stay in the L1 cache */
-#define GROUP 32   /* gradients whose coefficients are computed at once */
+/* Numbers of a block; with two slots the numbers stay in the L1 cache. */
+#define BLOCK 1024
+#define GROUP 32 /* gradients whose coefficients are computed together */
 
 struct step {       /* the coefficients of one update */
     float scale;    /* scale of the gradient */
     float decay;    /* weight decay, added to the gradient */
     float shrink;   /* decoupled weight decay: factor of the parameter */
-    float rate;     /* adam: includes the bias correction of the first moment */
-    float a, not_a; /* momentum or beta1, and 1 - beta1 */
-    float b, not_b; /* beta2 or rho, and 1 - that */
-    float b_scale;  /* adam: bias correction of the root of the second moment */
+    float rate;     /* for adam with the bias correction of the first moment */
+    float a, not_a; /* a: momentum or beta1; not_a: 1 - a */
+    float b, not_b; /* b: beta2 or rho; not_b: 1 - b */
+    float b_scale;  /* for adam: the bias correction of the root of the second moment */
     float epsilon;
 };
 
@@ -126,7 +127,7 @@ MR_NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, 
     }
 }
 
-/* State has no optimizer: its gradient is subtracted. */
+/* Subtracts a gradient. State has no optimizer, so this is its whole update. */
 MR_NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
@@ -139,7 +140,8 @@ MR_NN_CLONES static void add(float *restrict sum, const float *restrict g, size_
         sum[i] += g[i];
 }
 
-/* sum + a + b + c + d from left to right: the same bits as one after another, in one pass. */
+/* Adds four gradients to a sum, from left to right. The result has the same bits as four separate
+ * additions, but needs one pass. */
 MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
     const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
 {
@@ -189,7 +191,8 @@ static void move(const struct mr_nn_optim *o, const struct step *s, const struct
     }
 }
 
-/* The next block of at most BLOCK numbers that are all trainable or all state. */
+/* Returns the size of the next block, which begins at `at`: at most BLOCK numbers that are all
+ * trainable (`*trained`) or all state. */
 static size_t block_at(const struct mr_nn_range *r, uint64_t at, bool *trained)
 {
     uint64_t place = r->first + at;

@@ -27,37 +27,40 @@ enum mr_nn_optim_type {
 struct mr_nn_optim {
     enum mr_nn_optim_type type;
     double learning_rate;
-    double momentum; /* sgd, rmsprop; 0: none */
+    double momentum; /* for sgd and rmsprop; 0: no momentum */
     bool nesterov;   /* sgd */
     double beta1, beta2, epsilon;
-    double rho; /* rmsprop: decay of the mean square */
+    double rho; /* for rmsprop: the decay of the mean square */
     double weight_decay;
     bool decoupled;
     double clip_value, clip_norm; /* 0: no limit */
     struct mr_nn_schedule schedule;
 };
 
-/* Read an optimizer. An error text names the field and what is allowed; fields that the type does
- * not have are refused. `where` begins the text: "optimizer". */
+/* Read an optimizer. An error text begins with `where`, such as "optimizer", and names the field
+ * and what is allowed. Fields that the type does not have are refused. */
 int mr_nn_optim_parse(struct mr_str json, struct mr_nn_optim *out, struct mr_error *e);
 int mr_nn_optim_read(
     struct yyjson_val *v, const char *where, struct mr_nn_optim *out, struct mr_error *e);
 const char *mr_nn_optim_name(enum mr_nn_optim_type t);
 
-/* Number of state vectors, 0 to MR_NN_SLOTS_MAX; they start at 0. */
+/* Returns the number of state vectors for each parameter vector, 0 to MR_NN_SLOTS_MAX. State
+ * vectors start at 0. */
 uint32_t mr_nn_optim_slots(const struct mr_nn_optim *o);
-/* The learning rate of update t = 1, 2, …: the schedule at version t - 1. */
+/* Returns the learning rate of update t = 1, 2, …, which is the schedule at version t - 1. */
 double mr_nn_optim_rate(const struct mr_nn_optim *o, uint64_t t);
 
-/* A range of the model's vector. All pointers point to its first number. `to` may equal `from`;
- * nothing else overlaps. */
+/* A range of the model's vector. Each pointer points to the first number of the range. `to` may
+ * equal `from`; no other memory overlaps. */
 struct mr_nn_range {
     const float *from;
     float *to;
-    float *const *slots;      /* mr_nn_optim_slots vectors, changed in place; may be NULL if none */
-    uint64_t first;           /* start of the range in the vector */
-    uint64_t count;           /* length of the range */
-    uint64_t trainable_count; /* of the model; state behind it: to[i] = from[i] - g[i] */
+    /* mr_nn_optim_slots vectors, changed in place; may be NULL if the optimizer has no slots. */
+    float *const *slots;
+    uint64_t first; /* start of the range in the vector */
+    uint64_t count; /* length of the range */
+    /* Of the model. The numbers after the trainable ones are state: to[i] = from[i] - g[i]. */
+    uint64_t trainable_count;
 };
 
 /* Makes update t = 1, 2, … with the gradient g[i] = grad_scale * grad[i]. */
@@ -73,6 +76,6 @@ void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struc
 void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
     const float *const *grads, uint32_t n);
 
-/* Adds `count` numbers of each of n gradients, in order. mr_nn_optim_apply with this sum and the
- * scale 1 / n has the same bits as mr_nn_optim_apply_mean. n >= 1. */
+/* Adds n gradients of `count` numbers in order, and writes the sum to `out`. mr_nn_optim_apply with
+ * this sum and the scale 1 / n has the same bits as mr_nn_optim_apply_mean. n >= 1. */
 void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out);

@@ -1,4 +1,4 @@
-/* Reads the fields of an optimizer from JSON and refuses those that its type does not have. */
+/* Reads the fields of an optimizer from JSON and refuses fields that its type does not have. */
 #include "nn/optim/optim.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ const char *mr_nn_optim_name(enum mr_nn_optim_type t)
     return names[t];
 }
 
-enum { ABOVE_ZERO = 1, BELOW_ONE = 2 }; /* open ends of the range */
+enum { ABOVE_ZERO = 1, BELOW_ONE = 2 }; /* which ends of a range do not belong to it */
 
 #define K(x) (1u << MR_NN_##x)
 #define ALL (K(SGD) | K(ADAM) | K(RMSPROP))

@@ -1,4 +1,4 @@
-/* Schedules are computed in double precision. */
+/* Reads schedules and computes their factors in double precision. */
 #include "nn/optim/schedule.h"
 
 #include "base/assert.h"

@@ -30,17 +30,17 @@ enum mr_nn_schedule_type {
 
 #define MR_NN_PIECES_MAX 32
 
-struct mr_nn_schedule { /* all zero: constant */
+struct mr_nn_schedule { /* all zeros: a constant factor of 1 */
     enum mr_nn_schedule_type type;
-    uint64_t steps; /* "every" or "steps" */
-    double factor;  /* "factor" or "final" */
+    uint64_t steps; /* the field "every" or "steps" */
+    double factor;  /* the field "factor" or "final" */
     uint64_t warmup;
-    uint32_t pieces; /* piecewise: entries of `at`; `rates` has one more */
+    uint32_t pieces; /* for piecewise: entries of `at`; `rates` has one entry more */
     uint64_t at[MR_NN_PIECES_MAX];
     double rates[MR_NN_PIECES_MAX + 1];
 };
 
-/* `where` begins the error text: "optimizer: field \"schedule\"". */
+/* Reads a schedule. `where` begins the error text, such as "optimizer: field \"schedule\"". */
 int mr_nn_schedule_read(
     struct yyjson_val *v, const char *where, struct mr_nn_schedule *out, struct mr_error *e);
 double mr_nn_schedule_rate(const struct mr_nn_schedule *s, double learning_rate, uint64_t version);

@@ -3,8 +3,8 @@
 
 #include "base/defs.h"
 
-/* Compiles a function for AVX-512, AVX2 and the baseline; the loader chooses one (ifunc).
- * Sanitizers do not support this. */
+/* Compiles a function for AVX-512, for AVX2 and for the baseline; the loader chooses one of the
+ * three (ifunc). Sanitizers do not support this. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MR_NN_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -20,7 +20,8 @@
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 
-#define MR_NN_FLUSH_BITS 0x8040u /* results that are too small, and operands */
+/* Flags of MXCSR that make denormal results and denormal operands 0. */
+#define MR_NN_FLUSH_BITS 0x8040u
 
 static inline unsigned mr_nn_flush_begin(void)
 {
