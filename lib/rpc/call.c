@@ -27,7 +27,7 @@ static uint32_t slot_take(struct mr_rpc_loop *loop)
         mr_assert(count > old);
         loop->slots = mr_grow(loop->slots, old * sizeof *loop->slots, count * sizeof *loop->slots);
         for (uint32_t i = count; i > old; i--) {
-            loop->slots[i - 1].generation = 1; /* so that no id is 0 */
+            loop->slots[i - 1].generation = 1; /* starts at 1, so that no id is 0 */
             loop->slots[i - 1].next_free = loop->slots_free;
             loop->slots_free = i - 1;
         }
@@ -215,8 +215,8 @@ static void half_closed(struct mr_rpc_call *call)
     if (call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
-/* The peer has closed its side. For a unary request with a message, on_half_close has been called
- * already. */
+/* Handles the end of the peer's messages: the peer has closed its side. For a unary request with a
+ * message, on_half_close has been called already. */
 static void received_end(struct mr_rpc_call *call)
 {
     static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,
@@ -252,7 +252,7 @@ static void receive_done(struct mr_rpc_tag *tag, bool ok)
     else if (ok && !grpc_call_failed_before_recv_message(call->grpc))
         received_end(call);
     else
-        /* The call was broken off: no half close. */
+        /* The call was broken off, so on_half_close is not called. */
         mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
     if (!call->loop->turn_is_young) {
         mr_rpc_call_pump(call);
@@ -324,7 +324,7 @@ void mr_rpc_call_flush(struct mr_rpc_call *call)
 static void send_done(struct mr_rpc_tag *tag, bool ok)
 {
     struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_SEND);
-    if (!ok) queue_clear(&call->queue); /* the status of the call will tell the reason */
+    if (!ok) queue_clear(&call->queue); /* the call's status will tell the reason */
     if (ok && call->state.sending == MR_RPC_FINISHED)
         mr_rpc_sending_move(&call->state, MR_RPC_ANSWERED);
     if (ok) mr_rpc_call_flush(call);
@@ -338,7 +338,7 @@ static void send_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* Checks that a message of `bytes` can be queued. */
+/* Checks that a message of `bytes` bytes can be queued. */
 static int check_send(const struct mr_rpc_call *call, size_t bytes)
 {
     if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;

@@ -38,7 +38,7 @@ struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call)
 {
     if (!call->peer) call->peer = grpc_call_get_peer(call->grpc);
     if (strncmp(call->peer, "fd:", 3) == 0)
-        /* Our own listener accepted the connection (server/unix_listener). */
+        /* The connection came from our own listener (server/unix_listener). */
         return MR_STR("unix:");
     return mr_str(call->peer);
 }

@@ -1,13 +1,12 @@
-/* The states of a call: one for the call itself and one for each direction. Inside lib/rpc.
- *
- * Each state is a table of allowed moves (call_state.c); a move that is not in it is a panic. */
+/* The states of a call: one for the call itself and one for each direction. Inside lib/rpc. Each
+ * state has a table of allowed moves (call_state.c); a move that is not in the table is a panic. */
 #pragma once
 
 #include <stdbool.h>
 
 enum mr_rpc_life {
     MR_RPC_LIVE,
-    MR_RPC_OVER, /* nothing more can be sent */
+    MR_RPC_OVER, /* nothing more can be sent; callbacks still come */
     /* Nothing more can be sent, and of the handler's callbacks only on_done follows. */
     MR_RPC_MUTED,
 };
@@ -23,9 +22,10 @@ enum mr_rpc_sending {    /* the direction from this process to the peer */
 
 enum mr_rpc_receiving { /* the direction from the peer to this process */
     MR_RPC_OPENING,     /* nothing is read yet */
-    MR_RPC_READING,     /* the next message may be asked for */
-    MR_RPC_DELIVERING,  /* inside on_message: the next read waits for the return */
-    MR_RPC_PEER_DONE,   /* no message follows */
+    MR_RPC_READING,     /* the next message may be requested from gRPC */
+    /* on_message is running; the next read waits until it returns. */
+    MR_RPC_DELIVERING,
+    MR_RPC_PEER_DONE, /* the peer sends no more messages */
 };
 
 struct mr_rpc_state {
@@ -43,8 +43,8 @@ static inline bool mr_rpc_state_is_over(const struct mr_rpc_state *s)
     return s->life != MR_RPC_LIVE;
 }
 
-/* May the handler's callbacks for messages and for the peer's half close be called? Not after the
- * server has given its status. */
+/* True: the handler's callbacks for messages and for the peer's half close may be called. False for
+ * a muted call, and after the server has given its status. */
 static inline bool mr_rpc_state_may_tell(const struct mr_rpc_state *s)
 {
     return s->life != MR_RPC_MUTED && s->sending < MR_RPC_FINISHING;

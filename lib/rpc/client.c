@@ -12,13 +12,14 @@
 
 struct mr_rpc_channel {
     struct mr_rpc_loop *loop;
-    grpc_channel *grpc; /* NULL once closed */
+    grpc_channel *grpc; /* NULL after the channel was closed */
     char *address;
-    char *authorization;                    /* "Bearer …"; NULL: none, or `credential` is used */
-    const struct mr_credential *credential; /* NULL: none */
+    /* "Bearer …". NULL: the channel sends no token, or uses `credential`. */
+    char *authorization;
+    const struct mr_credential *credential; /* NULL: no credential */
     struct mr_rpc_tls *tls;                 /* NULL: no TLS */
     struct mr_list calls;
-    uint32_t references; /* one for the owner, and one for each call */
+    uint32_t references; /* one reference of the owner, and one of each call */
 };
 
 static int arg_ms(mr_duration d)
@@ -34,8 +35,9 @@ static grpc_arg int_arg(const char *key, int value)
     return a;
 }
 
-/* gRPC reads the path of a socket as the path of a URI, so other bytes are percent-encoded. A comma
- * ends the path even when it is encoded: unix_listener refuses such a path. */
+/* Returns gRPC's form of an address. gRPC reads the path of a socket as the path of a URI, so bytes
+ * that are not allowed there are percent-encoded. A comma ends the path even when it is encoded;
+ * unix_listener refuses such a path. */
 static char *target_of(const char *address)
 {
     static const char plain[] =
@@ -76,17 +78,18 @@ static grpc_channel *make_channel(
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000),
         int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
         int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, arg_ms(backoff)),
-        /* Despite its name, this option is the least time that an attempt to connect gets. */
+        /* Despite its name, this option sets the least time that an attempt to connect gets. */
         int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, arg_ms(MR_MAX(backoff_max, MR_SECOND))),
         int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, arg_ms(backoff_max)),
-        /* Each channel has one connection of its own. */
+        /* Channels do not share connections. */
         int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
-        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* the caller decides which calls may be repeated */
+        /* gRPC does not repeat calls: the caller decides which calls may be repeated */
+        int_arg(GRPC_ARG_ENABLE_RETRIES, 0),
         int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
         int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
-        /* Measuring the bandwidth of the link costs a ping and two timers for each message. On
-         * a UNIX socket a large fixed window replaces it. */
+        /* Measuring the bandwidth of the link costs a ping and two timers for each message. On a
+         * UNIX socket a large fixed window replaces the measurement. */
         int_arg(GRPC_ARG_HTTP2_BDP_PROBE, !is_unix),
         int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, is_unix ? MR_RPC_WINDOW_BYTES : 65535),
     };
@@ -189,8 +192,8 @@ static void deliver_reply(struct mr_rpc_call *call)
         grpc_slice_from_static_string("the server sent no message where exactly one was due");
 }
 
-/* The status has come; for a call with one_reply, the metadata and the message have come with
- * it. */
+/* Ends a call whose status has come. For a call with one_reply, the metadata and the message have
+ * come with the status. */
 static void close_done(struct mr_rpc_tag *tag, bool ok)
 {
     (void)ok;
@@ -299,7 +302,7 @@ static void unary_done(struct mr_rpc_call *call, const struct mr_rpc_status *sta
     struct mr_rpc_message *reply = status->code == 0 ? u->reply : NULL;
     struct mr_rpc_message lent = {0};
     if (reply) {
-        lent = *reply; /* the callback may take the message */
+        lent = *reply; /* if the callback takes the message, `lent` becomes empty */
         *reply = (struct mr_rpc_message){0};
     }
     u->on_reply(u->ctx, status, reply ? &lent : NULL);

@@ -8,51 +8,59 @@
 
 struct mr_rpc_channel;
 
-struct mr_rpc_channel_options { /* all zeros: the defaults */
+struct mr_rpc_channel_options { /* all zeros: the defaults are used */
     size_t message_bytes_max;   /* 0: MR_MESSAGE_BYTES_MAX */
-    mr_duration keepalive;      /* 0: 10 s on TCP, none on UNIX sockets; MR_NEVER: none */
-    mr_duration backoff_max;    /* longest pause between attempts to connect; 0: 2 s */
-    const char *bearer;         /* sent with each call as `authorization: Bearer …`; copied */
-    /* Also an `authorization` header, read when a call begins; borrowed. */
+    /* Time between pings on an idle connection. 0: 10 s on TCP, no pings on UNIX sockets. MR_NEVER:
+     * no pings. */
+    mr_duration keepalive;
+    /* The longest pause between two attempts to connect. 0: 2 s. */
+    mr_duration backoff_max;
+    /* Sent with each call as `authorization: Bearer …`; copied. NULL: no token. */
+    const char *bearer;
+    /* A secret that is sent in the `authorization` header instead. The secret is read when a call
+     * begins. Borrowed; NULL: no secret. */
     const struct mr_credential *credential;
-    /* For TCP; NULL: the process-wide TLS of mr_rpc_tls_use, or none. Borrowed. */
+    /* TLS of a TCP connection. NULL: the process-wide TLS of mr_rpc_tls_use, or no TLS.
+     * Borrowed. */
     struct mr_rpc_tls *tls;
 };
 
 /* Opens a channel to "unix:/path" or "host:port". The first call connects. A broken connection is
- * opened again without the caller. */
+ * opened again without help of the caller. */
 struct mr_rpc_channel *mr_rpc_channel_open(
     struct mr_rpc_loop *loop, const char *address, const struct mr_rpc_channel_options *options);
-/* Cancels the calls of the channel; on_done is still called for each. */
+/* Closes the channel and cancels its calls; on_done is still called for each call. */
 void mr_rpc_channel_close(struct mr_rpc_channel **channel);
 const char *mr_rpc_channel_address(const struct mr_rpc_channel *channel);
 
 struct mr_rpc_metadata {
-    const char *name; /* lower case; "-bin" at the end for binary values */
+    const char *name; /* in lower case; the name of a binary value ends with "-bin" */
     struct mr_str value;
 };
 
-struct mr_rpc_call_options { /* all zeros: the defaults */
+struct mr_rpc_call_options { /* all zeros: the defaults are used */
     mr_duration timeout;     /* 0: no timeout */
-    bool wait_for_ready;     /* wait for a connection instead of failing with UNAVAILABLE */
-    bool manual_read;        /* auto read is off at first (mr_rpc_call_set_auto_read) */
-    /* The method sends exactly one reply, which then comes with the status. */
+    /* The call waits for a connection. Otherwise it fails with UNAVAILABLE if there is none. */
+    bool wait_for_ready;
+    bool manual_read; /* auto read is off when the call begins (mr_rpc_call_set_auto_read) */
+    /* The method sends exactly one reply. The reply then comes together with the status. */
     bool one_reply;
     const struct mr_rpc_metadata *metadata;
     size_t metadata_count;
-    struct mr_stop stop; /* for blocking calls (util/sync.h): cancels the call when it is set */
+    /* For blocking calls (util/sync.h): the call is cancelled when this condition is set. */
+    struct mr_stop stop;
 };
 
-/* Opens a call. It never fails here: errors are reported by on_done. `options` may be NULL. */
+/* Opens a call, and never fails here: errors are reported by on_done. `options` may be NULL. */
 struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char *method,
     const struct mr_rpc_handler *handler, void *context, const struct mr_rpc_call_options *options);
 
-/* The half close follows the queued messages. */
+/* Ends the messages of this side: the half close follows the queued messages. */
 int mr_rpc_call_half_close(struct mr_rpc_call *call);
-void mr_rpc_call_cancel(struct mr_rpc_call *call); /* also for a server call; on_done follows */
+void mr_rpc_call_cancel(struct mr_rpc_call *call); /* client or server; on_done follows */
 
-/* The end of a unary call. `reply` is NULL unless status->code is 0. It is borrowed until the
- * callback returns, unless the callback takes it. */
+/* Called at the end of a unary call. `reply` is NULL unless status->code is 0. `reply` is borrowed
+ * until the callback returns, unless the callback takes it. */
 typedef void (*mr_rpc_on_reply)(
     void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply);
 mr_rpc_call_id mr_rpc_unary(struct mr_rpc_channel *channel, const char *method,

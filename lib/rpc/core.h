@@ -13,16 +13,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define MR_RPC_WINDOW_BYTES (4 << 20) /* flow-control window where the link is not measured */
+/* Bytes of the flow-control window on links whose bandwidth is not measured. */
+#define MR_RPC_WINDOW_BYTES (4 << 20)
 
-/* The tag of an event on the completion queue. */
+/* The tag of an event on the completion queue; `done` handles the event. */
 struct mr_rpc_tag {
     void (*done)(struct mr_rpc_tag *tag, bool ok);
 };
 
-/* Batches of a call on the completion queue, at most one of each at a time. */
+/* Batches of a call on the completion queue. A call has at most one batch of each kind there at a
+ * time. */
 enum mr_rpc_batch {
-    MR_RPC_BATCH_OPEN,    /* client: the peer's initial metadata */
+    MR_RPC_BATCH_OPEN,    /* client: receives the peer's initial metadata */
     MR_RPC_BATCH_RECEIVE, /* a message */
     MR_RPC_BATCH_SEND,
     MR_RPC_BATCH_CLOSE, /* server: RECV_CLOSE; client: RECV_STATUS */
@@ -37,18 +39,20 @@ struct mr_rpc_slot {
 
 struct mr_rpc_loop {
     grpc_completion_queue *cq;
-    grpc_channel *wake_channel; /* a channel without a connection, for wake_call */
+    grpc_channel *wake_channel; /* a channel without a connection, on which wake_call is made */
     grpc_call *wake_call;       /* an empty batch on wake_call puts wake_tag on the queue */
     struct mr_rpc_tag wake_tag;
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* number of the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool is_eager;         /* polls before it sleeps, once waits have been short */
-    uint32_t short_waits;  /* short waits in a row */
-    mr_time crowded_until; /* another thread wants this processor: no polling until then */
-    bool turn_is_young;    /* few events since the last sleep: low latency before throughput */
-    struct mr_list dirty;  /* calls that have something to send */
-    struct mr_list owed;   /* calls whose next message is asked for later in the turn */
+    bool is_eager;        /* the loop polls before it sleeps, after its waits have been short */
+    uint32_t short_waits; /* short waits in a row */
+    /* No polling before this time, because another thread wanted this processor. */
+    mr_time crowded_until;
+    /* Few events came since the last sleep, so low latency matters more than throughput. */
+    bool turn_is_young;
+    struct mr_list dirty; /* calls that have something to send */
+    struct mr_list owed;  /* calls whose next message is requested later in the turn */
     struct mr_rpc_slot *slots;
     uint32_t slots_count;
     uint32_t slots_free;
@@ -72,7 +76,7 @@ struct mr_rpc_queue { /* a ring of messages to be sent */
     size_t bytes;
 };
 
-struct mr_rpc_outgoing { /* metadata to send; name and value are owned slices */
+struct mr_rpc_outgoing { /* metadata to send; owns the slices of names and values */
     grpc_metadata *items;
     size_t count;
 };
@@ -81,19 +85,21 @@ struct mr_rpc_call {
     struct mr_rpc_loop *loop;
     grpc_call *grpc;
     mr_rpc_call_id id;
-    struct mr_rpc_server *server;   /* of a server call */
-    struct mr_rpc_channel *channel; /* of a client call; holds a reference */
+    struct mr_rpc_server *server; /* of a server call; otherwise NULL */
+    /* Of a client call, which holds a reference; otherwise NULL. */
+    struct mr_rpc_channel *channel;
     const struct mr_rpc_method *method;
     const struct mr_rpc_handler *handler;
     void *context;
     void (*on_freed)(struct mr_rpc_call *call); /* lets the server count its calls */
-    struct mr_list dirty_node;                  /* on loop->dirty */
-    struct mr_list owed_node;                   /* on loop->owed */
-    struct mr_list owner_node;                  /* on the server's or channel's list */
+    struct mr_list dirty_node;                  /* node on loop->dirty */
+    struct mr_list owed_node;                   /* node on loop->owed */
+    struct mr_list owner_node;                  /* node on the list of the server or the channel */
 
     struct mr_rpc_state state;
     struct mr_rpc_tag tags[MR_RPC_BATCHES];
-    uint32_t batches; /* on the completion queue: 1 << MR_RPC_BATCH_… */
+    /* Batches on the completion queue: bits 1 << MR_RPC_BATCH_…. */
+    uint32_t batches;
 
     grpc_slice path;
     mr_time deadline;
@@ -102,21 +108,23 @@ struct mr_rpc_call {
     struct mr_rpc_outgoing initial_out, trailing_out;
 
     grpc_byte_buffer *received;
-    bool auto_read;   /* after each message the next one is asked for */
-    bool read_wanted; /* one message was asked for by mr_rpc_call_read */
-    bool defers_read; /* the next read may wait until the answer is sent */
+    bool auto_read;   /* after each message the next one is requested */
+    bool read_wanted; /* mr_rpc_call_read has requested one message */
+    bool defers_read; /* the next read may wait until the answer has been sent */
     bool has_waited;  /* the deferred read has waited for one sleep of the loop */
-    bool ours;        /* a call of health or reflection: not counted in the server's calls_count */
-    bool one_reply;   /* client: the reply comes with the status */
+    /* A call of health or reflection, which the server's calls_count leaves out. */
+    bool ours;
+    bool one_reply; /* client: the reply comes together with the status */
 
     struct mr_rpc_queue queue;
-    bool was_full; /* on_writable has to be called when there is room */
-    /* The initial metadata was sent: with the first batch, even if that is the last one. */
+    bool was_full; /* the queue was full: on_writable is called when there is room */
+    /* The initial metadata was sent. It goes with the first batch, even if this is also the last
+     * batch. */
     bool initial_sent;
     uint32_t initial_flags;
-    int cancelled; /* server: written by gRPC when its RECV_CLOSE completes */
+    int cancelled; /* server: gRPC writes the result of RECV_CLOSE here */
 
-    grpc_status_code status; /* of a server: to be sent; of a client: received */
+    grpc_status_code status; /* of a server call: to be sent; of a client call: received */
     grpc_slice status_text;
 };
 
@@ -125,11 +133,11 @@ static inline bool mr_rpc_call_has_batch(const struct mr_rpc_call *call, enum mr
     return call->batches >> batch & 1;
 }
 
-/* Defined in loop.c. */
+/* Functions of loop.c. */
 gpr_timespec mr_rpc_timespec(mr_time t);
 mr_time mr_rpc_time(gpr_timespec t);
 
-/* Defined in call.c. */
+/* Functions of call.c. */
 struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc);
 void mr_rpc_call_mark(
     struct mr_rpc_call *call); /* puts the call on loop->dirty, because it has something to send */
@@ -138,32 +146,33 @@ void mr_rpc_call_pump(
     struct mr_rpc_call *call); /* asks gRPC for the next message, if the state allows it */
 void mr_rpc_call_batch(
     struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count, enum mr_rpc_batch batch);
-/* The tag of a batch came back: returns its call. */
+/* Marks a batch as returned, and returns the call of its tag. */
 struct mr_rpc_call *mr_rpc_call_returned(struct mr_rpc_tag *tag, enum mr_rpc_batch batch);
 void mr_rpc_call_drop_queue(struct mr_rpc_call *call);
-/* Passes call->received to on_message. The caller then moves the call's state on from
+/* Passes call->received to on_message. Afterwards the caller moves the call's state on from
  * DELIVERING. */
 void mr_rpc_call_deliver(struct mr_rpc_call *call);
-/* If no batch is left on the queue: calls on_done and frees the call. */
+/* Calls on_done and frees the call if none of its batches is left on the queue. */
 void mr_rpc_call_end_if_over(struct mr_rpc_call *call);
 int mr_rpc_outgoing_add(struct mr_rpc_outgoing *o, const char *name, struct mr_str value);
 
-/* Defined in message.c. */
+/* Functions of message.c. */
 grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_count);
 void mr_rpc_message_reset(struct mr_rpc_message *m);
 
-/* tls.c: the TLS settings for an address: `own`, or those of the process. NULL: no TLS. */
+/* In tls.c: returns the TLS settings for an address: `own`, or those of the process. NULL: no
+ * TLS. */
 struct mr_rpc_tls *mr_rpc_tls_for(struct mr_rpc_tls *own, const char *address);
 grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *tls);
 grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *tls);
 
-/* tls_error.c: a connection to a TCP port failed, and gRPC's text is `why`. True: TLS is the
- * reason, or may be, and `out` is the sentence for the user. */
+/* In tls_error.c: called when a connection to a TCP port failed with gRPC's text `why`. True: TLS
+ * is the reason, or perhaps the reason, and `out` is the sentence for the user. */
 bool mr_rpc_tls_words(
     const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out);
 /* tls_error.c: True: the line of gRPC's log is about a failed handshake. Logs it as tls.refused, at
  * most once a second. */
 bool mr_rpc_tls_notice(const char *text);
 
-/* Defined in client.c. */
+/* Functions of client.c. */
 void mr_rpc_channel_put(struct mr_rpc_channel **channel);

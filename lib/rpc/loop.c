@@ -1,5 +1,5 @@
 /* The loop over gRPC's completion queue: how its thread waits, how other threads wake it, and how
- * an id finds its call. The meaning of a tag is known in the file that started its batch. */
+ * an id finds its call. The file that starts a batch knows the meaning of the batch's tag. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -16,15 +16,15 @@
 #define EVENTS_MAX 1024 /* events in one turn */
 #define FLUSH_EVERY 32  /* events after which queued messages are sent, even in a busy turn */
 #define SLOTS_GROWTH 256
-#define READ_DEFERRED_MAX MR_MS /* longest delay of a deferred read */
+#define READ_DEFERRED_MAX MR_MS /* the longest time that a deferred read waits */
 #define YOUNG_EVENTS 4          /* a turn with more events is busy */
 #define SLEPT (3 * MR_US)       /* if an event took longer to come, the thread slept for it */
 /* How long an eager loop polls before it sleeps. A wait up to this length is a short wait. */
 #define SPIN (400 * MR_US)
-/* Short waits in a row before the loop polls; heartbeats alone never reach it. */
+/* An eager loop polls after this many short waits in a row. Heartbeats alone never make so many. */
 #define SHORT_WAITS 3
-#define CROWD (500 * MR_US)  /* a sched_yield that took longer let another thread run */
-#define CROWDED (20 * MR_MS) /* how long the loop does not poll after that */
+#define CROWD (500 * MR_US)  /* a sched_yield that took longer has let another thread run */
+#define CROWDED (20 * MR_MS) /* how long the loop does not poll after such a sched_yield */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
 {
@@ -75,8 +75,8 @@ void mr_rpc_leave_idle_channels(void)
     leaves_idle_channels = !getenv(BACKUP_POLL);
 }
 
-/* Once for the process, and without a matching grpc_shutdown: the last grpc_shutdown may wait 10 s
- * for a thread of gRPC that a large write has left behind. */
+/* Starts gRPC once for the process. There is no matching grpc_shutdown: the last grpc_shutdown may
+ * wait 10 s for a thread of gRPC that a large write has left behind. */
 static void init_grpc(void)
 {
     gpr_set_log_function(log_line);
@@ -116,7 +116,7 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop_at)
     if (!*loop_at) return;
     struct mr_rpc_loop *loop = MR_STEAL(*loop_at);
     mr_assert(!atomic_load(&loop->runner));
-    /* Calls of closed channels may still have batches on the queue. */
+    /* The loop runs until the calls of closed channels have no batch on the queue any more. */
     while (loop->calls_count)
         (void)mr_rpc_loop_run(loop, MR_NEVER);
     mr_assert(!loop->owners_count);
@@ -141,11 +141,11 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
-/* Asks for the next messages of calls. Asking makes gRPC write a window update, which wakes the
- * peer, unless the update travels with a message that was sent since. So if this thread slept for a
- * message, its next read waits until the handler has acted on the message. The read of a call with
- * `defers_read` waits for one more sleep. In a busy turn reads do not wait. True: some reads still
- * wait. */
+/* Requests the next messages of calls. A request makes gRPC write a window update, which wakes the
+ * peer, unless the update travels with a message that was sent in between. So if this thread slept
+ * for a message, the call's next read waits until the handler has acted on the message. The read of
+ * a call with `defers_read` waits for one more sleep. In a busy turn reads do not wait. True: some
+ * reads still wait. */
 static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
 {
     bool some = false;
@@ -174,12 +174,13 @@ void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side)
     loop->side = side;
 }
 
-/* Polls for the first event of a turn and, if there is one, the second source of work. */
+/* Polls gRPC's queue and the second source of work until the first event of a turn, the deadline or
+ * the end of the polling time. */
 static grpc_event spin(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
     mr_time until = MR_MIN(begun + SPIN, deadline);
     for (mr_time now = begun;;) {
-        /* Polled first, because an event returns at once. */
+        /* The second source is polled first, because a gRPC event ends the polling at once. */
         if (loop->side.look) loop->side.look(loop->side.ctx);
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
         if (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken || now >= until) return ev;
@@ -257,7 +258,7 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop)
 {
     if (atomic_load(&loop->runner) == (uintptr_t)pthread_self()) {
-        loop->woken = true; /* a callback woke the loop: the turn ends anyway */
+        loop->woken = true; /* a callback woke the loop, so the turn ends without waiting */
         return;
     }
     if (atomic_exchange(&loop->wake_under_way, true)) return;

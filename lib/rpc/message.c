@@ -7,8 +7,8 @@
 
 #include <grpc/byte_buffer_reader.h>
 
-/* One part as a slice. The slice calls `release` when gRPC's transport has dropped it, which may be
- * after the batch has completed. */
+/* Makes a slice of one part. The slice calls `release` when gRPC's transport has dropped the slice,
+ * perhaps after the batch has completed. */
 static grpc_slice slice_of(const struct mr_rpc_part *part)
 {
     if (!part->release) return grpc_slice_from_copied_buffer(part->bytes.p, part->bytes.n);
@@ -16,7 +16,7 @@ static grpc_slice slice_of(const struct mr_rpc_part *part)
         part->release(part->ctx);
         return grpc_empty_slice();
     }
-    /* gRPC only reads it, though the parameter is not const. */
+    /* gRPC only reads the bytes, though its parameter is not const. */
     void *bytes = mr_unconst(part->bytes.p);
     return grpc_slice_new_with_user_data(bytes, part->bytes.n, part->release, part->ctx);
 }
@@ -29,7 +29,8 @@ grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_
     return b;
 }
 
-/* gRPC decompresses what it negotiated. This is for a peer that compresses without negotiation. */
+/* Decompresses a message from a peer that compresses without negotiation. gRPC decompresses what
+ * was negotiated. */
 static void decompress(struct mr_rpc_message *m)
 {
     if (m->bytes->data.raw.compression == GRPC_COMPRESS_NONE) return;
@@ -64,7 +65,8 @@ struct mr_str mr_rpc_message_str(struct mr_rpc_message *m)
     if (!b->count) return mr_str_of("", 0);
     if (b->count == 1) return str_of_slice(&b->slices[0]);
     if (!m->joined) {
-        m->joined = mr_grow(NULL, b->length, b->length); /* every byte is written below */
+        /* not zeroed: every byte is written below */
+        m->joined = mr_grow(NULL, b->length, b->length);
         size_t at = 0;
         for (size_t i = 0; i < b->count; i++) {
             struct mr_str part = str_of_slice(&b->slices[i]);

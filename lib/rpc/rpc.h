@@ -1,5 +1,4 @@
 /* What server and client share: the status, messages and calls. This header shows no type of gRPC.
- *
  * A call belongs to the thread of its loop. Every function here must run on that thread unless its
  * comment says otherwise. Callbacks are called by mr_rpc_loop_run, never by a function of this
  * header. A `struct mr_rpc_call *` is valid until its on_done has returned. Code that may run later
@@ -13,9 +12,11 @@
 
 #include <stdbool.h>
 
-/* A call with more queued bytes is not writable; with less than half of it, it is again. */
+/* A call with more queued bytes is not writable. It is writable again when less than half of this
+ * is queued. */
 #define MR_RPC_QUEUE_BYTES_HIGH ((size_t)4 << 20)
-#define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20) /* a send beyond this is refused */
+/* bytes in the queue of a call; a larger send is refused */
+#define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20)
 #define MR_RPC_QUEUE_COUNT_HIGH 4096
 #define MR_RPC_QUEUE_COUNT_MAX 65536
 #define MR_RPC_METADATA_MAX 32 /* metadata entries that one call may send */
@@ -58,20 +59,23 @@ struct mr_rpc_handler {
 /* ---- any call ---------------------------------------------------------------------------- */
 
 mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call);
-/* NULL: the call is over. */
+/* Returns the call with this id. NULL: the call is over. */
 struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id);
 
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
 void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
-struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call); /* "/millrace.v1.Jobs/Get" */
-mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);     /* MR_NEVER: none */
-/* The peer's address, "unix:…" or "ipv4:127.0.0.1:4711", borrowed until on_done. It is not
- * authenticated. */
+/* for example "/millrace.v1.Jobs/Get" */
+struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call);
+/* MR_NEVER: the call has no deadline */
+mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);
+/* Returns the peer's address, "unix:…" or "ipv4:127.0.0.1:4711", borrowed until on_done. The
+ * address is not authenticated. */
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
-/* The peer's metadata. Server call: of the request. Client call: the initial metadata and, in
- * on_done, the trailing metadata. Names are lower case; of several values the first. Lent until
- * on_done returns. */
+/* Finds a value of the peer's metadata. For a server call this is the metadata of the request. For
+ * a client call it is the initial metadata and, in on_done, the trailing metadata. Names are in
+ * lower case. Of several values with one name, the first is found. The value is lent until on_done
+ * returns. */
 bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
 
 /* Sends a message. Queued messages leave together in the loop's next turn. MR_ETOOBIG: more than
@@ -79,8 +83,9 @@ bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, stru
  * has finished or half-closed the call. MR_ECANCELED: the call is over. */
 int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes); /* copies */
 
-/* A message in parts. A part with `release` is not copied: its bytes are borrowed until
- * release(ctx) is called. That happens exactly once, on any thread, even if the send is refused. */
+/* A part of a message. A part with `release` is not copied: its bytes are borrowed until
+ * release(ctx) is called. The call of `release` comes exactly once, on any thread, even if the send
+ * is refused. */
 struct mr_rpc_part {
     struct mr_str bytes;
     void (*release)(void *ctx);
@@ -89,29 +94,31 @@ struct mr_rpc_part {
 int mr_rpc_call_send_parts(
     struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
 
-bool mr_rpc_call_is_writable(const struct mr_rpc_call *call); /* false: wait for on_writable */
+/* false: the caller waits for on_writable */
+bool mr_rpc_call_is_writable(const struct mr_rpc_call *call);
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
 /* True: the call is writable and at most `bytes_max` bytes are queued. False: wait for on_writable
  * and ask again, because on_writable may come while more than `bytes_max` bytes are queued. */
 bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
-/* With auto read (the default) messages arrive without being asked for. Without it, one message
- * arrives for each mr_rpc_call_read, which gives the receiver back-pressure. Turning auto read on
- * reads at once. */
+/* Turns auto read on or off. With auto read (the default) messages arrive without a request.
+ * Without auto read, one message arrives for each mr_rpc_call_read, so the receiver can slow the
+ * sender down. Turning auto read on reads at once. */
 void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on);
 void mr_rpc_call_read(struct mr_rpc_call *call);
-/* To be called in on_message if the answer follows soon: the next message is asked for when the
- * answer is sent or the loop wakes up, at most a millisecond later. Then gRPC's flow-control frames
- * travel with the answer. */
+/* Defers the next read; to be called in on_message if the answer follows soon. The next message is
+ * requested when the answer is sent or the loop wakes up, at most a millisecond later. Then gRPC's
+ * flow-control frames travel with the answer. */
 void mr_rpc_call_defer_read(struct mr_rpc_call *call);
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
 size_t mr_rpc_message_bytes(const struct mr_rpc_message *m);
-/* The message as one run of bytes. A message that came in pieces is joined on first use. */
+/* Returns the message as one run of bytes. A message that came in pieces is joined on first use. */
 struct mr_str mr_rpc_message_str(struct mr_rpc_message *m);
-/* The message in the pieces in which it came. `*parts` is valid as long as the message. */
+/* Returns the pieces in which the message came. `*parts` is valid as long as the message. */
 size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **parts);
-/* In on_message: takes the message, which then outlives the callback. Free it on any thread. */
+/* To be called in on_message: takes the message, which then outlives the callback. It may be freed
+ * on any thread. */
 struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);
 void mr_rpc_message_free(struct mr_rpc_message **m);

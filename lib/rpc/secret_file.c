@@ -17,7 +17,7 @@ struct mr_secret_file {
     struct mr_reread reread;
     struct mr_credential credentials[MR_SERVICE_COUNT];
     pthread_mutex_t lock;
-    struct mr_secrets *now; /* protected by the lock */
+    struct mr_secrets *now; /* the secrets in use; protected by the lock */
 };
 
 static int read_file(const char *path, struct mr_secrets **out, struct mr_error *e)

@@ -11,23 +11,23 @@ struct mr_secret_file;
 int mr_secret_file_open(const char *path, struct mr_secret_file **out, struct mr_error *e);
 void mr_secret_file_free(struct mr_secret_file **file);
 
-/* The secret for services of one kind. Borrowed; valid as long as the file is open. */
+/* The secret that is sent to services of one kind. `file` is borrowed and must stay open. */
 struct mr_credential {
     struct mr_secret_file *file; /* NULL: `fixed` is the secret */
     enum mr_service_kind to;
     const char *fixed;
 };
-/* NULL: there is no file. */
+/* Returns the credential for services of one kind. NULL: `file` is NULL, so there is no secret. */
 const struct mr_credential *mr_secret_file_credential(
     struct mr_secret_file *file, enum mr_service_kind to);
-/* Appends "Bearer SECRET" with the current secret, without a NUL; nothing when there is no secret.
- */
+/* Appends "Bearer SECRET" with the current secret, without a NUL. Appends nothing if there is no
+ * secret. */
 void mr_credential_add(const struct mr_credential *credential, struct mr_buf *out);
 
 /* Like mr_secrets_accepted. For an unknown secret the file is checked at once, and read if it has
- * changed. So a secret that is replaced on all machines works on all machines without delay. */
+ * changed. So a new secret works at once when the files of all machines have it. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
-/* Like mr_secret_file_accepted, but the file is checked by stat(2) at most every two seconds, even
- * for an unknown secret. For a caller that checks other files before it calls
+/* Like mr_secret_file_accepted, but checks the file by stat(2) at most every two seconds, even for
+ * an unknown secret. For a caller that checks other files before it calls
  * mr_secret_file_accepted. */
 unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

@@ -18,7 +18,7 @@ struct accepted {
 struct mr_secrets {
     char *plain[MR_RPC_SECRETS_MAX];
     size_t plain_count;
-    char *shown[MR_SERVICE_COUNT]; /* NULL: plain[0] is sent instead, if there is one */
+    char *shown[MR_SERVICE_COUNT]; /* by kind; NULL: plain[0] is sent instead, if there is one */
     struct accepted accepted[MR_SECRETS_ACCEPTED_MAX];
     size_t accepted_count;
 };
@@ -155,7 +155,7 @@ unsigned mr_secrets_accepted(const struct mr_secrets *s, struct mr_str shown)
 {
     unsigned found = 0;
     uint8_t hash[MR_SHA256_BYTES] = {0};
-    /* Costs time in each call, so only if the file has hashes. */
+    /* The hash costs time in each call, so it is computed only if the file has hashes. */
     if (s->accepted_count) mr_sha256(shown, hash);
     struct mr_str hashed = mr_str_of(hash, sizeof hash);
     for (size_t i = 0; i < s->plain_count; i++)

@@ -37,7 +37,8 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     struct mr_rpc_status s = {.code = mr_err_grpc(code), .message = text};
     if (!details) return s;
     mr_buf_clear(details);
-    if (mr_err_from_grpc(s.code) == code) return s; /* the gRPC code is enough */
+    /* no details are needed: the gRPC code alone gives our code */
+    if (mr_err_from_grpc(s.code) == code) return s;
     struct mr_buf info;
     mr_buf_init(&info, INFO_BYTES_MAX);
     mr_protowire_add_bytes(&info, 1, mr_str(mr_err_name(code)));
@@ -49,7 +50,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     return s;
 }
 
-/* The bytes of field `number`; the first occurrence. Empty if the field is absent. */
+/* Returns the bytes of field `number`: of its first occurrence. Empty if the field is absent. */
 static struct mr_str field_of(struct mr_str message, uint32_t number)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
@@ -59,7 +60,8 @@ static struct mr_str field_of(struct mr_str message, uint32_t number)
     return mr_str_of("", 0);
 }
 
-/* Our error code in the details. 0: none, or a code that does not belong to `grpc_code`. */
+/* Returns our error code from the details. 0: the details have no code, or a code that does not
+ * belong to `grpc_code`. */
 static int code_in_details(struct mr_str details, int grpc_code)
 {
     struct mr_str any = field_of(details, 3);

@@ -5,15 +5,16 @@
 #include "base/buf.h"
 #include "rpc/rpc.h"
 
-/* The status of an error. Its texts point into `e` and `details`, which is cleared first and may be
- * NULL. Where several of our codes have one gRPC code, our code goes into the details as
+/* Makes the status of an error. Its texts point into `e` and `details`; `details` is cleared first
+ * and may be NULL. Where several of our codes have one gRPC code, our code goes into the details as
  * google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
 struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
 
-/* The error of a status: MR_OK for code 0, otherwise our code. `e` (may be NULL) receives the
- * sentence. */
+/* Returns the error of a status: MR_OK for code 0, otherwise our code. `e` (may be NULL) receives
+ * the sentence. */
 int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e);
 
-/* Appends one google.protobuf.Any to the details of a google.rpc.Status under construction. */
+/* Make the details, a google.rpc.Status: mr_rpc_details_begin writes its code and message, and each
+ * mr_rpc_details_add appends one google.protobuf.Any. */
 void mr_rpc_details_begin(struct mr_buf *b, int code, struct mr_str message);
 void mr_rpc_details_add(struct mr_buf *b, struct mr_str type_url, struct mr_str value);

@@ -11,13 +11,13 @@
 #define REFRESH (5 * MR_SECOND)
 
 struct mr_rpc_tls {
-    char *cert, *key, *ca; /* NULL: none */
+    char *cert, *key, *ca; /* paths of the files; NULL: no such file */
     unsigned refresh_s;
     pthread_mutex_t lock;
-    grpc_tls_certificate_provider *provider; /* NULL until the first server or channel */
+    grpc_tls_certificate_provider *provider; /* NULL until the first server or channel needs it */
 };
 
-static struct mr_rpc_tls *process_wide; /* set once, before we start threads */
+static struct mr_rpc_tls *process_wide; /* TLS of the process, set before threads start */
 
 static char *copy_given(const char *path)
 {
@@ -57,7 +57,7 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls)
     mr_release(t);
 }
 
-/* At exit: stops gRPC's thread that watches the files, before the libraries that it uses are
+/* Runs at exit: stops gRPC's thread that watches the files, before the libraries that it uses are
  * unloaded. Nothing else is freed, because detached threads may still open channels. */
 static void stop_watching(void)
 {

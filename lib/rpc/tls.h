@@ -15,22 +15,25 @@ struct mr_rpc_tls;
 
 struct mr_rpc_tls_options {
     struct mr_certificate_files
-        files;           /* a client may have the CA alone; a server needs all three files */
+        /* A client may have the CA alone; a server needs all three files. */
+        files;
     mr_duration refresh; /* how often the files are read; 0: 5 s; at least 1 s */
 };
 
 /* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the flag. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
-void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels are closed */
+/* to be called after its servers and channels are closed */
+void mr_rpc_tls_free(struct mr_rpc_tls **tls);
 
-/* For `main`, before the first server or channel: each TCP port and each TCP channel of this
- * process that has no mr_rpc_tls of its own uses these files. Without any of the three files
- * nothing changes. A service must give all three. */
+/* Sets the TLS of the process, to be called in `main` before the first server or channel. Each TCP
+ * port and each TCP channel of this process that has no mr_rpc_tls of its own uses these files.
+ * Without any of the three files nothing changes. A service must give all three. */
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
 bool mr_rpc_tls_is_used(void);
 
-/* Rows for a program's option table; `offset` is that of a struct mr_certificate_files. */
+/* Rows for a program's option table. `offset` is the offset of a struct mr_certificate_files in the
+ * program's config. */
 // clang-format off
 #define MR_RPC_TLS_OPTIONS(offset)                                                                 \
     MR_OPTION_TLS_CERT((offset) + offsetof(struct mr_certificate_files, cert),                     \

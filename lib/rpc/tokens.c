@@ -28,7 +28,7 @@ void mr_tokens_free(struct mr_tokens **tokens)
     *tokens = NULL;
 }
 
-/* Characters that an HTTP header may carry without quoting. */
+/* True: an HTTP header may carry all characters of the text without quoting. */
 static bool is_printable(struct mr_str s)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -45,7 +45,8 @@ int mr_token_is_good(struct mr_str token, struct mr_error *e)
     return mr_fail(e, MR_EINVAL, "a token is of printable ASCII characters without spaces");
 }
 
-static struct mr_str next_word(struct mr_str *line) /* empty: none */
+/* Returns the next word of a line; empty: there is none. */
+static struct mr_str next_word(struct mr_str *line)
 {
     size_t from = 0;
     while (from < line->n && strchr(" \t\r", line->p[from]))

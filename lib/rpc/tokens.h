@@ -12,7 +12,7 @@
 #define MR_TOKEN_NAME_BYTES_MAX 128
 
 struct mr_identity {
-    struct mr_str name; /* printable ASCII: it travels in headers */
+    struct mr_str name; /* in printable ASCII, because names travel in headers */
     enum mr_role role;
 };
 
@@ -25,17 +25,20 @@ int mr_tokens_parse(struct mr_str text, struct mr_tokens **out, struct mr_error 
 int mr_tokens_open(const char *path, struct mr_tokens **out, struct mr_error *e);
 void mr_tokens_free(struct mr_tokens **tokens);
 
-/* The user of a token, valid as long as `tokens`. NULL: the token is unknown. The time taken does
- * not depend on the answer. */
+/* Returns the user of a token, valid as long as `tokens`. NULL: the token is unknown. The time
+ * taken does not depend on the answer. */
 const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct mr_str token);
 
-/* The token at index `i`, valid as long as `tokens`. False: there is none. */
+/* Returns the token at index `i` and its user, valid as long as `tokens`. False: there is no token
+ * at this index. */
 bool mr_tokens_at(
     const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who);
 
-/* The token of "Bearer TOKEN" (the scheme in any case). False: the text has another form. */
+/* Finds the token in "Bearer TOKEN" (upper and lower case of the scheme are equal). False: the text
+ * has another form. */
 bool mr_token_of(struct mr_str authorization, struct mr_str *token);
-/* Has it 16 to 256 printable ASCII bytes without spaces? MR_EINVAL says what is wrong. */
+/* Checks that a token has 16 to 256 printable ASCII bytes without spaces. The sentence of MR_EINVAL
+ * says what is wrong. */
 int mr_token_is_good(struct mr_str token, struct mr_error *e);
-/* Compares in constant time: the time does not depend on where the texts differ. */
+/* Compares two texts in constant time: the time does not depend on where they differ. */
 bool mr_token_is_same(struct mr_str shown, struct mr_str secret);

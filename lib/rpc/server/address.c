@@ -9,7 +9,7 @@
 #include <grpc/grpc_security.h>
 #include <string.h>
 
-/* Runs on the listener's thread. */
+/* Passes an accepted connection to gRPC. Runs on the listener's thread. */
 static void on_accept(void *ctx, int fd)
 {
     struct mr_rpc_server *server = ctx;

@@ -19,7 +19,8 @@ enum kind { FILE_, MESSAGE, ENUM, SERVICE, FIELD, LEAF };
 struct frame { /* a message or an enum on the stack of the walk */
     struct mr_protowire_reader reader;
     enum kind kind;
-    size_t scope_bytes; /* length of the name in which its members are declared */
+    /* Length of the name of the scope in which the members are declared. */
+    size_t scope_bytes;
 };
 
 struct walk {
@@ -32,7 +33,8 @@ struct walk {
 
 static uint64_t hash_name(struct mr_str s)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a; used once for a few thousand names */
+    /* FNV-1a, which is used only once, for a few thousand names */
+    uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < s.n; i++)
         h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
     return mr_hash_u64(h);
@@ -69,8 +71,8 @@ void mr_descriptors_fini(struct mr_descriptors *d)
     *d = (struct mr_descriptors){0};
 }
 
-/* The bytes of field `number`; the last occurrence, as protobuf requires. Empty if the field is
- * absent. */
+/* Finds the bytes of field `number`: of its last occurrence, as protobuf requires. Empty if the
+ * field is absent. */
 static int find_bytes(struct mr_str message, uint32_t number, struct mr_str *out)
 {
     *out = mr_str_of("", 0);
@@ -143,7 +145,8 @@ static int add_extension(struct walk *w, struct mr_str field)
     return MR_OK;
 }
 
-/* What kind of part a field holds. LEAF parts have a name only; FIELD is an extension. */
+/* Returns the kind of the part that a field holds. LEAF parts have a name only; FIELD is an
+ * extension. False: the field holds no part. */
 static bool child_kind(enum kind parent, uint32_t number, enum kind *out)
 {
     static const struct {

@@ -14,7 +14,7 @@ struct mr_descriptor_file {
 };
 
 struct mr_descriptor_symbol {
-    char *name; /* full name without the leading dot */
+    char *name; /* the full name without the leading dot */
     uint32_t file;
     bool is_service;
 };
@@ -39,10 +39,11 @@ void mr_descriptors_init(struct mr_descriptors *d);
 void mr_descriptors_fini(struct mr_descriptors *d);
 
 /* Adds the files of a serialized FileDescriptorSet. The bytes are borrowed. A file that is already
- * in the index is skipped. MR_EFORMAT. */
+ * in the index is skipped. MR_EFORMAT: the bytes are malformed. */
 int mr_descriptors_add(struct mr_descriptors *d, struct mr_str set, struct mr_error *e);
 
-/* The file that declares `name`; MR_INDEX_NONE if none does. */
+/* Find the file of a name or of a symbol that the file declares. MR_INDEX_NONE: there is no such
+ * file. */
 uint32_t mr_descriptors_file(const struct mr_descriptors *d, struct mr_str name);
 uint32_t mr_descriptors_symbol_file(const struct mr_descriptors *d, struct mr_str symbol);
 uint32_t mr_descriptors_extension_file(

@@ -13,7 +13,7 @@ struct watch {
     struct mr_list node;
     struct mr_rpc_call *call;
     char *service;
-    int told; /* the last state that was sent; 0: none */
+    int told; /* the last state that was sent to the caller; 0: none was sent */
 };
 
 static int state_of(const struct mr_rpc_server *s, struct mr_str service)

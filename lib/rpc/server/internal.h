@@ -7,7 +7,7 @@
 
 #define MR_RPC_SERVICES_MAX 64
 #define MR_RPC_UNIX_LISTENERS_MAX 4
-/* Calls that may arrive in one turn of the loop; others wait for the next turn. */
+/* Calls that may arrive in one turn of the loop. Further calls wait for the next turn. */
 #define MR_RPC_ACCEPTS 64
 
 struct mr_rpc_entry { /* a method in the table of paths */
@@ -27,11 +27,11 @@ struct mr_rpc_accept;
 struct mr_rpc_server {
     struct mr_rpc_loop *loop;
     grpc_server *grpc;
-    /* Insecure credentials: for UNIX sockets, and for TCP without TLS. */
+    /* Insecure credentials, for UNIX sockets and for TCP without TLS. */
     grpc_server_credentials *credentials;
-    /* Of the caller; NULL: the process-wide TLS, if there is one. */
+    /* TLS settings of the caller. NULL: the process-wide TLS, if there is one. */
     struct mr_rpc_tls *tls;
-    bool has_tls; /* one of its ports has TLS */
+    bool has_tls; /* one of the server's ports has TLS */
     struct mr_peer_rules rules;
     struct mr_unix_listener *unix_listeners[MR_RPC_UNIX_LISTENERS_MAX];
     uint32_t unix_listeners_count;
@@ -45,14 +45,14 @@ struct mr_rpc_server {
     struct mr_list watches; /* open calls of Health.Watch */
     struct mr_descriptors descriptors;
     struct mr_list calls;
-    size_t calls_count; /* without health and reflection */
+    size_t calls_count; /* open calls, without those of health and reflection */
     struct mr_rpc_accept *accepts;
-    uint32_t accepts_count; /* number of armed grpc_server_request_call */
+    uint32_t accepts_count; /* number of grpc_server_request_call that wait for a call */
     bool started, draining, shut_down;
     struct mr_rpc_tag shutdown_tag;
 };
 
-/* Defined in address.c. */
+/* Functions of address.c. */
 void mr_rpc_server_start_unix_listeners(struct mr_rpc_server *server);
 void mr_rpc_server_close_unix_listeners(struct mr_rpc_server *server);
 
@@ -61,5 +61,5 @@ extern const struct mr_rpc_service mr_rpc_reflection_service;
 extern const struct mr_rpc_service mr_rpc_reflection_alpha_service;
 
 void mr_rpc_health_changed(struct mr_rpc_server *server); /* sends the new state to the watches */
-/* Descriptors of health and reflection, generated. */
+/* Returns the generated descriptors of health and reflection. */
 struct mr_str mr_rpc_own_descriptors(void);

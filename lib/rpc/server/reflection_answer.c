@@ -59,8 +59,8 @@ static void say_error(struct mr_buf *out, int code, struct mr_str words, struct 
     mr_buf_fini(&b);
 }
 
-/* Appends the file and all files that it imports (field 3 of a file), so that clients need no
- * second request. */
+/* Appends the file and all files that it imports (field 3 of a file's descriptor), so that clients
+ * need no second request. */
 static void say_file(struct mr_buf *out, const struct mr_descriptors *d, uint32_t file)
 {
     struct mr_buf b;
@@ -122,7 +122,8 @@ static void say_extension_numbers(
     mr_buf_fini(&b);
 }
 
-/* Appends the services of this server, which may be fewer than those in the descriptors. */
+/* Appends the names of the services of this server, which may be fewer than those in the
+ * descriptors. */
 static void say_services(struct mr_buf *out, const struct mr_str *services, size_t services_count)
 {
     struct mr_buf b;

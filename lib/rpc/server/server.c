@@ -10,9 +10,9 @@
 #include <grpc/grpc_security.h>
 #include <stdlib.h>
 
-#define FAREWELL (MR_SECOND / 4) /* how long the last statuses may take to be sent */
+#define FAREWELL (MR_SECOND / 4) /* the longest time that the last statuses may take to be sent */
 
-struct mr_rpc_accept { /* one armed grpc_server_request_call */
+struct mr_rpc_accept { /* one grpc_server_request_call that waits for a call */
     struct mr_rpc_tag tag;
     struct mr_rpc_server *server;
     grpc_call *call;
@@ -20,7 +20,8 @@ struct mr_rpc_accept { /* one armed grpc_server_request_call */
     grpc_metadata_array metadata;
 };
 
-static int arg_ms(mr_duration d) /* converts to an integer argument of gRPC */
+/* converts a time to milliseconds, as an integer argument of gRPC */
+static int arg_ms(mr_duration d)
 {
     uint64_t ms = d / MR_MS;
     return d == MR_NEVER || ms > INT32_MAX ? INT32_MAX : (int)MR_MAX(ms, 1u);
@@ -199,7 +200,7 @@ static void arrived(struct mr_rpc_tag *tag, bool ok)
 {
     struct mr_rpc_accept *a = MR_CONTAINER_OF(tag, struct mr_rpc_accept, tag);
     struct mr_rpc_server *s = a->server;
-    if (!ok) { /* the server is shutting down */
+    if (!ok) { /* false: the server is shutting down */
         grpc_call_details_destroy(&a->details);
         grpc_metadata_array_destroy(&a->metadata);
         s->accepts_count--;
@@ -274,8 +275,8 @@ void mr_rpc_server_set_serving(struct mr_rpc_server *s, const char *service, boo
     mr_rpc_health_changed(s);
 }
 
-/* gRPC's own shutdown would end new calls with CANCELLED. Callers should get UNAVAILABLE and the
- * reason, so mr_rpc_server_close starts gRPC's shutdown later. */
+/* Begins the drain, but not gRPC's own shutdown, which would end new calls with CANCELLED. Callers
+ * should get UNAVAILABLE and the reason, so mr_rpc_server_close starts gRPC's shutdown later. */
 void mr_rpc_server_drain(struct mr_rpc_server *s)
 {
     if (s->draining) return;

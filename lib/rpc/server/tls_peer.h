@@ -1,4 +1,4 @@
-/* How the peer of a server call is connected, and if its certificate was verified. */
+/* How the peer of a server call is connected, and whether its certificate was verified. */
 #pragma once
 
 #include "rpc/rpc.h"

@@ -37,14 +37,15 @@ static int address_of(const char *path, struct sockaddr_un *at, struct mr_error 
     if (!n || n >= sizeof at->sun_path)
         return mr_fail(e, MR_EINVAL, "\"unix:%s\": the path of a socket has from 1 to %zu bytes",
             path, sizeof at->sun_path - 1);
-    if (strchr(path, ',')) /* gRPC ends the path at a comma, so clients would not find the socket */
+    if (strchr(path, ',')) /* gRPC ends the path at a comma, so clients could not find the socket */
         return mr_fail(e, MR_EINVAL,
             "\"unix:%s\" has a comma, which the address of a socket cannot have", path);
     memcpy(at->sun_path, path, n);
     return MR_OK;
 }
 
-/* Removes the socket file of a dead server. It is an error if the path is any other file. */
+/* Removes the socket file of a dead server. It is an error if the path is a file of another kind,
+ * or if a server answers on the socket. */
 static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_error *e)
 {
     struct stat st;
@@ -134,7 +135,7 @@ static void accept_loop(void *ctx)
             accept_one(l, fd);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
             mr_clock_sleep(
-                /* Connections wait in the socket's backlog meanwhile. */
+                /* Meanwhile new connections wait in the socket's backlog. */
                 50 * MR_MS);
     }
 }

@@ -6,15 +6,16 @@
 
 struct mr_unix_listener;
 
-/* Binds `path`. The socket file of a dead server is replaced; if a server answers on the socket:
- * MR_EEXIST. The file has mode 0600 if only the user of this process may connect. */
+/* Binds `path`. The socket file of a dead server is replaced. MR_EEXIST: a server answers on the
+ * socket. The file has mode 0600 if only the user of this process may connect. */
 int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
     struct mr_unix_listener **out, struct mr_error *e);
 
-/* From now on calls on_accept(ctx, fd) for each connection of an allowed peer, on the listener's
- * thread. The callee owns the descriptor, which is non-blocking. */
+/* Starts to accept: calls on_accept(ctx, fd) for each connection of an allowed peer, on the
+ * listener's thread. The callee owns the descriptor, which is non-blocking. */
 void mr_unix_listener_start(
     struct mr_unix_listener *d, void (*on_accept)(void *ctx, int fd), void *ctx);
 void mr_unix_listener_close(
-    /* Also removes the socket file, if it is still the one that this listener made. */
+    /* Closes the listener. Removes the socket file if it is still the file that this listener
+     * made. */
     struct mr_unix_listener **d);

@@ -13,9 +13,10 @@
 #include <string.h>
 
 struct mr_rpc_auth {
-    struct mr_token_file *tokens;   /* NULL: none */
-    struct mr_secret_file *secrets; /* NULL: none */
-    struct mr_token_holder *user;   /* the user of the last token; borrowed by callers */
+    struct mr_token_file *tokens;   /* NULL: no token file */
+    struct mr_secret_file *secrets; /* NULL: no secret file */
+    /* The user of the last token. Callers of mr_rpc_auth_identify borrow the user's name. */
+    struct mr_token_holder *user;
     enum mr_role (*role_of)(struct mr_str method);
     unsigned (*callers_of)(struct mr_str method);
 };
@@ -67,7 +68,7 @@ const struct mr_credential *mr_rpc_auth_credential(
 
 /* ---- identify and check ---------------------------------------------------------------------- */
 
-static const char *service_words(unsigned services) /* the name of the first of the services */
+static const char *service_words(unsigned services) /* the name of the first service in the set */
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++)
         if (services & 1u << i) return mr_service_name((enum mr_service_kind)i);
@@ -97,8 +98,8 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
         (int)MR_MIN(credentials->role.n, (size_t)40), credentials->role.p);
 }
 
-/* Finds the services that have this secret, and whether the text is a user's token. No text is
- * both. If neither file knows the text, both are read again. */
+/* Finds the services that have this secret (the result), and whether the text is a user's token. No
+ * text is both. If neither file knows the text, both files are read again. */
 static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_user)
 {
     unsigned services = a->secrets ? mr_secret_file_knows(a->secrets, token) : 0;
@@ -116,7 +117,7 @@ int mr_rpc_auth_identify(const struct mr_rpc_auth *a, const struct mr_rpc_creden
     bool shows = mr_token_of(credentials->authorization, &token);
     bool is_user = false;
     unsigned services = shows ? find(a, token, &is_user) : 0;
-    if (services && is_user) /* both files have changed since they were last compared */
+    if (services && is_user) /* since the last comparison, both files have changed */
         return mr_fail(e, MR_EAUTH,
             "the token of \"authorization\" is both in --token-file and in --secret-file");
     if (services) return identify_service(services, credentials, out, e);
@@ -143,8 +144,8 @@ static int want_certificate(const struct mr_rpc_auth *a, struct mr_str method, s
         MR_STR_ARG(method));
 }
 
-/* For a service that calls for itself and not for a user: may its kind call the method? The roles
- * of methods are for users and do not matter here. */
+/* Checks a service that calls for itself and not for a user: its kind must be a caller of the
+ * method. The roles of methods are for users and do not matter here. */
 static int check_service(
     const struct mr_rpc_auth *a, struct mr_str method, unsigned services, struct mr_error *e)
 {
@@ -202,7 +203,7 @@ struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *a, struct mr_rpc_call
     size_t n = peer.n;
     while (n && peer.p[n - 1] != ':')
         n--;
-    return mr_str_of(peer.p, n ? n - 1 : peer.n); /* without the port */
+    return mr_str_of(peer.p, n ? n - 1 : peer.n); /* the address without the port */
 }
 
 static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
@@ -211,8 +212,8 @@ static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
     return mr_rpc_auth_check(ctx, mr_rpc_call_method(call), &credentials, e);
 }
 
-/* Without token file and secret file, every caller may call everything, except that on a TLS
- * connection the methods for services need a certificate. */
+/* Is the check of a server without token file and secret file. Every caller may call everything,
+ * except that on a TLS connection the methods for services need a certificate. */
 static int check_certificate(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
 {
     if (mr_rpc_call_connection(call) != MR_RPC_ENCRYPTED) return MR_OK;

@@ -28,46 +28,51 @@
 #include "rpc/server.h"
 #include "rpc/tokens.h"
 
-#define MR_RPC_USER "millrace-user" /* metadata: the user for whom a gateway calls */
+/* Metadata: the name of the user for whom a gateway calls. */
+#define MR_RPC_USER "millrace-user"
 #define MR_RPC_ROLE "millrace-role"
 
 struct mr_rpc_auth;
 
 struct mr_rpc_auth_options {
-    const char *token_file;                        /* NULL: no tokens; needs a secret_file */
-    const char *secret_file;                       /* NULL: none */
-    enum mr_role (*role_of)(struct mr_str method); /* needed for "/package.Service/Method" */
-    unsigned (*callers_of)(struct mr_str method);  /* which services call it: 1 << MR_SERVICE_… */
+    /* Path of the token file; NULL: no tokens. A token file needs a secret_file. */
+    const char *token_file;
+    const char *secret_file; /* path of the secret file; NULL: none */
+    /* returns the role that "/package.Service/Method" needs */
+    enum mr_role (*role_of)(struct mr_str method);
+    /* Returns the services that call the method: bits 1 << MR_SERVICE_…. */
+    unsigned (*callers_of)(struct mr_str method);
 };
 
 int mr_rpc_auth_new(
     const struct mr_rpc_auth_options *options, struct mr_rpc_auth **out, struct mr_error *e);
 void mr_rpc_auth_free(struct mr_rpc_auth **auth);
 
-/* NULL: every caller may call everything. */
+/* Returns the check for mr_rpc_server_options. NULL: every caller may call everything. */
 mr_rpc_may_call mr_rpc_auth_callback(const struct mr_rpc_auth *auth);
-/* The credential for calls to services of one kind; valid as long as `auth`. NULL: there is no
- * secret file. */
+/* Returns the credential for calls to services of one kind, valid as long as `auth`. NULL: there is
+ * no secret file. */
 const struct mr_credential *mr_rpc_auth_credential(
     const struct mr_rpc_auth *auth, enum mr_service_kind to);
-/* NULL: there is no secret file. */
+/* Returns the secret file. NULL: there is none. */
 struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *auth);
 
-/* The credentials of a call. p NULL: the call has no such credential. */
+/* The credentials of a call. A text whose `p` is NULL: the call has no such credential. */
 struct mr_rpc_credentials {
     struct mr_str authorization;
     struct mr_str user;
     struct mr_str role;
-    /* The connection has TLS, but no certificate that the cluster's CA has signed. */
+    /* True: the connection has TLS, but no certificate that the cluster's CA has signed. */
     bool lacks_certificate;
 };
 
 struct mr_rpc_caller {
     struct mr_identity who;
-    unsigned services; /* 1 << MR_SERVICE_…: the kind of the caller, also if it calls for a user */
+    /* The kind of the calling service, also if it calls for a user: bits 1 << MR_SERVICE_…. */
+    unsigned services;
 };
 
-/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL, with the sentence for the caller. The
+/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL come with the sentence for the caller. The
  * texts of `out` belong to `credentials`, or to `auth` until its next call. */
 int mr_rpc_auth_identify(const struct mr_rpc_auth *auth,
     const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e);
@@ -75,15 +80,15 @@ int mr_rpc_auth_identify(const struct mr_rpc_auth *auth,
 int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e);
 
-/* The name to which the resources of a call are charged: the name of the user, or the address of
- * the caller. Valid until the next call of `auth`. */
+/* Returns the name to which the resources of a call are charged: the name of the user, or the
+ * address of the caller. Valid until the next call of `auth`. */
 struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
-/* mr_rpc_server_listen that refuses, without tokens, an address that other machines can reach
+/* Like mr_rpc_server_listen, but without tokens refuses an address that other machines can reach
  * (MR_EPERM). */
 int mr_rpc_auth_listen(const struct mr_rpc_auth *auth, struct mr_rpc_server *server,
     const char *address, int *port, struct mr_error *e);
 
-/* Can other machines reach the address? They cannot reach UNIX sockets, 127.0.0.0/8, [::1] and
- * localhost. */
+/* True: other machines can reach the address. They cannot reach UNIX sockets, 127.0.0.0/8, [::1]
+ * and localhost. */
 bool mr_rpc_address_is_public(const char *address);

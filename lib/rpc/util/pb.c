@@ -14,7 +14,7 @@
 
 struct mr_pb_chunk {
     struct mr_pb_chunk *next;
-    size_t bytes; /* bytes used and size of the chunk */
+    size_t bytes; /* bytes in use, and size of the chunk */
     size_t room;
     max_align_t data[];
 };
@@ -70,7 +70,8 @@ void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes)
     struct mr_pb_chunk *chunk = a->chunks;
     if (!chunk || chunk->room - chunk->bytes < rounded) {
         size_t room = MR_MAX(rounded, MR_MIN(MR_MAX(a->bytes, CHUNK_BYTES_MIN), (size_t)1 << 20));
-        chunk = mr_grow(NULL, sizeof *chunk + room, sizeof *chunk + room); /* not zeroed */
+        /* not zeroed: callers write the memory before they read it */
+        chunk = mr_grow(NULL, sizeof *chunk + room, sizeof *chunk + room);
         *chunk = (struct mr_pb_chunk){.next = a->chunks, .room = room};
         a->chunks = chunk;
     }
@@ -157,7 +158,7 @@ int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m)
         (void)protobuf_c_message_pack(m, small);
         return mr_rpc_call_send(call, mr_str_of(small, n));
     }
-    uint8_t *p = mr_grow(NULL, n, n); /* every byte is written */
+    uint8_t *p = mr_grow(NULL, n, n); /* not zeroed: every byte is written */
     (void)protobuf_c_message_pack(m, p);
     struct mr_rpc_part part = {mr_str_of(p, n), mr_release, p};
     return mr_rpc_call_send_parts(call, &part, 1);

@@ -15,27 +15,29 @@ struct mr_pb_arena {
     struct mr_pb_chunk *chunks;
     size_t bytes;
     size_t bytes_max;
-    bool failed; /* the last message needed more than the ceiling */
+    bool failed; /* the last message needed more memory than the arena may have */
 };
 
 void mr_pb_arena_init(struct mr_pb_arena *a, size_t bytes_max);
 void mr_pb_arena_fini(struct mr_pb_arena *a);
-void mr_pb_arena_clear(struct mr_pb_arena *a); /* keeps one chunk of memory for the next message */
-void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes); /* NULL past the ceiling */
+/* frees the messages; keeps one chunk of memory for the next one */
+void mr_pb_arena_clear(struct mr_pb_arena *a);
+/* NULL: the arena would exceed its ceiling */
+void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes);
 
-/* Unpacks a message, which is valid until the arena is cleared. NULL: MR_EFORMAT for malformed
- * bytes, or MR_ELIMIT if they nest deeper than twice MR_DEPTH_MAX or need more memory than the
- * arena has. `e` may be NULL. */
+/* Unpacks a message, which is valid until the arena is cleared. NULL: an error, in `e` (may be
+ * NULL). MR_EFORMAT: the bytes are malformed. MR_ELIMIT: the bytes nest deeper than twice
+ * MR_DEPTH_MAX, or need more memory than the arena has. */
 void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 
-/* mr_pb_unpack that uses half of the arena at most; the other half is for the work on the request
- * and for the answer. */
+/* Like mr_pb_unpack, but uses at most half of the arena. The other half is for the work on the
+ * request and for the answer. */
 void *mr_pb_unpack_request(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 
 void mr_pb_pack(const ProtobufCMessage *m, struct mr_buf *out); /* appends */
 
 int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);
-/* Sends `m`, then finishes with OK. */
+/* Sends `m`, and then finishes the call with OK. */
 int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);

@@ -29,7 +29,7 @@ struct mr_rpc_stream {
     struct mr_rpc_status status;
     char *message;
     char *details;
-    struct kept *metadata; /* copied when the call ends */
+    struct kept *metadata; /* metadata from the server, copied when the call ends */
     size_t metadata_count;
 };
 
@@ -152,7 +152,7 @@ int mr_rpc_stream_send_parts(
     for (size_t i = 0; i < parts_count; i++)
         bytes += parts[i].bytes.n;
     int err = mr_rpc_call_send_parts(s->call, parts, parts_count);
-    /* A large message is sent now, while the caller makes the next one. */
+    /* A large message is sent at once, while the caller makes the next message. */
     if (!err && bytes >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
     return err;
 }

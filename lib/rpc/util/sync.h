@@ -8,46 +8,49 @@
 struct mr_rpc_client;
 struct mr_rpc_stream;
 
-/* `options` as in client.h, may be NULL. */
+/* Opens a client. `options` are those of client.h; may be NULL. */
 struct mr_rpc_client *mr_rpc_client_open(
     const char *address, const struct mr_rpc_channel_options *options);
-/* To be called after all streams are closed. */
+/* Closes the client; to be called after all streams are closed. */
 void mr_rpc_client_close(struct mr_rpc_client **client);
 
-/* A unary call. Appends the reply to `reply` (may be NULL). Returns the error that the server has
- * sent. */
+/* Makes a unary call and waits for its end. Appends the reply to `reply` (may be NULL). Returns the
+ * error that the server has sent. */
 int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr_str request,
     const struct mr_rpc_call_options *options, struct mr_buf *reply, struct mr_error *e);
 
-/* Waits for an event on any stream of the client, a wake, or `deadline`. May return early. For a
- * caller that also waits for something else. */
+/* Waits for an event on any stream of the client, for a wake, or until `deadline`. May return
+ * early. For a caller that also waits for another event. */
 void mr_rpc_client_wait(struct mr_rpc_client *client, mr_time deadline);
-/* On any thread: ends the present wait, or the next one. */
+/* Ends the present wait, or the next one; may be called on any thread. */
 void mr_rpc_client_wake(struct mr_rpc_client *client);
 
 /* Opens a call of any of gRPC's four kinds. */
 struct mr_rpc_stream *mr_rpc_stream_open(
     struct mr_rpc_client *client, const char *method, const struct mr_rpc_call_options *options);
-/* Sends a message. Waits while the send queue is above its mark. MR_ESTATE: after a half close.
- * MR_ECANCELED: the call is over, and mr_rpc_stream_read returns its error. */
+/* Sends a message. Waits while the send queue is above its mark. MR_ESTATE: this side has
+ * half-closed the call. MR_ECANCELED: the call is over, and mr_rpc_stream_read returns its
+ * error. */
 int mr_rpc_stream_send(struct mr_rpc_stream *stream, struct mr_str bytes);
-/* mr_rpc_stream_send for a message in parts (rpc.h). */
+/* Like mr_rpc_stream_send, for a message in parts (rpc.h). */
 int mr_rpc_stream_send_parts(
     struct mr_rpc_stream *stream, const struct mr_rpc_part *parts, size_t parts_count);
-/* Has gRPC not yet taken all that was sent? */
+/* True: gRPC has not yet taken all that was sent. */
 bool mr_rpc_stream_is_sending(const struct mr_rpc_stream *stream);
 int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
-/* Reads the next message. MR_OK: `*out`, to be freed. MR_ENOENT: there are no more messages, and
- * the status is OK. MR_ETIMEOUT: `deadline` has passed, and the call goes on. Any other code is the
- * error that the server has sent. `e` may be NULL. */
+/* Reads the next message. MR_OK: the message is in `*out`; the caller frees it. MR_ENOENT: there
+ * are no more messages, and the status is OK. MR_ETIMEOUT: `deadline` has passed, and the call goes
+ * on. Any other code is the error that the server has sent. `e` may be NULL. */
 int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
     struct mr_error *e);
-/* mr_rpc_stream_read then returns CANCELLED. */
+/* Cancels the call; mr_rpc_stream_read then returns CANCELLED. */
 void mr_rpc_stream_cancel(struct mr_rpc_stream *stream);
-/* Metadata from the server: the initial metadata and, once the call is over, the trailing metadata.
- * Valid until the stream is closed. */
+/* Finds a value in the metadata from the server: the initial metadata and, once the call is over,
+ * the trailing metadata. Valid until the stream is closed. */
 bool mr_rpc_stream_metadata(
     const struct mr_rpc_stream *stream, const char *name, struct mr_str *value);
-/* The status after the last message. Its details are valid until the stream is closed. */
+/* Returns the status of the call, after the last message has been read. Its details are valid until
+ * the stream is closed. */
 const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *stream);
-void mr_rpc_stream_close(struct mr_rpc_stream **stream); /* cancels the call if it is not over */
+/* frees the stream; cancels the call if it is not over */
+void mr_rpc_stream_close(struct mr_rpc_stream **stream);

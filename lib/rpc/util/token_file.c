@@ -12,13 +12,13 @@
 
 struct mr_token_file {
     char *path;
-    struct mr_secret_file *secrets; /* NULL: none */
+    struct mr_secret_file *secrets; /* NULL: no secrets to compare with */
     struct mr_reread reread;
     pthread_mutex_t lock;
-    struct mr_tokens *now; /* protected by the lock */
+    struct mr_tokens *now; /* the tokens in use; protected by the lock */
 };
 
-/* Refuses a token that is also a secret: its user would count as a service. */
+/* Refuses a token that is also a secret, because its user would count as a service. */
 static int tell_apart(struct mr_secret_file *secrets, const struct mr_tokens *t, struct mr_error *e)
 {
     const struct mr_identity *who;

@@ -1,5 +1,5 @@
 /* The token file of a process, read again when it changes. Any thread. If the file can no longer be
- * read or is malformed, that is logged, and the last good tokens stay valid. */
+ * read or is malformed, the error is logged, and the last good tokens stay valid. */
 #pragma once
 
 #include "rpc/secret_file.h"
@@ -22,11 +22,11 @@ void mr_token_file_free(struct mr_token_file **file);
 /* Finds the user of a token. False: the token is unknown, even after the file was checked again. */
 bool mr_token_file_find(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* Like mr_token_file_find, but the file is checked at most every two seconds, as in
- * mr_secret_file_knows. */
+/* Like mr_token_file_find, but checks the file at most every two seconds, as mr_secret_file_knows
+ * does. */
 bool mr_token_file_knows(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
 /* Finds the user by the value of an Authorization header (p NULL: there is no header). MR_EAUTH
- * with the sentence for the client. */
+ * comes with the sentence for the client. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);
