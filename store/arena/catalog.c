@@ -1,13 +1,13 @@
 /* The directory in shared memory: lock-free lookup and pin for readers, changes by one writer.
- * While the writer changes the slot table, a reader may miss an entry; it then asks the store, so a
- * miss is harmless. A wrong hit is impossible: mr_catalog_pin checks the generation of the entry
- * after it has announced the pin. */
+ * While the writer changes the slot table, a reader may miss an entry. The reader then asks the
+ * store, so a miss is harmless. A wrong hit is impossible: mr_catalog_pin checks the generation of
+ * the entry after it has announced the pin. */
 #include "store/arena/catalog.h"
 
 #include "base/assert.h"
 #include "base/limits.h"
 
-#define PROBES_MAX 256u /* slots that a reader looks at; after that it asks the store */
+#define PROBES_MAX 256u /* slots that a reader looks at before it asks the store */
 
 static uint32_t slots_for(uint32_t entries_count)
 {
@@ -83,7 +83,7 @@ uint64_t mr_catalog_objects_left(const struct mr_catalog *d)
 
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count)
 {
-    /* Without a write, the cache line stays valid in the readers' processors. */
+    /* An equal number is not written, so the cache line stays valid in the readers' processors. */
     if (mr_catalog_objects_left(d) == count) return;
     atomic_store_explicit(&d->head->objects_left, count + 1, memory_order_relaxed);
 }
@@ -95,7 +95,7 @@ uint64_t mr_catalog_away(const struct mr_catalog *d)
 
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count)
 {
-    /* Without a write, the cache line stays valid in the readers' processors. */
+    /* An equal number is not written, so the cache line stays valid in the readers' processors. */
     if (mr_catalog_away(d) == count) return;
     atomic_store_explicit(&d->head->away, count, memory_order_relaxed);
 }
@@ -121,7 +121,7 @@ static bool find_place(const struct mr_catalog *d, mr_object_id id, struct mr_di
     for (uint32_t probes = 0; probes < PROBES_MAX; probes++, at = (at + 1) & d->slots_mask) {
         uint32_t entry = atomic_load_explicit(&d->slots[at], memory_order_acquire);
         if (entry == 0) return false;
-        if (entry >= d->entries_count) continue; /* a tombstone, or damaged */
+        if (entry >= d->entries_count) continue; /* the slot is a tombstone, or damaged */
         if (!load_place(&d->entries[entry], id, out)) continue;
         out->entry = entry;
         return true;
@@ -140,9 +140,9 @@ bool mr_catalog_pin(
 {
     if (!find_place(d, id, out)) return false;
     /* The reader announces the pin and then reads the entry's word; an evictor marks the entry and
-     * then scans the pins. All four are sequentially consistent, so the reader sees the mark or the
-     * evictor sees the pin. If the entry is still sealed with the same generation, nothing that was
-     * read above has changed. */
+     * then scans the pins. All four accesses are sequentially consistent, so the reader sees the
+     * mark or the evictor sees the pin. If the entry is still sealed with the same generation,
+     * nothing that was read above has changed. */
     atomic_store(slot, mr_pin_word(out->entry, out->generation));
     uint64_t word = atomic_load(&d->entries[out->entry].word);
     if (word == mr_entry_word(out->generation, MR_ENTRY_SEALED)) return true;
@@ -170,8 +170,8 @@ static void insert_slot(struct mr_catalog *d, uint32_t entry)
     }
 }
 
-/* Tombstones make unsuccessful lookups long. When a quarter of the slots are tombstones, the table
- * is built anew. A reader that looks meanwhile may miss an entry and then asks the store. */
+/* Builds the slot table anew, when a quarter of the slots are tombstones, which make unsuccessful
+ * lookups long. A reader that looks meanwhile may miss an entry and then asks the store. */
 static void rebuild_slots(struct mr_catalog *d)
 {
     for (uint32_t i = 0; i <= d->slots_mask; i++)
@@ -193,7 +193,7 @@ void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id)
     atomic_store_explicit(&x->word, mr_entry_word(mr_entry_generation(word) + 1, MR_ENTRY_AWAY),
         memory_order_release);
     if (d->tombstones > d->slots_mask / 4) {
-        rebuild_slots(d); /* this inserts the new entry too */
+        rebuild_slots(d); /* the rebuild inserts the new entry too */
         return;
     }
     insert_slot(d, entry);
@@ -220,7 +220,7 @@ void mr_catalog_publish(
 
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry)
 {
-    /* The mark comes before any scan of pins. */
+    /* The mark must come before any scan of pins. */
     set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING);
 }
 

@@ -12,7 +12,8 @@ struct mr_catalog {
     struct mr_dir_head *head;
     _Atomic uint32_t *slots;
     struct mr_dir_entry *entries;
-    /* Private copies of the sizes in shared memory, which the other process could change. */
+    /* Private copies of the sizes in shared memory, because the other process could change
+     * these. */
     uint32_t slots_mask;
     uint32_t entries_count;
     uint32_t tombstones; /* tombstones among the slots; counted by the writer */
@@ -35,18 +36,20 @@ struct mr_dir_place {
     uint64_t bytes;
 };
 
-/* Pins object `id`: announces the pin in `slot`, a word of the reader's pin page, and confirms it.
- * True: the bytes at `*out` stay until `slot` is set to 0. False: `slot` is 0, and the reader has
- * to ask the store. */
+/* Pins object `id`: announces the pin in `slot`, a word of the reader's pin page, and checks that
+ * the object is still there. True: the bytes at `*out` stay until `slot` is set to 0. False: `slot`
+ * is 0, and the reader has to ask the store. */
 bool mr_catalog_pin(
     const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out);
 
-/* How many more objects the store accepts, as of its last update; UINT64_MAX: it has not said. */
+/* Returns how many more objects the store accepts, as of its last update. UINT64_MAX: the store has
+ * not given a number. */
 uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
 
-/* Is the object in memory? May be out of date at once. */
+/* True: the object is in memory. The answer may be out of date at once. */
 bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id);
-uint64_t mr_catalog_away(const struct mr_catalog *d); /* number of objects that are on disk only */
+/* number of objects that are on disk and not in memory */
+uint64_t mr_catalog_away(const struct mr_catalog *d);
 
 /* ---- writer ---------------------------------------------------------------------------------- */
 
@@ -61,7 +64,8 @@ void mr_catalog_publish(
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
-void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* frees an entry that is AWAY */
+/* frees an entry whose object is AWAY */
+void mr_catalog_remove(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);
 uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
@@ -71,8 +75,8 @@ uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 void mr_pin_page_format(struct mr_pin_page *page);
 bool mr_pin_page_is_valid(const struct mr_pin_page *page);
 
-/* Calls `seen` for each pin that names an entry of the directory with its present generation. To
- * be called after mr_catalog_mark. Another process writes the page, so every number in it is
+/* Calls `seen` for each pin that names an entry of the directory with its present generation. To be
+ * called after mr_catalog_mark. Another process writes the page, so every number in it is
  * checked. */
 typedef void (*mr_pin_seen)(void *ctx, uint32_t entry);
 void mr_pin_page_scan(

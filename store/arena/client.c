@@ -18,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Smaller rooms share a slab with others. */
+/* The least size of a room whose pages are populated at once. Smaller rooms share a slab with
+ * others. */
 #define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD)
 #define HUGE_AGAIN MR_SECOND
 
@@ -209,8 +210,8 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
 }
 
 /* Waits until there may be room: asks the store for a segment, or waits for a segment that another
- * thread has asked for. Returns MR_OK after any change; an error only if the store refused. `lock`
- * is held. */
+ * thread has asked for. Returns MR_OK after any change, and an error only if the store refused. The
+ * caller holds `lock`. */
 static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
     struct mr_stop stop, struct mr_error *e)
 {
@@ -247,7 +248,8 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
     pthread_cond_broadcast(&st->changed);
     if (!answered && !err) {
         pthread_mutex_unlock(&st->lock);
-        /* If this message is lost, nothing breaks. */
+        /* If this message is lost, the store grants a segment that is not needed, which does no
+         * harm. */
         (void)mr_ctl_send_now(
             st->socket, &(struct mr_ctl_message){.type = MR_CTL_CANCEL, .request = number});
         pthread_mutex_lock(&st->lock);
@@ -262,7 +264,7 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
     mr_time deadline = mr_time_after(mr_store_now(), timeout);
     for (;;) {
         pthread_mutex_lock(&st->lock);
-        /* Read before the attempt, so that no change is missed. */
+        /* The number of changes is read before the attempt, so that no change is missed. */
         uint64_t seen = st->space_changes;
         pthread_mutex_unlock(&st->lock);
         if (take_room(st, room_bytes, room)) return MR_OK;

@@ -34,8 +34,8 @@ static void slot_give(struct mr_store *st, uint32_t slot)
     atomic_store_explicit(&st->pins_hint, slot / 64, memory_order_relaxed);
 }
 
-/* Includes the slot in the range that the store scans. Must come before the pin is announced in the
- * slot. */
+/* Includes the slot in the range of slots that the store scans. Must be called before the pin is
+ * announced in the slot. */
 static void slot_show(struct mr_store *st, uint32_t slot)
 {
     uint32_t used = atomic_load_explicit(&st->pins->slots_used, memory_order_relaxed);
@@ -65,8 +65,8 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
     if (!base || at.offset > g->bytes || at.bytes > g->bytes - at.offset) {
         atomic_store_explicit(&st->pins->slots[slot], 0, memory_order_release);
         slot_give(st, slot);
-        /* This process has not mapped the segment; the store's answer to a get will carry its
-         * descriptor. */
+        /* This process has not mapped the segment. The store's answer to a get will carry the
+         * segment's descriptor. */
         return false;
     }
     note_recent(st, at.entry);
@@ -141,7 +141,8 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     is_stopped = !is_sent;
     pthread_mutex_lock(&st->lock);
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
-        is_stopped = mr_store_wait_or_stop(st, stop); /* the store enforces the deadline */
+        /* waits without a deadline, because the store enforces it */
+        is_stopped = mr_store_wait_or_stop(st, stop);
     is_stopped = is_stopped && !r->done;
     if (is_stopped)
         err = mr_store_stopped_error(e);
@@ -178,7 +179,7 @@ int mr_store_get_start(struct mr_store *st, mr_object_id id, const char *source,
     if (!r) return too_many(e);
     if (!mr_ctl_send(st->socket, MR_CTL_GET, number, &get, NULL, 0, -1)) return MR_EAGAIN;
     pthread_mutex_lock(&st->lock);
-    bool still = r->number == number; /* otherwise its completion is already in the queue */
+    bool still = r->number == number; /* false: the completion is already in the queue */
     if (still) mr_store_request_drop(st, r);
     pthread_mutex_unlock(&st->lock);
     return still ? mr_store_dead_error(e) : MR_EAGAIN;

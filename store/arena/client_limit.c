@@ -1,5 +1,5 @@
-/* In a control group with little memory, slabs and segments are smaller. Otherwise a client whose
- * objects have many sizes would reserve the whole limit for partly used slabs. */
+/* In a control group with little memory, slabs and segments are made smaller. Otherwise a client
+ * whose objects have many sizes would reserve the whole limit for partly used slabs. */
 #include "store/arena/client_limit.h"
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
 /* A client in a control group with a memory limit. The kernel charges a page of shared memory to
- * the group of the process that first writes it. So the store gives the clients of one group no
- * more segments than the group has room for. When they need new segments, the store evicts objects
- * from their old ones. */
+ * the group of the process that first writes the page. So the store gives the clients of one group
+ * no more segments than the group has room for. When they need new segments, the store evicts
+ * objects from their old segments. */
 #pragma once
 
 #include "base/defs.h"
@@ -10,20 +10,21 @@
 struct mr_store;
 
 struct mr_store_limit {
-    uint64_t memory_bytes; /* the group's limit; 0: none */
+    uint64_t memory_bytes; /* the limit of the control group; 0: no limit */
     uint64_t own_bytes;    /* bytes of the limit that this process uses for other things */
     uint64_t group;        /* the group's id from mr_machine_read */
 };
 
-/* How many bytes of segments the processes of a group may have: 80 % of its limit less the
- * `own_bytes` of all its processes, but at least a quarter of the limit. */
+/* Returns how many bytes of segments the processes of one control group may have: 80 % of the
+ * group's limit (`memory_bytes`), minus `own_bytes`, which is summed over all its processes. The
+ * result is at least a quarter of the limit. */
 static inline uint64_t mr_store_written_max(uint64_t memory_bytes, uint64_t own_bytes)
 {
     uint64_t most = memory_bytes / 10 * 8;
     return MR_MAX(most - MR_MIN(most, own_bytes), memory_bytes / 4);
 }
 
-/* Tells the store the limit of this client's control group. Call once, after the open and before
- * the first object. A store in the same group ignores the limit, because its own limit already
- * covers these pages. MR_EAWAY: the store is gone. */
+/* Sends the store the limit of this client's control group. To be called once, after the open and
+ * before the first object. A store in the same group ignores the limit, because its own limit
+ * already covers these pages. MR_EAWAY: the store is gone. */
 int mr_store_limit(struct mr_store *st, const struct mr_store_limit *limit, struct mr_error *e);

@@ -1,5 +1,5 @@
 /* The client's thread: reads the store's messages and hands the answers to the threads that wait
- * for them. It never waits for the store, so both sides may have full sockets without a
+ * for them. The thread never waits for the store, so both sides may have full sockets without a
  * deadlock. */
 #include "store/arena/client_link.h"
 
@@ -38,7 +38,7 @@ struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, 
     if (number >= MR_SEGMENTS_MAX) return NULL;
     _Atomic(struct mr_store_segment *) *block = &st->segments[number / MR_SEGMENT_BLOCK];
     struct mr_store_segment *p = atomic_load_explicit(block, memory_order_acquire);
-    if (!p && make) { /* only the client's thread adds blocks */
+    if (!p && make) { /* no lock is needed: only the client's thread adds blocks */
         p = mr_alloc_array(MR_SEGMENT_BLOCK, sizeof *p);
         atomic_store_explicit(block, p, memory_order_release);
     }
@@ -139,8 +139,8 @@ int mr_store_send_or_stop(struct mr_store *st, const struct mr_ctl_message *m, s
     }
 }
 
-/* Ends a request. `lock` is held. True: the caller has to call the notify function after it has
- * released the lock. */
+/* Ends a request. The caller holds `lock`. True: the caller has to call the notify function after
+ * it has released the lock. */
 static bool finish(struct mr_store *st, struct mr_store_request *r)
 {
     if (!r->async) {
@@ -184,7 +184,8 @@ static void on_granted(struct mr_store *st, const struct mr_ctl_message *m, int 
     memcpy(e.text, g->text, sizeof g->text);
     if (!e.code && fd < 0) e.code = MR_EFORMAT;
     if (!e.code) (void)mr_store_map(st, g->segment, fd, g->bytes, true, &e);
-    if (!e.code) { /* the segment is this client's even if the request for it was cancelled */
+    /* The segment belongs to this client even if the request for it was cancelled. */
+    if (!e.code) {
         pthread_mutex_lock(&st->space_lock);
         mr_space_add(&st->space, g->segment, g->bytes);
         pthread_mutex_unlock(&st->space_lock);
@@ -265,7 +266,8 @@ static void on_freed(struct mr_store *st, const struct mr_ctl_message *m)
     pthread_mutex_lock(&st->space_lock);
     for (uint32_t i = 0; i < m->count; i++) {
         struct mr_room room = {items[i].segment, items[i].offset, items[i].room};
-        (void)mr_space_give(&st->space, &room); /* a wrong room in the message is ignored */
+        /* a room in the message that is not given out is ignored */
+        (void)mr_space_give(&st->space, &room);
     }
     pthread_mutex_unlock(&st->space_lock);
     space_changed(st);
@@ -285,7 +287,7 @@ static void on_reclaim(struct mr_store *st, uint64_t bytes)
     pthread_mutex_unlock(&st->space_lock);
     for (uint32_t i = 0; i < n; i++)
         unmap(st, numbers[i], true);
-    /* Sent even if there is none to give back. */
+    /* The message is sent even without any segment, as the answer to RECLAIM. */
     (void)mr_ctl_send(st->socket, MR_CTL_RETURN, 0, NULL, numbers, n, -1);
 }
 
@@ -340,7 +342,7 @@ void *mr_store_thread(void *ctx)
         }
         on_message(st, &m, fd);
     }
-    shutdown(st->socket, SHUT_RDWR); /* from here on every send fails */
+    shutdown(st->socket, SHUT_RDWR); /* every later send fails */
     atomic_store(&st->is_dead, true);
     fail_all(st);
     mr_release(buffer);

@@ -11,19 +11,19 @@
 
 #define MR_REQUESTS_MAX 4096u /* requests of one client that have no answer yet */
 #define MR_SEGMENT_BLOCK 1024u
-/* Value of view.pin: the store counts this pin; it is not in the client's pin page. */
+/* A value of view.pin: the store counts this pin, which has no slot in the client's pin page. */
 #define MR_PIN_BY_STORE UINT64_MAX
 
 struct mr_store_segment {
-    _Atomic(unsigned char *) base; /* NULL: not mapped */
+    _Atomic(unsigned char *) base; /* NULL: the segment is not mapped */
     uint64_t bytes;
     bool ours;
-    /* In a segment of this client: pages before this offset have been populated. */
+    /* For a segment of this client: pages before this offset have been populated. */
     _Atomic uint64_t warm;
 };
 
 struct mr_store_request {
-    uint64_t number; /* 0: the request is free */
+    uint64_t number; /* number of the request; 0: the entry is free */
     bool async;
     bool done;
     int err;
@@ -52,7 +52,7 @@ struct mr_store {
     _Atomic uint64_t number_next;
     _Atomic uint64_t drafts; /* new objects that are not sealed yet */
     _Atomic bool is_dead;
-    /* Until this time no huge pages are asked for, because they were expensive. */
+    /* No huge pages are requested before this time, because they were expensive. */
     _Atomic mr_time huge_from;
     bool is_stopped;
     _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
@@ -63,12 +63,13 @@ struct mr_store {
     pthread_mutex_t pool_lock;   /* protects the pool; held during a copy */
     struct mr_thread_pool *pool; /* copies large objects; NULL before the first of them */
 
-    pthread_mutex_t lock; /* protects the members below; never held together with another lock */
+    /* Protects the members below; never held together with another lock. */
+    pthread_mutex_t lock;
     pthread_cond_t changed;
     struct mr_store_request *requests; /* an array of MR_REQUESTS_MAX */
     uint32_t requests_hint;
     uint64_t requests_made;
-    uint64_t space_changes;  /* grows with each grant and each free */
+    uint64_t space_changes;  /* grows with each new segment and each room that is freed */
     _Atomic uint64_t orders; /* used by mr_store_order_before and mr_store_order_after */
     uint32_t grants_asked;   /* requests for ordinary segments that have no answer yet */
     struct mr_list completions;
@@ -105,16 +106,16 @@ int mr_store_open_socket(
     int socket, const char *name, bool internal, struct mr_store **out, struct mr_error *e);
 
 /* Sets a function that is called on the client's thread whenever a completion is queued, for event
- * loops that cannot poll mr_store_fd. Before the first mr_store_get_start. */
+ * loops that cannot poll mr_store_fd. To be called before the first mr_store_get_start. */
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
 
-/* The first half of mr_store_close: ends the client's thread, so that it calls no notify function
- * any more. Views stay mapped and may still be released. */
+/* Is the first half of mr_store_close: ends the client's thread, so that it calls no notify
+ * function any more. Views stay mapped and may still be released. */
 void mr_store_stop(struct mr_store *st);
 
-/* For internal clients: mr_store_create and mr_store_seal under the id of an existing object, for a
- * copy that was restored from disk or pulled from another store. A copy does not count against the
- * store's limit of objects. */
+/* For internal clients: are mr_store_create and mr_store_seal under the id of an existing object,
+ * for a copy that was restored from disk or pulled from another store. A copy does not count
+ * against the store's limit of objects. */
 int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);
@@ -125,18 +126,19 @@ struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, 
 int mr_store_map(
     struct mr_store *st, uint32_t number, int fd, uint64_t bytes, bool ours, struct mr_error *e);
 
-/* A request is taken, sent and waited for. The caller holds `lock` in all three steps, but not
- * while it sends. mr_store_request_take returns NULL if too many requests are open. */
+/* Take a request, and give it up. A request is taken, sent and waited for. The caller holds `lock`
+ * in all three steps, but not while it sends. mr_store_request_take returns NULL if too many
+ * requests are open. */
 struct mr_store_request *mr_store_request_take(struct mr_store *st);
 void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
-/* False: the deadline has passed. */
+/* Waits for a change of the client's state. False: the deadline has passed. */
 bool mr_store_wait_changed(struct mr_store *st, mr_time deadline);
-/* Waits for a change of the client's state; if `stop` has a function, at most MR_STOP_LOOK. True:
- * `stop` is set. */
+/* Waits for a change of the client's state, and at most MR_STOP_LOOK if `stop` has a function.
+ * True: `stop` is set. */
 bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
 int mr_store_stopped_error(struct mr_error *e);
-/* Sends a request. If the socket is full, waits until `stop` is set: MR_ECANCELED, without an error
- * text, and nothing was sent. */
+/* Sends a request. If the socket is full, waits for room or until `stop` is set. MR_ECANCELED,
+ * without an error text: `stop` was set, and nothing was sent. */
 int mr_store_send_or_stop(struct mr_store *st, const struct mr_ctl_message *m, struct mr_stop stop);
 
 int mr_store_dead_error(struct mr_error *e);

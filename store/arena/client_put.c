@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Up to this size one thread copies: waking another costs as much as copying a MiB. */
+/* Objects up to this size are copied by one thread, because waking another thread costs as much as
+ * copying a MiB. */
 #define ALONE_BYTES ((uint64_t)4 << 20)
 #define PIECE_BYTES ((uint64_t)1 << 20)
 

@@ -1,6 +1,6 @@
 /* Calls to the store that can be cancelled. A wait for room, for an object or for an answer ends
- * with MR_ECANCELED soon after `stop` is set. A delete that is cancelled may or may not have been
- * done. */
+ * with MR_ECANCELED soon after `stop` is set. The store may or may not have carried out a delete
+ * that is cancelled. */
 #pragma once
 
 #include "host/stop.h"

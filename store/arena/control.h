@@ -7,31 +7,31 @@
 #include "base/err.h"
 #include "store/arena/control_messages.h"
 
-/* A message. In one that was received and has passed the check, the pointers go into the received
- * bytes, which must be aligned to 8. */
+/* A message. In a message that was received and has passed the check, the pointers go into the
+ * received bytes, which must be aligned to 8. */
 struct mr_ctl_message {
     enum mr_ctl_type type;
     uint64_t request;
-    const void *fixed; /* the struct that belongs to its type, or NULL */
+    const void *fixed; /* the struct that belongs to the type, or NULL */
     /* `count` items: struct mr_ctl_seal, struct mr_ctl_freed, mr_object_id, or uint32_t segment
      * numbers. */
     const void *items;
     uint32_t count;
 };
 
-/* Checks a received packet. MR_EFORMAT: not one whole message, or a type that this side does not
- * receive; `to_store` is true in the store. */
+/* Checks a received packet. `to_store` is true in the store. MR_EFORMAT: the packet is not one
+ * whole message, or has a type that this side does not receive. */
 int mr_ctl_parse(
     const void *p, size_t n, bool to_store, struct mr_ctl_message *out, struct mr_error *e);
 
 size_t mr_ctl_fixed_bytes(enum mr_ctl_type type);
-size_t mr_ctl_item_bytes(enum mr_ctl_type type); /* 0: this type has no items */
+size_t mr_ctl_item_bytes(enum mr_ctl_type type); /* 0: messages of this type have no items */
 uint32_t mr_ctl_items_max(enum mr_ctl_type type);
-/* Sends one message: the fixed part and the items that its type has, and a descriptor (-1: none).
+/* Sends one message: the fixed part and the items of its type, and a descriptor (-1: none).
  * MR_EAGAIN: the socket is non-blocking and full. MR_EAWAY: the peer is gone. */
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count, int fd);
-/* mr_ctl_send without a descriptor that never waits: MR_EAGAIN if the socket is full, also on a
+/* Like mr_ctl_send without a descriptor, but never waits. MR_EAGAIN: the socket is full; also on a
  * blocking socket. */
 int mr_ctl_send_now(int socket, const struct mr_ctl_message *m);
 /* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`. `*fd` receives its

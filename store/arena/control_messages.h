@@ -5,14 +5,15 @@
 #include "base/id.h"
 #include "store/arena/client.h"
 
-#define MR_CTL_VERSION 4 /* version of these messages: 2 added WANT, 3 is_pulled, 4 LIMIT */
+/* Version of these messages. Version 2 added WANT, 3 added is_pulled, 4 added LIMIT. */
+#define MR_CTL_VERSION 4
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
 #define MR_CTL_NAME_MAX 64u
 enum mr_ctl_type {
-    /* From client to store. */
-    MR_CTL_HELLO = 1, /* with the descriptor of the pin page */
+    /* The following types go from client to store. */
+    MR_CTL_HELLO = 1, /* carries the descriptor of the pin page */
     MR_CTL_GRANT,     /* asks for a segment */
     MR_CTL_RETURN,    /* gives back empty segments of the client */
     MR_CTL_SEAL,
@@ -23,18 +24,21 @@ enum mr_ctl_type {
     MR_CTL_UNHOLD,
     MR_CTL_DELETE,
     MR_CTL_STATS,
-    /* From store to client. */
-    MR_CTL_WELCOME, /* with the descriptor of the directory; `request` is MR_CTL_VERSION */
-    MR_CTL_GRANTED, /* with the descriptor of the segment */
-    MR_CTL_GOT,     /* with the descriptor of the segment the first time */
+    /* The following types go from store to client. */
+    /* Carries the descriptor of the directory; `request` is MR_CTL_VERSION. */
+    MR_CTL_WELCOME,
+    MR_CTL_GRANTED, /* carries the descriptor of the segment */
+    MR_CTL_GOT,     /* carries the descriptor of the segment the first time */
     MR_CTL_DONE,    /* answers DELETE, and a HELLO that is refused */
-    MR_CTL_FREED,   /* rooms in the client's segments that are free again */
+    MR_CTL_FREED,   /* names rooms in the client's segments that are free again */
     MR_CTL_RECLAIM, /* asks for empty segments */
-    MR_CTL_UNMAP,   /* segments that do not exist any more */
+    MR_CTL_UNMAP,   /* names segments that do not exist any more */
     MR_CTL_STATS_DONE,
-    /* From client to store: objects that will be read soon; `request` is 1 if at once. */
+    /* From client to store: names objects that will be read soon. `request` is 1 if a get follows
+     * at once. */
     MR_CTL_WANT,
-    /* From client to store, before its first GRANT: the memory limit of its control group. */
+    /* From client to store, before its first GRANT: has the memory limit of the client's control
+     * group. */
     MR_CTL_LIMIT,
     MR_CTL_TYPES
 };
@@ -48,7 +52,8 @@ struct mr_ctl_head {
 struct mr_ctl_hello {
     uint32_t protocol;
     uint32_t layout;
-    uint32_t internal : 8; /* the store accepts it from its own process only */
+    /* 1: an internal client, which the store accepts from its own process only. */
+    uint32_t internal : 8;
     uint32_t control : 24; /* MR_CTL_VERSION; 0: version 1, which did not send it */
     uint32_t pid;
     char name[MR_CTL_NAME_MAX];
@@ -61,13 +66,13 @@ struct mr_ctl_welcome {
     uint64_t slab_bytes;
 };
 struct mr_ctl_limit {
-    uint64_t memory_bytes; /* the group's limit */
+    uint64_t memory_bytes; /* the limit of the control group */
     uint64_t own_bytes;    /* bytes of the limit that the client uses for other things */
-    uint64_t group;        /* id of the group; not 0 */
+    uint64_t group;        /* id of the control group; not 0 */
 };
 struct mr_ctl_grant {
     uint64_t bytes;     /* the size that the client wants */
-    uint64_t bytes_min; /* the size that is enough if the store is nearly full */
+    uint64_t bytes_min; /* a size that is enough if the store is nearly full */
     uint64_t timeout_ns;
 };
 struct mr_ctl_granted {
@@ -78,9 +83,10 @@ struct mr_ctl_granted {
 };
 
 enum {
-    MR_SEAL_KEEP = 1, /* the object stays pinned for its maker until an UNPIN */
-    /* For internal clients: a copy of an existing object, restored from disk or pulled from
-     * another store. */
+    /* The object stays pinned for the client that made it, until an UNPIN. */
+    MR_SEAL_KEEP = 1,
+    /* From internal clients: the object is a copy of an existing one, restored from disk or pulled
+     * from another store. */
     MR_SEAL_ADOPT = 2,
 };
 
@@ -90,7 +96,8 @@ struct mr_ctl_seal {
     uint32_t flags;
     uint64_t offset;
     uint64_t bytes;
-    uint64_t room; /* size of the room including the extent head, as FREED returns it */
+    /* Size of the room with the extent head, as FREED returns it. */
+    uint64_t room;
     uint64_t job;
     uint32_t task;
     uint32_t attempt;
@@ -108,7 +115,8 @@ struct mr_ctl_got {
     uint64_t segment_bytes;
     uint64_t offset;
     uint64_t bytes;
-    /* 1: the object was copied from another store for this request; one answer per copy says so. */
+    /* 1: the object was copied from another store for this request. One answer for each copy has
+     * this mark. */
     uint64_t is_pulled;
     char text[MR_CTL_TEXT_MAX];
 };

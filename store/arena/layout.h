@@ -19,8 +19,10 @@
 #define MR_PIN_MAGIC 0x314e49506d72726du
 #define MR_EXTENT_MAGIC 0x315458456d72726du
 
-#define MR_PIN_SLOTS 2048u /* pins that a client can hold without a request to the store */
-/* A ring of the entries that the client has used, for the store's LRU order; a power of two. */
+/* pins that a client can hold at the same time without a request to the store */
+#define MR_PIN_SLOTS 2048u
+/* Size of a ring of the entries that the client has used, for the store's LRU order. A power of
+ * two. */
 #define MR_PIN_RECENT 1024u
 #define MR_EXTENT_HEAD 64u                       /* bytes of the head before every value */
 #define MR_SMALL_BYTES_MAX ((uint64_t)256 << 10) /* values up to this size are stored in slabs */
@@ -28,13 +30,13 @@
 /* Segment numbers that a store may give out in its lifetime; numbers are not reused. */
 #define MR_SEGMENTS_MAX 16777216u
 
-/* States of a directory entry. For a reader only SEALED counts; in any other state it asks the
- * store. */
+/* States of a directory entry. A reader uses only SEALED entries; for an entry in any other state
+ * it asks the store. */
 enum mr_entry_state {
     MR_ENTRY_FREE,
     MR_ENTRY_SEALED,
     MR_ENTRY_EVICTING,
-    MR_ENTRY_AWAY, /* the store knows the object, but it is not in memory */
+    MR_ENTRY_AWAY, /* the store has the object, but not in memory */
 };
 
 /* One object. `word` is generation << 32 | state. The other members change only while the state is
@@ -61,9 +63,9 @@ struct mr_dir_head {
     uint32_t entries_count; /* entry 0 is never used */
     uint32_t unused;
     uint64_t node;
-    /* 1 + the number of objects that may still be made; 0: unknown. */
+    /* 1 + the number of objects that may still be made; 0: the number is unknown. */
     _Atomic uint64_t objects_left;
-    _Atomic uint64_t away; /* objects that are on disk only */
+    _Atomic uint64_t away; /* objects that are on disk and not in memory */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
@@ -74,10 +76,11 @@ static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 struct mr_pin_page {
     uint64_t magic;
     uint32_t version;
-    _Atomic uint32_t slots_used; /* only slots below this may be in use; never shrinks */
+    /* Only slots with lower numbers may be in use; the number never shrinks. */
+    _Atomic uint32_t slots_used;
     _Atomic uint32_t recent_count;
     uint32_t unused[11];
-    _Atomic uint64_t slots[MR_PIN_SLOTS]; /* entry << 32 | generation; 0: free */
+    _Atomic uint64_t slots[MR_PIN_SLOTS]; /* entry << 32 | generation; 0: the slot is free */
     _Atomic uint32_t recent[MR_PIN_RECENT];
 };
 static_assert(offsetof(struct mr_pin_page, slots) == 64, "slots start on a cache line");

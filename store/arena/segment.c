@@ -1,6 +1,6 @@
-/* Shared memory as memfds with seals. Opening the descriptor read-only would protect nothing,
- * because its holder can open it for writing through /proc. The seal F_SEAL_FUTURE_WRITE
- * protects. */
+/* Shared memory as memfds with seals. A read-only descriptor would protect nothing, because a
+ * process that has it can open it for writing through /proc. The seal F_SEAL_FUTURE_WRITE does
+ * protect the memory. */
 #include "store/arena/segment.h"
 
 #include "base/assert.h"
@@ -16,8 +16,8 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 
-/* Huge pages are made in steps of HUGE_STEP. If a step takes longer than HUGE_NS_PER_KIB, the
- * kernel or the hypervisor has to find free memory first, and ordinary pages are cheaper: measured
+/* Huge pages are made in steps of HUGE_STEP bytes. If a step takes longer than HUGE_NS_PER_KIB, the
+ * kernel or the hypervisor has to find free memory first, and ordinary pages are cheaper. Measured:
  * 0.16 ms a MiB for huge pages, 0.4 ms for ordinary ones. */
 #define HUGE_STEP ((uint64_t)8 << 20)
 #define HUGE_NS_PER_KIB 400
@@ -97,7 +97,8 @@ int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_
         if (at) (void)munmap(at, bytes);
         return err;
     }
-    (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint: without huge pages everything works */
+    /* only a hint: the mapping also works without huge pages */
+    (void)madvise(p, bytes, MADV_HUGEPAGE);
     *out = p;
     return MR_OK;
 }
@@ -116,8 +117,8 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Makes huge pages. MADV_COLLAPSE needs one ordinary page in each, so that one is populated first;
- * the kernel zeroes the rest at once. */
+/* Makes huge pages of a range. MADV_COLLAPSE needs one ordinary page in each huge page, so this one
+ * is populated first; the kernel zeroes the rest at once. False: making them takes too long. */
 static bool warm_huge(unsigned char *p, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at += MR_HUGE_BYTES)

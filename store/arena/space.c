@@ -1,6 +1,6 @@
-/* First fit over sorted spans for large objects; slabs with a bitmap of free cells for small ones,
- * after Bonwick's slab allocator (USENIX Summer 1994). A hint points to the first word of the
- * bitmap that may have a free cell. */
+/* First fit over sorted spans for large objects. Slabs with a bitmap of free cells for small
+ * objects, after Bonwick's slab allocator (USENIX Summer 1994). The hint of a slab is the first
+ * word of the bitmap that may have a free cell. */
 #include "store/arena/space.h"
 
 #include "base/alloc.h"
@@ -9,19 +9,20 @@
 #include <string.h>
 
 struct mr_space_slab {
-    struct mr_list node; /* in partial[class] while the slab has a free cell */
+    struct mr_list node; /* on partial[class] while the slab has a free cell */
     uint32_t segment;
     uint32_t class;
     uint64_t offset;
     uint64_t bytes;
     uint32_t cells_count;
     uint32_t cells_used;
-    uint32_t hint; /* no word of the bitmap before this one has a free cell */
+    /* Words of the bitmap below this index have no free cell. */
+    uint32_t hint;
     uint64_t *free_cells;
 };
 
-/* Cell sizes: four steps for each doubling from 256 bytes, so that at most a fifth of a cell is
- * wasted. The extent head is added, because most values have a round size. */
+/* Returns the size of a cell: four steps for each doubling from 256 bytes, so that at most a fifth
+ * of a cell is wasted. The extent head is added, because most values have a round size. */
 static uint32_t class_bytes(uint32_t class)
 {
     uint32_t base = MR_SPACE_CELL_MIN << (class / 4);
@@ -40,8 +41,8 @@ static bool is_small(uint64_t bytes)
     return bytes <= MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD;
 }
 
-/* Slabs of small cells are smaller, so that a client whose objects have many sizes does not reserve
- * 4 MiB for each size. */
+/* Returns the size of a slab. Slabs of small cells are smaller, so that a client whose objects have
+ * many sizes does not reserve 4 MiB for each size. */
 static uint64_t slab_bytes(const struct mr_space *s, uint32_t class)
 {
     uint64_t cell = s->cells[class];
@@ -102,7 +103,7 @@ static void span_erase(struct mr_space_segment *g, uint32_t at)
     memmove(&g->spans[at], &g->spans[at + 1], (g->count - at) * sizeof *g->spans);
 }
 
-/* The index of the span that begins at `offset`, or of the last span before it. */
+/* Returns the index of the span that begins at `offset`, or of the last span before it. */
 static uint32_t span_at(const struct mr_space_segment *g, uint64_t offset)
 {
     uint32_t low = 0;
@@ -179,8 +180,8 @@ static bool take_below(struct mr_space *s, uint64_t bytes, uint64_t segment_byte
     return false;
 }
 
-/* Small pieces go to ordinary segments first, so that a slab does not split the room of a huge
- * object. */
+/* Takes a span. Small pieces go to ordinary segments first, so that a slab does not split the room
+ * of a huge object. */
 static bool take_span(
     struct mr_space *s, uint64_t bytes, struct mr_space_slab *slab, struct mr_room *out)
 {

@@ -1,8 +1,7 @@
 /* Allocates rooms in the segments that one client owns: cells of slabs for small objects, spans for
- * large ones. It works on offsets and never touches the memory. So it causes no page faults, and
- * first fit reuses pages that are populated already.
- *
- * Not thread-safe: the caller holds a lock. */
+ * large ones. This allocator works on offsets and never touches the memory. So it causes no page
+ * faults, and first fit reuses pages that are populated already. Not thread-safe: the caller holds
+ * a lock. */
 #pragma once
 
 #include "base/err.h"
@@ -25,7 +24,7 @@ struct mr_space_span {
 struct mr_space_segment {
     uint32_t number;
     uint64_t bytes;
-    uint64_t free_max; /* an upper bound of the largest free span */
+    uint64_t free_max; /* an upper bound of the size of the largest free span */
     uint32_t spans_used;
     uint32_t count;
     uint32_t room;
@@ -33,12 +32,13 @@ struct mr_space_segment {
 };
 
 struct mr_space {
-    uint64_t slab_bytes; /* the largest size of a slab; slabs of small cells are smaller */
+    /* The largest size of a slab. Slabs of small cells are smaller. */
+    uint64_t slab_bytes;
     struct mr_space_segment **segments;
     uint32_t segments_count;
     uint32_t segments_room;
     uint32_t cells[MR_SPACE_CLASSES];         /* bytes of a cell */
-    struct mr_list partial[MR_SPACE_CLASSES]; /* slabs with a free cell */
+    struct mr_list partial[MR_SPACE_CLASSES]; /* the slabs that have a free cell */
     /* One empty slab of each class is kept, so that a single object does not make and free a
      * slab again and again. */
     struct mr_space_slab *kept[MR_SPACE_CLASSES];
@@ -49,7 +49,7 @@ struct mr_space {
 struct mr_room {
     uint32_t segment;
     uint64_t offset;
-    uint64_t bytes; /* at least what was asked for */
+    uint64_t bytes; /* at least the bytes that were asked for */
 };
 
 void mr_space_init(struct mr_space *s, uint64_t slab_bytes);
@@ -62,10 +62,10 @@ void mr_space_add(struct mr_space *s, uint32_t segment, uint64_t bytes);
 bool mr_space_take(struct mr_space *s, uint64_t bytes, struct mr_room *out);
 uint64_t mr_space_wants(const struct mr_space *s, uint64_t bytes);
 
-/* Gives a room back. MR_EINVAL: this room was not given out. */
+/* Gives a room back. MR_EINVAL: the room was not given out. */
 int mr_space_give(struct mr_space *s, const struct mr_room *room);
 
-/* Removes one empty segment, if there is one. `*segment` receives its number. */
+/* Removes one empty segment and sets `*segment` to its number. False: no segment is empty. */
 bool mr_space_drop_empty(struct mr_space *s, uint32_t *segment);
 
 void mr_space_check(const struct mr_space *s); /* asserts every invariant */

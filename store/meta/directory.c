@@ -14,13 +14,14 @@
 
 #define RECORD_BYTES_MAX 8192
 #define NAMES_MAX 1000
-#define NAMES_AT_ONCE 256 /* names in one lookup */
+#define NAMES_AT_ONCE 256 /* names that one lookup asks Redis for */
 #define PLACES_A_PAGE "500"
 
 struct mr_directory {
     struct mr_redis *redis;
     char *names_key;
-    char *order_key; /* a sorted set of all names with equal scores, which Redis sorts by bytes */
+    /* Key of a sorted set of all names with equal scores, which Redis sorts by bytes. */
+    char *order_key;
     char *places_key;
 };
 
@@ -37,7 +38,8 @@ struct ask {
     mr_object_id object;
     uint32_t count_max;
     size_t name_bytes;
-    char name[]; /* of WANT_NAME: the answer of Redis does not contain the name */
+    /* For WANT_NAME, because the answer of Redis does not contain the name. */
+    char name[];
 };
 
 struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix)
@@ -94,7 +96,8 @@ static void place_pack(const struct mr_place_record *r, struct mr_buf *b)
     mr_pack_bool(b, r->durable);
 }
 
-/* Reads a record: a list of `count` items of the given types. */
+/* Reads a record, which is a list of `count` items of the given types. False: the bytes have
+ * another form. */
 static bool unpack(
     struct mr_str bytes, const enum mr_pack_type *types, uint32_t count, struct mr_pack_item *items)
 {
@@ -184,7 +187,8 @@ static void answer_place(const struct ask *a, int err, const struct mr_reply *re
     a->place_fn(a->ctx, err, err ? NULL : &record);
 }
 
-/* An unreadable record counts as missing: the store that has the object will write it again. */
+/* Answers a request for places. An unreadable record counts as missing: the store that has the
+ * object will write the record again. */
 static void answer_places(const struct ask *a, int err, const struct mr_reply *reply)
 {
     if (!err && mr_reply_count(reply) != 2) err = MR_EFORMAT;
@@ -208,7 +212,7 @@ static void on_reply(void *ctx, int err, const struct mr_reply *reply)
 {
     struct ask *a = ctx;
     if (!err && mr_reply_type(reply) == MR_REPLY_ERROR)
-        err = MR_EFORMAT; /* the key has another type */
+        err = MR_EFORMAT; /* the key in Redis has another type */
     switch (a->wanted) {
     case WANT_NAME:
     case WANT_NAMED: answer_name(a, err, reply); break;
@@ -281,7 +285,7 @@ void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_
     mr_buf_add_str(&min, from_after ? after : prefix);
     mr_buf_add_text(&max, prefix.n ? "(" : "+");
     mr_buf_add_str(&max, prefix);
-    if (prefix.n) mr_buf_add_byte(&max, 0xff); /* greater than every byte in UTF-8 */
+    if (prefix.n) mr_buf_add_byte(&max, 0xff); /* this byte is greater than every byte in UTF-8 */
     uint32_t wanted = MR_MIN(count_max, (uint32_t)NAMES_MAX);
     int n = snprintf(count, sizeof count, "%u", wanted + 1);
     struct ask *a = ask_make(WANT_NAMES, MR_STR(""), ctx);

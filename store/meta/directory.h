@@ -13,7 +13,7 @@ struct mr_name_record {
     struct mr_str name;
     mr_object_id object;
     bool has_definition;
-    unsigned char definition[16]; /* hash of the task that computed the object */
+    unsigned char definition[16]; /* the hash of the definition of the task that made the object */
     uint64_t nbytes;
     struct mr_str summary;
     struct mr_str node;    /* the node that has the object */
@@ -30,19 +30,19 @@ struct mr_place_record {
     bool durable;
 };
 
-/* Makes a directory. `redis` is borrowed. `prefix` NULL: MR_META_PREFIX. */
+/* Makes a directory. `redis` is borrowed. If `prefix` is NULL, keys begin with MR_META_PREFIX. */
 struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix);
 void mr_directory_free(struct mr_directory **d);
 
-/* Answers a request: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY or MR_EFORMAT. `record` is borrowed for
- * the call. */
+/* Receives the answer to a request: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY or MR_EFORMAT. `record`
+ * is borrowed for the call. */
 typedef void (*mr_name_fn)(void *ctx, int err, const struct mr_name_record *record);
 typedef void (*mr_names_fn)(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more);
 typedef void (*mr_place_fn)(void *ctx, int err, const struct mr_place_record *record);
 typedef void (*mr_done_fn)(void *ctx, int err);
-/* Answers with a page of places. `next` is the cursor of the next page; "0": this is the last
- * page. */
+/* Receives a page of places. `next` is the cursor of the next page; "0": this page is the last
+ * one. */
 typedef void (*mr_places_fn)(
     void *ctx, int err, const struct mr_place_record *records, size_t count, struct mr_str next);
 
@@ -52,17 +52,17 @@ void mr_directory_name(struct mr_directory *d, const struct mr_name_record *reco
     mr_name_fn fn, void *ctx);
 void mr_directory_resolve(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx);
 /* Removes a name and answers with its record. If `only` is an id, the name is removed only if it
- * belongs to this object; otherwise MR_ENOENT. */
+ * belongs to this object. MR_ENOENT: there is no such name, or it belongs to another object. */
 void mr_directory_unname(
     struct mr_directory *d, struct mr_str name, mr_object_id only, mr_name_fn fn, void *ctx);
-/* Lists names after `after` ("": from the first) that begin with `prefix`, sorted by bytes. */
+/* Lists names after `after` ("": from the first name) that begin with `prefix`, sorted by bytes. */
 void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_str after,
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
 void mr_directory_place(
     struct mr_directory *d, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
-/* Removes the place of an object if it names `node`. Meanwhile another node may have written its
- * own copy as the place. */
+/* Removes the place of an object if the place names `node`. Meanwhile another node may have written
+ * its own copy as the place. */
 void mr_directory_unplace(
     struct mr_directory *d, mr_object_id object, struct mr_str node, mr_done_fn fn, void *ctx);
 /* Lists all places, one page a call; the first cursor is "0". A place that is added or removed
@@ -71,7 +71,7 @@ void mr_directory_places(struct mr_directory *d, struct mr_str cursor, mr_places
 void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn fn, void *ctx);
 
 /* Looks up several names and waits. Calls `fn` on this thread for each name in order, with
- * MR_ENOENT or MR_EFORMAT for a name without a usable record. An error that is returned is one of
- * the connection. */
+ * MR_ENOENT or MR_EFORMAT for a name without a usable record. A returned error is an error of the
+ * connection. */
 int mr_directory_resolve_sync(struct mr_directory *d, const struct mr_str *names, size_t count,
     mr_name_fn fn, void *ctx, struct mr_error *e);

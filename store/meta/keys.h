@@ -5,51 +5,52 @@
 
 #define MR_META_PREFIX "millrace:"
 
-/* Hash: id, epoch, incarnation, sequence, base, format. */
+/* A hash with the fields id, epoch, incarnation, sequence, base, format. */
 #define MR_META_CLUSTER "cluster"
-/* Stream of journal records: entry ids <sequence>-0, fields r. */
+/* A stream of journal records. Entry ids are <sequence>-0, and all fields are named r. */
 #define MR_META_JOURNAL "journal"
-/* Stream: a snapshot that becomes the journal when it is complete. */
+/* A stream with a snapshot, which becomes the journal when it is complete. */
 #define MR_META_STAGING "journal:new"
 
-/* Hash: name -> packed name record. */
+/* A hash: name -> packed record of the name. */
 #define MR_META_NAMES "names"
-/* Hash: object id (16 bytes) -> packed place record. */
+/* A hash: object id (16 bytes) -> packed record of the place. */
 #define MR_META_OBJECTS "objects"
-/* Hash: name -> packed time and text. */
+/* A hash: template's name -> packed time and text. */
 #define MR_META_TEMPLATES "templates"
-/* Hash: node -> packed node record. */
+/* A hash: node -> packed record of the node. */
 #define MR_META_NODES "nodes"
 
-/* One stream a job: entry ids <epoch>-<n>. Field b is a block of spans; field f is the packed place
- * of a block in the job's file. */
+/* Prefix of one stream for each job. Entry ids are <epoch>-<n>. Field b is a block of spans; field
+ * f is the packed place of a block in the job's file. */
 #define MR_META_TRACE "trace:"
-/* Hash: job -> packed counts of its trace. */
+/* A hash: job -> packed counts of its trace. */
 #define MR_META_TRACES "traces"
 
-/* Number: grows with each start of a trainer. */
+/* A number that grows with each start of a trainer. */
 #define MR_META_TRAINER_EPOCH "trainer:epoch"
-/* Hash: session -> its record, as the trainer encodes it. */
+/* A hash: session -> its record, as the trainer encodes it. */
 #define MR_META_TRAININGS "trainings"
-/* Hash: session -> its document, as submitted. */
+/* A hash: session -> its document, as submitted. */
 #define MR_META_TRAINING_DOCUMENTS "trainings:documents"
 
-/* One stream a channel. Fields: v is JSON text, t the time in ns, k the token of the append. */
+/* Prefix of one stream for each channel. Field v is JSON text, t the time in ns, k the token of the
+ * append. */
 #define MR_META_CHANNEL "channel:"
-/* Hash: channel -> bound of its entries. */
+/* A hash: channel -> bound of the number of its entries. */
 #define MR_META_CHANNELS "channels"
-/* Hash: channel -> id of the entry after which no entry was dropped. */
+/* A hash: channel -> id of the entry after which no entry was dropped. */
 #define MR_META_CHANNEL_FLOORS "channels:floor"
 
-/* Stream, the change feed: field c is a channel that has changed, field q a queue. */
+/* A stream, the change feed. Field c names a channel that has changed, field q a queue. */
 #define MR_META_TAIL "tail"
-/* Approximate bound of the change feed, in entries. */
+/* The approximate bound of the change feed, in entries. */
 #define MR_META_TAIL_MAX "10000"
 
-/* Several hashes, sorted sets and lists for each queue. */
+/* Prefix of several hashes, sorted sets and lists for each queue. */
 #define MR_META_QUEUE "queue:"
-/* Sorted set of the names of queues, with equal scores. */
+/* A sorted set of the names of queues, with equal scores. */
 #define MR_META_QUEUES "queues"
-/* Set: names of objects that may be released. With ":aside", a list: keys of the items of deleted
- * queues. */
+/* A set of the names of objects that may be released. With ":aside", a list: keys of the items of
+ * deleted queues. */
 #define MR_META_QUEUE_RELEASED "queues:released"

@@ -28,14 +28,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The thread that sends a command up to this size writes it to the socket itself. */
+/* A command up to this size is written to the socket by the thread that sends it. */
 #define DIRECT_BYTES_MAX ((size_t)16 << 10)
-/* An empty buffer that is larger gives its memory back. */
+/* An empty buffer gives its memory back if the memory is larger. */
 #define KEPT_BYTES_MAX ((size_t)1 << 20)
 #define READ_BYTES 16384
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
-/* Longest pause after a refusal: all commands are sent again each time. */
+/* The longest pause after a refusal, in ms. All commands are sent again after each pause. */
 #define REFUSED_MAX_MS 2000
 
 struct command {
@@ -50,15 +50,16 @@ struct mr_redis {
     char *password;
     pthread_t thread;
     int wake_fd;
-    int sleep_fd; /* epoll descriptor: wake_fd, and the socket while connected */
-    /* Used by the connection's thread; senders write to its socket under the lock while `here`. */
+    int sleep_fd; /* epoll descriptor for wake_fd and, while connected, for the socket */
+    /* Used by the connection's thread. Senders write to the link's socket under `lock` while `here`
+     * is true. */
     redisContext *link;
     struct mr_buf writing; /* used by the connection's thread: bytes that it took from `out` */
     size_t writing_at;
     int backoff_ms;
 
     pthread_mutex_t reading; /* protects the members up to `refusal`; taken before `lock` */
-    bool is_served;          /* connected; answers may be read */
+    bool is_served;          /* true: connected, so answers may be read */
     bool is_broken;          /* an attending thread found the connection broken or refusing */
     bool is_refusing;        /* an answer said that Redis cannot serve now; `refusal` is its text */
     char refusal[160];
@@ -66,16 +67,18 @@ struct mr_redis {
     atomic_bool here;
     pthread_mutex_t lock; /* protects all members below */
     pthread_cond_t changed;
-    struct mr_list pending; /* commands without an answer, in the order of sending */
+    struct mr_list pending; /* commands that have no answer yet, in the order of sending */
     struct mr_buf out;      /* bytes that are not written yet */
     /* When the last answer came, or when the first command of `pending` was sent. */
     mr_time heard;
-    bool is_writing; /* the connection's thread has bytes that go before `out` */
+    /* True: the connection's thread has bytes that must be written before `out`. */
+    bool is_writing;
     bool is_woken;
     bool is_watched;  /* the socket is in sleep_fd */
-    bool is_attended; /* another thread reads the answers */
+    bool is_attended; /* true: another thread reads the answers */
     bool wants_room;  /* the connection's thread waits until the socket takes more bytes */
-    int greeting_fd;  /* the socket while it waits for its first answers; -1: none */
+    /* The socket while it waits for its first answers; -1: no such socket. */
+    int greeting_fd;
     bool closing;
 };
 
@@ -88,8 +91,8 @@ struct mr_reply *mr_reply_take(const struct mr_reply *r)
     return (struct mr_reply *)(void *)MR_STEAL(in_hand);
 }
 
-/* Authenticates, and sends PING to see if Redis serves: it may be loading its data or want a
- * password. */
+/* Authenticates, and sends PING to see whether Redis serves: Redis may be loading its data or want
+ * a password. */
 static bool greet(const struct mr_redis *r, redisContext *link, char *why, size_t why_bytes)
 {
     if (r->password) {
@@ -118,8 +121,8 @@ static void set_here(struct mr_redis *r, bool here, const char *why)
     if (was != here && r->config.on_state) r->config.on_state(r->config.ctx, here, why);
 }
 
-/* Publishes the socket that waits for its first answers: mr_redis_close shuts it down, so that a
- * Redis that does not answer delays no close. False: the close has begun. */
+/* Publishes the socket that waits for its first answers. mr_redis_close shuts this socket down, so
+ * that a Redis that does not answer delays no close. False: the close has begun. */
 static bool set_greeting(struct mr_redis *r, int fd)
 {
     (void)pthread_mutex_lock(&r->lock);
@@ -164,8 +167,8 @@ static void buf_clear(struct mr_buf *b)
     mr_buf_init(b, MR_REDIS_QUEUE_BYTES_MAX);
 }
 
-/* Ends all pending commands with `err`, because the connection is broken or closed. From here on no
- * command is sent. */
+/* Ends all pending commands with `err`, because the connection is broken or closed. No command is
+ * sent until the connection is open again. */
 static void fail_pending(struct mr_redis *r, int err)
 {
     struct mr_list all;
@@ -197,14 +200,15 @@ static bool sleep_until(struct mr_redis *r, int timeout_ms)
         ssize_t size = read(r->wake_fd, &count, sizeof count);
         (void)size;
         (void)pthread_mutex_lock(&r->lock);
-        /* Cleared only now: the caller then takes all commands that were queued before. */
+        /* The flag is cleared only now, so that the caller takes all commands that were queued
+         * before. */
         r->is_woken = false;
         (void)pthread_mutex_unlock(&r->lock);
     }
     return of_link;
 }
 
-/* Sets the events of the socket that the thread waits for. The lock is held. */
+/* Sets the events for which the thread waits at the socket. The caller holds the lock. */
 static void watch(struct mr_redis *r, int op)
 {
     struct epoll_event ev = {.data.fd = r->link->fd};
@@ -217,7 +221,7 @@ static void watch(struct mr_redis *r, int op)
 
 static void set_wants_room(struct mr_redis *r, bool on)
 {
-    if (r->wants_room == on) return; /* only this thread writes wants_room */
+    if (r->wants_room == on) return; /* read without the lock: only this thread writes wants_room */
     (void)pthread_mutex_lock(&r->lock);
     r->wants_room = on;
     watch(r, EPOLL_CTL_MOD);
@@ -239,8 +243,8 @@ static bool take_out(struct mr_redis *r)
     return taken.n > 0;
 }
 
-/* Returns how many bytes the socket took; 0: none now. An error of the socket shows when it is
- * read. */
+/* Returns how many bytes the socket took; 0: it takes none now. An error of the socket shows when
+ * the socket is read. */
 static size_t push_bytes(int fd, const void *p, size_t n)
 {
     ssize_t put = send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -334,7 +338,8 @@ static void set_served(struct mr_redis *r, bool on)
 /* Runs one connection until it breaks or mr_redis_close is called. */
 static void serve(struct mr_redis *r)
 {
-    /* A quarter of the timeout: senders do not wake this thread to start the time of an answer. */
+    /* The thread wakes every quarter of the timeout to look at the time, because senders do not
+     * wake it when they send a command. */
     int slice_ms = (int)MR_MAX(r->config.reply_timeout_ns / MR_MS / 4, 1u);
     set_served(r, true);
     while (!is_closing(r)) {
@@ -345,7 +350,8 @@ static void serve(struct mr_redis *r)
         if (more && r->writing_at == r->writing.n) continue;
         set_wants_room(r, more);
         bool has_some = sleep_until(r, slice_ms);
-        /* Also without an event: an attending thread may be busy for longer than the timeout. */
+        /* The answers are read even without an event, because an attending thread may be busy for
+         * longer than the timeout. */
         if (!read_or_look(r)) break;
         if (!has_some && is_late(r)) break;
     }
@@ -421,7 +427,7 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     (void)pthread_mutex_init(&r->reading, NULL);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
-    *out = r; /* set before the thread starts: its first callback may use it */
+    *out = r; /* set before the thread starts, because its first callback may use it */
     failed = pthread_create(&r->thread, NULL, run, r);
     mr_assert(!failed);
     return MR_OK;
@@ -468,11 +474,11 @@ bool mr_redis_is_here(const struct mr_redis *r)
     return atomic_load(&r->here);
 }
 
-/* Writes bytes of `out` to the socket. The lock is held. True: the connection's thread has to be
- * woken to write the rest. */
+/* Writes bytes of `out` to the socket. The caller holds the lock. True: the connection's thread has
+ * to be woken to write the rest. */
 static bool push_out(struct mr_redis *r)
 {
-    if (r->is_writing) return false; /* the connection's thread writes them later */
+    if (r->is_writing) return false; /* the connection's thread will write the bytes later */
     if (r->out.n > DIRECT_BYTES_MAX) return true;
     size_t put = push_bytes(r->link->fd, r->out.p, r->out.n);
     memmove(r->out.p, r->out.p + put, r->out.n - put);
@@ -518,7 +524,7 @@ void mr_redis_look(struct mr_redis *r)
     (void)pthread_mutex_lock(&r->lock);
     bool waits = !mr_list_is_empty(&r->pending);
     (void)pthread_mutex_unlock(&r->lock);
-    /* The connection's thread is reading now. */
+    /* A failed trylock means that the connection's thread is reading now. */
     if (!waits || pthread_mutex_trylock(&r->reading)) return;
     bool lost = r->is_served && !r->is_broken && !read_answers(r);
     if (lost) r->is_broken = true;

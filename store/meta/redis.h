@@ -1,7 +1,7 @@
 /* One connection to Redis with a thread of its own. Commands come from any thread and are sent in
- * pipelined batches: while one batch is under way, the next one collects. The connection is opened
- * again when it breaks. It raises no SIGPIPE. Callbacks run on the connection's thread, one at a
- * time and never under a lock; mr_redis_look also runs them on its caller's thread. */
+ * pipelined batches: while one batch is under way, the next one collects. A broken connection is
+ * opened again. The connection raises no SIGPIPE. Callbacks run on the connection's thread, one at
+ * a time and never under a lock; mr_redis_look also runs them on its caller's thread. */
 #pragma once
 
 #include "base/err.h"
@@ -11,45 +11,45 @@
 
 struct mr_redis;
 
-/* The answer to a command. MR_OK: `reply` is borrowed for the call. MR_EAWAY: there was no
+/* Receives the answer to a command. MR_OK: `reply` is borrowed for the call. MR_EAWAY: there was no
  * connection, or it broke before the answer, and Redis may have run the command. MR_ECANCELED:
- * mr_redis_close was called. Errors of Redis such as LOADING, OOM and READONLY, which mean that it
- * cannot serve now, become MR_EAWAY. */
+ * mr_redis_close was called. Errors of Redis such as LOADING, OOM and READONLY, which mean that
+ * Redis cannot serve now, become MR_EAWAY. */
 typedef void (*mr_redis_reply_fn)(void *ctx, int err, const struct mr_reply *reply);
 typedef void (*mr_redis_state_fn)(void *ctx, bool here, const char *why);
 
 struct mr_redis_config {
     const char *address;            /* "unix:PATH" or "HOST:PORT" */
-    const char *password;           /* NULL: none */
+    const char *password;           /* NULL: no password */
     mr_duration connect_timeout_ns; /* 0: 2 s */
     mr_duration reply_timeout_ns;   /* 0: 10 s */
     mr_redis_state_fn on_state;     /* called when the connection opens or breaks; may be NULL */
     void *ctx;
 };
 
-/* Starts the thread and does not wait for the connection. MR_EINVAL: a malformed address. */
+/* Starts the thread and does not wait for the connection. MR_EINVAL: the address is malformed. */
 int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, struct mr_error *e);
 void mr_redis_close(struct mr_redis **r); /* pending commands get MR_ECANCELED */
 bool mr_redis_is_here(const struct mr_redis *r);
 const char *mr_redis_address(const struct mr_redis *r);
 
-/* Only in a callback, when an answer is not what it should be: closes the connection and opens it
- * again after a pause, which doubles with each call up to 2 s. on_state gets `why`. */
+/* For a callback whose answer is not what it should be: closes the connection and opens it again
+ * after a pause, which doubles with each call up to 2 s. on_state gets `why`. */
 void mr_redis_pause(struct mr_redis *r, const char *why);
 
-/* Sends a command; copies the arguments. MR_OK: `fn` will be called exactly once. MR_ELIMIT (too
- * much is queued) and MR_EAWAY (not connected): `fn` is not called. */
+/* Sends a command; copies the arguments. MR_OK: `fn` will be called exactly once. MR_ELIMIT: too
+ * much is queued. MR_EAWAY: there is no connection. After an error `fn` is not called. */
 int mr_redis_send(
     struct mr_redis *r, size_t argc, const struct mr_str *argv, mr_redis_reply_fn fn, void *ctx);
 
-/* For a thread that polls before it sleeps: between on and off, the answers of Redis do not wake
- * the connection's thread. This thread reads them with mr_redis_look, and callbacks run on it. It
- * must switch this off before it sleeps. At most one thread at a time. */
+/* For a thread that polls before it sleeps. Between on and off, the answers of Redis do not wake
+ * the connection's thread. The polling thread reads the answers with mr_redis_look, and callbacks
+ * run on it. It must switch this off before it sleeps. At most one thread at a time may attend. */
 void mr_redis_attend(struct mr_redis *r, bool on);
 void mr_redis_look(struct mr_redis *r);
 
-/* Sends a command and waits for the answer. Not in a callback. */
+/* Sends a command and waits for the answer. Must not be called in a callback. */
 int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, struct mr_reply **out,
     struct mr_error *e);
-/* Waits until the connection is open. */
+/* Waits until the connection is open, at most `timeout_ns`. */
 int mr_redis_wait(struct mr_redis *r, mr_duration timeout_ns);

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* Send buffer of the socket: a large call is then one write, not ten. */
+/* Bytes of the socket's send buffer. They make one write of a large call instead of ten. */
 #define SEND_BYTES (4 << 20)
 
 struct timeval mr_redis_timeval(mr_duration ns)
@@ -25,7 +25,7 @@ redisContext *mr_redis_dial(const char *address, mr_duration timeout_ns)
     struct timeval timeout = mr_redis_timeval(timeout_ns);
     if (strncmp(address, "unix:", 5) == 0) {
         redisContext *link = redisConnectUnixWithTimeout(address + 5, timeout);
-        int bytes = SEND_BYTES; /* the kernel may give less */
+        int bytes = SEND_BYTES; /* the kernel may set a smaller buffer */
         if (link && !link->err)
             (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
         return link;
@@ -37,7 +37,7 @@ redisContext *mr_redis_dial(const char *address, mr_duration timeout_ns)
 }
 
 /* Appends a type mark, a number and CR LF. Written by hand for speed: a command has a dozen of
- * these, and snprintf took as long as all other work. */
+ * these numbers, and snprintf took as long as all other work. */
 static void add_count(struct mr_buf *b, char mark, size_t count)
 {
     char text[24];

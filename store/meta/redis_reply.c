@@ -75,8 +75,8 @@ struct waiting {
     redisReply *reply;
 };
 
-/* The reply in a callback is borrowed, so the waiting thread gets a copy. The copy has the
- * allocator of freeReplyObject: mr_alloc is calloc. */
+/* Copies a reply. The reply in a callback is borrowed, so a waiting thread needs a copy.
+ * freeReplyObject frees the copy, because mr_alloc uses calloc. */
 static redisReply *reply_copy(const redisReply *from)
 {
     redisReply *to = mr_alloc(sizeof *to);
@@ -87,7 +87,7 @@ static redisReply *reply_copy(const redisReply *from)
     }
     to->element = from->elements ? mr_alloc_array(from->elements, sizeof(redisReply *)) : NULL;
     for (size_t i = 0; i < from->elements; i++)
-        /* Recursion is bounded: hiredis refuses to nest deeper than 8. */
+        /* Recursion is bounded, because hiredis refuses replies that nest deeper than 8. */
         to->element[i] = reply_copy(from->element[i]);
     return to;
 }
@@ -107,7 +107,7 @@ int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, st
     struct mr_error *e)
 {
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    /* The waiting thread may be the one that attends, and it is about to sleep. */
+    /* The waiting thread may be the thread that attends, and it is about to sleep. */
     mr_redis_attend(r, false);
     int err = mr_redis_send(r, argc, argv, wake_waiter, &w);
     if (err) return mr_fail(e, err, "Redis at %s is away", mr_redis_address(r));

@@ -12,14 +12,15 @@ struct mr_reply;
 enum mr_reply_type { MR_REPLY_NIL, MR_REPLY_INT, MR_REPLY_TEXT, MR_REPLY_LIST, MR_REPLY_ERROR };
 
 enum mr_reply_type mr_reply_type(const struct mr_reply *r);
-int64_t mr_reply_int(const struct mr_reply *r);        /* 0 if the type is not INT */
-struct mr_str mr_reply_text(const struct mr_reply *r); /* of TEXT and ERROR; borrowed from r */
-size_t mr_reply_count(const struct mr_reply *r);       /* of LIST */
+int64_t mr_reply_int(const struct mr_reply *r); /* 0 if the reply's type is not INT */
+/* text of a reply of type TEXT or ERROR; borrowed from r */
+struct mr_str mr_reply_text(const struct mr_reply *r);
+size_t mr_reply_count(const struct mr_reply *r); /* number of items of a LIST */
 const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i);
 /* To be called in a reply's callback: the caller takes the whole reply and may free it on any
  * thread. */
 struct mr_reply *mr_reply_take(const struct mr_reply *r);
-/* An error that says that Redis cannot serve now. */
+/* True: the reply is an error that says that Redis cannot serve now. */
 bool mr_reply_is_away(const struct mr_reply *r);
 /* Frees a reply of mr_redis_call or mr_reply_take. */
 void mr_reply_free(struct mr_reply **r);

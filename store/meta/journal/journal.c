@@ -41,25 +41,27 @@ struct mr_journal {
     char incarnation[MR_INCARNATION_TEXT];
     atomic_uint epoch;
     atomic_bool is_doubted; /* Redis answers, but its last answer about a record was an error */
-    /* The state that the owner was last told; used on the connection's thread. */
+    /* The state that the owner was told last; used on the connection's thread. */
     bool told_here;
     char told_why[200];
 
     pthread_mutex_t lock;
-    struct mr_list records; /* not acknowledged yet, in order */
+    /* Records that are not acknowledged yet, in order. */
+    struct mr_list records;
     size_t bytes;
     uint64_t last; /* sequence number of the newest record */
-    /* The first record that was not sent in this turn; &records: all were sent. */
+    /* The first record that was not sent in this turn. &records: all records were sent. */
     struct mr_list *next;
-    uint32_t calls; /* calls under way */
-    /* First record of a snapshot that replaces what Redis has; 0: no snapshot. */
+    uint32_t calls; /* calls to Redis that have no answer yet */
+    /* The first record of a snapshot that will replace the journal in Redis. 0: no snapshot. */
     uint64_t begin;
-    /* Last record of this snapshot; 0: no snapshot, or its end is not known yet. */
+    /* The last record of this snapshot. 0: no snapshot, or its end is not known yet. */
     uint64_t whole;
-    bool stopped; /* no calls: the epoch was refused, or the owner is writing a snapshot */
-    /* Number of rewinds so far; answers to calls before the last rewind are ignored. */
+    /* True: no calls are sent, because the epoch was refused or the owner is writing a snapshot. */
+    bool stopped;
+    /* Number of rewinds so far. Answers to calls before the last rewind are ignored. */
     uint32_t age;
-    uint32_t turn;        /* number of times that sending began again */
+    uint32_t turn;        /* number of times that sending began again from the first record */
     char append_hash[41]; /* SHA-1 of the append script; "": Redis may not have the script */
 };
 
@@ -71,8 +73,8 @@ struct call {
 
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
-/* Fills `argv` with records from `next` on and returns their number. A call with the last record of
- * a snapshot carries no record after it. The lock is held. */
+/* Fills `argv` with records from `next` on and returns their number. If a call has the last record
+ * of a snapshot, no record follows it in the call. The caller holds the lock. */
 static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
 {
     size_t bytes = 0;
@@ -91,7 +93,8 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
 }
 
 /* Sends one call. False: Redis is not connected. The lock is held while the call is written, which
- * keeps the calls in order; only the thread that reads the answers ever waits for this lock. */
+ * keeps the calls in order. No thread but the one that reads the answers ever waits for this
+ * lock. */
 static bool send_call(struct mr_journal *j)
 {
     enum { FIXED = 13 };
@@ -122,7 +125,7 @@ static bool send_call(struct mr_journal *j)
     struct call *c = mr_alloc(sizeof *c);
     *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
-        mr_release(c); /* on_state calls pump again when Redis is back */
+        mr_release(c); /* on_link calls pump again when Redis is back */
         return false;
     }
     j->next = end;
@@ -130,7 +133,7 @@ static bool send_call(struct mr_journal *j)
     return true;
 }
 
-/* Sends calls while there are records to send and fewer than CALLS_MAX calls are under way. */
+/* Sends calls while there are records to send and fewer than CALLS_MAX calls have no answer yet. */
 static void pump(struct mr_journal *j)
 {
     (void)pthread_mutex_lock(&j->lock);
@@ -140,7 +143,7 @@ static void pump(struct mr_journal *j)
     (void)pthread_mutex_unlock(&j->lock);
 }
 
-/* Frees the records up to `last`. The lock is held. */
+/* Frees the records up to `last`. The caller holds the lock. */
 static void drop_acked(struct mr_journal *j, uint64_t last)
 {
     while (!mr_list_is_empty(&j->records)) {
@@ -170,8 +173,8 @@ static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *numbe
     return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
 }
 
-/* Tells the owner that the state of Redis has changed. Runs, like the functions below, in callbacks
- * of the connection, which come one at a time. */
+/* Tells the owner that the state of Redis has changed. This function and those below run in
+ * callbacks of the connection, which come one at a time. */
 static void tell_state(struct mr_journal *j, bool here, const char *why)
 {
     if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;
@@ -180,8 +183,9 @@ static void tell_state(struct mr_journal *j, bool here, const char *why)
     if (j->config.on_state) j->config.on_state(j->config.ctx, here, why);
 }
 
-/* Redis has answered with an error or in an unexpected form; perhaps another program uses the key.
- * Only a person can repair that. Until then the call is tried again after growing pauses. */
+/* Notes that Redis has answered with an error or in an unexpected form; perhaps another program
+ * uses the key. Only a person can repair that. Until then the call is tried again after growing
+ * pauses. */
 static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char *key)
 {
     atomic_store(&j->is_doubted, true);
@@ -196,7 +200,7 @@ static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char
     mr_redis_pause(j->redis, why);
 }
 
-/* Redis has executed a call again: ends the state that doubt() began. */
+/* Ends the state that doubt() began, because Redis has executed a call again. */
 static void trust(struct mr_journal *j)
 {
     if (atomic_exchange(&j->is_doubted, false)) tell_state(j, true, "it serves again");
@@ -213,7 +217,8 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     j->calls--;
     bool acked = v == V_ACKED && c.age == j->age;
     bool of_turn = c.age == j->age && c.turn == j->turn;
-    /* False also if the owner knows already, or if a call before this one failed. */
+    /* Redis lacks records. False if the owner knows this already, or if a call before this one
+     * failed. */
     bool behind = v == V_BEHIND && of_turn && !j->stopped;
     if (acked) {
         if (number >= j->whole) j->begin = j->whole = 0;
@@ -237,13 +242,13 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     if (v != V_FAILED) pump(j);
 }
 
-/* After a reconnect: checks that Redis still has what it had acknowledged. A journal without new
- * records would not notice otherwise. */
+/* Checks after a reconnect that Redis still has the records that it had acknowledged. A journal
+ * without new records would not notice a loss otherwise. */
 static void on_check(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_journal *j = ctx;
     if (err) return;
-    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* says nothing about the records */
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* the error says nothing about the records */
         doubt(j, reply, j->keys.cluster);
         return;
     }
@@ -253,7 +258,7 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
     uint64_t kept = strtoull(digits, NULL, 10);
-    /* Another scheduler wrote it: an older copy of the journal. */
+    /* Another scheduler wrote this record, so Redis has an older copy of the journal. */
     if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0;
     (void)pthread_mutex_lock(&j->lock);
     bool none = mr_list_is_empty(&j->records);
@@ -317,7 +322,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     mr_list_init(&j->records);
     j->next = &j->records;
     (void)pthread_mutex_init(&j->lock, NULL);
-    j->stopped = true; /* until the epoch is claimed */
+    j->stopped = true; /* until the epoch is claimed, no call is sent */
     const struct mr_redis_config link = {
         .address = config->address, .password = config->password, .on_state = on_link, .ctx = j};
     int err = mr_redis_open(&link, &j->redis, e);
@@ -410,7 +415,7 @@ void mr_journal_rewind(struct mr_journal *j)
     drop_acked(j, UINT64_MAX);
     j->begin = j->last + 1;
     j->whole = 0;
-    j->stopped = true; /* until the end of the snapshot is known */
+    j->stopped = true; /* until the end of the snapshot is known, no call is sent */
     j->age++;
     j->turn++;
     (void)pthread_mutex_unlock(&j->lock);
@@ -434,7 +439,7 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
         mr_str(j->keys.cluster), mr_str(j->keys.stream),
         mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
     (void)mr_redis_send(
-        /* If this call is lost, the next snapshot trims the stream. */
+        /* If this call is lost, the call for the next snapshot trims the stream. */
         j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL);
 }
 

@@ -23,22 +23,23 @@
 
 struct mr_journal;
 
-/* The version of the stream's format, kept in the cluster's hash. In format 1 a record was an
- * entry; since 2 the records of a call are an entry; since 3 graphs have narrow columns
- * (graph/columns.h). A program that finds a later format refuses to open the journal and changes
- * nothing. */
+/* The version of the stream's format, kept in the cluster's hash. In format 1 each record was an
+ * entry of the stream. Since format 2 the records of one call are an entry. Since format 3 graphs
+ * have narrow columns (graph/columns.h). A program that finds a later format refuses to open the
+ * journal and changes nothing. */
 #define MR_JOURNAL_FORMAT 3
 
 struct mr_journal_config {
     const char *address;  /* address of Redis: "unix:PATH" or "HOST:PORT" */
-    const char *password; /* NULL: none */
+    const char *password; /* NULL: no password */
     const char *prefix;   /* NULL: MR_META_PREFIX */
     /* The callbacks come one at a time, on the connection's thread or in mr_journal_look. */
-    void (*on_acked)(void *ctx, uint64_t sequence); /* this record and all before it are kept */
-    /* Redis is away, or refuses to serve (out of memory, a key of another type), or serves
-     * again. */
+    /* this record and all records before it are in Redis */
+    void (*on_acked)(void *ctx, uint64_t sequence);
+    /* The state of Redis has changed. `here` false: Redis is away, or refuses to serve (out of
+     * memory, a key of another type). */
     void (*on_state)(void *ctx, bool here, const char *why);
-    /* Redis has lost acknowledged records: write a snapshot. */
+    /* Redis has lost acknowledged records. The owner has to write a snapshot. */
     void (*on_rewind)(void *ctx);
     void (*on_refused)(void *ctx, uint32_t higher_epoch); /* another scheduler has taken over */
     void *ctx;
@@ -46,9 +47,10 @@ struct mr_journal_config {
 
 struct mr_journal_info {
     char cluster_id[33];
-    uint32_t epoch;       /* the epoch of this process: 1 + the highest that Redis knew */
+    uint32_t epoch;       /* the epoch of this process: 1 + the highest epoch that Redis knew */
     uint64_t incarnation; /* the incarnation of this process, a random number (base/id.h) */
-    uint64_t sequence;    /* sequence number of the last record in Redis; 0: none */
+    /* Sequence number of the last record in Redis; 0: there is no record. */
+    uint64_t sequence;
 };
 
 typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
@@ -59,17 +61,17 @@ typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str 
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
     mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
     struct mr_error *e);
-void mr_journal_close(struct mr_journal **j); /* records that are not acknowledged are lost */
+void mr_journal_close(struct mr_journal **j); /* unacknowledged records are lost */
 
-/* Raises the epoch, if a worker has seen a higher one that Redis has lost. Redis learns the new
- * epoch with the next appended records. */
+/* Raises the epoch when a worker has seen a higher epoch, which Redis has lost. Redis learns the
+ * new epoch with the next appended records. */
 void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch);
 
-/* Queues a copy of a record. Any thread, in the order of the sequence numbers. Never blocks and
+/* Queues a copy of a record, on any thread, in the order of the sequence numbers. Never blocks and
  * never refuses: the owner checks mr_journal_unacked_bytes to bound the queue. mr_journal_flush
  * sends queued records; it writes a small call to the socket itself. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
-/* Appends a large record without a copy: the owner fills the memory that mr_journal_record_new
+/* Append a large record without a copy: the owner fills the memory that mr_journal_record_new
  * returned, and gives it away. */
 void *mr_journal_record_new(size_t bytes);
 void mr_journal_record_free(void **record);
@@ -77,16 +79,17 @@ void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **rec
 void mr_journal_flush(struct mr_journal *j);
 size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
-/* Begins a snapshot: drops all unacknowledged records. The records that are appended until
- * mr_journal_rewound, at least one, replace the journal in Redis. Acknowledgements before that of
- * the last one mean nothing; with it the snapshot is the journal. */
+/* Begin and end a snapshot. mr_journal_rewind drops all unacknowledged records. The records that
+ * are appended until mr_journal_rewound, at least one, replace the journal in Redis.
+ * Acknowledgements before that of the last one mean nothing; with that one the snapshot is the
+ * journal. */
 void mr_journal_rewind(struct mr_journal *j);
 void mr_journal_rewound(struct mr_journal *j);
 
 /* Moves the base to `base`, which must be acknowledged, and trims the records before it. */
 void mr_journal_set_base(struct mr_journal *j, uint64_t base);
 
-/* For a thread that polls for work before it sleeps: between on and off, this thread reads the
+/* For a thread that polls for work before it sleeps. Between on and off, this thread reads the
  * answers of Redis with mr_journal_look, callbacks run on it, and the connection's thread is not
  * woken. See mr_redis_attend. */
 void mr_journal_attend(struct mr_journal *j, bool on);

@@ -42,14 +42,16 @@ void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES])
 
 struct mr_str mr_journal_number(char out[24], uint64_t v)
 {
-    size_t at = 24; /* written by hand for speed: five of these numbers are in each call */
+    /* Written by hand for speed: each call has five of these numbers. */
+    size_t at = 24;
     do
         out[--at] = (char)('0' + v % 10);
     while (v /= 10);
     return mr_str_of(out + at, 24 - at);
 }
 
-/* The upper half is the tag of ids, and tags below MR_TAG_DRAWN_MIN are never drawn (base/id.h). */
+/* Draws a random incarnation. Its upper half is the tag of ids, and tags below MR_TAG_DRAWN_MIN are
+ * never drawn (base/id.h). */
 uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
 {
     uint64_t v = 0;
@@ -61,7 +63,7 @@ uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
     return v;
 }
 
-/* Adds the key to an error of Redis, which does not name it. */
+/* Adds the key to an error of Redis, which does not name the key. */
 static int of_key(const char *key, int err, struct mr_error *e)
 {
     if (!e || err == MR_EAWAY) return err;

@@ -10,12 +10,13 @@
 struct mr_redis;
 
 struct mr_journal_keys {
-    char *cluster; /* key of a hash: id, epoch, incarnation, sequence, base, format */
+    /* Key of a hash with the fields id, epoch, incarnation, sequence, base, format. */
+    char *cluster;
     char *stream;
     char *staging; /* key of the stream in which a snapshot grows */
 };
 
-/* `prefix` NULL: MR_META_PREFIX */
+/* Fills in the keys. `prefix` NULL: the prefix is MR_META_PREFIX. */
 void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix);
 void mr_journal_keys_fini(struct mr_journal_keys *k);
 
@@ -25,18 +26,18 @@ struct mr_str mr_journal_number(char out[24], uint64_t v);
 void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* draws a random id */
 
 struct mr_journal_claim {
-    /* In: the id to use if there is no cluster yet; out: the cluster's id. */
+    /* In: the id to use if there is no cluster yet. Out: the cluster's id. */
     char cluster_id[MR_CLUSTER_ID_BYTES];
     char incarnation[MR_INCARNATION_TEXT]; /* in: the incarnation of this process */
     uint32_t epoch;
-    uint64_t sequence; /* number of the newest record; 0: none */
+    uint64_t sequence; /* number of the newest record; 0: there is no record */
     uint64_t base;     /* number of the first record that a reader needs */
 };
 
 /* Draws a random incarnation (base/id.h). */
 uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]);
 
-/* Claims the next epoch: Redis refuses the process that had the last epoch from now on. MR_ESTATE:
+/* Claims the next epoch. From now on Redis refuses the process that had the last epoch. MR_ESTATE:
  * a later version of the program wrote the journal. MR_EFORMAT: the keys hold something else. */
 int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e);

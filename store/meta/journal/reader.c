@@ -9,7 +9,7 @@
 
 #define PAGE "16"
 
-/* Reads one entry, [id, [field, value, …]], whose values are records. Its id goes to `from`. */
+/* Reads one entry, [id, [field, value, …]], whose values are records. Copies the id to `from`. */
 static int one_entry(const struct mr_reply *entry, char from[64],
     int (*fn)(void *ctx, struct mr_str record), void *ctx)
 {

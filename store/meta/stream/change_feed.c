@@ -11,14 +11,15 @@
 /* Entries in one answer. The scripts of channels and queues keep about as many in the stream. */
 #define COUNT_MAX 10000
 #define BLOCK_MS "15000"
-#define REPLY_TIMEOUT (40 * MR_SECOND) /* longer than the blocking read */
+#define REPLY_TIMEOUT (40 * MR_SECOND) /* longer than the blocking read may take */
 #define ID_BYTES_MAX 48
 
 struct mr_tail {
     struct mr_redis *redis;
     mr_tail_fn fn;
     void *ctx;
-    char last[ID_BYTES_MAX]; /* used on the connection's thread */
+    /* Id of the last entry that was read; used on the connection's thread. */
+    char last[ID_BYTES_MAX];
 };
 
 static const struct mr_str key = MR_STR_INIT(MR_META_PREFIX MR_META_TAIL);
@@ -44,7 +45,7 @@ static void tell(struct mr_tail *t, const struct mr_reply *entry)
 static void on_marks(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_tail *t = ctx;
-    if (err) return; /* on_state begins again when Redis is back */
+    if (err) return; /* on_state begins to read again when Redis is back */
     const struct mr_reply *stream = mr_reply_count(reply) ? mr_reply_at(reply, 0) : NULL;
     const struct mr_reply *entries =
         stream && mr_reply_count(stream) == 2 ? mr_reply_at(stream, 1) : NULL;
@@ -109,7 +110,7 @@ void mr_tail_close(struct mr_tail **tp)
 {
     struct mr_tail *t = MR_STEAL(*tp);
     if (!t) return;
-    struct mr_redis *r = t->redis; /* its thread uses `t` until it has ended */
+    struct mr_redis *r = t->redis; /* the thread of the connection uses `t` until it has ended */
     mr_redis_close(&r);
     mr_release(t);
 }

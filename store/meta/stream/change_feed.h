@@ -11,11 +11,11 @@
 struct mr_tail;
 struct mr_redis_config;
 
-/* Called on the connection's thread. `kind` is 'c' (channel) or 'q' (queue); 0: entries may be
- * lost, look at everything. */
+/* Called on the connection's thread for each change. `kind` is 'c' (channel) or 'q' (queue). 0:
+ * entries may be lost, so the reader looks at everything. */
 typedef void (*mr_tail_fn)(void *ctx, char kind, struct mr_str name);
 
-/* `address` and `password` as in redis.h. */
+/* Opens the change feed. `address` and `password` are those of redis.h. */
 int mr_tail_open(const char *address, const char *password, mr_tail_fn fn, void *ctx,
     struct mr_tail **out, struct mr_error *e);
 void mr_tail_close(struct mr_tail **t);

@@ -17,10 +17,11 @@
 #define ARGS_MAX 1024
 
 #define CHANNELS_MAX "100000"
-#define BOUND_DEFAULT "10000"    /* bound of a channel for which none was set */
-#define RETRY_ENTRIES_MAX "2000" /* entries in which a repeated append looks for its token */
-#define FLOOR_ENTRIES_MAX "1000" /* dropped entries that are looked at for the new floor */
-#define PAGE_BYTES_MAX "4194304" /* after so many bytes a read begins no further step */
+#define BOUND_DEFAULT "10000"    /* bound of a channel's entries if no bound was set */
+#define RETRY_ENTRIES_MAX "2000" /* entries among which a repeated append looks for its token */
+/* Dropped entries that a script looks at to find the new floor. */
+#define FLOOR_ENTRIES_MAX "1000"
+#define PAGE_BYTES_MAX "4194304" /* a read that has this many bytes begins no further step */
 #define PAGE_STEP "64"           /* entries that a read fetches in one step */
 
 enum wanted { WANT_APPENDED, WANT_ENTRIES, WANT_NAMES };
@@ -139,7 +140,7 @@ static int read_names(const struct mr_reply *r, struct mr_channel_answer *a)
 
 static int read_answer(enum wanted wanted, const struct mr_reply *r, struct mr_channel_answer *a)
 {
-    if (mr_reply_type(r) != MR_REPLY_LIST) return MR_EFORMAT; /* also if the key has another type */
+    if (mr_reply_type(r) != MR_REPLY_LIST) return MR_EFORMAT; /* also for a key of another type */
     switch (wanted) {
     case WANT_APPENDED: return read_appended(r, a);
     case WANT_ENTRIES: return read_entries(r, a);

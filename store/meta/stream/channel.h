@@ -25,20 +25,21 @@ struct mr_channel_entry {
 };
 
 struct mr_channel_answer {
-    /* MR_EAWAY, MR_EFORMAT; MR_ERANGE: entries after `after_id` are gone; MR_ELIMIT: too many
-     * channels. */
+    /* MR_EAWAY or MR_EFORMAT. MR_ERANGE: entries after `after_id` are gone. MR_ELIMIT: there are
+     * too many channels. */
     int err;
-    struct mr_str first_id; /* read: the oldest entry; "": the channel is empty */
-    /* Append: id of the last entry; read: id of the last returned entry, or `after_id`. */
+    struct mr_str first_id; /* after a read: id of the oldest entry; "": the channel is empty */
+    /* After an append: id of the last entry. After a read: id of the last returned entry, or
+     * `after_id`. */
     struct mr_str last_id;
     struct mr_channel_entry *entries;
-    struct mr_str *names; /* of a list */
+    struct mr_str *names; /* the names of a list of channels */
     size_t count;
-    bool more;              /* read: there are more entries after the last returned one */
+    bool more;              /* after a read: there are more entries after the last returned one */
     struct mr_reply *reply; /* owns the bytes of the texts */
 };
 
-/* The callee owns the answer. */
+/* Receives the answer, which the callee then owns. */
 typedef void (*mr_channel_fn)(void *ctx, struct mr_channel_answer **answer);
 void mr_channel_answer_free(struct mr_channel_answer **a);
 
@@ -46,22 +47,23 @@ struct mr_channel_append {
     struct mr_str channel;
     const struct mr_str *values;
     size_t count;
-    uint32_t entries_max; /* new bound; 0: keep the bound */
-    /* Identifies this append; with `is_again` the script looks for an entry that has it. */
+    uint32_t entries_max; /* new bound of the number of entries; 0: the bound is kept */
+    /* Identifies this append. With `is_again` the script looks for an entry that has this token. */
     struct mr_str token;
-    bool is_again; /* a repeated append: the first one may have been executed */
+    /* True: the append is repeated, and the first one may have been executed. */
+    bool is_again;
     uint64_t time_ns;
 };
 
 int mr_channel_append(
     struct mr_redis *r, const struct mr_channel_append *append, mr_channel_fn fn, void *ctx);
-/* Reads entries after `after_id`. "": from the oldest entry; "$": no entries, only the newest
+/* Reads entries after `after_id`. "": from the oldest entry. "$": no entries, only the newest
  * id. */
 int mr_channel_read(struct mr_redis *r, struct mr_str channel, struct mr_str after_id,
     uint32_t entries_max, mr_channel_fn fn, void *ctx);
 int mr_channel_list(struct mr_redis *r, mr_channel_fn fn, void *ctx);
 
-/* Has the id the form "<ms>-<n>"? */
+/* True: the id has the form "<ms>-<n>". */
 bool mr_channel_id_is_good(struct mr_str id);
-/* Compares two well-formed ids; "" is less than all. */
+/* Compares two well-formed ids, as memcmp does; "" is less than all others. */
 int mr_channel_id_cmp(struct mr_str a, struct mr_str b);

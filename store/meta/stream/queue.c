@@ -29,14 +29,14 @@
 #define ARGS_MAX 1024
 
 #define QUEUES_MAX "10000"
-#define ITEMS_DEFAULT "64" /* default bounds of a new queue */
+#define ITEMS_DEFAULT "64" /* default bounds of a new queue: number of items … */
 #define DELIVERIES_DEFAULT "5"
-#define DEAD_MAX "1000" /* dead items that a queue keeps */
+#define DEAD_MAX "1000" /* dead items that one queue keeps */
 #define DEAD_SHOWN "100"
 #define EXPIRED_MAX "200" /* expired leases that one call ends */
-/* Ids of removed items that are remembered, so that an item put again is refused. */
+/* Ids of removed items that one queue remembers, so that a removed item is not put again. */
 #define IDS_REMEMBERED "10000"
-#define PAGE_BYTES_MAX "4194304" /* after so many bytes a take leases no further item */
+#define PAGE_BYTES_MAX "4194304" /* a take that has this many bytes leases no further item */
 #define RELEASED_ITEMS_MAX "200" /* items of deleted queues that one call looks at */
 #define RELEASED_NAMES_MAX "64"
 
@@ -62,7 +62,7 @@ void mr_queue_answer_free(struct mr_queue_answer **ap)
     mr_release(a);
 }
 
-/* A number as Redis stored it: an integer or a text. */
+/* Returns a number as Redis stored it: as an integer or as a text. */
 static uint64_t number_of(const struct mr_reply *r)
 {
     if (mr_reply_type(r) == MR_REPLY_INT) return (uint64_t)MR_MAX(mr_reply_int(r), 0);

@@ -21,14 +21,14 @@ struct mr_redis;
 struct mr_reply;
 
 #define MR_QUEUES_MAX 10000
-/* Ids of removed items that are remembered: an item with such an id is not put again. */
+/* Ids of removed items that one queue remembers. An item with such an id is not put again. */
 #define MR_QUEUE_PAST_MAX 10000
 
 struct mr_queue_item {
     struct mr_str id;
     struct mr_str value; /* JSON text, or an object id */
     bool is_object;
-    struct mr_str lease; /* number of its lease */
+    struct mr_str lease; /* number of the item's lease */
     uint32_t deliveries;
 };
 
@@ -45,50 +45,52 @@ struct mr_queue_facts {
 };
 
 struct mr_queue_answer {
-    /* MR_OK, MR_EAWAY, MR_EFORMAT; MR_ENOENT: there is no such queue; MR_ESTATE: it is closed;
-     * MR_ELIMIT: the queue is full (put) or there are too many queues (create); MR_EEXIST: the item
-     * was put already. */
+    /* MR_OK, MR_EAWAY or MR_EFORMAT. MR_ENOENT: there is no such queue. MR_ESTATE: the queue is
+     * closed. MR_ELIMIT: the queue is full (put) or there are too many queues (create). MR_EEXIST:
+     * the item was put already. */
     int err;
     bool is_live;     /* with MR_EEXIST: the item is still in the queue */
-    bool is_over;     /* take: the queue is closed and empty, with no leases */
+    bool is_over;     /* after a take: the queue is closed and empty, with no leases */
     uint64_t next_ms; /* ms until the first lease ends; 0: there is no lease */
-    uint32_t known;   /* ack, nack: number of receipts that were valid */
+    uint32_t known;   /* after ack or nack: number of receipts that were valid */
     struct mr_queue_item *items;
-    struct mr_queue_facts *queues; /* get: one queue; list: a page of queues */
-    struct mr_queue_dead *dead;    /* get: dead items */
-    struct mr_str *names;          /* released: names of objects */
-    /* Released: more items of deleted queues wait, call again; list: there are more queues. */
+    struct mr_queue_facts *queues; /* after get: one queue; after list: a page of queues */
+    struct mr_queue_dead *dead;    /* after get: the dead items */
+    struct mr_str *names;          /* after mr_queue_released: names of objects */
+    /* After mr_queue_released: more items of deleted queues wait, so call again. After list: there
+     * are more queues. */
     bool more;
-    struct mr_str last; /* list: the name after which the next page begins */
+    struct mr_str last; /* after list: the name after which the next page begins */
     size_t count, dead_count;
     struct mr_reply *reply;
 };
 
-/* The callee owns the answer. */
+/* Receives the answer, which the callee then owns. */
 typedef void (*mr_queue_fn)(void *ctx, struct mr_queue_answer **answer);
 void mr_queue_answer_free(struct mr_queue_answer **a);
 
-/* Makes a queue or changes its bounds. 0: keep the bound, or use the default for a new queue. */
+/* Makes a queue or changes its bounds. A bound of 0: the bound is kept; a new queue gets the
+ * default. */
 int mr_queue_create(struct mr_redis *r, struct mr_str queue, uint32_t items_max,
     uint32_t deliveries_max, mr_queue_fn fn, void *ctx);
 int mr_queue_put(struct mr_redis *r, struct mr_str queue, struct mr_str id, struct mr_str value,
     bool is_object, mr_queue_fn fn, void *ctx);
 int mr_queue_take(struct mr_redis *r, struct mr_str queue, uint32_t items_max, uint64_t lease_ms,
     mr_queue_fn fn, void *ctx);
-/* A receipt is "<lease>-<id>". */
+/* End leases, with success or failure. A receipt is "<lease>-<id>". */
 int mr_queue_ack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
     size_t count, mr_queue_fn fn, void *ctx);
 int mr_queue_nack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
     size_t count, bool is_dead, struct mr_str reason, mr_queue_fn fn, void *ctx);
 int mr_queue_get(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
-/* Lists queues by name, after `after` ("": from the first). */
+/* Lists queues by name, after `after` ("": from the first queue). */
 int mr_queue_list(
     struct mr_redis *r, struct mr_str after, uint32_t rows_max, mr_queue_fn fn, void *ctx);
-/* Answers like get. */
+/* Closes or deletes a queue. The answer is like that of get. */
 int mr_queue_close(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
 int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
 
 /* Answers with some names of objects that no item of any queue needs any more. */
 int mr_queue_released(struct mr_redis *r, mr_queue_fn fn, void *ctx);
-/* Removes a name from these, after its object was released. */
+/* Removes a name from the set of mr_queue_released, after its object was released. */
 int mr_queue_forget(struct mr_redis *r, struct mr_str name, mr_queue_fn fn, void *ctx);

@@ -49,9 +49,9 @@ struct head {
     uint32_t magic;
     uint32_t kind;
     uint32_t count;
-    uint32_t bytes; /* bytes of the spans */
+    uint32_t bytes; /* bytes of all spans */
     uint64_t job;
-    /* In ticks; the times of the first lane are relative to it. */
+    /* A time in ticks, to which the times of the first lane are relative. */
     uint64_t base;
     uint64_t finished_min, finished_max; /* ns */
     uint32_t index_min, index_max;
@@ -61,7 +61,7 @@ static_assert(sizeof(struct head) == 56, "the layout of a block");
 struct lane {
     uint32_t worker; /* the worker's number in this block */
     uint32_t slot;
-    uint64_t ready, sent, finished, accounted; /* in ticks */
+    uint64_t ready, sent, finished, accounted; /* times of the lane's last span, in ticks */
     uint64_t bytes;
 };
 
@@ -82,7 +82,7 @@ static uint64_t end_of(const struct mr_trace_span *s)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Gives the caller's ids numbers, in the order in which they first appear in the block. */
+/* Numbers the caller's ids in the order in which they first appear in the block. */
 struct numbering {
     struct mr_index index;
     uint64_t *ids;
@@ -95,11 +95,11 @@ struct mr_trace_encoder {
     struct numbering lanes, workers, ops;
     struct lane *lane; /* indexed by the lane's number */
     uint32_t lane_room;
-    uint32_t at; /* lane of the last span */
+    uint32_t at; /* number of the last span's lane */
     uint64_t at_id;
     uint32_t op;
     uint32_t op_id;
-    uint32_t index; /* index of the last span */
+    uint32_t index; /* task index of the last span */
 };
 
 static bool id_eq(const void *ctx, uint32_t item, const void *key)
@@ -114,7 +114,7 @@ static uint64_t id_hash(const void *ctx, uint32_t item)
     return mr_hash_u64(n->ids[item]);
 }
 
-/* The number of an id. A new id is added; its number is then the old n->count. */
+/* Returns the number of an id. A new id is added; its number is then the old n->count. */
 static uint32_t number_of(struct numbering *n, uint64_t id)
 {
     uint64_t hash = mr_hash_u64(id);
@@ -393,7 +393,7 @@ static uint64_t take_difference(struct decoder *d, uint64_t from)
     return from + unzigzag(take(d));
 }
 
-/* Reads a number up to `count`; `count` itself means a new one. */
+/* Reads a number up to `count`. The number `count` announces a new item. */
 static uint32_t take_number(struct decoder *d, uint32_t count)
 {
     uint64_t v = take(d);
@@ -492,7 +492,7 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
         if (!d->bad && d->op == d->ops_count) take_name(d, &d->ops, &d->ops_count, &d->ops_room);
     }
     if (d->bad || d->at >= d->lanes || d->op >= d->ops_count) {
-        d->bad = true; /* the first span must name its lane and operator */
+        d->bad = true; /* damaged: the first span must name its lane and operator */
         return;
     }
     struct lane *l = &d->lane[d->at];

@@ -1,9 +1,7 @@
 /* Encodes spans of tasks as bytes. A block holds spans of one job. It contains the names of its
  * operators and workers, and its times are wall-clock times. So a block can be read without any
- * other data, long after the process that wrote it has ended.
- *
- * Pure functions: no clock, no I/O. A decoder treats its input as untrusted and checks all of it.
- * Times are kept in ticks of 100 ns. */
+ * other data, long after the process that wrote it has ended. Pure functions: no clock, no I/O. A
+ * decoder treats its input as untrusted and checks all of it. Times are kept in ticks of 100 ns. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,7 +23,7 @@ struct mr_trace_span {
     uint64_t bytes; /* bytes of the task's value */
     /* Names, set by the decoder and borrowed from the block; "": unknown. */
     struct mr_str op, worker;
-    /* Numbers, set by the caller of the encoder; within a block a number always has the same
+    /* Numbers, set by the caller of the encoder. Within a block one number always has the same
      * name. */
     uint32_t op_id, worker_id;
 };
@@ -43,17 +41,18 @@ struct mr_trace_encoder *mr_trace_encoder_new(void);
 void mr_trace_encoder_free(struct mr_trace_encoder **e);
 /* Begins a block and drops the one before. */
 void mr_trace_encoder_begin(struct mr_trace_encoder *e, mr_job_id job);
-/* Adds a span. MR_ELIMIT: the block is full; end it, begin another one and add the span there. */
+/* Adds a span. MR_ELIMIT: the block is full. The caller then ends the block, begins another one and
+ * adds the span there. */
 int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span *span);
 size_t mr_trace_encoder_bytes(const struct mr_trace_encoder *e); /* bytes of the block so far */
 uint32_t mr_trace_encoder_count(const struct mr_trace_encoder *e);
 /* Ends the block. The bytes are borrowed until the next begin. The block must have a span. */
 struct mr_str mr_trace_encoder_end(struct mr_trace_encoder *e);
 
-/* Reads the head of a block without its spans. MR_EFORMAT: not a block. */
+/* Reads the head of a block without its spans. MR_EFORMAT: the bytes are not a block. */
 int mr_trace_block_read(struct mr_str block, struct mr_trace_block *out);
 
 typedef void (*mr_trace_span_fn)(void *ctx, const struct mr_trace_span *span);
-/* Calls `fn` for each span in order. All bytes are checked: on MR_EFORMAT, `fn` may have been
- * called for spans before the damage. op_id and worker_id count the names within the block. */
+/* Calls `fn` for each span in order. All bytes are checked. After MR_EFORMAT, `fn` may have been
+ * called for spans before the damage. op_id and worker_id number the names within the block. */
 int mr_trace_decode(struct mr_str block, mr_trace_span_fn fn, void *ctx);

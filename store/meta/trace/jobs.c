@@ -1,4 +1,4 @@
-/* A sorted array of jobs. A new job usually has the highest id, so adding it moves no other. */
+/* A sorted array of jobs. A new job usually has the highest id, so adding it moves no other job. */
 #include "store/meta/trace/jobs.h"
 
 #include "base/alloc.h"

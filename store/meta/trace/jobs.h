@@ -6,14 +6,15 @@
 struct mr_trace_job {
     mr_job_id id;
     struct mr_trace_counts counts;
-    uint32_t waiting;    /* queued entries of the job that have a block */
-    bool counts_waiting; /* an entry without a block is queued, which carries the counts */
-    bool told;           /* Redis has the job's counts */
-    bool seen;           /* found by the load that is under way */
+    uint32_t waiting; /* the job's queued entries that have a block */
+    /* An entry without a block is queued, and will carry the job's counts. */
+    bool counts_waiting;
+    bool told; /* Redis has the job's counts */
+    bool seen; /* the load that is under way has found the job in Redis */
 };
 
 struct mr_trace_jobs {
-    /* Ascending by id; pointers are valid until the next add or remove. */
+    /* Jobs, ascending by id. Pointers are valid until the next add or remove. */
     struct mr_trace_job *items;
     uint32_t count, room;
 };

@@ -31,9 +31,9 @@ struct entry {
     struct mr_list node;
     mr_job_id job;
     uint64_t number;
-    char what; /* as in trace_write.lua: b, f, c or d; '?': not decided yet */
+    char what; /* the kind of entry in trace_write.lua: b, f, c or d; '?': not decided yet */
     uint32_t count;
-    struct mr_trace_place place; /* of an entry 'f' */
+    struct mr_trace_place place; /* place of the block, for an entry 'f' */
     size_t n;
     char bytes[];
 };
@@ -42,7 +42,8 @@ struct mr_trace_log {
     struct mr_trace_log_config config;
     struct mr_redis *redis;
     char *prefix, *dir, *cluster_key, *counts_key;
-    mr_job_id *alive; /* ascending; used until the first load */
+    /* The jobs that live, ascending; used until the first load. */
+    mr_job_id *alive;
     size_t alive_count;
     struct mr_trace_jobs jobs;
     struct mr_list entries;
@@ -50,8 +51,9 @@ struct mr_trace_log {
     uint64_t number; /* number of the next entry */
     uint64_t bytes, file_bytes;
     uint64_t spans, lost;
-    int file_err;  /* error of the last write to a file */
-    uint32_t sent; /* entries at the front of the list in the call that is under way; 0: no call */
+    int file_err; /* error of the last write to a file */
+    /* Entries at the front of the list that are in the call under way; 0: no call is under way. */
+    uint32_t sent;
     mr_time retry; /* when to try again after a failed call; MR_NEVER: no call has failed */
     bool is_here, is_loaded, was_loaded, is_refused;
 };
@@ -116,7 +118,7 @@ static bool goes_to_redis(const struct mr_trace_log *l, const struct mr_trace_jo
     return j->counts.bytes + n <= l->config.job_bytes_max && l->bytes + n <= l->config.bytes_max;
 }
 
-/* Decides where a block goes: to Redis, to a file, or nowhere. */
+/* Decides where the block of an entry goes: to Redis, to a file, or nowhere. */
 static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job *j)
 {
     if (goes_to_redis(l, j, e->n)) {
@@ -174,7 +176,8 @@ static void on_written(void *ctx, int err, const struct mr_reply *reply)
     tell(ctx, MR_TRACE_WRITTEN, code, NULL);
 }
 
-/* Copies the hash, because the reply is borrowed: each text as a uint32_t length and its bytes. */
+/* Copies the hash, because the reply is borrowed. Each text of the copy is a uint32_t length and
+ * the bytes. */
 static void on_loaded(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_buf *b = mr_alloc(sizeof *b);
@@ -230,7 +233,7 @@ static void call_fini(struct call *c)
     }
 }
 
-/* How many entries the next call carries. Decides where the blocks among them go. */
+/* Returns how many entries the next call carries, and decides where the blocks among them go. */
 static uint32_t choose(struct mr_trace_log *l)
 {
     uint32_t count = 0;
@@ -299,7 +302,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
     struct mr_trace_counts had = {0};
     if (mr_job_id_parse(name, &id)) return;
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, id);
-    if (l->was_loaded) { /* the counts in memory are newer */
+    if (l->was_loaded) { /* the counts in memory are newer than those in Redis */
         if (j) j->seen = true;
         return;
     }
@@ -318,7 +321,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
     l->file_bytes += had.file_bytes;
 }
 
-/* Redis has lost the trace of this job. */
+/* Corrects the counts of a job whose trace Redis has lost. */
 static void unload(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     l->bytes -= j->counts.bytes;
@@ -357,7 +360,7 @@ static void drop_all(struct mr_trace_log *l)
 
 static void on_answer(struct mr_trace_log *l, mr_time now, int code)
 {
-    /* An internal error means that Redis refused the entries; the counts show that they are
+    /* MR_EINTERNAL means that Redis refused the entries. The counts will show that they are
      * lost. */
     if (code == MR_OK || code == MR_EINTERNAL) {
         written(l);
@@ -447,7 +450,8 @@ void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
 {
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
-    if (!l->was_loaded) not_alive(l, job); /* the load then deletes the trace if it finds one */
+    /* if the load finds the trace of this job, it deletes the trace */
+    if (!l->was_loaded) not_alive(l, job);
     if (!j) return;
     l->bytes -= j->counts.bytes;
     l->file_bytes -= j->counts.file_bytes;
@@ -480,7 +484,7 @@ void mr_trace_log_view(const struct mr_trace_log *l, mr_job_id job, struct mr_tr
         uint32_t n = (uint32_t)e->n;
         if (!n || e->job.v != job.v) continue;
         out->number = MR_MIN(out->number, e->number);
-        if (e->what == 'c') continue; /* dropped and counted as lost before */
+        if (e->what == 'c') continue; /* the block was dropped and has been counted as lost */
         mr_buf_add(&out->blocks, &n, sizeof n);
         mr_buf_add(&out->blocks, e->bytes, n);
     }

@@ -19,7 +19,8 @@ struct mr_trace_log;
 
 enum mr_trace_news_kind { MR_TRACE_HERE, MR_TRACE_AWAY, MR_TRACE_WRITTEN, MR_TRACE_LOADED };
 
-struct mr_trace_news { /* a message from the connection's thread to the owner */
+/* A message from the connection's thread to the owner's thread. */
+struct mr_trace_news {
     enum mr_trace_news_kind what;
     int code;
     void *p;
@@ -27,15 +28,17 @@ struct mr_trace_news { /* a message from the connection's thread to the owner */
 
 struct mr_trace_log_config {
     const char *address;  /* address of Redis */
-    const char *password; /* NULL: none */
+    const char *password; /* NULL: no password */
     const char *prefix;   /* NULL: MR_META_PREFIX */
-    /* Directory for files, made when needed; NULL: no files, blocks beyond a limit are dropped. */
+    /* Directory for files, made when it is needed. NULL: there are no files, and blocks beyond a
+     * limit are dropped. */
     const char *dir;
     uint32_t epoch;
-    uint64_t incarnation;              /* incarnation of the scheduler that has `epoch` */
-    uint64_t job_bytes_max, bytes_max; /* limits in Redis: for one job and for all */
-    uint64_t file_bytes_max;           /* limit of all files together */
-    const mr_job_id *jobs;             /* the live jobs; traces of other jobs are deleted */
+    uint64_t incarnation; /* incarnation of the scheduler that has `epoch` */
+    /* Limits of the bytes in Redis: of one job, and of all jobs. */
+    uint64_t job_bytes_max, bytes_max;
+    uint64_t file_bytes_max; /* limit of the bytes of all files together */
+    const mr_job_id *jobs;   /* the live jobs; traces of other jobs are deleted */
     size_t jobs_count;
     /* Passes a message to the owner, which calls mr_trace_log_hear. */
     void (*tell)(void *ctx, struct mr_trace_news news);
@@ -44,7 +47,8 @@ struct mr_trace_log_config {
 
 int mr_trace_log_open(
     const struct mr_trace_log_config *config, struct mr_trace_log **out, struct mr_error *e);
-void mr_trace_log_close(struct mr_trace_log **log); /* entries that are not written yet are lost */
+/* entries that have not been written are lost */
+void mr_trace_log_close(struct mr_trace_log **log);
 
 /* Adds a block with `count` spans of `job`. The bytes are copied. */
 void mr_trace_log_add(struct mr_trace_log *log, mr_job_id job, struct mr_str block, uint32_t count);
@@ -57,14 +61,16 @@ void mr_trace_log_hear(struct mr_trace_log *log, mr_time now, struct mr_trace_ne
 void mr_trace_news_fini(struct mr_trace_news *news);
 mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
-bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* no entry waits */
+bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* true: no entry waits to be written */
 
-/* What a reader (reader.h) needs besides Redis and files to have a job's whole trace. */
+/* The part of a job's trace that is neither in Redis nor in files. A reader (reader.h) needs it for
+ * the whole trace. */
 struct mr_trace_view {
     mr_job_id job;
-    uint64_t spans;       /* all spans of the job so far */
-    uint32_t epoch;       /* entries before (epoch, number) are in Redis or in files */
-    uint64_t number;      /* the entries from this number on are in `blocks` */
+    uint64_t spans; /* all spans of the job so far */
+    /* Entries before (epoch, number) are in Redis or in files. */
+    uint32_t epoch;
+    uint64_t number;      /* entries from this number on are in `blocks` */
     struct mr_buf blocks; /* for each block, a uint32_t length and the bytes */
 };
 void mr_trace_log_view(const struct mr_trace_log *log, mr_job_id job, struct mr_trace_view *out);
@@ -72,7 +78,7 @@ void mr_trace_view_init(struct mr_trace_view *v, mr_job_id job);
 void mr_trace_view_fini(struct mr_trace_view *v);
 
 struct mr_trace_log_totals {
-    uint64_t spans, lost; /* since the start of the process */
+    uint64_t spans, lost; /* counted since the start of the process */
     uint64_t bytes, file_bytes, waiting_bytes;
     int file_err; /* error of the last write to a file */
 };

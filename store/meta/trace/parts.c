@@ -80,7 +80,8 @@ bool mr_trace_file_job(const char *name, mr_job_id *out)
     return mr_job_id_parse(mr_str_of(name, n - suffix), out) == MR_OK;
 }
 
-/* The file is not synced: after a power failure no program needs a trace. */
+/* Appends a block to the file of its job. The file is not synced: after a power failure no program
+ * needs a trace. */
 int mr_trace_file_append(
     const char *dir, mr_job_id job, struct mr_str block, struct mr_trace_place *out)
 {

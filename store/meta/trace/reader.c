@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PAGE "4" /* entries in a page, usually 256 KiB */
+#define PAGE "4" /* entries in a page; a page usually has 256 KiB */
 
 struct reading {
     const struct mr_trace_source *source;
@@ -35,7 +35,8 @@ static void one_block(struct reading *r, struct mr_str bytes)
     if (r->wants && !r->wants(r->ctx, &head))
         r->spans += head.count;
     else
-        (void)mr_trace_decode(bytes, one_span, r); /* damaged spans show up in the count */
+        /* if spans are damaged, the count shows that they are missing */
+        (void)mr_trace_decode(bytes, one_span, r);
 }
 
 /* Reads one entry: [id, [field, value]]. */

@@ -1,6 +1,6 @@
-/* Reads the trace of a job: blocks in Redis, in files, and those that still wait in the scheduler.
- * Any process may use it. It waits for Redis, so it must not run on a core thread. All input is
- * untrusted and checked. */
+/* Reads the trace of a job: blocks in Redis, blocks in files, and blocks that still wait in the
+ * scheduler. Any process may use this reader. It waits for Redis, so it must not run on a core
+ * thread. All input is untrusted and checked. */
 #pragma once
 
 #include "store/meta/trace/codec.h"
@@ -25,8 +25,8 @@ struct mr_trace_tally {
 int mr_trace_view_load(
     const struct mr_trace_source *source, mr_job_id job, struct mr_trace_view *out);
 
-/* Calls the callback for every span. `wants` (may be NULL) is asked for each block first; if it
- * returns false, the block is skipped and its spans count as read. */
+/* Calls the callback for every span. `wants` (may be NULL) is called for each block first; false:
+ * the block is skipped and its spans count as read. */
 typedef bool (*mr_trace_wants_fn)(void *ctx, const struct mr_trace_block *block);
 void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     mr_trace_wants_fn wants, mr_trace_span_fn fn, void *ctx, struct mr_trace_tally *out);
