@@ -123,14 +123,15 @@ static bool is_spec_ok(const struct mr_collection_spec *s)
     return s->count <= MR_COLLECTION_PARTS_MAX;
 }
 
-/* The sizes of a collection's extent. False: a collection like this is not allowed. */
+/* Computes the sizes of a collection's extent. False: a collection like this is not allowed. */
 static bool frame_of(const struct mr_collection_spec *s, struct mr_value_frame *f)
 {
     if (!is_spec_ok(s)) return false;
     uint64_t data_bytes = s->divisions.n;
     for (uint32_t i = 0; i < s->count; i++) {
         if (!is_part_ok(s, &s->parts[i])) return false;
-        data_bytes += s->parts[i].inline_pack.n; /* at most 2^20 parts of 2^32 bytes: no overflow */
+        /* cannot overflow: at most 2^20 parts of less than 2^32 bytes */
+        data_bytes += s->parts[i].inline_pack.n;
     }
     if (data_bytes > MR_OBJECT_BYTES_MAX / 2) return false;
     *f = (struct mr_value_frame){.kind = MR_VALUE_COLLECTION,

@@ -41,7 +41,7 @@ int mr_gzip_unpack(struct mr_str packed, struct mr_buf *out, bool (*stop)(void *
                 (unsigned long long)out->bytes_max);
         bool more = z.avail_in || at < packed.n;
         if (status == Z_STREAM_END && !more) return MR_OK;
-        if (status == Z_STREAM_END) /* the next member of the file */
+        if (status == Z_STREAM_END) /* another member of the file may follow */
             (void)inflateReset(&z);
         else if (status != Z_OK || (!more && z.avail_out))
             return mr_fail(e, MR_EFORMAT, "the gzipped file is damaged or cut off: %s",

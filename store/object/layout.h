@@ -1,5 +1,5 @@
-/* Private to the builders of this folder (tables, collections, formats): write the header of a
- * value and allocate its extent. Others use value.h. */
+/* Private to the builders of this folder (tables, collections, formats): writes the header of a
+ * value and allocates its extent. Other files use value.h. */
 #pragma once
 
 #include "store/object/value.h"
@@ -12,7 +12,7 @@ struct mr_value_frame {
     unsigned ndim;
     const uint64_t *shape;
     uint64_t data_bytes;
-    uint64_t meta_offset; /* after the data, a multiple of 64 */
+    uint64_t meta_offset; /* offset after the data, a multiple of 64 */
     uint64_t meta_bytes;
 };
 
@@ -21,7 +21,7 @@ uint64_t mr_value_data_offset(enum mr_value_kind kind, unsigned ndim);
 /* Writes the header, the shape, the strides and the padding up to the data. */
 void mr_value_write_header(void *extent, const struct mr_value_frame *f);
 
-/* Allocates an extent. MR_ELIMIT: there is no room, or `bytes` is 0, which the size functions
- * return for values that are not allowed. */
+/* Allocates an extent. MR_ELIMIT: there is no room, or `bytes` is 0, the result of the size
+ * functions for values that are not allowed. */
 int mr_value_take(
     const struct mr_value_alloc *a, uint64_t bytes, void **extent_out, struct mr_error *e);

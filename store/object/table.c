@@ -302,7 +302,8 @@ int mr_column_check_deep(const struct mr_column *c, struct mr_error *e)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The positions of all parts of a table. The same walk computes the size and builds the table. */
+/* The positions of all parts of a table. The function that fills a plan runs twice: to compute the
+ * size, and to build the table. */
 struct plan {
     struct mr_column_layout *layouts; /* NULL: only the size is computed */
     uint64_t at;
@@ -329,7 +330,8 @@ static bool plan_column(
     *l = (struct mr_column_layout){.type = (uint16_t)spec->type,
         .flags = spec->nullable ? MR_COLUMN_NULLABLE : 0,
         .name_bytes = (uint32_t)spec->name.n,
-        .name_offset = p->names_bytes, /* relative to the names; made absolute at the end */
+        /* From the start of the names; from the start of the extent in the end. */
+        .name_offset = p->names_bytes,
         .data_bytes = type->offsets ? spec->data_bytes : fixed_bytes(spec->type, rows)};
     p->names_bytes += spec->name.n;
     if (spec->nullable && !take(p, bitmap_bytes(rows), &l->validity_offset)) return false;
@@ -390,7 +392,7 @@ static struct mr_column_out start_column(
 void mr_table_build(void *extent, const struct mr_column_spec *specs, uint32_t count, uint64_t rows,
     struct mr_column_out *outs)
 {
-    /* The first walk finds the place of the layouts, the second one writes them there. */
+    /* The first run finds the place of the layouts, and the second run writes them there. */
     struct plan p = {0};
     bool fits = plan_table(&p, specs, count, rows);
     mr_assert(fits);

@@ -10,7 +10,7 @@
 
 struct dtype_row {
     const char *name;
-    const char *alias; /* the name in NumPy */
+    const char *alias; /* NumPy's name of the type */
     unsigned char bytes;
     bool is_float;
     bool is_integer;
@@ -142,7 +142,7 @@ bool mr_tensor_is_contiguous(const struct mr_tensor *t)
     if (mr_tensor_elements(t) == 0) return true;
     int64_t stride = (int64_t)mr_dtype_bytes(t->dtype);
     for (unsigned axis = t->ndim; axis-- > 0;) {
-        /* With one item, the stride along this axis is never used. */
+        /* With one item along this axis, its stride is never used. */
         if (t->shape[axis] == 1) continue;
         if (t->strides[axis] != stride) return false;
         stride *= (int64_t)t->shape[axis];
@@ -207,10 +207,11 @@ static void copy_line(
         copy_line_uint64_t(out, in, n, stride);
 }
 
-#define TILE_MAX 64 /* side of a tile in elements; a line of a tile fills at least a cache line */
+/* Side of a tile in elements. A line of a tile fills at least one cache line. */
+#define TILE_MAX 64
 
-/* Two axes of a copy: the last axis, along which the output is contiguous, and the axis along which
- * the input's elements are closest. */
+/* Two axes of a copy. The columns run along the last axis, along which the output is contiguous.
+ * The rows run along the axis on which the input's elements are closest. */
 struct plane {
     uint64_t rows;
     uint64_t columns;
@@ -256,7 +257,7 @@ static void copy_plane(const struct plane *p, const unsigned char *in, unsigned 
             p->in_column, p->width);
 }
 
-/* Of all axes but the last: the one along which the input's elements are closest. */
+/* Returns the axis along which the input's elements are closest, among all axes but the last. */
 static unsigned closest_axis(const struct mr_tensor *t)
 {
     unsigned best = t->ndim - 2;
@@ -382,7 +383,8 @@ static uint16_t round_f16(
     uint64_t whole = fraction | (uint64_t)1 << fraction_bits;
     unsigned drop = fraction_bits - 10;
     int field = exponent + 15;
-    if (field < 1) { /* subnormal: the implicit leading bit moves into the fraction */
+    /* A subnormal number: the implicit leading bit moves into the fraction. */
+    if (field < 1) {
         drop += (unsigned)(1 - field);
         field = 0;
     }
@@ -390,7 +392,7 @@ static uint16_t round_f16(
     uint64_t rest = whole & (((uint64_t)1 << drop) - 1);
     uint64_t half = (uint64_t)1 << (drop - 1);
     if (rest > half || (rest == half && (kept & 1))) kept++;
-    /* Removes the implicit leading bit; a carry out of the fraction increments the exponent. */
+    /* The implicit leading bit is removed. A carry out of the fraction increments the exponent. */
     if (field) kept -= 1u << 10;
     return (uint16_t)(sign | (((unsigned)field << 10) + (unsigned)kept));
 }

@@ -27,7 +27,7 @@ enum mr_dtype {
 
 struct mr_tensor {
     enum mr_dtype dtype;
-    unsigned ndim; /* 0: one element without axes */
+    unsigned ndim; /* number of axes; 0: one element without axes */
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     int64_t strides[MR_TENSOR_DIMS_MAX]; /* in bytes; multiples of the element's size */
     const void *data;                    /* address of the element at index (0, 0, …) */

@@ -1,6 +1,6 @@
 /* Reads the header of an extent as untrusted bytes, and writes it. table.c, collection.c and
- * base/pack.c read what follows. Each number is copied out of the extent before it is checked,
- * because another process may still be able to write the memory. */
+ * base/pack.c read what follows the header. Each number is copied out of the extent before it is
+ * checked, because another process may still be able to write the memory. */
 #include "store/object/value.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static_assert(sizeof(struct mr_value_header) == 64, "the header is part of the l
 static_assert(MR_VALUE_HEADER_BYTES_MAX <= UINT16_MAX, "header_bytes is 16 bits");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are little endian in memory");
 
-/* The header, the shape and the strides, as they are in the extent. */
+/* The header, the shape and the strides, as they stand in the extent. */
 struct raw_header {
     struct mr_value_header h;
     uint64_t dims[2 * MR_TENSOR_DIMS_MAX];
@@ -25,7 +25,7 @@ struct raw_header {
 
 static_assert(sizeof(struct raw_header) == MR_VALUE_HEADER_BYTES_MAX, "no gap");
 
-/* The checksum of the header, computed with its field `checksum` set to 0. */
+/* Returns the checksum of the header, computed with its field `checksum` set to 0. */
 static uint64_t header_checksum(struct raw_header *raw)
 {
     raw->h.checksum = 0;
@@ -180,8 +180,8 @@ static int check_collection(const struct mr_value *v, struct mr_error *e)
     return err;
 }
 
-/* Refuses a pack that itself contains a whole extent: inline and in a store it would be two
- * different values. */
+/* Refuses a pack that itself contains a whole extent. Such a pack would be one value inline and
+ * another value in a store. */
 static int check_pack(const struct mr_value *v, struct mr_error *e)
 {
     struct mr_pack_reader r = mr_pack_read(mr_str_of(v->data, v->data_bytes));
@@ -192,7 +192,7 @@ static int check_pack(const struct mr_value *v, struct mr_error *e)
     return MR_OK;
 }
 
-/* Checks the frame of a model. What the model is, only lib/nn knows. */
+/* Checks the header of a model's value. Only lib/nn knows the model inside. */
 static int check_model(const struct raw_header *raw, const struct mr_value *v, struct mr_error *e)
 {
     const struct mr_value_header *h = &raw->h;
@@ -231,7 +231,8 @@ int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e
     if (bytes.n < sizeof(struct mr_value_header))
         return mr_fail(e, MR_EFORMAT, "value cut off: %zu bytes, a header takes %zu", bytes.n,
             sizeof(struct mr_value_header));
-    struct raw_header raw; /* bytes after the header's end are not read */
+    /* Members after the end of the header are not set and not read. */
+    struct raw_header raw;
     memcpy(&raw.h, bytes.p, sizeof raw.h);
     int err = check_identity(&raw, bytes.n, e);
     if (err) return err;
@@ -356,7 +357,8 @@ void mr_value_mark_drawn(void *extent)
     memcpy(&raw.h, extent, sizeof raw.h);
     bool is_header = raw.h.magic == MR_VALUE_MAGIC && raw.h.header_bytes >= sizeof raw.h &&
                      raw.h.header_bytes <= sizeof raw;
-    /* A plug-in has written something else; mr_value_check will say what is wrong. */
+    /* Without a valid header nothing is done: a plug-in has written something else, and
+     * mr_value_check will say what is wrong. */
     if (!is_header) return;
     memcpy(&raw, extent, raw.h.header_bytes);
     raw.h.flags |= MR_VALUE_DRAWN;
@@ -514,7 +516,7 @@ int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, stru
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* The extent inside a pack that contains a whole extent. */
+/* Finds the extent inside a pack that contains a whole extent. False: the pack is another one. */
 static bool is_extent(struct mr_str pack, struct mr_str *extent)
 {
     struct mr_pack_reader r = mr_pack_read(pack);
@@ -560,7 +562,9 @@ int mr_value_from_pack(
     return mr_value_check_deep(mr_str_of(extent, inside.n), out, e);
 }
 
-#define EXT_OVERHEAD 4 /* tag, 16-bit length and type: every extent is longer than 16 bytes */
+/* Bytes of the tag, the 16-bit length and the type; an 8-bit length never occurs, because every
+ * extent is longer than 16 bytes. */
+#define EXT_OVERHEAD 4
 
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out)
 {

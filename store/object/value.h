@@ -25,7 +25,7 @@
 #define MR_VALUE_ALIGN 64
 #define MR_VALUE_MAGIC 0x3156524du /* the characters "MRV1" */
 
-enum mr_value_kind { /* part of the format of values: never change a number */
+enum mr_value_kind { /* the numbers are part of the format of values and must never change */
     MR_VALUE_NONE = 0,
     MR_VALUE_TENSOR = 1,
     MR_VALUE_TABLE = 2,
@@ -36,7 +36,8 @@ enum mr_value_kind { /* part of the format of values: never change a number */
 };
 
 enum { /* flags of a header; other flags are refused */
-    /* Made from generated data, because no data set was given (operator digits.load). */
+    /* The value was made from generated data, because no data set was given (operator
+     * digits.load). */
     MR_VALUE_DRAWN = 1 << 0,
 };
 
@@ -44,10 +45,10 @@ struct mr_value_header {
     uint32_t magic;
     uint16_t layout_version; /* MR_LAYOUT_VERSION */
     uint8_t kind;            /* enum mr_value_kind */
-    uint8_t dtype;           /* of a tensor or a collection of tensors; otherwise 0 */
+    uint8_t dtype;           /* of a tensor or of a collection of tensors; otherwise 0 */
     uint8_t ndim;
     uint8_t reserved;      /* must be 0 */
-    uint16_t header_bytes; /* including the shape and the strides */
+    uint16_t header_bytes; /* bytes of the header with the shape and the strides */
     uint32_t flags;        /* MR_VALUE_DRAWN or 0 */
     /* Bytes of the extent including the header, without padding at the end. */
     uint64_t nbytes;
@@ -58,8 +59,9 @@ struct mr_value_header {
     uint64_t checksum; /* XXH3-64 of header_bytes bytes, with this field set to 0 */
 };
 
-/* A checked view of a value. All pointers point into the extent. A pack may also be on its own, as
- * inside messages: then `extent` is NULL, and nbytes is the size that its extent would have. */
+/* A checked view of a value. All pointers point into the extent. A pack may also be without an
+ * extent, as inside messages. Then `extent` is NULL, and nbytes is the size that the extent would
+ * have. */
 struct mr_value {
     enum mr_value_kind kind;
     bool is_drawn;
@@ -69,13 +71,13 @@ struct mr_value {
     uint64_t data_bytes;
     const unsigned char *meta;
     uint64_t meta_bytes;
-    /* Of a tensor: all members; of a table or collection: dtype, ndim and shape. */
+    /* All members are set for a tensor; dtype, ndim and shape for a table or a collection. */
     struct mr_tensor tensor;
 };
 
-/* Allocates the memory of a result: `bytes` bytes aligned to 64, or NULL if there is no room,
- * which the caller reports as MR_ELIMIT. The allocator takes back memory in which no value was
- * finished. */
+/* Allocates the memory of a result: `bytes` bytes aligned to 64, or NULL if there is no room, which
+ * the caller reports as MR_ELIMIT. If no value is finished in the memory, the owner of the
+ * allocator takes it back. */
 struct mr_value_alloc {
     void *(*alloc)(void *ctx, uint64_t bytes);
     void *ctx;
@@ -84,38 +86,40 @@ struct mr_value_alloc {
  * the memory; free it with mr_release. */
 void *mr_value_heap_alloc(void *ctx, uint64_t bytes);
 
-/* Is this a value? Reads the header, the column layouts and the collection's entries, but not the
- * data. `bytes` may have padding after the value. MR_EFORMAT; MR_ELIMIT; MR_EINVAL: not aligned;
- * MR_ESTATE: another layout version. */
+/* Checks that the bytes are a value. Reads the header, the column layouts and the collection's
+ * entries, but not the data. `bytes` may have padding after the value. MR_EFORMAT: the bytes are no
+ * value. MR_ELIMIT: the value exceeds a limit. MR_EINVAL: the address is not aligned. MR_ESTATE:
+ * the value has another layout version. */
 int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
-/* mr_value_check that also reads the data for what can be wrong there: offsets of texts, UTF-8,
- * bools, packs. For values from outside the node. Costs a pass over such data. */
+/* Like mr_value_check, but also reads the data that can be wrong: offsets of texts, UTF-8, bools,
+ * packs. For values from outside the node. Costs a pass over such data. */
 int mr_value_check_deep(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
 
-/* Sizes of extents, where 0 means over MR_OBJECT_BYTES_MAX or not allowed; and builders that write
- * the header in place and return the address for the data, so that a result is made where it stays.
- * `extent` must have that size and be aligned to 64; it need not be zeroed. */
+/* Return the size of an extent, where 0 means that it would exceed MR_OBJECT_BYTES_MAX or is not
+ * allowed. Each has a builder that writes the header in place and returns the address for the data,
+ * so that a result is made where it stays. `extent` must have that size and be aligned to 64; it
+ * need not be zeroed. */
 uint64_t mr_tensor_bytes(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
 void *mr_tensor_build(void *extent, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
 uint64_t mr_value_bytes_size(uint64_t data_bytes);
 void *mr_value_bytes_build(void *extent, uint64_t data_bytes);
 uint64_t mr_value_pack_size(uint64_t pack_bytes);
 void *mr_value_pack_build(void *extent, uint64_t pack_bytes);
-/* A model: `count` parameters and `meta`, a pack that describes it and is copied. Its content is
- * defined in lib/nn (model_value.h). */
+/* Size and builder of a model: `count` parameters, and `meta`, a pack that describes the model and
+ * is copied. lib/nn defines its content (model_value.h). */
 uint64_t mr_value_model_size(uint64_t count, struct mr_str meta);
 float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta);
 
-/* Sets MR_VALUE_DRAWN in a header that was just written. Does nothing if there is no valid
- * header. */
+/* Sets MR_VALUE_DRAWN in a header that was just written. Does nothing if the header is not
+ * valid. */
 void mr_value_mark_drawn(void *extent);
-/* Has the extent the flag MR_VALUE_DRAWN? `extent` may be the header alone. The second function
- * takes a pack that contains a whole extent (extension 2). Nothing else is checked. */
+/* True: the extent has the flag MR_VALUE_DRAWN. `extent` may be the header alone. The second
+ * function takes a pack that contains a whole extent (extension 2). Nothing else is checked. */
 bool mr_value_is_drawn(struct mr_str extent);
 bool mr_value_pack_is_drawn(struct mr_str pack);
 
-/* Functions that allocate and build in one call. MR_ELIMIT: the allocator has no room, or a value
- * like this is not allowed. */
+/* Allocate and build in one call. MR_ELIMIT: the allocator has no room, or a value like this is not
+ * allowed. */
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,
     const uint64_t *shape, void **data_out, struct mr_error *e);
 int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, struct mr_error *e);
@@ -127,8 +131,9 @@ int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct
  * (with `a` NULL: MR_EINVAL). Any other pack becomes a value on its own that borrows the bytes. */
 int mr_value_from_pack(
     struct mr_str pack, const struct mr_value_alloc *a, struct mr_value *out, struct mr_error *e);
-/* The opposite of mr_value_from_pack. MR_ETOOBIG, with nothing written: the pack would be longer
- * than MR_INLINE_VALUE_BYTES_MAX. */
+/* Appends the value as a pack, the opposite of mr_value_from_pack. MR_ETOOBIG, with nothing
+ * written: the pack would be longer than MR_INLINE_VALUE_BYTES_MAX. */
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out);
 
-const char *mr_value_kind_name(enum mr_value_kind kind); /* "tensor", "table", "json", "bytes" … */
+/* for example "tensor", "table", "json", "bytes" */
+const char *mr_value_kind_name(enum mr_value_kind kind);

@@ -9,7 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PREVIEW_BYTES 40 /* bytes of a text or byte string that are shown */
+/* Bytes at the begin of a text or byte string that are shown. */
+#define PREVIEW_BYTES 40
 
 static void pack_summary(struct mr_str pack, char *out, size_t n)
 {
@@ -37,7 +38,7 @@ static void pack_summary(struct mr_str pack, char *out, size_t n)
     }
 }
 
-/* Writes the kind and the shape; the caller adds the size in bytes. */
+/* Writes the kind and the shape of a value. The caller adds the size in bytes. */
 static void what(const struct mr_value *v, char *out, size_t n)
 {
     char shape[MR_TENSOR_TEXT_MAX];
@@ -73,7 +74,7 @@ static void what(const struct mr_value *v, char *out, size_t n)
     (void)snprintf(out, n, "%s", mr_value_kind_name(v->kind));
 }
 
-/* Bytes of a value's data; for a collection, of all its parts. */
+/* Returns the bytes of a value's data; for a collection, those of all its parts. */
 static uint64_t data_bytes_of(const struct mr_value *v)
 {
     struct mr_collection c;

@@ -27,7 +27,8 @@ struct column {
     unsigned saw;
     uint64_t text_bytes;
     enum mr_column_type type;
-    uint64_t at; /* in the second pass: bytes of text written so far */
+    /* In the second pass: bytes of the column's text written so far. */
+    uint64_t at;
     struct mr_column_out out;
 };
 
@@ -39,7 +40,8 @@ struct import {
     uint32_t count;
     uint64_t rows;
     struct mr_buf names;
-    size_t *name_ends; /* where each name ends in `names` */
+    /* The end of each column's name in `names`. */
+    size_t *name_ends;
     struct mr_error *e;
 };
 
@@ -60,7 +62,7 @@ static bool is_missing(const struct import *m, const struct mr_csv_field *f)
 
 /* ---- the first line -------------------------------------------------------------------------- */
 
-/* Counts the fields of the first line and moves the reader behind it. */
+/* Counts the fields of the first line and moves the reader past that line. */
 static int count_columns(struct import *m)
 {
     struct mr_csv_field f;
@@ -109,8 +111,8 @@ static int settle_name(struct import *m, uint32_t i, struct mr_index *taken)
     }
 }
 
-/* Reads the names from the first line; without a header, makes names and leaves the line to the
- * rows. */
+/* Reads the names from the first line. Without a header, makes names and leaves the first line to
+ * the rows. */
 static int read_names(struct import *m)
 {
     int err = MR_OK;
@@ -147,8 +149,8 @@ static unsigned classify(const struct mr_csv_field *f)
     return SAW_TEXT;
 }
 
-/* Reads one line and calls `take` for each field. It is an error if the line has another number of
- * fields than the first line. */
+/* Reads one line and calls `take` for each field. It is an error if the number of fields differs
+ * from that of the first line. */
 static int each_field(struct import *m, uint64_t row,
     int (*take)(struct import *m, uint32_t column, uint64_t row, const struct mr_csv_field *f))
 {
@@ -263,7 +265,7 @@ static int second_pass(struct import *m, const struct mr_value_alloc *a)
         m->columns[i].out = outs[i];
     mr_release(outs);
     for (uint64_t row = 0; row < m->rows && !err; row++) {
-        /* Skips the empty lines that the first pass skipped. */
+        /* The second pass skips the empty lines that the first pass skipped. */
         (void)mr_csv_has_line(&m->r, m->count == 1);
         err = each_field(m, row, put);
     }

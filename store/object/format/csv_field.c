@@ -13,7 +13,7 @@ void mr_csv_reader_init(struct mr_csv_reader *r, struct mr_str text, char delimi
 {
     *r = (struct mr_csv_reader){
         .p = text.n ? text.p : "", .n = text.n, .line = 1, .delimiter = delimiter};
-    if (text.n >= 3 && memcmp(text.p, "\xef\xbb\xbf", 3) == 0) r->at = 3; /* byte order mark */
+    if (text.n >= 3 && memcmp(text.p, "\xef\xbb\xbf", 3) == 0) r->at = 3; /* a byte order mark */
     r->start = r->at;
     r->ends['\n'] = r->ends['\r'] = r->ends[(unsigned char)delimiter] = true;
     mr_buf_init(&r->unquoted, MR_MAX(text.n, (size_t)1));
@@ -29,7 +29,7 @@ static bool is_line_end(char c)
     return c == '\n' || c == '\r';
 }
 
-/* At the end of a line: moves behind the line break. */
+/* Moves past the line break if the reader stands at one. */
 static void take_line_end(struct mr_csv_reader *r)
 {
     if (r->p[r->at] == '\r' && r->at + 1 < r->n && r->p[r->at + 1] == '\n') r->at++;
@@ -57,7 +57,7 @@ void mr_csv_reader_return(struct mr_csv_reader *r, const struct mr_csv_reader *t
     r->line = to->line;
 }
 
-/* Moves behind a field's delimiter, its line break, or the end of the text. */
+/* Moves past a field's delimiter or its line break, or notes that the text ends here. */
 static int end_field(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_error *e)
 {
     out->last = r->at >= r->n || r->p[r->at] != r->delimiter;
@@ -95,7 +95,7 @@ static int next_quoted(struct mr_csv_reader *r, struct mr_csv_field *out, struct
             out->text = doubled ? mr_buf_str(&r->unquoted) : tail;
             break;
         }
-        r->at++; /* a doubled quote: the text before it and one of the two quotes */
+        r->at++; /* the text so far and one of the two quotes are kept */
         doubled = true;
         mr_buf_add(&r->unquoted, r->p + from, end + 1 - from);
         from = r->at;
@@ -118,7 +118,8 @@ int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_err
 
 /* ---- what a text may be ---------------------------------------------------------------------- */
 
-static bool is_word(struct mr_str s, const char *word) /* `word` is in lower case */
+/* compares without regard to case; `word` is in lower case */
+static bool is_word(struct mr_str s, const char *word)
 {
     if (s.n != strlen(word)) return false;
     for (size_t i = 0; i < s.n; i++)
@@ -155,15 +156,15 @@ static bool is_digit(char c)
 /* A parsed number: mantissa × 10^power, where `mantissa` has the first 19 significant digits. */
 struct number {
     bool negative;
-    bool is_integer; /* neither a decimal point nor an exponent */
+    bool is_integer; /* the text has neither a decimal point nor an exponent */
     bool is_word;
-    double word; /* nan or inf */
+    double word; /* the value of a text such as nan or inf */
     uint64_t mantissa;
-    unsigned digits; /* significant digits */
+    unsigned digits; /* number of significant digits */
     int64_t power;
 };
 
-#define DIGITS_KEPT 19 /* so many digits fit into uint64_t */
+#define DIGITS_KEPT 19 /* every decimal number of 19 digits fits into uint64_t */
 
 static size_t take_digits(struct mr_str s, size_t at, bool fraction, struct number *out)
 {
@@ -219,9 +220,10 @@ static bool parse_number(struct mr_str s, struct number *out)
     return (s.p[at] == 'e' || s.p[at] == 'E') && take_exponent(s, at + 1, out);
 }
 
-#define PLAIN_DIGITS_MAX 18 /* so many digits always fit into int64_t */
+#define PLAIN_DIGITS_MAX 18 /* every decimal number of 18 digits fits into int64_t */
 
-/* Fast path for most integers: a few digits, perhaps after a minus sign. */
+/* Reads an integer of a few digits, perhaps after a minus sign: the fast path for most integers.
+ * False: the text has another form. */
 static bool plain_i64(struct mr_str s, int64_t *out)
 {
     bool negative = s.n && s.p[0] == '-';
@@ -241,7 +243,8 @@ static bool fits_i64(const struct number *v)
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
 }
 
-/* Reads an integer of up to 20 digits, if it fits into uint64_t. */
+/* Reads an integer of up to 20 digits. False: the text is none, or the integer does not fit into
+ * uint64_t. */
 static bool read_u64(struct mr_str s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -281,7 +284,7 @@ int64_t mr_csv_i64(struct mr_str s)
     return (int64_t)(v.negative ? -v.mantissa : v.mantissa);
 }
 
-/* By strtod, which is exact and slow: for numbers that the fast path below cannot convert
+/* Converts by strtod, which is exact and slow, the numbers that the fast path below cannot convert
  * exactly. */
 static double slow_f64(struct mr_str s)
 {

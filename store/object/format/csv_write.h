@@ -3,6 +3,6 @@
 
 #include "store/object/format/format.h"
 
-/* Exports a table; or a tensor of one or two axes, one row a line, without a header. */
+/* Exports a table, or a tensor of one or two axes. A tensor has one row a line and no header. */
 int mr_csv_export(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
     struct mr_error *e);

@@ -7,7 +7,7 @@
 static void swap16(unsigned char *to, const unsigned char *from, uint64_t n)
 {
     uint64_t i = 0;
-    for (; i + 4 <= n; i += 4) { /* four elements in one 64-bit word */
+    for (; i + 4 <= n; i += 4) { /* handles four elements in one 64-bit word */
         uint64_t v = 0;
         memcpy(&v, from + 2 * i, sizeof v);
         v = (v & 0x00ff00ff00ff00ffu) << 8 | (v >> 8 & 0x00ff00ff00ff00ffu);
@@ -60,7 +60,8 @@ void mr_elements_to_bool(void *data, uint64_t elements)
         p[i] = p[i] != 0;
 }
 
-/* Small enough to stay in the second-level cache between the copy and the write. */
+/* Bytes of a piece, so few that they stay in the second-level cache between the copy and the
+ * write. */
 #define PIECE_BYTES ((uint64_t)262144)
 
 static int write_piece(
@@ -82,7 +83,7 @@ static int write_piece(
  * odometer. */
 static int write_pieces(const struct mr_tensor *t, bool swapped, void *stage, struct mr_sink sink)
 {
-    unsigned whole = t->ndim; /* the axes from here on are whole in every piece */
+    unsigned whole = t->ndim; /* axes from this one on lie completely in every piece */
     uint64_t bytes = mr_dtype_bytes(t->dtype);
     while (whole && bytes * t->shape[whole - 1] <= PIECE_BYTES)
         bytes *= t->shape[--whole];

@@ -44,7 +44,8 @@ static int export_value(const struct mr_value *v, const struct mr_format_options
     int err = MR_OK;
     if (v->extent) {
         err = sink.write(sink.ctx, v->extent, v->nbytes);
-    } else { /* a pack on its own: makes the header that its extent would have */
+        /* A pack without an extent gets the header that its extent would have. */
+    } else {
         _Alignas(MR_VALUE_ALIGN) unsigned char header[MR_VALUE_ALIGN];
         (void)mr_value_pack_build(header, v->data_bytes);
         err = sink.write(sink.ctx, header, sizeof header);
@@ -72,7 +73,8 @@ static int import_text(struct mr_str bytes, const struct mr_format_options *o,
     return mr_value_put_pack(a, mr_buf_str(&pack), e);
 }
 
-/* The content of a pack that is a single text or byte string. */
+/* Finds the content of a pack that is a single text or byte string. False: the value is another
+ * one. */
 static bool pack_bytes(const struct mr_value *v, bool text_only, struct mr_str *out)
 {
     if (v->kind != MR_VALUE_PACK) return false;
@@ -127,7 +129,7 @@ static int export_idx(const struct mr_value *v, const struct mr_format_options *
     return mr_idx_export(&v->tensor, sink, e);
 }
 
-/* The bytes of a value that is a PNG picture already. */
+/* Finds the bytes of a value that is a PNG picture already. False: the value is none. */
 static bool png_bytes(const struct mr_value *v, struct mr_str *out)
 {
     static const char signature[] = "\x89PNG\r\n\x1a\n";
@@ -207,7 +209,8 @@ struct format_row {
         const struct mr_value_alloc *a, struct mr_error *e);
     int (*export)(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
         struct mr_error *e);
-    const char *takes; /* which values it can hold, for error texts */
+    /* The values that the format can hold, for error texts. */
+    const char *takes;
 };
 
 /* clang-format off */

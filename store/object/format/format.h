@@ -8,7 +8,7 @@
 enum mr_format {
     MR_FORMAT_VALUE, /* the bytes of the extent itself */
     MR_FORMAT_NPY,
-    MR_FORMAT_IDX, /* plain, or gzipped if the first bytes say so */
+    MR_FORMAT_IDX, /* plain; gzipped if the first bytes are those of gzip */
     MR_FORMAT_JSON,
     MR_FORMAT_CSV,
     MR_FORMAT_RAW,
@@ -19,37 +19,40 @@ enum mr_format {
 #define MR_TEXT_UPLOAD_MIME "application/vnd.millrace.text"
 
 const char *mr_format_name(enum mr_format f); /* "npy" */
-const char *mr_format_mime(enum mr_format f); /* "application/x-npy" */
-/* The media type of an upload over HTTP. It is never text/plain, which a form on a page of another
- * origin can send. */
+const char *mr_format_mime(enum mr_format f); /* for example "application/x-npy" */
+/* Returns the media type of an upload over HTTP. It is never text/plain, which a form on a page of
+ * another origin can send. */
 const char *mr_format_upload_mime(enum mr_format f);
 const char *mr_format_extension(enum mr_format f); /* ".npy" */
 bool mr_format_can_import(enum mr_format f);
 bool mr_format_can_export(enum mr_format f, const struct mr_value *v);
 
-/* Finds a format by its name or its media type, in any case; parameters such as `; charset=utf-8`
- * are ignored. The sentence of MR_EMEDIA lists all formats. */
+/* Finds a format by its name or its media type, in upper or lower case. Parameters such as `;
+ * charset=utf-8` are ignored. The sentence of MR_EMEDIA lists all formats. */
 int mr_format_find(struct mr_str name, enum mr_format *out, struct mr_error *e);
-/* Finds a format by the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA. */
+/* Finds a format by the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA: no format
+ * has this end. */
 int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *e);
-/* The format for a client that names none: json for packs, npy for tensors, csv for tables, png for
- * the bytes of a PNG picture, … */
+/* Returns the format for a client that names none: json for packs, npy for tensors, csv for tables,
+ * png for the bytes of a PNG picture, … */
 enum mr_format mr_format_default(const struct mr_value *v);
-/* The first format of an Accept header, in the order of q, to which `v` can be exported. "" and "*"
- * mean the default format. The sentence of MR_EACCEPT lists the possible formats. */
+/* Finds the first format of an Accept header, in the order of q, to which `v` can be exported. ""
+ * and "*" mean the default format. The sentence of MR_EACCEPT lists the possible formats. */
 int mr_format_accept(
     struct mr_str accept, const struct mr_value *v, enum mr_format *out, struct mr_error *e);
 
 enum mr_csv_header { MR_CSV_HEADER_FIRST_LINE, MR_CSV_HEADER_NONE };
 
-struct mr_format_options {     /* all zeros: the defaults */
+struct mr_format_options {     /* all zeros: the defaults are used */
     char csv_delimiter;        /* 0: ',' */
     enum mr_csv_header header; /* without a header, the columns are named column0, column1, … */
-    struct mr_str csv_missing; /* a text that means a missing value, like an empty field */
-    enum mr_dtype dtype;       /* import of JSON: nested lists become a tensor of this type */
-    /* Export of a table to JSON: {"a": [1, 2]} instead of [{"a": 1}, …]. */
+    /* A text that means a missing value, in addition to an empty field. */
+    struct mr_str csv_missing;
+    enum mr_dtype dtype; /* import of JSON: nested lists become a tensor of this element type */
+    /* Export of a table to JSON. True: {"a": [1, 2]}. False: [{"a": 1}, {"a": 2}]. */
     bool json_columns;
-    bool has_range; /* export to png: `low` becomes black, `high` white */
+    /* Export to png: true if `low` becomes black and `high` white. */
+    bool has_range;
     double low;
     double high;
 };
@@ -59,12 +62,12 @@ struct mr_format_options {     /* all zeros: the defaults */
 int mr_format_option(
     struct mr_format_options *o, struct mr_str name, struct mr_str value, struct mr_error *e);
 
-/* Receives exported bytes as they are made. Any result but MR_OK ends the export. */
+/* Receives exported bytes as they are made. Any result of `write` but MR_OK ends the export. */
 struct mr_sink {
     int (*write)(void *ctx, const void *p, size_t n);
     void *ctx;
 };
-/* Appends to the buffer; MR_ELIMIT past its ceiling. */
+/* Returns a sink that appends to the buffer, and returns MR_ELIMIT past the buffer's ceiling. */
 struct mr_sink mr_sink_to_buf(struct mr_buf *b);
 
 /* Imports one value from all of `bytes`; `o` may be NULL. The sentence of MR_EFORMAT says where the

@@ -62,7 +62,8 @@ void mr_idx_header_flatten(struct mr_idx_header *h)
     if (h->ndim < 2) return;
     for (unsigned axis = 2; axis < h->ndim; axis++) {
         bool over = __builtin_mul_overflow(h->shape[1], h->shape[axis], &h->shape[1]);
-        if (over) h->shape[1] = 0; /* the overflow is only possible in a tensor without elements */
+        /* The product can overflow only in a tensor without elements. */
+        if (over) h->shape[1] = 0;
         h->shape[axis] = 0;
     }
     h->ndim = 2;
@@ -103,7 +104,7 @@ static int import_plain(
 struct inflater {
     z_stream z;
     const unsigned char *p;
-    size_t n; /* bytes that zlib has not been given yet */
+    size_t n; /* bytes of the file that zlib has not received yet */
     bool ended;
 };
 
@@ -141,10 +142,10 @@ static int inflate_into(
     return MR_OK;
 }
 
-/* Unpacks the whole file in one call of libdeflate, three times as fast as piece by piece. The
- * header of the file is unpacked in front of the elements, where the end of the value's header is;
- * that part is saved and restored. False: the file does not match its header, and zlib will find
- * the reason. */
+/* Unpacks the whole file in one call of libdeflate, which is three times as fast as zlib piece by
+ * piece. The file's header is unpacked just in front of the elements, where the end of the value's
+ * header is; these bytes are saved and restored. False: the file does not match its header, and
+ * zlib will find the reason. */
 static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, unsigned char *data)
 {
     static_assert(sizeof(struct mr_value_header) + 2 * 16 >= HEADER_BYTES_MAX,
@@ -157,7 +158,7 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     uint64_t whole = h->data_offset + h->data_bytes;
     uint64_t got = 0;
     bool ok = true;
-    for (size_t at = 0; ok && at < packed.n;) { /* one member a round */
+    for (size_t at = 0; ok && at < packed.n;) { /* each round unpacks one member of the gzip file */
         size_t used = 0;
         size_t made = 0;
         ok = libdeflate_gzip_decompress_ex(d, packed.p + at, packed.n - at, out + got,
@@ -170,7 +171,8 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     return ok && got == whole;
 }
 
-#define RATIO_MAX 1040 /* deflate compresses at most 1032 to 1; the rest is for headers */
+/* Bytes that one byte can become: deflate reaches at most 1032; the rest is for headers. */
+#define RATIO_MAX 1040
 
 static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     const struct mr_value_alloc *a, struct mr_error *e)
@@ -188,7 +190,7 @@ static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     err = mr_idx_header_read(mr_str_of(header, got), &h, e);
     if (err)
         return err == MR_ERANGE ? mr_fail(e, MR_EFORMAT, "IDX file cut off in its header") : err;
-    if (h.data_bytes / RATIO_MAX > packed.n) /* checked before memory is allocated */
+    if (h.data_bytes / RATIO_MAX > packed.n) /* this check comes before memory is allocated */
         return mr_fail(e, MR_EFORMAT,
             "IDX file's header says %" PRIu64 " bytes; the %zu packed ones cannot hold them",
             h.data_bytes, packed.n);
@@ -203,7 +205,7 @@ static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,
     if (err) return err;
     if (got != h.data_bytes) return cut_off(&h, got, e);
     unsigned char beyond = 0;
-    err = inflate_into(f, &beyond, 1, &got, e); /* also makes zlib check the checksum */
+    err = inflate_into(f, &beyond, 1, &got, e); /* this read also makes zlib check the checksum */
     if (err) return err;
     if (got) return mr_fail(e, MR_EFORMAT, "IDX file with bytes after its elements");
     mr_idx_convert(&h, data, data);

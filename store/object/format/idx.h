@@ -19,10 +19,10 @@ int mr_idx_header_read(struct mr_str bytes, struct mr_idx_header *out, struct mr
 /* Converts the elements of a file to native byte order; `data` may be `out`. */
 void mr_idx_convert(const struct mr_idx_header *h, const void *data, void *out);
 
-/* Flattens the shape to two axes: [n, product of all other axes]. */
+/* Flattens the shape to two axes: [n, the product of all other axes]. */
 void mr_idx_header_flatten(struct mr_idx_header *h);
 
 int mr_idx_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
 int mr_idx_import_rows(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
-/* not gzipped */
+/* Writes a plain file, not a gzipped one. */
 int mr_idx_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e);

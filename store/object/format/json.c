@@ -15,7 +15,7 @@
 static int read_text(struct mr_str text, yyjson_doc **out, struct mr_error *e)
 {
     yyjson_read_err why = {0};
-    /* Without YYJSON_READ_INSITU, yyjson does not write to the text. */
+    /* yyjson does not write to the text, because YYJSON_READ_INSITU is not set. */
     yyjson_doc *doc =
         yyjson_read_opts(mr_unconst(text.p), text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &why);
     if (!doc) {
@@ -49,7 +49,8 @@ static int compare_keys(const void *a, const void *b)
     return mr_str_cmp(node_str(*x), node_str(*y));
 }
 
-#define FEW_KEYS 12 /* up to so many keys, comparing all pairs is faster than sorting */
+/* Up to this many keys, comparing all pairs is faster than sorting. */
+#define FEW_KEYS 12
 
 static int key_twice(yyjson_val *key, struct mr_error *e)
 {
@@ -120,7 +121,7 @@ static int put_node(yyjson_val *v, struct mr_buf *out, struct mr_error *e)
 
 int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
 {
-    /* Nodes that are still to come, at each level of nesting. */
+    /* the nodes that are still to come, at each level of nesting */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     unsigned depth = 0;
     const yyjson_val *end = unsafe_yyjson_get_next(node);
@@ -151,7 +152,8 @@ int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e)
 
 /* ---- tensors from nested lists --------------------------------------------------------------- */
 
-/* Derives the shape from the first item at each level; later items must agree. */
+/* Derives the shape from the first item at each level. Later items must agree, which the caller
+ * checks. */
 static int first_shape(yyjson_val *node, unsigned *ndim, uint64_t *shape, struct mr_error *e)
 {
     *ndim = 0;
@@ -199,7 +201,8 @@ static bool store_float(yyjson_val *v, enum mr_dtype t, void *out)
     return true;
 }
 
-/* Little endian: the low bytes of a 64-bit integer are the narrower integer. */
+/* Stores an integer. On little-endian machines the low bytes of a 64-bit integer are the narrower
+ * integer. False: the integer is out of the type's range. */
 static bool store_integer(yyjson_val *v, enum mr_dtype t, void *out)
 {
     size_t bits = 8 * mr_dtype_bytes(t);

@@ -7,9 +7,9 @@
 
 struct yyjson_val;
 
-/* Converts JSON text to a pack. MR_EFORMAT or MR_ELIMIT: not JSON, invalid UTF-8, an object with
- * the same key twice, a number outside int64_t, uint64_t and finite doubles, or nesting deeper than
- * MR_DEPTH_MAX. */
+/* Converts JSON text to a pack. MR_EFORMAT or MR_ELIMIT: the text is not JSON or has invalid UTF-8,
+ * an object has the same key twice, a number is neither an int64_t nor a uint64_t nor a finite
+ * double, or the nesting is deeper than MR_DEPTH_MAX. */
 int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e);
 /* Converts a tree that yyjson has read with YYJSON_READ_BIGNUM_AS_RAW. */
 int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e);

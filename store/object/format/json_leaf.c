@@ -74,7 +74,7 @@ void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *elemen
     char *to = mr_out_reserve(o, MR_NUMBER_TEXT_MAX + 2);
     size_t n = mr_number_element(to, t, element);
     char last = to[n - 1];
-    /* NaN or Infinity: JSON needs quotes. */
+    /* The text is NaN or Infinity, which JSON has only in quotes. */
     if (mr_dtype_is_float(t) && (last == 'N' || last == 'y')) {
         memmove(to + 1, to, n);
         to[0] = to[n + 1] = '"';
@@ -106,7 +106,8 @@ static void write_line(struct mr_out *o, const struct mr_tensor *t, const unsign
 
 #define EMPTY_LISTS_MAX ((uint64_t)1 << 16)
 
-/* Bounds the lists of a tensor without elements, which may still have very many empty lists. */
+/* Bounds the number of lists in a tensor without elements, which may still consist of very many
+ * empty lists. */
 static int check_empty(const struct mr_tensor *t, struct mr_error *e)
 {
     uint64_t lists = 1;

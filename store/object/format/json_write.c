@@ -10,10 +10,10 @@
 
 struct frame {
     bool is_collection;
-    bool same_source;        /* the frame continues the reader of the frame below it */
+    bool same_source;        /* true: the frame continues to read where the frame below stands */
     void *owned;             /* an aligned copy of a nested value; freed with the frame */
     const char *close;       /* text to write at the end of the frame */
-    struct mr_pack_reader r; /* reads a pack */
+    struct mr_pack_reader r; /* the reader of the pack */
     uint64_t left;           /* items that are still to come */
     uint64_t index;
     bool is_map;
@@ -87,8 +87,8 @@ static int push_collection(struct walk *w, const struct mr_value *v, void **owne
     return MR_OK;
 }
 
-/* Writes one value; pushes a frame for its contents. `*owned` is the memory of the value, or NULL;
- * if a frame is pushed, the frame takes it. */
+/* Writes one value. For a value that contains others, pushes a frame for its contents. `*owned` is
+ * the memory of the value, or NULL; a frame that is pushed takes this memory. */
 static int write_value(struct walk *w, const struct mr_value *v, void **owned)
 {
     switch (v->kind) {

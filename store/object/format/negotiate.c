@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define LIST_BYTES_MAX 500 /* bytes of the list of formats in an error */
+#define LIST_BYTES_MAX 500 /* bytes of the text that lists the formats in an error */
 #define ACCEPT_TYPES_MAX 64
 
 static char lower(char c)
@@ -13,7 +13,8 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool same_word(struct mr_str s, const char *word) /* `word` is in lower case */
+/* compares without regard to case; `word` is in lower case */
+static bool same_word(struct mr_str s, const char *word)
 {
     if (s.n != strlen(word)) return false;
     for (size_t i = 0; i < s.n; i++)
@@ -32,7 +33,8 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-/* Splits `*rest` at the first `c`: returns the part before it and leaves the part after it. */
+/* Splits `*rest` at the first `c`: returns the part before `c`, and `*rest` becomes the part after
+ * `c`. */
 static struct mr_str cut(struct mr_str *rest, char c)
 {
     const char *at = rest->n ? memchr(rest->p, c, rest->n) : NULL;
@@ -65,7 +67,8 @@ static bool find_name(struct mr_str name, enum mr_format *out)
     return false;
 }
 
-/* Writes "npy (application/x-npy), …": the formats that can hold `v`, or all if `v` is NULL. */
+/* Writes "npy (application/x-npy), …": the formats that can hold `v`, or all formats if `v` is
+ * NULL. */
 static void list_formats(const struct mr_value *v, char out[LIST_BYTES_MAX])
 {
     struct mr_buf b;
@@ -125,7 +128,7 @@ int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *
 
 /* ---- Accept ---------------------------------------------------------------------------------- */
 
-/* The value of "…;q=0.8" in thousandths. 1000 without a q; 0 if q is not a number. */
+/* Returns the q of "…;q=0.8" in thousandths. 1000: there is no q. 0: q is not a number. */
 static unsigned quality(struct mr_str parameters)
 {
     while (parameters.n) {
@@ -146,7 +149,7 @@ static unsigned quality(struct mr_str parameters)
     return 1000;
 }
 
-/* Finds the format for a media type or a range of types, if it can hold `v`. */
+/* Finds a format for a media type or a range of types. False: no such format can hold `v`. */
 static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_format *out)
 {
     if (same_word(type, "*/*") || same_word(type, "*")) {
@@ -156,7 +159,7 @@ static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_for
     if (type.n > 2 && type.p[type.n - 1] == '*') {
         struct mr_str family = mr_str_of(type.p, type.n - 1); /* e.g. "text/" */
         for (unsigned i = 0; i <= MR_FORMATS_COUNT; i++) {
-            /* Tries the default format first, then the formats in the order of the table. */
+            /* The default format comes first, then the formats in the order of the table. */
             enum mr_format f = i ? (enum mr_format)(i - 1) : mr_format_default(v);
             const char *mime = mr_format_mime(f);
             if (strncmp(mime, family.p, family.n) != 0 || !mr_format_can_export(f, v)) continue;

@@ -8,7 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PREAMBLE_BYTES_MAX 12 /* magic number, version, length of the header */
+/* bytes of the magic number, the version and the length of the header */
+#define PREAMBLE_BYTES_MAX 12
 #define HEADER_BYTES_MAX 65536
 
 static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -67,7 +68,7 @@ static bool take_number(struct scanner *s, uint64_t *out)
         s->at++;
     }
     if (s->at == start) return false;
-    (void)take_char(s, 'L'); /* Python 2 wrote integers with an L */
+    (void)take_char(s, 'L'); /* Python 2 wrote an L after some integers */
     *out = v;
     return true;
 }
@@ -274,7 +275,7 @@ static size_t write_header(const struct mr_tensor *t, char *out, size_t out_byte
 
 int mr_npy_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e)
 {
-    char header[640]; /* enough for 16 axes of 20 digits and the keywords */
+    char header[640]; /* has room for 16 axes of 20 digits and the keywords */
     size_t n = write_header(t, header, sizeof header);
     int err = sink.write(sink.ctx, header, n);
     if (!err) err = mr_elements_write(t, false, sink);

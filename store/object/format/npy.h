@@ -8,17 +8,17 @@ struct mr_npy_header {
     enum mr_dtype dtype;
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    bool fortran; /* Fortran order: the first axis varies fastest */
-    bool swapped; /* the elements are big endian */
+    bool fortran; /* true: Fortran order, in which the first axis varies fastest */
+    bool swapped; /* true: the elements are big endian */
     uint64_t data_offset;
     uint64_t data_bytes;
 };
 
 /* Reads the header from the first bytes of a file. MR_ERANGE: the header is longer than `bytes`;
- * data_offset then says how many bytes are needed. */
+ * data_offset then has the number of bytes that are needed. */
 int mr_npy_header_read(struct mr_str bytes, struct mr_npy_header *out, struct mr_error *e);
-/* Converts the h->data_bytes bytes of elements of a file to a row-major tensor in native byte
- * order. `data` may be `out` unless h->fortran, so a file can be read straight into its extent. */
+/* Converts the h->data_bytes bytes of a file's elements to a row-major tensor in native byte order.
+ * `data` may be `out` unless h->fortran, so a file can be read straight into its extent. */
 void mr_npy_convert(const struct mr_npy_header *h, const void *data, void *out);
 
 int mr_npy_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);

@@ -20,7 +20,7 @@ static void find_range(
         *low = fmin(*low, v);
         *high = fmax(*high, v);
     }
-    if (*low > *high) *low = *high = 0; /* no finite element */
+    if (*low > *high) *low = *high = 0; /* there was no finite element */
 }
 
 /* Converts elements to grey levels; NaN becomes black. */

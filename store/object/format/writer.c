@@ -104,7 +104,7 @@ size_t mr_number_f64(char *out, double v)
         size_t n = mr_number_i64(out, (int64_t)v);
         if (n <= 16) return n + put_word(out + n, ".0");
     }
-    /* yyjson finds the shortest decimal, but has no other function for a single number; its memory
+    /* yyjson finds the shortest decimal, but has no other function for a single number. Its memory
      * is on the stack. */
     char pool[512];
     yyjson_alc alc;
@@ -128,15 +128,15 @@ static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 
     1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54};
 /* clang-format on */
 
-/* v × 10^power, with a relative error of at most 2^-52 (two roundings of a double). */
+/* Returns v × 10^power, with a relative error of at most 2^-52 (two roundings of a double). */
 static double scale10(double v, int power)
 {
     return power >= 0 ? v * tens[power] : v / tens[-power];
 }
 
-/* Does the decimal m × 10^power certainly read back as the float `v`? Checks a little below and
- * above the computed double. So the answer holds despite the error of scale10, and for readers that
- * parse a double first as well as for those that do not. */
+/* True: the decimal m × 10^power certainly reads back as the float `v`. Checks numbers a little
+ * below and above the computed double. So the answer holds despite the error of scale10, and for
+ * readers that parse a double first as well as for readers that do not. */
 static bool reads_as(uint64_t m, int power, float v)
 {
     double d = scale10((double)m, power);
@@ -151,7 +151,7 @@ static size_t put_decimal(char *out, uint64_t m, int power)
     }
     char digits[20];
     int n = (int)mr_number_u64(digits, m);
-    int point = n + power; /* digits before the decimal point */
+    int point = n + power; /* number of digits before the decimal point */
     size_t at = 0;
     if (point > 0 && power >= 0) {
         memcpy(out, digits, (size_t)n);
@@ -191,14 +191,15 @@ static size_t put_scientific(char *out, uint64_t m, int power)
     return at + mr_number_i64(out + at, power + (int)n - 1);
 }
 
-/* The decimal with this number of digits that is nearest to `a`. */
+/* Returns the decimal that is nearest to `a` among those with `digits` digits. */
 static uint64_t nearest_decimal(float a, int digits, int exponent, int *power)
 {
     *power = exponent - digits + 1;
     return (uint64_t)(scale10((double)a, -*power) + 0.5);
 }
 
-#define F32_DIGITS_MAX 9 /* so many digits distinguish all floats */
+/* This many digits distinguish all floats. */
+#define F32_DIGITS_MAX 9
 
 size_t mr_number_f32(char *out, float v)
 {
@@ -210,7 +211,7 @@ size_t mr_number_f32(char *out, float v)
     int exponent2 = 0;
     (void)frexp((double)a, &exponent2);
     int exponent =
-        /* log10(a) or one less; with one less, a digit more is tried. */
+        /* log10(a), rounded down, or one less; the next line corrects the latter. */
         (exponent2 - 1) * 1233 >> 12;
     if (scale10(1, exponent + 1) <= (double)a) exponent++;
     int low = 1;
