@@ -1,4 +1,4 @@
-/* Arguments (ops/op_arg.h) back to packs, and their types in words. */
+/* Converts arguments (ops/op_arg.h) back to packs, and names their types. */
 #pragma once
 
 #include "base/buf.h"
@@ -6,7 +6,8 @@
 #include "ops/op_arg.h"
 
 /* Appends the argument as a pack. Tensors and other stored values become the pack extension
- * MR_PACK_EXT_VALUE with all their bytes. MR_ELIMIT: nested deeper than MR_DEPTH_MAX, or more than
- * `out` may hold. */
+ * MR_PACK_EXT_VALUE with all their bytes. MR_ELIMIT: the argument nests deeper than MR_DEPTH_MAX,
+ * or does not fit under the ceiling of `out`. */
 int mr_arg_pack(const struct mr_arg *arg, struct mr_buf *out, struct mr_error *e);
-const char *mr_arg_type_name(enum mr_arg_type type); /* for error texts */
+/* returns the name of a type for error texts */
+const char *mr_arg_type_name(enum mr_arg_type type);

@@ -14,18 +14,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PACK_KEPT_BYTES ((size_t)1 << 20) /* capacity for results, kept between calls */
+/* Bytes of the memory for packs that a run keeps between two calls. */
+#define PACK_KEPT_BYTES ((size_t)1 << 20)
 
 struct mr_op_run {
-    struct mr_op_call call; /* the services find the struct from this member */
+    struct mr_op_call call; /* must be first: the services cast its address to struct mr_op_run */
     const struct mr_op_host *host;
     void *ctx;
     struct mr_call_arena scratch;
-    struct mr_buf pack;          /* the result, if it is a pack */
-    struct mr_op_result *result; /* lent by the caller */
+    struct mr_buf pack;          /* the bytes of a result that is a pack */
+    struct mr_op_result *result; /* where the result is written; lent by the caller */
     struct mr_error *error;
-    uint32_t lanes; /* 0: the host has not been asked yet */
-    bool is_drawn;  /* the operator called mark_drawn */
+    uint32_t lanes; /* lanes of the host; 0: not asked yet */
+    bool is_drawn;  /* true: the operator called mark_drawn */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
 
@@ -221,7 +222,7 @@ static void does_mark_drawn(struct mr_op_call *call)
     run_of(call)->is_drawn = true;
 }
 
-struct pieces { /* one call of `parallel` */
+struct pieces { /* the arguments of one call of `parallel` */
     struct mr_op_run *run;
     int (*block)(void *ctx, uint32_t block, uint32_t lane);
     void *ctx;
@@ -299,7 +300,7 @@ static uint32_t takes_bit(enum mr_arg_type type)
     return bits[type];
 }
 
-/* A tensor without axes becomes a number. */
+/* Makes a number of a tensor without axes. */
 static void unwrap_number(struct mr_arg *arg)
 {
     const struct mr_tensor *t = arg->tensor;
@@ -345,7 +346,7 @@ static int check_type(const struct mr_op_desc *op, const struct mr_op_param *p, 
     return err;
 }
 
-/* Stores the named arguments in `bound` and sets a bit for each in `*given`. */
+/* Stores the named arguments in `bound` and sets a bit in `*given` for each of them. */
 static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *bound,
     const struct mr_arg *named, uint32_t named_count, uint32_t *given)
 {
@@ -354,7 +355,7 @@ static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct m
         uint32_t p = 0;
         while (p < op->params_count && !mr_str_eq(mr_str(op->params[p].name), named[i].name))
             p++;
-        mr_assert(p < op->params_count); /* mr_op_check_call has refused unknown names */
+        mr_assert(p < op->params_count); /* mr_op_check_call has refused unknown names already */
         if (p < fixed) {
             bound[p] = named[i];
             *given |= 1u << p;
@@ -396,7 +397,8 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
         bound[i] = mr_arg_of_fallback(fallback ? fallback : "null");
     }
     if (!in_place && fixed < op->params_count) bound[fixed] = mr_arg_of_fallback("null");
-    struct mr_arg *rest = mr_unconst(r->call.rest); /* points into this call's own arguments */
+    /* `rest` points into this call's own arguments */
+    struct mr_arg *rest = mr_unconst(r->call.rest);
     for (uint32_t i = 0; i < r->call.rest_count; i++) {
         err = check_type(op, &op->params[fixed], &rest[i], r->error);
         if (err) return err;
@@ -404,7 +406,8 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
     return MR_OK;
 }
 
-/* Splits the decoded arguments (graph/args.h) into positional and named ones, and binds them. */
+/* Splits the decoded arguments (graph/args.h) into positional and named arguments, and binds
+ * them. */
 static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *all)
 {
     struct mr_arg *items = mr_unconst(all->items);
@@ -430,7 +433,8 @@ static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr
     return bind(r, op, mr_unconst(positional->items), positional->count, named, named_count);
 }
 
-/* A result is synthetic if the operator marked it or if an input is synthetic. */
+/* True: the result is synthetic, because the operator marked it or because an input is
+ * synthetic. */
 static bool is_of_drawn(
     const struct mr_op_run *r, const struct mr_op_input *inputs, uint32_t inputs_count)
 {
@@ -447,7 +451,8 @@ static void mark_result(
     struct mr_op_result *result = r->result;
     result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
     if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
-        mr_value_mark_drawn(mr_unconst(result->extent.p)); /* memory of this result */
+        /* the extent is this result's own memory */
+        mr_value_mark_drawn(mr_unconst(result->extent.p));
 }
 
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max)
@@ -475,7 +480,8 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     mr_assert(e);
     e->code = MR_OK;
     mr_call_arena_reset(&r->scratch);
-    if (r->pack.room > PACK_KEPT_BYTES) { /* releases the memory of a large result */
+    /* The memory of a large result is freed. */
+    if (r->pack.room > PACK_KEPT_BYTES) {
         size_t bytes_max = r->pack.bytes_max;
         mr_buf_fini(&r->pack);
         mr_buf_init(&r->pack, bytes_max);
@@ -495,7 +501,8 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
         .inputs_count = inputs_count,
         .by_reference = op->flags & MR_OP_BY_REFERENCE};
     struct mr_arg all;
-    struct mr_error why; /* not zeroed, for speed: its text has a thousand bytes */
+    /* Not zeroed, because the text has a thousand bytes and zeroing them takes time. */
+    struct mr_error why;
     why.text[0] = 0;
     int err = mr_resolve(&x, args, &all, &why);
     if (err) return mr_fail(e, err, "%s: %s", op->name, why.text);
@@ -505,7 +512,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     if (err) return e->code ? err : mr_fail(e, err, "%s: failed without a reason", op->name);
     if (r->result->kind == MR_OP_RESULT_NONE)
         return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
-    e->code = MR_OK; /* discards errors that the operator recovered from */
+    e->code = MR_OK; /* discards errors from which the operator recovered */
     e->text[0] = 0;
     mark_result(r, inputs, inputs_count);
     return MR_OK;

@@ -13,54 +13,56 @@
 /* One input of the task. The pack of arguments refers to inputs by their index. */
 struct mr_op_input {
     struct mr_str pack; /* the value as a pack, if it travels inline; else empty */
-    /* The value as an extent, 64-byte aligned. For an operator by reference the header is enough:
-     * mr_value_header.header_bytes bytes. */
+    /* The value as an extent, 64-byte aligned. For an operator by reference the header alone is
+     * enough: mr_value_header.header_bytes bytes. */
     struct mr_str extent;
-    mr_object_id object; /* the zero id for an inline value */
+    mr_object_id object; /* id of the value; zero for an inline value */
 };
 
 enum mr_op_result_kind {
     MR_OP_RESULT_NONE,
-    MR_OP_RESULT_PACK,   /* `pack`: the value itself, in memory of the call */
-    MR_OP_RESULT_EXTENT, /* `extent`: memory of the host's alloc_result, filled */
-    MR_OP_RESULT_INPUT,  /* input number `input`, unchanged and not copied */
+    MR_OP_RESULT_PACK,   /* `pack` is the value, in memory of the call */
+    MR_OP_RESULT_EXTENT, /* `extent` is the value, in memory from the host's alloc_result */
+    MR_OP_RESULT_INPUT,  /* the value is input number `input`, unchanged and not copied */
 };
 
 struct mr_op_result {
     enum mr_op_result_kind kind;
     uint32_t input;
     struct mr_str pack;
-    struct mr_str extent; /* an extent of synthetic data has the mark in its header */
-    bool is_drawn;        /* a pack of synthetic data: mark the value if it becomes an extent */
+    struct mr_str extent; /* an extent of synthetic data has the mark in its own header */
+    /* True: a pack of synthetic data. The mark is set if the value becomes an extent. */
+    bool is_drawn;
 };
 
 struct mr_op_host {
-    /* Memory of the host for a value extent of `bytes`, 64-byte aligned and not zeroed. At most one
-     * such extent exists in a call: a second request replaces the first. NULL: refused, `*e` says
-     * why. */
+    /* Allocates memory of the host for a value extent of `bytes` bytes, 64-byte aligned and not
+     * zeroed. At most one such extent exists in a call: a second request replaces the first. NULL:
+     * refused, and `*e` says why. */
     void *(*alloc_result)(void *ctx, uint64_t bytes, struct mr_error *e);
     bool (*is_cancelled)(void *ctx);
-    /* Waits for `ns`, or less if the task is cancelled. */
+    /* Waits for `ns`, or for less if the task is cancelled. */
     void (*wait)(void *ctx, uint64_t ns);
-    void (*log)(void *ctx, struct mr_str line); /* without newline */
+    void (*log)(void *ctx, struct mr_str line); /* `line` has no newline at its end */
     /* Opens a file below the data roots for reading (ops/roots.h). */
     int (*open)(void *ctx, struct mr_str path, int *fd, struct mr_error *e);
-    /* The extent of a stored object until the call ends; the host fetches the object if necessary.
-     * NULL: the host cannot load objects. */
+    /* Returns the extent of a stored object, valid until the call ends; the host fetches the object
+     * if necessary. NULL: the host cannot load objects. */
     int (*load)(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
-    /* Work sharing (mr_op_services.parallel). NULL: all blocks run on the calling thread. */
+    /* The functions for work sharing (mr_op_services.parallel). NULL: all blocks run on the calling
+     * thread. */
     uint32_t (*lanes)(void *ctx);
     struct mr_blocks_end (*work)(void *ctx, const struct mr_blocks *work);
 };
 
-struct mr_op_run; /* memory that one call leaves to the next */
+struct mr_op_run; /* the memory of one thread for one call after the other */
 
-/* `scratch_bytes_max` bounds the memory of one call. The host is borrowed. */
+/* Makes the memory. `scratch_bytes_max` bounds the memory of one call. The host is borrowed. */
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max);
 void mr_op_run_free(struct mr_op_run **r);
 
-/* Runs `op` on arguments laid out as graph/args.h says. `ctx` is passed to the host's functions. On
- * MR_OK `*result` is filled and lent until the next call with `r`. On failure the text of `*e`
+/* Runs `op` on arguments in the form of graph/args.h. `ctx` is passed to the host's functions.
+ * MR_OK: `*result` is filled and lent until the next call with `r`. After an error the text of `*e`
  * begins with the operator's name; `e` is not NULL. */
 int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_op_task *task,
     struct mr_str args, const struct mr_op_input *inputs, uint32_t inputs_count, void *ctx,

@@ -12,7 +12,7 @@
 
 struct mr_call_arena_block {
     struct mr_call_arena_block *next;
-    uint64_t bytes; /* including this header */
+    uint64_t bytes; /* bytes of the block with this header */
     uint64_t used;
 };
 
@@ -64,7 +64,7 @@ void *mr_call_arena_take(struct mr_call_arena *s, uint64_t bytes, size_t align)
         if (!add_block(s, bytes)) return NULL;
         b = s->block;
         b->used = BLOCK_ALIGN + bytes;
-        return (unsigned char *)b + BLOCK_ALIGN; /* mr_alloc_aligned has zeroed the block */
+        return (unsigned char *)b + BLOCK_ALIGN; /* zeroed: mr_alloc_aligned has zeroed the block */
     }
     b->used = at + bytes;
     void *p = (unsigned char *)b + at;

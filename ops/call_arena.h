@@ -7,8 +7,8 @@
 struct mr_call_arena_block;
 
 struct mr_call_arena {
-    struct mr_call_arena_block *block; /* newest first */
-    uint64_t bytes;                    /* in all blocks */
+    struct mr_call_arena_block *block; /* list of blocks, the newest first */
+    uint64_t bytes;                    /* bytes of all blocks together */
     uint64_t bytes_max;
 };
 
@@ -16,6 +16,6 @@ void mr_call_arena_init(struct mr_call_arena *s, uint64_t bytes_max);
 void mr_call_arena_fini(struct mr_call_arena *s);
 void mr_call_arena_reset(struct mr_call_arena *s);
 
-/* Zeroed memory at a multiple of `align` (a power of two, at most 64). NULL: the bound is reached.
- */
+/* Returns zeroed memory at a multiple of `align` (a power of two, at most 64). NULL: the bound of
+ * the arena is reached. */
 void *mr_call_arena_take(struct mr_call_arena *s, uint64_t bytes, size_t align);

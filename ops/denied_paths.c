@@ -1,5 +1,5 @@
-/* Recognises denied files; does not know why a file is opened. Each check looks the denied paths up
- * again, because a token file may be replaced while the cluster runs. */
+/* Recognises denied files, without knowing why a file is opened. Each check looks the denied paths
+ * up again, because a token file may be replaced while the cluster runs. */
 #include "ops/denied_paths.h"
 
 #include "base/alloc.h"
@@ -26,8 +26,8 @@ void mr_denied_fini(struct mr_denied *d)
     *d = (struct mr_denied){0};
 }
 
-/* The absolute path with links resolved. The last component may be missing: the file may be created
- * later. */
+/* Returns the absolute path with links resolved. The last component may be missing, because the
+ * file may be created later. */
 static char *canonical(const char *path)
 {
     char full[PATH_MAX], there[PATH_MAX];
@@ -88,7 +88,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 static bool tree_holds(const char *directory, const struct stat *st)
 {
-    char *roots[] = {mr_unconst(directory), NULL}; /* fts does not write to the path */
+    char *roots[] = {mr_unconst(directory), NULL}; /* drops const: fts does not write to the path */
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
     bool found = false;
     for (FTSENT *f = tree ? fts_read(tree) : NULL; f && !found; f = fts_read(tree))
@@ -105,9 +105,9 @@ static uint64_t mount_of(int fd, const char *path)
     return x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0;
 }
 
-/* Is the open file `denied`, or in that directory? A file in a denied directory can be opened under
- * a path outside it in two cases: it has several hard links, or the directory (or a part of it) is
- * mounted twice. The directory is searched in these cases only. */
+/* True: the open file is `denied`, or lies in the directory `denied`. A file in a denied directory
+ * can be opened under a path outside it in two cases: the file has several hard links, or the
+ * directory (or a part of it) is mounted twice. The directory is searched in these cases only. */
 static bool is_in(const char *denied, int fd, const struct stat *st)
 {
     struct stat there;

@@ -1,6 +1,6 @@
 /* Files that operators may not read, wherever the data roots are: the state of the cluster, its
  * tokens, secrets and keys (--deny-path). A file is recognised by its path and by its device and
- * inode, so a symbolic link, a hard link or a bind mount of it is refused as well. */
+ * inode. So a symbolic link, a hard link or a bind mount of the file is refused as well. */
 #pragma once
 
 #include "base/err.h"
@@ -8,19 +8,21 @@
 #define MR_DENIED_MAX 64
 
 struct mr_denied {
-    char *paths[MR_DENIED_MAX]; /* absolute; links are resolved in the part that exists */
-    char *whats[MR_DENIED_MAX]; /* what each is, for error texts: "the cluster's secret" */
+    char *paths[MR_DENIED_MAX]; /* absolute paths; links are resolved in the part that exists */
+    char *whats[MR_DENIED_MAX]; /* name of each path for error texts: "the cluster's secret" */
     uint32_t count;
 };
 
 void mr_denied_fini(struct mr_denied *d);
-/* Denies a file, or a directory with everything below it. It need not exist yet. */
+/* Denies a file, or a directory with everything below it. The path need not exist yet. */
 int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struct mr_error *e);
 /* Denies the file that each variable MILLRACE_…_FILE or MILLRACE_…_KEY names. Services started from
  * one shell have the paths of each other's secrets in these variables. */
 int mr_denied_add_environment(struct mr_denied *d, struct mr_error *e);
 
-/* What the denied file or directory is that contains an absolute path. NULL: none contains it. */
+/* Returns the name of the denied file or directory that contains an absolute path. NULL: none
+ * contains it. */
 const char *mr_denied_path(const struct mr_denied *d, const char *path);
-/* The same for an open file. */
+/* Returns the name of the denied file or directory that contains an open file. NULL: none contains
+ * it. */
 const char *mr_denied_file(const struct mr_denied *d, int fd);

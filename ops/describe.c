@@ -31,7 +31,7 @@ static uint32_t param_of(const struct mr_op_desc *op, struct mr_str name)
     return UINT32_MAX;
 }
 
-/* "add(x, [y])": optional parameters stand in brackets. */
+/* Writes a signature such as "add(x, [y])", where optional parameters stand in brackets. */
 static void signature(const struct mr_op_desc *op, struct mr_buf *out)
 {
     mr_buf_add_text(out, op->name);
@@ -65,7 +65,8 @@ int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
             op->params_count, op->params_count == 1 ? "" : "s", positional_count);
         return wrong_call(op, e, what);
     }
-    uint32_t given = 0; /* one bit for each parameter */
+    /* One bit for each parameter that has an argument. */
+    uint32_t given = 0;
     static_assert(MR_OP_PARAMS_MAX <= 32, "one bit per parameter");
     for (uint32_t i = 0; i < MR_MIN(positional_count, op->params_count); i++)
         given |= 1u << i;

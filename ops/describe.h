@@ -6,18 +6,18 @@
 #include "base/err.h"
 #include "ops/op.h"
 
-/* Checks the number of positional arguments and the names of the others. MR_EINVAL: the text says
- * which argument is missing, unknown or given twice. */
+/* Checks the number of positional arguments and the names of the named arguments. The sentence of
+ * MR_EINVAL says which argument is missing, unknown or given twice. */
 int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
     const struct mr_str *names, uint32_t names_count, struct mr_error *e);
 
-/* Bounds on the number of positional arguments. */
+/* Return the bounds on the number of positional arguments. */
 uint32_t mr_op_args_min(const struct mr_op_desc *op);
 uint32_t mr_op_args_max(const struct mr_op_desc *op); /* UINT32_MAX: any number */
 
-/* The descriptor as a JSON object: {"name", "summary", "result", "params": [{"name", "type",
- * "required", "default", "doc"}], "variadic", "deterministic", "by_reference", "long_running",
- * "may_block", "cost_ns"}. For GET /v1/ops and the docs. */
+/* Appends the descriptor as a JSON object: {"name", "summary", "result", "params": [{"name",
+ * "type", "required", "default", "doc"}], "variadic", "deterministic", "by_reference",
+ * "long_running", "may_block", "cost_ns"}. For GET /v1/ops and the docs. */
 void mr_op_describe_json(const struct mr_op_desc *op, struct mr_buf *out);
-/* What a parameter takes, in words: "int or list". */
+/* Appends in words what a parameter takes, such as "int or list". */
 void mr_op_takes_words(uint32_t takes, struct mr_buf *out);

@@ -1,5 +1,5 @@
-/* What a file of operators needs. A *family* is the table of one file: a function returns the
- * descriptors and their number. The header of each folder declares its families, and
+/* What a file of operators includes. A *family* is the table of one file; a function returns the
+ * table's descriptors and their number. The header of each folder declares its families, and
  * ops/registry/builtin.c lists them all. */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 typedef const struct mr_op_desc *(*mr_op_family)(uint32_t *count);
 
-/* A row of such a table. */
+/* A row of a family's table. */
 #define MR_OP_ROW(op_name, op_flags, op_params, op_cost_ns, op_run, op_result, op_summary)         \
     {                                                                                              \
         .abi = MR_OP_ABI, .flags = (op_flags), .name = (op_name), .summary = (op_summary),         \

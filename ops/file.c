@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES ((uint64_t)8 << 20) /* read between two checks for cancellation */
+#define READ_BYTES ((uint64_t)8 << 20) /* bytes read between two checks for cancellation */
 
 int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_file *out)
 {

@@ -16,16 +16,17 @@ struct mr_op_file {
 
 int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_file *out);
 void mr_op_file_close(struct mr_op_file *f);
-/* Reads exactly n bytes at `offset`. MR_ECANCELED when the task is cancelled. */
+/* Reads exactly n bytes at `offset`. MR_ECANCELED: the task is cancelled. */
 int mr_op_file_read(
     struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset, void *p, uint64_t n);
-/* The whole file; a gzipped file is decompressed. The bytes lie in `room` (the caller calls
- * mr_buf_fini) or in memory of the call. MR_ELIMIT: more than `room` may hold. */
+/* Reads the whole file; a gzipped file is decompressed. The bytes lie in `room` (the caller calls
+ * mr_buf_fini) or in memory of the call. MR_ELIMIT: the bytes exceed the ceiling of `room`. */
 int mr_op_file_take_all(
     struct mr_op_call *call, const struct mr_op_file *f, struct mr_buf *room, struct mr_str *out);
-/* The same for bytes. `path` is for error texts; empty: the bytes were an argument. */
+/* Decompresses bytes that are gzipped, as mr_op_file_take_all does. `path` is for error texts;
+ * empty: the bytes were an argument. */
 int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str path,
     struct mr_buf *room, struct mr_str *out);
-/* Reads n bytes at `offset` into scratch memory. The file has at least that many. */
+/* Reads n bytes at `offset` into scratch memory. The file must have this many bytes. */
 int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
     uint64_t n, struct mr_str *out);

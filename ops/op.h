@@ -18,29 +18,37 @@ struct mr_op_param {
 };
 
 enum {
-    MR_OP_DETERMINISTIC = 1 << 0, /* same arguments, same bytes: a lost result may be recomputed */
-    MR_OP_BY_REFERENCE = 1 << 1,  /* stored inputs arrive as ids (MR_ARG_OBJECT), not loaded */
-    MR_OP_LONG_RUNNING = 1 << 2,  /* the task gives its slot back while it runs */
-    MR_OP_MAY_BLOCK = 1 << 3,     /* waits or reads files: other tasks are kept off its thread */
-    MR_OP_VARIADIC = 1 << 4,      /* the last parameter repeats (at least once if it is required) */
-    MR_OP_PASSES = 1 << 6,        /* the result may contain an argument, with its references */
-    MR_OP_SMALL = 1 << 5, /* never waits; small inputs give a small result in microseconds */
+    /* The same arguments give the same bytes, so a lost result may be computed again. */
+    MR_OP_DETERMINISTIC = 1 << 0,
+    /* Stored inputs arrive as ids (MR_ARG_OBJECT) and are not loaded. */
+    MR_OP_BY_REFERENCE = 1 << 1,
+    MR_OP_LONG_RUNNING = 1 << 2, /* the task gives its slot back while it runs */
+    /* The operator waits or reads files, so other tasks are kept off its thread. */
+    MR_OP_MAY_BLOCK = 1 << 3,
+    /* The last parameter repeats; at least one argument if it is required. */
+    MR_OP_VARIADIC = 1 << 4,
+    MR_OP_PASSES = 1 << 6, /* the result may contain an argument, with references in it */
+    /* The operator never waits. Small inputs give a small result in microseconds. */
+    MR_OP_SMALL = 1 << 5,
 };
 struct mr_op_call;
 
 struct mr_op_desc {
     uint32_t abi; /* MR_OP_ABI */
     uint32_t flags;
-    const char *name;    /* "array.mean" */
+    const char *name;    /* for example "array.mean" */
     const char *summary; /* one sentence */
-    const char *result;  /* what it returns, a few words */
+    const char *result;  /* what the operator returns, in a few words */
     const struct mr_op_param *params;
     uint32_t params_count;
-    uint64_t cost_ns; /* time of a small call, a guess until it has been measured */
+    /* Time of a small call, a guess until it has been measured. */
+    uint64_t cost_ns;
     int (*run)(struct mr_op_call *call);
 };
 
-struct mr_op_task { /* a task may run more than once: so do its effects outside */
+/* The task of a call. A task may run more than once, and its effects outside then happen more than
+ * once. */
+struct mr_op_task {
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
@@ -48,43 +56,47 @@ struct mr_op_task { /* a task may run more than once: so do its effects outside 
 };
 
 /* The services of a call. A service that returns int returns MR_OK, or a negative code of
- * base/err.h after it has recorded an error text: pass that code on. A function that returns MR_OK
- * has called one of the `return_…` before: `return call->does->return_int(call, 3);`. */
+ * base/err.h after it has recorded an error text. The function passes this code on. A function that
+ * returns MR_OK has called one of the `return_…` services before: `return
+ * call->does->return_int(call, 3);`. */
 struct mr_op_services {
-    /* Memory for a result of `bytes` in its final place, 64-byte aligned and not zeroed. The caller
-     * writes a whole value extent there (store/object/value.h). NULL: refused, and the error text
-     * is recorded. */
+    /* Returns memory for a result of `bytes` bytes in its final place, 64-byte aligned and not
+     * zeroed. The caller writes a whole value extent there (store/object/value.h). NULL: refused,
+     * and the error text is recorded. */
     void *(*return_extent)(struct mr_op_call *call, uint64_t bytes);
-    /* Memory for the elements of a tensor result, row-major. NULL: refused, as above. */
+    /* Returns memory for the elements of a tensor result, row-major. NULL: refused, as in
+     * return_extent. */
     void *(*return_tensor)(
         struct mr_op_call *call, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
-    void *(*return_bytes)(struct mr_op_call *call, uint64_t bytes);       /* a bytes value */
-    int (*return_arg)(struct mr_op_call *call, const struct mr_arg *arg); /* inputs: no copy */
-    int (*return_pack)(struct mr_op_call *call, struct mr_str pack);      /* copied */
+    /* memory for a value of kind bytes */
+    void *(*return_bytes)(struct mr_op_call *call, uint64_t bytes);
+    /* an input is returned without a copy */
+    int (*return_arg)(struct mr_op_call *call, const struct mr_arg *arg);
+    int (*return_pack)(struct mr_op_call *call, struct mr_str pack); /* copied */
     int (*return_nil)(struct mr_op_call *call);
     int (*return_bool)(struct mr_op_call *call, bool v);
     int (*return_int)(struct mr_op_call *call, int64_t v);
     int (*return_float)(struct mr_op_call *call, double v);
     int (*return_text)(struct mr_op_call *call, struct mr_str text);
 
-    /* Records the error text, after the operator's name, and returns `code`: the task fails when
-     * the function returns it. */
+    /* Records the error text, after the operator's name, and returns `code`. The task fails when
+     * the function returns this code. */
     int (*fail)(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
-    /* Has the task been cancelled? Long work asks this every few milliseconds. */
+    /* True: the task has been cancelled. Long work calls this every few milliseconds. */
     bool (*is_cancelled)(struct mr_op_call *call);
-    /* Waits. Returns MR_ECANCELED as soon as the task is cancelled. */
+    /* Waits for `ns`. Returns MR_ECANCELED as soon as the task is cancelled. */
     int (*wait)(struct mr_op_call *call, uint64_t ns);
     void (*log)(struct mr_op_call *call, const char *fmt, ...) MR_PRINTF(2, 3);
-    /* Opens a file below the data roots for reading; the function closes `*fd`. */
+    /* Opens a file below the data roots for reading. The operator's function closes `*fd`. */
     int (*open)(struct mr_op_call *call, struct mr_str path, int *fd);
-    /* The value extent of a stored object, lent until the function returns. */
+    /* Sets `*extent` to the value extent of a stored object, lent until the function returns. */
     int (*load)(struct mr_op_call *call, mr_object_id id, struct mr_str *extent);
-    /* Memory until the function returns: zeroed, 64-byte aligned. NULL: more than one call may
-     * take; the error text is recorded. */
+    /* Returns memory that is valid until the function returns, zeroed and 64-byte aligned. NULL:
+     * one call may not have so much, and the error text is recorded. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
 
-    /* How many threads may work on blocks of this call at the same time: 1 to 32. The number does
-     * not change during the call. */
+    /* Returns how many threads may work on blocks of this call at the same time: 1 to 32. The
+     * number does not change during the call. */
     uint32_t (*lanes)(struct mr_op_call *call);
     /* Work sharing: calls `block` once for each number below `blocks`, on this thread and on
      * threads of this worker whose slots are idle. Blocks start in the order of their numbers.
@@ -118,7 +130,7 @@ struct mr_op_call {
     uint32_t rest_count;
 };
 
-/* The entry point of a plug-in. `abi` is the version that the loader speaks. NULL: the plug-in does
- * not support it. */
+/* The entry point of a plug-in, which returns its descriptors. `abi` is the version that the loader
+ * speaks. NULL: the plug-in does not support this version. */
 typedef const struct mr_op_desc *const *(*mr_plugin_entry)(uint32_t abi, uint32_t *count);
 #define MR_PLUGIN_ENTRY "mr_plugin_ops"

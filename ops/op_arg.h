@@ -9,7 +9,7 @@ enum mr_arg_type {
     MR_ARG_NIL,
     MR_ARG_BOOL,
     MR_ARG_INT,
-    MR_ARG_UINT, /* above INT64_MAX */
+    MR_ARG_UINT, /* an integer above INT64_MAX */
     MR_ARG_FLOAT,
     MR_ARG_TEXT,
     MR_ARG_BYTES,
@@ -24,23 +24,28 @@ enum mr_arg_type {
 
 struct mr_arg {
     enum mr_arg_type type;
-    uint32_t count;     /* members of a LIST or DICT */
-    uint32_t input;     /* the input that is this whole argument; MR_ARG_NO_INPUT: none is */
-    struct mr_str name; /* key, if this is a member of a DICT */
+    uint32_t count; /* number of members of a LIST or DICT */
+    /* Number of the input that is this whole argument. MR_ARG_NO_INPUT: the argument is no
+     * input. */
+    uint32_t input;
+    struct mr_str name; /* the key of a member of a DICT */
     union {
         bool boolean;
         int64_t i;
         uint64_t u;
         double f;
-        struct mr_str bytes;            /* TEXT, BYTES */
-        const struct mr_arg *items;     /* LIST, DICT */
+        struct mr_str bytes;            /* of a TEXT or BYTES */
+        const struct mr_arg *items;     /* of a LIST or DICT */
         const struct mr_tensor *tensor; /* TENSOR */
     };
-    struct mr_str extent; /* TENSOR, VALUE: the value extent; OBJECT: its mapped part, if any */
-    mr_object_id object;  /* of an OBJECT, and of any input that is a stored value */
+    /* TENSOR and VALUE: the value extent. OBJECT: the part of it that is mapped, if any. */
+    struct mr_str extent;
+    /* Id of an OBJECT, and of any input that is a stored value. */
+    mr_object_id object;
 };
 
-enum { /* What a parameter accepts. The types are checked before the function runs. */
+/* What a parameter accepts. The types are checked before the function runs. */
+enum {
     MR_TAKES_NIL = 1 << 0,
     MR_TAKES_BOOL = 1 << 1,
     MR_TAKES_INT = 1 << 2, /* i64 or u64 */
@@ -54,6 +59,7 @@ enum { /* What a parameter accepts. The types are checked before the function ru
     MR_TAKES_OBJECT = 1 << 10,
     MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
-    MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* becomes a tensor */
+    /* each of these becomes a tensor */
+    MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST,
     MR_TAKES_ANY = (1 << 11) - 1,
 };

@@ -6,9 +6,11 @@
 
 #include <stdlib.h>
 
-/* the arguments, an input inside them, a value inside the input: each may nest MR_DEPTH_MAX deep */
+/* The arguments, an input inside them, and a value inside the input may each nest MR_DEPTH_MAX
+ * deep. */
 #define FRAMES_MAX (3 * MR_DEPTH_MAX)
-#define HOPS_MAX 4 /* an input, its value, the pack in the value */
+/* References followed one after the other: an input, its value, the pack in the value. */
+#define HOPS_MAX 4
 
 /* A list or dict whose members are being decoded. */
 struct frame {
@@ -17,8 +19,10 @@ struct frame {
     uint32_t at;
     struct mr_pack_reader reader;
     bool dict;
-    bool slots;  /* references to inputs are allowed: in the arguments themselves only */
-    bool shared; /* the parent reads the same bytes and continues behind this container */
+    /* True: references to inputs are allowed, which holds for the arguments themselves only. */
+    bool slots;
+    /* True: the parent reads the same bytes, and continues after this container. */
+    bool shared;
 };
 
 static int out_of_scratch(struct mr_error *e)
@@ -26,8 +30,8 @@ static int out_of_scratch(struct mr_error *e)
     return mr_fail(e, MR_ELIMIT, "the arguments need more memory than one call may take");
 }
 
-/* Sets single fields: to build and copy a whole struct would cost more than the rest of a small
- * call. */
+/* Sets single fields of an argument. Building and copying a whole struct would cost more than the
+ * rest of a small call. */
 static void set_arg(struct mr_arg *a, const struct mr_pack_item *item)
 {
     switch (item->type) {
@@ -60,12 +64,13 @@ static void set_arg(struct mr_arg *a, const struct mr_pack_item *item)
     }
 }
 
-/* Decodes a value extent. An extent that contains a pack is not finished here: `*inner` receives
- * the pack. */
+/* Decodes a value extent. An extent that contains a pack is not decoded to the end: `*inner`
+ * receives the pack. */
 static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct mr_arg *arg,
     struct mr_str *inner, struct mr_error *e)
 {
-    if ((uintptr_t)extent.p % MR_VALUE_ALIGN) { /* bytes in a pack are not aligned */
+    /* An extent inside a pack is not aligned. */
+    if ((uintptr_t)extent.p % MR_VALUE_ALIGN) {
         void *copy = mr_call_arena_take(x->scratch, extent.n, MR_VALUE_ALIGN);
         if (!copy) return out_of_scratch(e);
         memcpy(copy, extent.p, extent.n);
@@ -132,7 +137,7 @@ static int open_container(
 }
 
 /* Decodes one item at `f->reader` into `*arg`. If the item is a list or dict, `*child` is prepared
- * for its members; otherwise child->items is NULL. */
+ * for the members; otherwise child->items is NULL. */
 static int fill(const struct mr_resolve *x, struct frame *f, struct mr_arg *arg,
     struct frame *child, struct mr_error *e)
 {
@@ -172,7 +177,7 @@ static int fill(const struct mr_resolve *x, struct frame *f, struct mr_arg *arg,
     return mr_fail(e, MR_EFORMAT, "values are packed into each other too often");
 }
 
-/* The name of the next member of a dict. */
+/* Reads the name of the next member of a dict. */
 static int read_name(struct frame *f, struct mr_arg *arg, struct mr_error *e)
 {
     struct mr_pack_item item;

@@ -19,7 +19,7 @@ void mr_roots_fini(struct mr_roots *r)
 {
     for (uint32_t i = 0; i < r->count; i++) {
         (void)close(r->fds[i]);
-        free(r->paths[i]); /* allocated by realpath */
+        free(r->paths[i]); /* realpath has allocated the path */
     }
     mr_denied_fini(&r->denied);
     *r = (struct mr_roots){0};
@@ -54,7 +54,7 @@ int mr_roots_check(const struct mr_roots *r, struct mr_error *e)
     return MR_OK;
 }
 
-/* The part of an absolute `path` below `root`; NULL: it lies outside. */
+/* Returns the part of an absolute `path` below `root`. NULL: the path lies outside `root`. */
 static const char *beneath(const char *root, const char *path)
 {
     size_t n = strlen(root);
@@ -72,7 +72,8 @@ static int open_beneath(int root, const char *path)
         .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
-    for (int tries = 0; tries < 8; tries++) { /* EAGAIN: a rename during the walk */
+    /* EAGAIN: there was a rename during the walk, so the call is repeated. */
+    for (int tries = 0; tries < 8; tries++) {
         long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) return (int)fd;
     }
@@ -120,7 +121,8 @@ int mr_roots_open(const struct mr_roots *r, struct mr_str path, int *fd, struct 
     char text[4096];
     memcpy(text, path.p, path.n);
     text[path.n] = 0;
-    int why = 0; /* a refusal by one root counts more than ENOENT from another */
+    /* The reason to report. A refusal by one root counts more than ENOENT from another root. */
+    int why = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const char *relative = text[0] == '/' ? beneath(r->paths[i], text) : text;
         if (!relative) continue;

@@ -9,10 +9,10 @@
 #define MR_ROOTS_MAX 16
 
 struct mr_roots {
-    char *paths[MR_ROOTS_MAX]; /* absolute, links resolved */
+    char *paths[MR_ROOTS_MAX]; /* absolute paths with links resolved */
     int fds[MR_ROOTS_MAX];
     uint32_t count;
-    struct mr_denied denied; /* refused in every root; mr_denied_add adds to it */
+    struct mr_denied denied; /* refused below every root; mr_denied_add adds to these */
 };
 
 void mr_roots_init(struct mr_roots *r);
@@ -20,7 +20,7 @@ void mr_roots_fini(struct mr_roots *r);
 int mr_roots_add(struct mr_roots *r, const char *directory, struct mr_error *e);
 
 /* Refuses a root that lies in a denied directory, because no file below it could be read. MR_EPERM
- * with an error text. */
+ * comes with an error text. */
 int mr_roots_check(const struct mr_roots *r, struct mr_error *e);
 
 /* Opens a file for reading. A relative path is looked up in each root in turn; an absolute path

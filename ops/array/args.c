@@ -46,20 +46,20 @@ static int number_operand(struct mr_op_call *call, const struct mr_arg *arg, str
 
 /* ---- nested lists of numbers, or of tensors of one shape ---- */
 
-/* The type of a leaf, which is a number or a tensor. NONE: it is neither. */
+/* Returns the type of a leaf, which is a number or a tensor. NONE: the leaf is neither. */
 static enum mr_dtype leaf_type(const struct mr_arg *a)
 {
     return a->type == MR_ARG_TENSOR ? a->tensor->dtype : type_of_number(a);
 }
 
 struct nest {
-    unsigned lists; /* axes that are lists */
-    unsigned ndim;  /* with the axes of the tensors inside */
+    unsigned lists; /* number of axes that are lists */
+    unsigned ndim;  /* number of all axes, with those of the tensors inside the lists */
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     enum mr_dtype dtype;
     bool tensors;
-    bool below_u64; /* some leaf is negative, or no integer */
-    char *p;        /* destination of the next leaf */
+    bool below_u64; /* some leaf is negative, or is not an integer */
+    char *p;        /* where the next leaf is written */
 };
 
 /* Finds the shape from the first items; walk_list compares the other items with it. */
@@ -82,8 +82,8 @@ static int nest_shape(
     return MR_OK;
 }
 
-/* Checks that a leaf is a number, or a tensor of the shape of the other leaves; promotes the type.
- */
+/* Checks that a leaf is a number, or a tensor of the same shape as the other leaves, and promotes
+ * n->dtype. */
 static int check_leaf(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
 {
@@ -106,7 +106,8 @@ static int fill_leaf(
 {
     (void)name;
     size_t width = mr_dtype_bytes(n->dtype);
-    if (!n->tensors) { /* numbers only: bool, i64, u64 or f64, the frequent case */
+    /* Numbers only (bool, i64, u64 or f64), which is the frequent case. */
+    if (!n->tensors) {
         double v = mr_arg_f64(a);
         uint64_t i = a->type == MR_ARG_BOOL ? a->boolean : a->u;
         if (n->dtype == MR_DTYPE_BOOL)
@@ -160,7 +161,8 @@ static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const c
     }
 }
 
-/* `exact`: integers from 0 on with some above INT64_MAX become u64, not f64 as in NumPy. */
+/* Makes a tensor of a nested list. With `exact`, integers from 0 on of which some exceed INT64_MAX
+ * become u64, not f64 as in NumPy. */
 static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const char *name,
     bool exact, struct mr_tensor *out)
 {
@@ -169,7 +171,7 @@ static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const
     if (!err) err = walk_list(call, list, name, &n, check_leaf);
     if (err) return err;
     if (n.dtype == MR_DTYPE_NONE)
-        n.dtype = MR_DTYPE_F64; /* an empty list, as in NumPy */
+        n.dtype = MR_DTYPE_F64; /* the type of an empty list is f64, as in NumPy */
     else if (exact && !n.below_u64)
         n.dtype = MR_DTYPE_U64;
     struct mr_error why = {0};

@@ -14,7 +14,8 @@ enum mr_weak { MR_WEAK_NO, MR_WEAK_INT, MR_WEAK_FLOAT };
 struct mr_operand {
     struct mr_tensor t;
     enum mr_weak weak;
-    void *cell;       /* the number itself if `weak`; t.data points here */
+    /* Memory of the number if `weak`; t.data points here. */
+    void *cell;
     const char *name; /* name of the parameter, for error texts */
 };
 
@@ -27,7 +28,7 @@ int mr_array_operand(
  * u64 or f64. */
 int mr_array_tensor(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
-/* As mr_array_tensor, for an array that the caller casts. A list of integers from 0 to 2^64 - 1
+/* Like mr_array_tensor, for an array that the caller casts. A list of integers from 0 to 2^64 - 1
  * becomes u64, not f64, so no digit is lost. */
 int mr_array_tensor_exact(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
@@ -35,30 +36,32 @@ int mr_array_shape(struct mr_op_call *call, const struct mr_arg *arg, const char
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 int mr_array_dtype(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, enum mr_dtype *out);
-/* Reads one axis of `ndim`; negative axes count from the end. */
+/* Reads one axis of a tensor with `ndim` axes. A negative axis counts from the end. */
 int mr_array_axis(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, unsigned *out);
-/* Reads axes: null means all, otherwise an int or a list of them. Returns one bit for each axis. */
+/* Reads axes: null means all axes, otherwise an int or a list of ints. Returns one bit for each
+ * axis. */
 int mr_array_axes(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, uint32_t *out);
 int mr_arg_int(struct mr_op_call *call, const struct mr_arg *arg, const char *name, int64_t min,
     int64_t max, int64_t *out);
-double mr_arg_f64(const struct mr_arg *arg); /* for BOOL, INT, UINT and FLOAT; other types give 0 */
+/* the number of a BOOL, INT, UINT or FLOAT; 0 for other types */
+double mr_arg_f64(const struct mr_arg *arg);
 
 /* ---- types (types.c) ---- */
 
 enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b);
-/* The result type of exp: i8 gives f16, i32 gives f64. */
+/* Returns the result type of a function such as exp: i8 gives f16, i32 gives f64. */
 enum mr_dtype mr_dtype_float_of(enum mr_dtype t);
-/* The common type of the operands. Converts weak numbers to it; MR_ERANGE: a number does not fit.
- */
+/* Returns the common type of the operands, and converts weak numbers to it. MR_ERANGE: a number
+ * does not fit into the type. */
 int mr_array_common(
     struct mr_op_call *call, struct mr_operand *operands, unsigned count, enum mr_dtype *out);
-/* Does the number of type `from` at `p` fit the integer type `t`? A float is truncated towards zero
- * first, as array.astype does; NaN does not fit. true if `t` is not an integer type. */
+/* True: the number of type `from` at `p` fits the integer type `t`, or `t` is not an integer type.
+ * A float is truncated towards zero first, as array.astype does; NaN does not fit. */
 bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t);
-/* Broadcasts tensors to their common shape: an operand's stride is 0 along each axis where it
- * repeats. */
+/* Broadcasts tensors to their common shape. The stride of an operand is 0 along each axis where the
+ * operand repeats. */
 int mr_array_broadcast(struct mr_op_call *call, struct mr_tensor *const *tensors, unsigned count,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 
@@ -73,14 +76,14 @@ int mr_array_binary(struct mr_op_call *call, enum mr_binary op, const struct mr_
 int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_arg *a);
 int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, const struct mr_arg *a,
     const struct mr_arg *b);
-/* Folds tensors, numbers and lists: a0 op a1 op a2 …; count is at least 1. */
+/* Computes a0 op a1 op a2 …, where the items are tensors, numbers or lists; count is at least 1. */
 int mr_array_fold(struct mr_op_call *call, enum mr_binary op, const struct mr_arg *items,
     uint32_t count, const char *name);
-/* Reduces over all axes by MR_ADD, MR_MUL, MR_MIN or MR_MAX. */
+/* Reduces `x` over all axes by MR_ADD, MR_MUL, MR_MIN or MR_MAX, and returns the result. */
 int mr_array_reduce_all(struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x);
 int mr_array_clip(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *low,
     const struct mr_arg *high);
-/* Copies the elements of a strided view to `to`, row-major and contiguous. */
+/* Copies the elements of a strided view to `to`, in row-major order and without gaps. */
 int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *from, void *to);
 /* Returns a view as the result: a number if it has no axes, otherwise a contiguous tensor. */
 int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t);

@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define NAME_BYTES_MAX 256 /* name of an array in an archive */
-#define HEADER_BYTES 65536 /* more than any header that is accepted */
+#define NAME_BYTES_MAX 256 /* bytes of an array's name in an archive */
+#define HEADER_BYTES 65536 /* bytes; more than any header that is accepted */
 
 /* ---- constants and ranges ---- */
 
@@ -61,8 +61,9 @@ static int refuse_number(
     return err;
 }
 
-/* Reads numbers to be cast to `*t`: the type that "dtype" names, or their own. Numbers written in
- * the arguments must fit an integer type; a tensor is cast as by array.astype. */
+/* Reads numbers that will be cast to `*t`, the type that "dtype" names, or else the numbers' own
+ * type. Numbers written in the arguments must fit an integer type; a tensor is cast as by
+ * array.astype. */
 static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     const struct mr_arg *dtype, struct mr_tensor *x, enum mr_dtype *t)
 {
@@ -74,7 +75,7 @@ static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const c
     err = mr_array_dtype(call, dtype, "dtype", t);
     if (err || arg->type == MR_ARG_TENSOR || !mr_dtype_is_integer(*t)) return err;
     uint64_t n = mr_tensor_elements(x), width = mr_dtype_bytes(x->dtype);
-    for (uint64_t i = 0; i < n; i++) { /* contiguous, in memory of the call */
+    for (uint64_t i = 0; i < n; i++) { /* `x` is contiguous, in memory of the call */
         const char *p = (const char *)x->data + i * width;
         if (!mr_array_number_fits(x->dtype, p, *t))
             return refuse_number(call, name, x->dtype, p, *t);
@@ -134,7 +135,7 @@ static int arange_floats(
     uint64_t n = length > 0 ? (uint64_t)length : 0;
     void *data = call->does->return_tensor(call, t, 1, &n);
     if (!data) return MR_ELIMIT;
-    double delta = (start + step) - start; /* as NumPy computes steps */
+    double delta = (start + step) - start; /* computed in the way in which NumPy computes steps */
     double block[512];
     mr_kernel cast = mr_cast_kernel(MR_DTYPE_F64, t);
     for (uint64_t i = 0; i < n; i += MR_ARRAY_LEN(block)) {
@@ -197,7 +198,7 @@ struct drawing {
     enum mr_dtype t;
     double low;
     double high;
-    int64_t first; /* of integers: the smallest */
+    int64_t first; /* the smallest integer that is drawn */
     uint64_t range;
 };
 
@@ -330,15 +331,15 @@ static int import_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_
                   : call->does->fail(call, why.code, "%s", why.text);
 }
 
-#define PACKED_BYTES_MAX ((uint64_t)4 << 30) /* of an archive and of an array in it */
+#define PACKED_BYTES_MAX ((uint64_t)4 << 30) /* bytes of an archive, and of one array in it */
 
 static bool is_archive(struct mr_str bytes)
 {
     return bytes.n > 4 && memcmp(bytes.p, "PK\3\4", 4) == 0;
 }
 
-/* Finds the member of an .npz that the argument "name" names ("x" or "x.npy"), or the only member.
- */
+/* Finds the member of an .npz that the argument "name" names ("x" or "x.npy"). Without a name, the
+ * archive must have one member. */
 static int pick_member(
     struct mr_op_call *call, const struct mr_nn_zip *z, char name[NAME_BYTES_MAX])
 {
@@ -370,7 +371,7 @@ static int pick_member(
     return err;
 }
 
-/* Imports an .npy, or one from an .npz archive. */
+/* Imports the bytes of an .npy file, or of a member of an .npz archive. */
 static int npy_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_str path)
 {
     struct mr_nn_zip z;
@@ -399,7 +400,8 @@ static int npy_packed(struct mr_op_call *call, const struct mr_op_file *f)
     return err;
 }
 
-/* Reads the elements directly into the result if the file is in row-major order. */
+/* Imports an .npy file. Reads the elements directly into the result if the file is in row-major
+ * order. */
 static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
 {
     struct mr_str head;

@@ -35,23 +35,24 @@ static bool is_logical(enum mr_binary op)
     return op == MR_AND || op == MR_OR || op == MR_XOR;
 }
 
-/* The type in which `op` is computed if `t` is the common type of its operands. The result has this
- * type, too, except that comparisons give bool. */
+/* Returns the type in which `op` is computed, where `t` is the common type of its operands. The
+ * result has the same type, except that comparisons give bool. */
 static enum mr_dtype computed_in(enum mr_binary op, enum mr_dtype t)
 {
     if (is_logical(op)) return MR_DTYPE_BOOL;
     if (op == MR_DIV && !mr_dtype_is_float(t)) return MR_DTYPE_F64;
-    bool is_numeric = op == MR_POW || op == MR_FLOOR_DIV || op == MR_MOD; /* bools give i8 */
+    /* these operations compute bools as i8 */
+    bool is_numeric = op == MR_POW || op == MR_FLOOR_DIV || op == MR_MOD;
     return is_numeric && t == MR_DTYPE_BOOL ? MR_DTYPE_I8 : t;
 }
 
-/* f16 is a storage type: computation is in f32. */
+/* Returns the type of the kernel. f16 is a storage type, and is computed in f32. */
 static enum mr_dtype kernel_type(enum mr_dtype t)
 {
     return t == MR_DTYPE_F16 ? MR_DTYPE_F32 : t;
 }
 
-/* Refuses integers with negative exponents, as NumPy does. */
+/* Refuses negative exponents of integers, as NumPy does. */
 static int check_exponents(struct mr_op_call *call, const struct mr_tensor *y, enum mr_dtype t)
 {
     if (!mr_dtype_is_integer(t) || !mr_dtype_is_signed(t) || !mr_dtype_is_signed(y->dtype))
@@ -82,8 +83,8 @@ static int no_kernel(struct mr_op_call *call, const char *what, enum mr_dtype t)
     return call->does->fail(call, MR_EINVAL, "%s is not defined for %s", what, mr_dtype_name(t));
 }
 
-/* The common type of two operands. Logical operators convert each operand to bool from its own
- * type. */
+/* Finds the common type of two operands. Logical operators convert each operand to bool from its
+ * own type. */
 static int common_type(
     struct mr_op_call *call, enum mr_binary op, struct mr_operand *o, enum mr_dtype *t)
 {
@@ -92,9 +93,9 @@ static int common_type(
     return MR_OK;
 }
 
-/* Compares a tensor of integers with a number outside the range of its type: 1 if the number is
- * larger than every element, -1 if it is smaller. 0: the number is in range, or the operands are
- * not a tensor of integers and a plain integer. */
+/* Compares a tensor of integers with a number outside the range of the tensor's type. 1: the number
+ * is larger than every element. -1: the number is smaller. 0: the number is in range, or the
+ * operands are not a tensor of integers and a plain integer. */
 static int side_of(const struct mr_operand *tensor, const struct mr_operand *number)
 {
     if (tensor->weak != MR_WEAK_NO || number->weak != MR_WEAK_INT) return 0;
@@ -104,8 +105,8 @@ static int side_of(const struct mr_operand *tensor, const struct mr_operand *num
     return is_negative ? -1 : 1;
 }
 
-/* The result of a comparison with a number outside the tensor's type, as in NumPy: the same for
- * every element. */
+/* Returns the result of comparing a tensor with a number outside the tensor's type. As in NumPy,
+ * the result is the same for every element. */
 static int run_outside(
     struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, bool is_less)
 {
@@ -205,7 +206,8 @@ int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_ar
     if (err) return err;
     enum mr_dtype computed = rule->floats ? mr_dtype_float_of(x.dtype) : x.dtype;
     if (rule->as_bool) computed = MR_DTYPE_BOOL;
-    if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8; /* as in NumPy */
+    /* the square of a bool is an i8, as in NumPy */
+    if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8;
     enum mr_dtype inner = kernel_type(computed);
     struct mr_loop l = {.ndim = x.ndim, .count = 2, .kernel = mr_unary_kernel(op, inner)};
     if (!l.kernel) return no_kernel(call, rule->name, x.dtype);
@@ -250,7 +252,7 @@ int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, cons
 
 /* ---- many operands ---- */
 
-#define SLAB_BYTES ((uint64_t)32 << 20) /* copied between two checks for cancellation */
+#define SLAB_BYTES ((uint64_t)32 << 20) /* bytes copied between two checks for cancellation */
 
 int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *t, void *to)
 {

@@ -61,7 +61,7 @@ static int run_where(struct mr_op_call *call)
     return mr_array_where(call, &call->args[0], &call->args[1], &call->args[2]);
 }
 
-/* A missing bound does not clamp. NaN in a bound gives NaN. */
+/* Runs array.clip. A bound that is null does not clamp. NaN in a bound gives NaN. */
 static int run_clip(struct mr_op_call *call)
 {
     const struct mr_arg *low = &call->args[1];

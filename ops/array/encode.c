@@ -74,7 +74,7 @@ static int scale_bounds(struct mr_op_call *call, enum mr_dtype t, double *low, d
     return MR_OK;
 }
 
-/* out = x op y, where y is one number converted to the type of `out`. */
+/* Computes out = x op y, where y is one number converted to the type of `out`. */
 static int apply(struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, double y,
     const struct mr_tensor *out)
 {

@@ -8,7 +8,7 @@
 
 #define BAND_PRODUCTS 2e9 /* multiplications between two checks for cancellation */
 
-/* A product of an m × k and a k × n matrix, or a stack of such products. All operands are
+/* A product of an m × k matrix and a k × n matrix, or a stack of such products. All operands are
  * contiguous. */
 struct product {
     enum mr_dtype t; /* f32, f64, i64 */
@@ -25,7 +25,7 @@ static void multiply_integers(
         for (uint64_t l = 0; l < p->k; l++) {
             uint64_t x = a[i * p->k + l];
             for (uint64_t j = 0; j < p->n; j++)
-                c[i * p->n + j] += x * b[l * p->n + j]; /* overflow wraps */
+                c[i * p->n + j] += x * b[l * p->n + j]; /* an integer overflow wraps */
         }
     }
 }
@@ -45,7 +45,7 @@ static void multiply(const struct product *p, const void *a, const void *b, void
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
 }
 
-/* Makes `x` contiguous and of type `t`, by a copy if necessary. */
+/* Makes `x` contiguous and of type `t`, with a copy if necessary. */
 static int ready(struct mr_op_call *call, struct mr_tensor *x, enum mr_dtype t)
 {
     if (x->dtype == t && mr_tensor_is_contiguous(x)) return MR_OK;
@@ -69,7 +69,7 @@ static int shapes_do_not_fit(
     return call->does->fail(call, MR_EINVAL, "%s and %s cannot be multiplied", x, y);
 }
 
-/* Makes a vector a matrix of one row or column. matmul removes that axis from the result. */
+/* Makes a vector a matrix of one row or one column. matmul removes this axis from the result. */
 static void as_matrix(struct mr_tensor *x, bool column)
 {
     int64_t stride = x->strides[0];
@@ -81,7 +81,8 @@ static void as_matrix(struct mr_tensor *x, bool column)
     x->strides[column ? 1 : 0] = column ? stride : stride * (int64_t)length;
 }
 
-/* The stacked axes of both operands, broadcast; the stride is 0 where an operand repeats. */
+/* The stacked axes of both operands after broadcasting. The stride is 0 where an operand
+ * repeats. */
 struct stack {
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
@@ -139,7 +140,7 @@ static int run_stack(struct mr_op_call *call, const struct product *p, const str
     return MR_OK;
 }
 
-/* The type in which a product of type `t` is computed. */
+/* Returns the type in which a product of type `t` is computed. */
 static enum mr_dtype product_type(enum mr_dtype t)
 {
     if (t == MR_DTYPE_F16) return MR_DTYPE_F32;
@@ -187,7 +188,8 @@ static int run_matmul(struct mr_op_call *call)
     if (!data) return MR_ELIMIT;
     mr_tensor_init(&out, t, ndim, shape, data);
     struct mr_tensor made = out;
-    if (t != p.t) { /* computed in a wider type, then cast; integers keep their low bits */
+    /* The product is computed in a wider type and then cast; integers keep their low bits. */
+    if (t != p.t) {
         made.data = call->does->scratch(call, mr_tensor_elements(&out) * mr_dtype_bytes(p.t) + 8);
         if (!made.data) return MR_ELIMIT;
         mr_tensor_init(&made, p.t, ndim, shape, made.data);

@@ -8,7 +8,8 @@
 
 #include <math.h>
 
-#define ROWS 4 /* count, mean, m2, low part of the mean */
+/* The rows count, mean, m2 and low part of the mean. */
+#define ROWS 4
 
 /* ---- of a whole array ---- */
 
@@ -24,7 +25,7 @@ static int groups_of(struct mr_op_call *call, uint32_t axis_at, bool keepdims,
     return mr_reduction_prepare(call, &x, axes, keepdims, r);
 }
 
-/* Converts m2 to variances or standard deviations with divisor count - ddof. */
+/* Converts m2 to variances, or with `root` to standard deviations. The divisor is count - ddof. */
 static void finish(
     double *m2, const double *counts, double count, uint64_t n, double ddof, bool root)
 {
@@ -68,7 +69,7 @@ static int run_std(struct mr_op_call *call)
 
 /* ---- of parts ---- */
 
-/* The rows of a moments tensor of n groups, behind the counts. */
+/* Returns the rows of a moments tensor of n groups that follow the row of counts. */
 static struct mr_moments rows_of(double *partial, uint64_t n)
 {
     return (struct mr_moments){.mean = partial + n, .m2 = partial + 2 * n, .low = partial + 3 * n};
@@ -93,7 +94,7 @@ static int run_moments(struct mr_op_call *call)
     return mr_reduce_moments(call, &r, &m);
 }
 
-/* Reads a moments tensor: f64 [4, …], contiguous. */
+/* Reads a moments tensor, which is a contiguous f64 tensor of shape [4, …]. */
 static int partial_arg(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out)
 {
@@ -131,7 +132,7 @@ static int run_merge(struct mr_op_call *call)
         if (err) return err;
         if (!mr_tensor_same_shape(&first, &t))
             return call->does->fail(call, MR_EINVAL, "the parts differ in shape");
-        double *p = mr_unconst(t.data); /* read only */
+        double *p = mr_unconst(t.data); /* the memory is only read */
         for (uint64_t j = 0; j < n; j++) {
             const struct mr_moments a = {&out[n + j], &out[3 * n + j], &out[2 * n + j]};
             const struct mr_moments b = {&p[n + j], &p[3 * n + j], &p[2 * n + j]};
@@ -142,8 +143,8 @@ static int run_merge(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* Opens the argument "moments" and prepares a result with its axes behind the first, of the type
- * that "dtype" names. */
+/* Opens the argument "moments" and prepares the result. The result has the axes of the moments
+ * without the first, and the type that "dtype" names. */
 static int finished(struct mr_op_call *call, struct mr_tensor *moments, struct mr_tensor *out)
 {
     enum mr_dtype t = MR_DTYPE_NONE;

@@ -6,15 +6,18 @@
 
 #include <math.h>
 
-#define LANES 64 /* rows of this many elements vectorise well */
-/* Rows with one shift; the rounding error grows with this number, not with n. */
+/* Elements of a row; rows of this length vectorise well. */
+#define LANES 64
+/* Rows of a block, whose numbers are taken relative to one shift. The rounding error grows with
+ * this number, not with n. */
 #define BLOCK_ROWS 128
 #define CANCEL_BYTES ((uint64_t)16 << 20)
 
-/* Are the reduced axes adjacent? Axes of length 1 do not count. */
+/* True: the reduced axes are adjacent. Axes of length 1 do not count. */
 static bool is_block(const struct mr_tensor *x, uint32_t axes)
 {
-    int state = 0; /* 0: before the reduced axes, 1: among them, 2: behind them */
+    /* Where the loop stands. 0: before the reduced axes. 1: among them. 2: after them. */
+    int state = 0;
     for (unsigned i = 0; i < x->ndim; i++) {
         if (x->shape[i] == 1) continue;
         bool reduced = axes >> i & 1;
@@ -40,7 +43,7 @@ static void group_axes(const struct mr_tensor *x, uint32_t axes, struct mr_reduc
     }
 }
 
-/* The view with the reduced axes moved to the end. */
+/* Returns a view of `x` with the reduced axes moved to the end. */
 static struct mr_tensor reduced_last(const struct mr_tensor *x, uint32_t axes)
 {
     struct mr_tensor t = *x;
@@ -97,13 +100,14 @@ int mr_reduction_result(struct mr_op_call *call, enum mr_dtype t, unsigned ndim,
 
 int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out)
 {
-    return out->ndim ? MR_OK : mr_array_return(call, out); /* tensors are in place already */
+    /* a tensor is in its final place already */
+    return out->ndim ? MR_OK : mr_array_return(call, out);
 }
 
 /* ---- moments ---- */
 
-/* TwoSum (Knuth): hi + t as a double and its rounding error. The error is 0 where the sum is not
- * finite. */
+/* TwoSum (Knuth): returns hi + t as a double, and sets `*low` to its rounding error, or to 0 if the
+ * sum is not finite. */
 static inline double two_sum(double hi, double t, double *low)
 {
     double sum = hi + t;
@@ -118,7 +122,8 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
 {
     double count = count_a + count_b;
     if (count_b == 0) return;
-    if (count_a == 0) { /* not by the formula below, whose `delta` would round `low` away */
+    /* The formula below would round `low` away in `delta`. */
+    if (count_a == 0) {
         memcpy(a->mean, b->mean, n * sizeof *a->mean);
         memcpy(a->low, b->low, n * sizeof *a->low);
         memcpy(a->m2, b->m2, n * sizeof *a->m2);
@@ -129,16 +134,17 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
     for (size_t j = 0; j < n; j++) {
         double low = b->low[j] - a->low[j];
         double delta = b->mean[j] - a->mean[j] + low;
-        if (b->mean[j] == a->mean[j]) delta = low; /* equal means, infinite ones included */
+        /* The means are equal, perhaps infinite. */
+        if (b->mean[j] == a->mean[j]) delta = low;
         a->mean[j] = two_sum(a->mean[j], a->low[j] + delta * share, &a->low[j]);
         a->m2[j] += b->m2[j] + delta * delta * weight;
     }
 }
 
-/* Working memory for the columns of one outer index. */
+/* Working memory for the columns at one outer index. */
 struct moments {
     double *shift;
-    struct mr_moments block; /* `mean` and `m2` hold sums and squares first */
+    struct mr_moments block; /* at first `mean` and `m2` of the block hold sums and squares */
     struct mr_moments all;
 };
 
@@ -197,8 +203,8 @@ static int moments_of_rows(struct mr_op_call *call, const struct mr_reduction *r
     return MR_OK;
 }
 
-/* The same for few columns: `lanes` rows are taken as one wide row. The lanes and the remaining
- * rows are merged at the end. */
+/* Computes the moments in the same way for few columns: `lanes` rows are taken as one wide row. The
+ * lanes and the remaining rows are merged at the end. */
 static int moments_narrow(struct mr_op_call *call, const struct mr_reduction *r, const char *rows,
     const struct moments *m)
 {

@@ -1,42 +1,43 @@
 /* Reductions over a contiguous array seen as outer × n × inner: the reduced axes are joined into n.
  * Where inner is small, several rows count as one wide row for the kernel, and the accumulators of
- * its parts are combined at the end. */
+ * the parts of a wide row are combined at the end. */
 #pragma once
 
 #include "ops/array/array.h"
 #include "ops/kernel/reduce.h"
 
-/* A tensor ready for reduction: contiguous, f16 converted to f32, the axes in three groups. */
+/* A tensor that is ready for a reduction: contiguous, f16 converted to f32, the axes in three
+ * groups. */
 struct mr_reduction {
     enum mr_dtype dtype;
     const char *data;
     uint64_t outer;
     uint64_t n;
     uint64_t inner;
-    unsigned kept_ndim; /* axes of the result */
+    unsigned kept_ndim; /* number of the result's axes */
     uint64_t kept[MR_TENSOR_DIMS_MAX];
 };
 
 int mr_reduction_prepare(struct mr_op_call *call, const struct mr_tensor *x, uint32_t axes,
     bool keepdims, struct mr_reduction *out);
 
-/* Memory for the result: scratch if the result is a number, otherwise the result's final place. */
+/* Allocates the result: scratch memory if the result is a number, otherwise its final place. */
 int mr_reduction_result(struct mr_op_call *call, enum mr_dtype t, unsigned ndim,
     const uint64_t *shape, struct mr_tensor *out);
 int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out);
 
-/* For each of n groups: mean + low is the mean, where `low` is the rounding error of `mean`. m2 is
- * the sum of squared deviations from the mean. */
+/* Moments of n groups. The mean of a group is mean + low, where `low` is the rounding error of
+ * `mean`. m2 is the sum of squared deviations from the mean. */
 struct mr_moments {
     double *mean, *low, *m2;
 };
 
-/* The moments of each of the outer × inner groups, in one pass over the data. Rows are summed in
- * blocks, relative to the block's first row. Blocks are merged by the formula of Chan, Golub and
- * LeVeque (1983). The mean is an unevaluated sum of two doubles (TwoSum, Knuth), so a mean far from
- * 0 does not cost the deviations accuracy. */
+/* Computes the moments of each of the outer × inner groups, in one pass over the data. Rows are
+ * summed in blocks, relative to the block's first row. Blocks are merged by the formula of Chan,
+ * Golub and LeVeque (1983). The mean is an unevaluated sum of two doubles (TwoSum, Knuth), so a
+ * mean far from 0 does not cost the deviations accuracy. */
 int mr_reduce_moments(
     struct mr_op_call *call, const struct mr_reduction *r, const struct mr_moments *out);
-/* Merges `b`, moments of count_b rows, into `a`, moments of count_a rows. */
+/* Merges `b`, the moments of count_b rows, into `a`, the moments of count_a rows. */
 void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b,
     const struct mr_moments *b, size_t n);

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #define LANES 64
-#define BLOCK_ROWS 512 /* rows of a sum of floats in one block */
+#define BLOCK_ROWS 512 /* rows that a sum of floats adds in one block */
 
 static const char *const names[] = {"sum", "prod", "min", "max", "any", "all"};
 static const enum mr_binary by[] = {MR_ADD, MR_MUL, MR_MIN, MR_MAX, MR_OR, MR_AND};
@@ -37,7 +37,7 @@ struct reducing {
     enum mr_dtype t;   /* type of the elements */
     enum mr_dtype acc; /* type of the accumulators */
     mr_rows_kernel kernel;
-    mr_rows_kernel fold; /* adds accumulators to accumulators */
+    mr_rows_kernel fold; /* the kernel that adds accumulators to accumulators */
     char *block;         /* accumulators of one block */
     char *total;
 };
@@ -63,8 +63,8 @@ static int reduce_rows(
     return MR_OK;
 }
 
-/* The same for few columns: several rows are taken as one wide row, whose accumulators are combined
- * at the end. */
+/* Reduces in the same way for few columns: several rows are taken as one wide row, whose
+ * accumulators are combined at the end. */
 static int reduce_narrow(
     struct mr_op_call *call, struct reducing *x, const char *rows, uint64_t n, size_t inner)
 {
@@ -81,7 +81,7 @@ static int reduce_narrow(
 
 #define SHORT_N 16
 
-/* Many short groups: combines the k-th elements of all groups in one loop, for each k. */
+/* Reduces many short groups: combines the k-th elements of all groups in one loop, for each k. */
 static int reduce_short(
     struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
 {
@@ -105,7 +105,7 @@ static int reduce_short(
     return err;
 }
 
-/* Reduces every group of `r` into `out`, elements of the accumulator's type. */
+/* Reduces every group of `r` into `out`, whose elements have the accumulator's type. */
 static int reduce_all(
     struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
 {
@@ -153,7 +153,7 @@ static int finish_mean(struct mr_op_call *call, const struct mr_reduction *r,
     return mr_array_cast(call, &m, out);
 }
 
-/* Converts 64-bit integers to f64 for a mean: their sum could overflow. */
+/* Converts 64-bit integers to f64 for a mean, because their sum could overflow. */
 static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x)
 {
     if (op != MR_REDUCE_MEAN || mr_dtype_is_float(x->dtype) || mr_dtype_bytes(x->dtype) < 8)
@@ -167,7 +167,8 @@ static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x
     return err;
 }
 
-/* Reduces over axes and returns the result. `partial`: the result has the accumulator's type. */
+/* Reduces over axes and returns the result. With `partial` the result has the accumulator's
+ * type. */
 static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x, uint32_t axes,
     bool keepdims, bool partial)
 {
@@ -210,7 +211,7 @@ int mr_array_reduce_all(struct mr_op_call *call, enum mr_binary op, const struct
 
 /* ---- the operators ---- */
 
-/* Reads the arguments x (the first), axis (at axis_at) and keepdims (behind it). */
+/* Reads the arguments x (the first one), axis (at axis_at) and keepdims (after axis). */
 static int common_args(
     struct mr_op_call *call, uint32_t axis_at, struct mr_tensor *x, uint32_t *axes, bool *keepdims)
 {
@@ -242,7 +243,7 @@ REDUCE_RUN(any, MR_REDUCE_ANY)
 REDUCE_RUN(all, MR_REDUCE_ALL)
 REDUCE_RUN(mean, MR_REDUCE_MEAN)
 
-/* The index along one axis, or in the flattened array. */
+/* Returns the index of an extreme along one axis, or in the flattened array. */
 static int arg_extreme(struct mr_op_call *call, bool max)
 {
     struct mr_tensor x;

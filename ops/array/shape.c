@@ -1,5 +1,5 @@
 /* Operators that rearrange elements: reshape, transpose, slice, take, concat, stack, split, part,
- * tile, copy, astype. Results are contiguous. If an input already is the result, it is returned
+ * tile, copy, astype. Results are contiguous. An input that already is the result is returned
  * without a copy. */
 #include "ops/array/array.h"
 
@@ -15,14 +15,14 @@ static int tensor_arg(struct mr_op_call *call, uint32_t i, struct mr_tensor *out
     return mr_array_tensor(call, &call->args[i], call->op->params[i].name, out);
 }
 
-/* Is argument 0 a tensor that can be returned without a copy? */
+/* True: argument 0 is a tensor that can be returned without a copy. */
 static bool may_pass(const struct mr_op_call *call)
 {
     return call->args[0].type == MR_ARG_TENSOR;
 }
 
-/* Returns a copy with its axes. mr_array_return makes a number of a tensor without axes; this does
- * not. */
+/* Returns a copy with the same axes. mr_array_return would make a number of a tensor without axes;
+ * this function does not. */
 static int return_copy(struct mr_op_call *call, const struct mr_tensor *t)
 {
     void *data = call->does->return_tensor(call, t->dtype, t->ndim, t->shape);
@@ -54,7 +54,7 @@ int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t)
 
 /* ---- reshape, transpose ---- */
 
-/* Reads a shape in which one length may be -1, which is computed from the others. */
+/* Reads a shape in which one length may be -1. This length is computed from the others. */
 static int wanted_shape(
     struct mr_op_call *call, const struct mr_tensor *x, unsigned *ndim, uint64_t *shape)
 {
@@ -81,7 +81,8 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    if (open < *ndim && known && n % known == 0) { /* also for no elements: 0 × 4 */
+    /* a tensor without elements is reshaped too: 0 × 4 */
+    if (open < *ndim && known && n % known == 0) {
         shape[open] = n / known;
         return MR_OK;
     }
@@ -134,7 +135,8 @@ static int run_transpose(struct mr_op_call *call)
 
 /* ---- slice, take ---- */
 
-/* The bound of one axis, from an int (axis 0) or from a list. NULL: no bound. */
+/* Returns the bound of one axis, from an int (for axis 0) or from a list. NULL: the axis has no
+ * bound. */
 static const struct mr_arg *bound_of(const struct mr_arg *arg, unsigned axis)
 {
     if (arg->type == MR_ARG_LIST) return axis < arg->count ? &arg->items[axis] : NULL;
@@ -196,7 +198,7 @@ static int run_slice(struct mr_op_call *call)
     return err ? err : return_copy(call, &x);
 }
 
-/* Reads index `i`; a negative index counts from the end. false: out of range. */
+/* Reads index `i`, where a negative index counts from the end. False: the index is out of range. */
 static bool index_at(const struct mr_tensor *indices, uint64_t i, uint64_t length, uint64_t *out)
 {
     const int64_t *p = indices->data;
@@ -205,7 +207,7 @@ static bool index_at(const struct mr_tensor *indices, uint64_t i, uint64_t lengt
     return at >= 0 && (uint64_t)at < length;
 }
 
-/* Converts `t` to contiguous i64 in scratch memory. */
+/* Converts `t` to a contiguous tensor of i64 in scratch memory. */
 static int as_indices(struct mr_op_call *call, struct mr_tensor *t, const char *name)
 {
     uint64_t n = mr_tensor_elements(t);
@@ -239,7 +241,7 @@ static int run_take(struct mr_op_call *call)
     memcpy(out.shape + axis + k.ndim, x.shape + axis + 1, (x.ndim - axis - 1) * sizeof *x.shape);
     char *data = call->does->return_tensor(call, x.dtype, out.ndim, out.shape);
     if (!data) return MR_ELIMIT;
-    /* the result is outer × indices × inner */
+    /* the result has the axes outer × indices × inner */
     uint64_t n = mr_tensor_elements(&k);
     struct mr_tensor line = x; /* the elements at one index of the axis */
     line.shape[axis] = 1;
@@ -332,7 +334,7 @@ static int run_stack(struct mr_op_call *call)
             return call->does->fail(call, MR_EINVAL, "the tensors differ in shape");
         if (first.ndim == MR_TENSOR_DIMS_MAX)
             return call->does->fail(call, MR_ELIMIT, "the result would have too many axes");
-        for (unsigned k = t[i].ndim; k > axis; k--) { /* insert an axis of length 1 */
+        for (unsigned k = t[i].ndim; k > axis; k--) { /* inserts an axis of length 1 */
             t[i].shape[k] = t[i].shape[k - 1];
             t[i].strides[k] = t[i].strides[k - 1];
         }
@@ -345,7 +347,7 @@ static int run_stack(struct mr_op_call *call)
     return mr_array_concat(call, grown, parts->count, axis);
 }
 
-/* Part `i` of `n` parts of nearly equal length along an axis, as numpy.array_split. */
+/* Returns part `i` of `n` parts of nearly equal length along an axis, as numpy.array_split does. */
 static struct mr_tensor part_of(const struct mr_tensor *x, unsigned axis, uint64_t i, uint64_t n)
 {
     struct mr_tensor t = *x;
@@ -405,7 +407,7 @@ static int run_split(struct mr_op_call *call)
 
 /* ---- tile, copy, astype ---- */
 
-/* numpy.tile: repeats the tensor along each axis. */
+/* Runs array.tile, which repeats the tensor along each axis as numpy.tile does. */
 static int run_tile(struct mr_op_call *call)
 {
     struct mr_tensor x;
@@ -419,7 +421,8 @@ static int run_tile(struct mr_op_call *call)
         return call->does->fail(call, MR_ELIMIT, "at most %d axes", MR_TENSOR_DIMS_MAX / 2);
     struct mr_tensor from = {.dtype = x.dtype, .ndim = 2 * dims, .data = x.data};
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    for (unsigned i = 0; i < dims; i++) { /* each axis becomes two: repeats (stride 0) × length */
+    /* Each axis becomes two axes: the repeats (stride 0) and the length. */
+    for (unsigned i = 0; i < dims; i++) {
         unsigned missing = dims - x.ndim;
         uint64_t repeats = i + ndim < dims ? 1 : times[i + ndim - dims];
         uint64_t length = i < missing ? 1 : x.shape[i - missing];

@@ -1,4 +1,4 @@
-/* The common type and the common shape of several operands. */
+/* Finds the common type and the common shape of several operands. */
 #include "ops/array/array.h"
 
 #include "base/assert.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Bits of an integer type; bool counts as one bit without sign. */
+/* Returns the bits of an integer type; a bool counts as one bit without sign. */
 static unsigned bits_of(enum mr_dtype t)
 {
     return t == MR_DTYPE_BOOL ? 1 : 8 * (unsigned)mr_dtype_bytes(t);
@@ -25,8 +25,8 @@ static enum mr_dtype signed_of(unsigned bits)
     return MR_DTYPE_I64;
 }
 
-/* The smallest float type that holds every value of an integer type. For 64 bits it is f64, which
- * rounds. */
+/* Returns the smallest float type that holds every value of an integer type. For 64 bits it is f64,
+ * which rounds. */
 static enum mr_dtype float_for(enum mr_dtype t)
 {
     if (bits_of(t) <= 8) return MR_DTYPE_F16;
@@ -41,7 +41,7 @@ enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b)
     if (fa || fb) {
         enum mr_dtype x = fa ? a : float_for(a);
         enum mr_dtype y = fb ? b : float_for(b);
-        return MR_MAX(x, y); /* the enum orders floats by size */
+        return MR_MAX(x, y); /* the enum lists the float types in the order of their size */
     }
     if (is_signed_integer(a) == is_signed_integer(b)) return bits_of(a) > bits_of(b) ? a : b;
     enum mr_dtype s = is_signed_integer(a) ? a : b;
@@ -77,7 +77,7 @@ static bool int_fits(enum mr_dtype t, int64_t v)
     return true;
 }
 
-/* The range of an integer type as doubles: from `low`, below `end`. */
+/* Sets the range of an integer type as doubles, which reaches from `low` to below `end`. */
 static void bounds(enum mr_dtype t, double *low, double *end)
 {
     double bits = 8.0 * (double)mr_dtype_bytes(t);
@@ -92,17 +92,17 @@ bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t)
     if (mr_dtype_is_float(from)) {
         double low, end, v = trunc(mr_dtype_get_f64(from, p));
         bounds(t, &low, &end);
-        return v >= low && v < end; /* NaN does not fit */
+        return v >= low && v < end; /* false for NaN */
     }
     uint64_t u = 0;
     char *cells[2] = {mr_unconst(p), (char *)&u};
     const ptrdiff_t step[2] = {0, 0};
-    mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* keeps the bits */
+    mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* the cast keeps the bits */
     if (from == MR_DTYPE_U64 && u > INT64_MAX) return t == MR_DTYPE_U64;
     return int_fits(t, (int64_t)u);
 }
 
-/* Converts a weak number to the common type; refuses one that does not fit. */
+/* Converts a weak number to the common type. Refuses a number that does not fit. */
 static int settle(struct mr_op_call *call, struct mr_operand *o, enum mr_dtype t)
 {
     enum mr_dtype from = o->t.dtype;
@@ -123,7 +123,8 @@ static int settle(struct mr_op_call *call, struct mr_operand *o, enum mr_dtype t
     return MR_OK;
 }
 
-/* The type of a weak number beside operands of type `t`; NONE: there are none. */
+/* Returns the type of a weak number beside operands of type `t`. NONE: there are no such
+ * operands. */
 static enum mr_dtype weak_type(enum mr_dtype t, const struct mr_operand *o)
 {
     if (o->weak == MR_WEAK_FLOAT) return mr_dtype_is_float(t) ? t : MR_DTYPE_F64;

@@ -1,5 +1,5 @@
-/* collection and array.collection join many values by reference into one value; array.partition
- * returns one of them. */
+/* The operators collection and array.collection join many values by reference into one value;
+ * array.partition returns one of them. */
 #include "ops/data/data.h"
 
 #include "ops/arg.h"
@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* Reads kind, type and shape of a part from its header alone: the data may be on another node.
- * Returns the number of axes, or a negative code. */
+/* Reads kind, type and shape of a part from its header alone, because the data may be on another
+ * node. Returns the number of axes, or a negative error code. */
 static int part_from_header(
     struct mr_op_call *call, uint32_t i, struct mr_str extent, struct mr_collection_part *out)
 {
@@ -24,7 +24,7 @@ static int part_from_header(
     out->dtype = (enum mr_dtype)h.dtype;
     out->nbytes = h.nbytes;
     memcpy(out->shape, extent.p + sizeof h, h.ndim * sizeof(uint64_t));
-    return h.ndim; /* not negative */
+    return h.ndim; /* the number of axes, which is not negative */
 }
 
 static enum mr_value_kind kind_of(const struct mr_arg *a)
@@ -33,7 +33,7 @@ static enum mr_value_kind kind_of(const struct mr_arg *a)
     return a->type == MR_ARG_BYTES ? MR_VALUE_BYTES : MR_VALUE_PACK;
 }
 
-/* Describes a part whose bytes are among the arguments. */
+/* Describes a part whose bytes are in the arguments. */
 static int inline_part(
     struct mr_op_call *call, uint32_t i, const struct mr_arg *a, struct mr_collection_part *out)
 {
@@ -63,7 +63,7 @@ static int inline_part(
     return (int)a->tensor->ndim;
 }
 
-/* Lays the parts one behind the other along `axis` and describes the whole in `s`. */
+/* Lays the parts one after the other along `axis`, and describes the whole in `s`. */
 static int lay_out(struct mr_op_call *call, struct mr_collection_part *parts, unsigned ndim,
     int64_t axis, struct mr_collection_spec *s, uint64_t *shape)
 {
@@ -99,7 +99,7 @@ static int return_collection(struct mr_op_call *call, struct mr_collection_part 
         err = lay_out(call, parts, ndim, axis, &s, shape);
     } else if (alike && s.kind == MR_VALUE_TABLE) {
         err = lay_out(call, parts, 2, 0, &s, shape);
-    } else { /* a list of values */
+    } else { /* the whole is a list of values */
         for (uint32_t i = 0; i < count; i++) {
             parts[i].start[0] = i;
             parts[i].shape[0] = 1;
@@ -139,7 +139,8 @@ static int collect(
     return return_collection(call, parts, count, (unsigned)ndim, axis, alike);
 }
 
-/* The parts are the arguments, or the members of one list that is not itself an input. */
+/* Runs collection. The parts are the arguments, or the members of one list that is not itself an
+ * input. */
 static int run_collection(struct mr_op_call *call)
 {
     const struct mr_arg *first = &call->rest[0];

@@ -1,4 +1,5 @@
-/* Lists, dicts and access to their members: identity, list, dict, get_item, len, concat, range. */
+/* Operators for lists and dicts, and for access to their members: identity, list, dict, get_item,
+ * len, concat, range. */
 #include "ops/data/data.h"
 
 #include "base/limits.h"
@@ -25,7 +26,7 @@ static int run_list(struct mr_op_call *call)
     return call->does->return_arg(call, &list);
 }
 
-/* Accepts a dict, or a list of [name, value] pairs; of equal names the last one counts. */
+/* Runs dict. Accepts a dict, or a list of [name, value] pairs; the last of equal names counts. */
 static int run_dict(struct mr_op_call *call)
 {
     const struct mr_arg *x = &call->args[0];
@@ -41,7 +42,8 @@ static int run_dict(struct mr_op_call *call)
         members[i].name = pair->items[0].bytes;
     }
     uint32_t count = 0;
-    for (uint32_t i = 0; i < x->count; i++) { /* linear search: dicts have few names */
+    /* the search is linear, because dicts have few names */
+    for (uint32_t i = 0; i < x->count; i++) {
         uint32_t at = 0;
         while (at < count && !mr_str_eq(members[at].name, members[i].name))
             at++;
@@ -75,7 +77,7 @@ static int item_of_dict(struct mr_op_call *call, const struct mr_arg *x, const s
     return missing(call, what);
 }
 
-/* Reads an index, which counts from the end if negative. false: there is no such item. */
+/* Reads an index, which counts from the end if negative. False: there is no such item. */
 static bool index_in(const struct mr_arg *key, uint64_t count, uint64_t *out)
 {
     if (key->type != MR_ARG_INT) return false;
@@ -99,7 +101,7 @@ static int no_such_item(struct mr_op_call *call, const struct mr_arg *key, uint6
     return missing(call, what);
 }
 
-/* The item at one index along axis 0, or at a list of indices along several axes. */
+/* Returns the item at one index along axis 0, or at a list of indices along several axes. */
 static int item_of_tensor(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *key)
 {
     struct mr_tensor t = *x->tensor;
@@ -136,7 +138,7 @@ static uint64_t text_length(struct mr_str s)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < s.n; i++)
-        n += ((unsigned char)s.p[i] & 0xc0) != 0x80; /* characters, not bytes */
+        n += ((unsigned char)s.p[i] & 0xc0) != 0x80; /* counts characters, not bytes */
     return n;
 }
 
@@ -228,7 +230,8 @@ static int run_range(struct mr_op_call *call)
     int64_t start = call->args[0].i;
     int64_t stop = call->args[1].i;
     int64_t step = call->args[2].i;
-    if (call->args[1].type == MR_ARG_NIL) { /* range(stop) */
+    /* The form range(stop). */
+    if (call->args[1].type == MR_ARG_NIL) {
         stop = start;
         start = 0;
     }

@@ -1,7 +1,7 @@
-/* Images of digits for learning: digits.load reads them from a file, digits.draw draws synthetic
- * ones. digits.load also draws, but only if the job names no file: a file that is named is read, or
- * its error is reported. Drawn data is marked (mr_op_services.mark_drawn). digits.source returns
- * the source as a text. */
+/* Images of digits for learning: digits.load reads images from a file, digits.draw draws synthetic
+ * ones. digits.load also draws images, but only if the job names no file: a file that is named is
+ * read, or its error is reported. Drawn data is marked (mr_op_services.mark_drawn). digits.source
+ * returns the source as a text. */
 #include "ops/data/data.h"
 
 #include "ops/array/array.h"
@@ -14,8 +14,8 @@
 #define SIDE 28
 #define POINTS_MAX 14
 
-/* Each digit as strokes through points of a 10 × 10 grid, y downwards. -1 lifts the pen, -2 ends
- * the digit. */
+/* Each digit as strokes through points of a 10 × 10 grid; y points downwards. -1 lifts the pen, -2
+ * ends the digit. */
 static const signed char strokes[10][2 * POINTS_MAX] = {
     {5, 1, 3, 2, 2, 5, 3, 8, 5, 9, 7, 8, 8, 5, 7, 2, 5, 1, -2},
     {3, 3, 5, 1, 5, 9, -2},
@@ -32,7 +32,8 @@ static const signed char strokes[10][2 * POINTS_MAX] = {
 struct pen {
     float x[POINTS_MAX];
     float y[POINTS_MAX];
-    bool lifted[POINTS_MAX]; /* no line from the previous point */
+    /* By point: true if no line leads to it from the point before. */
+    bool lifted[POINTS_MAX];
     unsigned count;
     float width;
 };
@@ -70,7 +71,7 @@ static void place_pen(struct mr_stream *s, unsigned digit, struct pen *pen)
     }
 }
 
-/* Squared distance of a pixel from one line segment. */
+/* Returns the squared distance of a pixel from one line segment. */
 static float distance2(const struct pen *pen, unsigned i, float x, float y)
 {
     float ax = pen->x[i - 1];
@@ -95,14 +96,16 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
                 float d = distance2(pen, i, (float)x + 0.5f, (float)y + 0.5f);
                 nearest = d < nearest ? d : nearest;
             }
-            float ink = pen->width + 0.5f - sqrtf(nearest); /* antialiased over one pixel */
+            /* the edge is antialiased over one pixel */
+            float ink = pen->width + 0.5f - sqrtf(nearest);
             ink = ink < 0 ? 0 : ink > 1 ? 1 : ink;
             out[y * SIDE + x] = (unsigned char)(ink * 255 + 0.5f);
         }
     }
 }
 
-struct wish { /* the arguments count, seed, start, what and rows of both operators */
+/* The arguments count, seed, start, what and rows, which both operators have. */
+struct wish {
     int64_t count;
     int64_t seed;
     int64_t start;
@@ -118,7 +121,7 @@ static int draw_digits(struct mr_op_call *call, const struct wish *w)
     unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, ndim, shape);
     if (!out) return MR_ELIMIT;
     call->does->mark_drawn(call);
-    /* Each digit has its own stream, so any range can be drawn separately. */
+    /* Each digit has its own stream of random numbers, so any range can be drawn separately. */
     for (int64_t i = 0; i < w->count; i++) {
         struct mr_stream s;
         mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)w->seed, (uint64_t)(w->start + i));
@@ -166,8 +169,8 @@ static int run_draw(struct mr_op_call *call)
 
 #define PATH_BYTES_MAX 4096
 
-/* Reads the argument "path": a path, or [directory, name]. null, or null as the directory, leaves
- * `*path` empty: no data was given. */
+/* Reads the argument "path": a path, or [directory, name]. If it is null, or the directory is null,
+ * `*path` stays empty: no data was given. */
 static int read_path(struct mr_op_call *call, char text[PATH_BYTES_MAX], struct mr_str *path)
 {
     const struct mr_arg *a = &call->args[0];

@@ -1,4 +1,4 @@
-/* image.png: a tensor as a PNG image. */
+/* The operator image.png makes a PNG image of a tensor. */
 #include "ops/data/data.h"
 
 #include "ops/array/array.h"

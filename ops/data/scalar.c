@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Holds sums, differences and products of two 64-bit integers. */
+/* An integer type that holds sums, differences and products of two 64-bit integers. */
 __extension__ typedef __int128 wide;
 
 struct number {
@@ -57,7 +57,8 @@ static int return_number(struct mr_op_call *call, struct number n)
     return call->does->return_arg(call, &big);
 }
 
-static const wide over = (wide)UINT64_MAX + 1; /* stands for any result that does not fit */
+/* Stands for any integer result that does not fit into 64 bits. */
+static const wide over = (wide)UINT64_MAX + 1;
 
 static wide multiply(wide x, wide y)
 {
@@ -65,7 +66,7 @@ static wide multiply(wide x, wide y)
     return __builtin_mul_overflow(x, y, &product) ? over : product;
 }
 
-/* x to the power of y >= 0 by squaring. */
+/* Returns x to the power of y, where y >= 0, by squaring. */
 static wide power(wide x, wide y)
 {
     wide result = 1;
@@ -123,7 +124,8 @@ static int combine(struct mr_op_call *call, enum mr_binary op, struct number a, 
     struct number *out)
 {
     bool floats = a.is_float || b.is_float;
-    switch ((int)op) { /* the operators that fold lists */
+    /* Only the operators that fold lists come here. */
+    switch ((int)op) {
     case MR_ADD: *out = floats ? of_float(a.f + b.f) : of_int(a.i + b.i); break;
     case MR_MUL: *out = floats ? of_float(a.f * b.f) : of_int(multiply(a.i, b.i)); break;
     case MR_SUB: *out = floats ? of_float(a.f - b.f) : of_int(a.i - b.i); break;
@@ -188,7 +190,7 @@ static int run_abs(struct mr_op_call *call)
     return return_number(call, n.is_float ? of_float(fabs(n.f)) : of_int(n.i < 0 ? -n.i : n.i));
 }
 
-/* Folds several values, or the items of one list. */
+/* Folds several values, or the items of one list, by `op`. */
 static int fold(struct mr_op_call *call, enum mr_binary op)
 {
     const struct mr_arg *items = call->rest;
@@ -274,7 +276,7 @@ static int compare_numbers(
     return return_order(call, op, a.f<b.f, a.f == b.f, a.f> b.f);
 }
 
-/* Lists, dicts and null are equal if their packs are equal. */
+/* Compares lists, dicts or null. They are equal if their packs are equal. */
 static int compare_packs(
     struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x, const struct mr_arg *y)
 {
@@ -313,7 +315,7 @@ static int run_compare(struct mr_op_call *call)
     return compare_packs(call, op, x, y);
 }
 
-/* As in Python, empty, zero and null are false. */
+/* Returns the truth of a value. As in Python, empty, zero and null are false. */
 static bool truth(const struct mr_arg *a)
 {
     switch (a->type) {

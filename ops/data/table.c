@@ -1,5 +1,5 @@
 /* Basic operators on tables: table.from_csv, table.columns, table.head, table.column,
- * table.to_tensor. There are no queries. */
+ * table.to_tensor. There are no queries on tables. */
 #include "ops/data/data.h"
 
 #include "ops/arg.h"
@@ -120,7 +120,7 @@ static int run_columns(struct mr_op_call *call)
     return call->does->return_arg(call, &list);
 }
 
-/* Bytes of text in the first `rows` rows. */
+/* Returns the bytes of text in the first `rows` rows. */
 static uint64_t text_bytes(const struct mr_column *c, uint64_t rows)
 {
     uint64_t n = 0;
@@ -191,10 +191,10 @@ static int run_head(struct mr_op_call *call)
 
 /* ---- columns as arrays ---- */
 
-/* The dtype of a column of numbers; NONE: the column has no numbers. */
+/* Returns the dtype of a column of numbers. NONE: the column has no numbers. */
 static enum mr_dtype dtype_of(enum mr_column_type t)
 {
-    /* The two enums have equal values. */
+    /* In this range the two enums have equal values. */
     if (t >= MR_COLUMN_BOOL && t <= MR_COLUMN_F64) return (enum mr_dtype)t;
     if (t == MR_COLUMN_DATE32) return MR_DTYPE_I32;
     return t >= MR_COLUMN_TIMESTAMP_S && t <= MR_COLUMN_TIMESTAMP_NS ? MR_DTYPE_I64 : MR_DTYPE_NONE;
@@ -272,7 +272,7 @@ static int run_column(struct mr_op_call *call)
     return column_rows(call, &c, &out);
 }
 
-/* The columns that the argument names, or all columns of numbers. */
+/* Finds the columns that the argument names, or all columns of numbers. */
 static int choose(
     struct mr_op_call *call, const struct mr_table *t, struct mr_column *columns, uint32_t *count)
 {

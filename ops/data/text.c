@@ -17,7 +17,7 @@
 
 /* ---- reading ---- */
 
-/* The first position from `from` on that follows a delimiter, or the end of the file. */
+/* Finds the first position from `from` on that follows a delimiter, or the end of the file. */
 static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint64_t from,
     char delimiter, uint64_t *out)
 {
@@ -40,13 +40,13 @@ static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint6
     return MR_OK;
 }
 
-/* Memory for a text result inside a pack extent, so that the file is read into its final place. */
+/* Allocates a text result inside a pack extent, so that the file is read into its final place. */
 static char *return_text_extent(struct mr_op_call *call, uint64_t n)
 {
     void *extent = call->does->return_extent(call, mr_value_pack_size(5 + n));
     if (!extent) return NULL;
     unsigned char *p = mr_value_pack_build(extent, 5 + n);
-    p[0] = 0xdb; /* MessagePack str 32: the length has four bytes */
+    p[0] = 0xdb; /* the tag of MessagePack's str 32, whose length has four bytes */
     for (int i = 0; i < 4; i++)
         p[1 + i] = (unsigned char)(n >> (24 - 8 * i));
     return (char *)p + 5;
@@ -60,7 +60,7 @@ static int read_range(
         return call->does->fail(call, MR_ELIMIT,
             "%llu bytes of text at once, at most %llu are allowed; give \"length\"",
             (unsigned long long)n, (unsigned long long)TEXT_BYTES_MAX);
-    /* A pack uses the shortest length field that fits; str 32 is for longer texts. */
+    /* A pack uses the shortest length field that fits, and str 32 is for longer texts. */
     bool small = n <= UINT16_MAX;
     char *p = small ? call->does->scratch(call, n + 1) : return_text_extent(call, n);
     if (!p) return MR_ELIMIT;
@@ -107,7 +107,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Finds the next word of `s` from `*at` on; false: there is none. */
+/* Finds the next word of `s` from `*at` on. False: there is none. */
 static bool next_word(struct mr_str s, size_t *at, struct mr_str *word)
 {
     size_t i = *at;
@@ -165,7 +165,8 @@ struct count {
     int64_t n;
 };
 
-/* Counts of words: a hash index over an array that doubles its capacity in scratch memory. */
+/* A hash table of words and their counts, over an array that doubles its capacity in scratch
+ * memory. */
 struct counts {
     struct mr_op_call *call;
     struct mr_index index;
@@ -226,7 +227,7 @@ static int by_count(const void *a, const void *b)
     return by_word(a, b);
 }
 
-/* Returns the counts as a dict sorted by word: equal counts give equal bytes. */
+/* Returns the counts as a dict sorted by word, so that equal counts give equal bytes. */
 static int return_counts(struct mr_op_call *call, struct counts *c)
 {
     if (c->count) qsort(c->items, c->count, sizeof *c->items, by_word);

@@ -12,16 +12,23 @@
 #include <string.h>
 
 #define LOCAL_PASSES 30
-#define LOCAL_TOL 0.05 /* times tol: accuracy of a chunk's own solution */
-#define SLACK 1e-13    /* times the objective: its rounding error … */
-#define NOISE 1e-10    /* … and the change that rounding may hide */
+/* Accuracy of a chunk's own solution, as a multiple of tol. */
+#define LOCAL_TOL 0.05
+/* Rounding error of the objective, relative to the objective. */
+#define SLACK 1e-13
+/* Change of the objective that rounding may hide, relative to the objective. */
+#define NOISE 1e-10
 #define FLATTER 0.9
-#define STUCK_TOL 100.0 /* times tol: bound on the Newton step that a stuck chunk may have */
+/* Bound on the Newton step of a chunk that makes no progress, as a multiple of tol. */
+#define STUCK_TOL 100.0
 #define RELAXATION 1.6
-#define BALANCE 2.0        /* residuals that differ by this factor change rho … */
-#define BALANCE_MAX 10.0   /* … by at most this factor … */
-#define BALANCE_EVERY 3    /* … every so many iterations */
-#define BALANCED_AFTER 100 /* iterations; convergence needs a constant rho afterwards */
+/* rho changes if the residuals differ by this factor. */
+#define BALANCE 2.0
+/* rho changes by at most this factor. */
+#define BALANCE_MAX 10.0
+#define BALANCE_EVERY 3 /* rho changes at most once in this many iterations */
+/* After this many iterations rho stays constant, which convergence needs. */
+#define BALANCED_AFTER 100
 
 size_t mr_glm_local_numbers(uint32_t columns)
 {
@@ -36,10 +43,10 @@ struct local {
     double *scale;
     double *trial;
     double *target; /* z - u */
-    double *away;   /* x - target, and M times that vector */
-    double best;    /* objective at the best point, and its slope along the direction */
+    double *away;   /* x - target, followed by M times this vector */
+    double best;    /* best: objective at the best point; slope: its slope along the direction */
     double slope;
-    double wrong; /* rows in the wrong class, at the last evaluation */
+    double wrong; /* rows in the wrong class at the last evaluation */
     double *hessian;
     double *room;
 };
@@ -57,7 +64,7 @@ static void lay_out(struct local *l, double *room, uint32_t n)
     l->room = l->hessian + mr_glm_packed(n);
 }
 
-/* The quadratic term rho / 2 |x - target|^2: returns its value, adds its gradient and Hessian. */
+/* Returns the quadratic term rho / 2 |x - target|^2, and adds its gradient and its Hessian. */
 static double draw(const struct mr_glm *g, struct local *l, const double *x)
 {
     uint32_t n = g->columns + 1;
@@ -81,7 +88,8 @@ static double draw(const struct mr_glm *g, struct local *l, const double *x)
     return 0.5 * rho * far;
 }
 
-/* Objective of the chunk at `x`; gradient and Hessian are written to `l`. */
+/* Computes the objective of the chunk at `x`, and writes gradient and Hessian to `l`. False: the
+ * task is cancelled. */
 static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, struct local *l,
     const double *x, void *work, double *loss, double *objective, bool (*is_cancelled)(void *),
     void *ctx)
@@ -96,8 +104,8 @@ static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, str
     return true;
 }
 
-/* Newton's direction from the last evaluated point. Returns the length of the direction: its
- * largest component, or with a metric its length in M relative to that of `x`. */
+/* Computes Newton's direction from the last evaluated point. Returns the length of the direction:
+ * its largest component, or with a metric its length in M relative to the length of `x`. */
 static double direct(const struct mr_glm *g, struct local *l, const double *x)
 {
     uint32_t n = g->columns + 1;
@@ -113,7 +121,7 @@ static double direct(const struct mr_glm *g, struct local *l, const double *x)
     return sqrt(mr_glm_metric_square(g, l->direction, l->away) / fmax(1, size));
 }
 
-/* The directional derivative. */
+/* Returns the directional derivative of the objective. */
 static double along(const struct local *l, uint32_t n)
 {
     double sum = 0;
@@ -122,8 +130,8 @@ static double along(const struct local *l, uint32_t n)
     return sum;
 }
 
-/* Is the trial, which was evaluated last, better than the best point? Where rounding hides the
- * change of the objective, the directional derivative decides (Hager and Zhang 2005). */
+/* True: the trial, which was evaluated last, is better than the best point. Where rounding hides
+ * the change of the objective, the directional derivative decides (Hager and Zhang 2005). */
 static bool is_better(const struct local *l, uint32_t n, double length, double objective)
 {
     double noise = NOISE * fabs(l->best);
@@ -146,7 +154,8 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
     double ignored = 0;
     if (!evaluate(g, rows, &l, point, work, &found->loss, &l.best, is_cancelled, ctx)) return false;
     found->wrong = l.wrong;
-    if (!isfinite(l.best)) { /* the objective overflows at z: start from 0 */
+    /* The objective overflows at z, so the search starts from 0. */
+    if (!isfinite(l.best)) {
         memset(point, 0, n * sizeof *point);
         if (!evaluate(g, rows, &l, point, work, &ignored, &l.best, is_cancelled, ctx)) return false;
     }
@@ -160,7 +169,8 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
             l.trial[j] = point[j] + length * l.direction[j];
         if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
             return false;
-        if (!is_better(&l, n, length, objective)) { /* halve the step */
+        /* The step is halved. */
+        if (!is_better(&l, n, length, objective)) {
             length *= 0.5;
             continue;
         }
@@ -245,7 +255,7 @@ struct residuals {
     double dual_max;
 };
 
-/* Updates the duals u; returns primal and dual residuals and their bounds. */
+/* Updates the duals u. Returns the primal and the dual residual and their bounds. */
 static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -275,8 +285,8 @@ static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p,
 }
 
 /* Changes rho so that the two residuals become alike (He, Yang and Wang 2000). With a metric the
- * residuals themselves are compared. Without one rho has units, so the ratio is corrected half-way
- * to that of the relative residuals (Wohlberg 2017). */
+ * residuals themselves are compared. Without a metric rho has units, so the ratio is corrected
+ * half-way to the ratio of the relative residuals (Wohlberg 2017). */
 static void balance(struct mr_glm *g, const struct residuals *r)
 {
     double apart = r->primal / r->dual;

@@ -4,12 +4,13 @@
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
-/* Doubles of working memory for a local step, besides mr_glm_work_bytes(columns, true). */
+/* Returns the doubles of working memory for a local step, in addition to mr_glm_work_bytes(columns,
+ * true). */
 size_t mr_glm_local_numbers(uint32_t columns);
 struct mr_glm_found {
     double *point;
-    double loss, wrong; /* of the rows at z */
-    bool stuck;         /* no progress from z: rounding prevents it */
+    double loss, wrong; /* loss and wrong rows of the chunk at z */
+    bool stuck;         /* true: no progress from z is possible, because of rounding */
 };
 
 /* Writes to found->point the x that minimises
@@ -20,5 +21,5 @@ struct mr_glm_found {
 bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
     void *work, double *room, struct mr_glm_found *found, bool (*is_cancelled)(void *ctx),
     void *ctx);
-/* The same as mr_glm_step, for all evaluations after the first. */
+/* Does the work of mr_glm_step for all evaluations after the first. */
 int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e);

@@ -9,19 +9,21 @@
 #define MR_GLM_EXP_MIN (-708.0)
 #define MR_GLM_EXP_MAX 709.0
 
-/* exp(x) = 2^n exp(r) with |r| <= ln 2 / 2 (argument reduction of Cody and Waite 1980). 13 terms of
- * the series of exp(r) are exact to the last bit. x is clamped to the range in which 2^n is a
- * normal number; NaN stays NaN. */
+/* Computes exp(x) = 2^n exp(r) with |r| <= ln 2 / 2 (argument reduction of Cody and Waite 1980). 13
+ * terms of the series of exp(r) are exact to the last bit. x is clamped to the range in which 2^n
+ * is a normal number; NaN stays NaN. */
 static inline double mr_glm_exp(double x)
 {
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    /* 1.5 * 2^52: adding this number rounds to an integer. */
+    const double shift = 6755399441055744.0;
     x = x < MR_GLM_EXP_MIN ? MR_GLM_EXP_MIN : x;
     x = x > MR_GLM_EXP_MAX ? MR_GLM_EXP_MAX : x;
     double t = x * 1.4426950408889634 + shift;
     uint64_t n;
-    memcpy(&n, &t, sizeof n); /* n in the low bits */
+    memcpy(&n, &t, sizeof n); /* n lies in the low bits */
     t -= shift;
-    double r = x - t * 0x1.62e42fefa3800p-1; /* ln 2 in two parts, the first exact */
+    /* ln 2 is split in two parts, of which the first is exact */
+    double r = x - t * 0x1.62e42fefa3800p-1;
     r = r - t * 0x1.ef35793c76730p-45;
     double r2 = r * r;
     double r4 = r2 * r2;
@@ -37,8 +39,9 @@ static inline double mr_glm_exp(double x)
     return e;
 }
 
-/* log(1 + e) for 0 <= e <= 1 as the series of 2 atanh(f / (2 + f)), where f = e for small e. For
- * large e, f = (e - 1) / 2, and ln 2 is added. So the argument of atanh is at most 0.1716. */
+/* Computes log(1 + e) for 0 <= e <= 1 as the series of 2 atanh(f / (2 + f)), where f = e for small
+ * e. For large e, f = (e - 1) / 2, and ln 2 is added. So the argument of atanh is at most
+ * 0.1716. */
 static inline double mr_glm_log1p(double e)
 {
     double large = e > 0.41421356237309503 ? 1.0 : 0.0;

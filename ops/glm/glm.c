@@ -1,7 +1,7 @@
 /* The operators of the loop that fits a generalized linear model: glm.start, glm.add, glm.step and
  * glm.converged. glm.part, which works on rows, is in ops/glm/part.c; the results of a fit are in
- * ops/glm/model.c. The operators pass on states (ops/glm/state.h) and partials (ops/glm/partial.h).
- */
+ * ops/glm/model.c. The operators pass on states (ops/glm/state.h) and partials
+ * (ops/glm/partial.h). */
 #include "ops/glm/glm.h"
 
 #include "ops/array/array.h"
@@ -55,7 +55,8 @@ static int read_penalty(struct mr_op_call *call, struct mr_glm_head *h)
         mr_glm_solvers[solver]);
 }
 
-/* Takes the means and standard deviations of the columns from array.moments over axis 0. */
+/* Takes the means and the standard deviations of the columns from the result of array.moments over
+ * axis 0. */
 static int take_moments(struct mr_op_call *call, const struct mr_tensor *t, struct mr_glm *g)
 {
     const double *numbers = t->data;
@@ -136,7 +137,7 @@ static int run_start(struct mr_op_call *call)
     if (!err) err = moments_of(call, &h, &moments);
     if (!err) err = take_from(call, &h, &from);
     if (!err) err = real(call, 11, 1e300, &h.step);
-    /* newton uses the Hessian of each step instead. */
+    /* The solver newton uses the Hessian of each step instead of a metric. */
     h.metric = call->args[12].boolean && (int)h.solver != MR_GLM_NEWTON;
     if (!err) err = mr_glm_columns_check(call, &h, (uint64_t)h.columns);
     if (err) return err;

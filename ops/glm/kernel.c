@@ -1,9 +1,9 @@
 /* The loops over rows. Rows are taken in blocks that stay in the L1 cache: first eta of all rows of
  * a block, then loss and residuals of the family, then the block again for the gradient. Inside a
- * block, loops take eight rows together. Dot products take eight numbers at a time and read beyond
- * the end of a row into the next one, where the coefficients are padded with 0. The last rows of a
- * chunk are copied to memory with room behind them. A NaN or an infinity also spoils the row before
- * it, which does no harm: such a chunk is refused. */
+ * block, loops take eight rows together. Dot products take eight numbers at a time. They read
+ * beyond the end of a row into the next row, where the coefficients are padded with 0. The last
+ * rows of a chunk are copied to memory with room behind them. A NaN or an infinity also spoils the
+ * row before it, which does no harm, because such a chunk is refused. */
 #include "ops/glm/kernel.h"
 
 #include "ops/glm/exp_log.h"
@@ -13,19 +13,20 @@
 
 #define LANES 8u
 #define BLOCK_ROWS 128u
-#define BLOCK_NUMBERS 1536u /* numbers of X: 12 KiB */
+#define BLOCK_NUMBERS 1536u /* numbers of X in a block: 12 KiB */
 #define TAIL_ROWS 16u
 #define CANCEL_NUMBERS ((uint64_t)1 << 20) /* numbers of X between two checks for cancellation */
 #define PART_NUMBERS ((uint64_t)49152)     /* numbers of X in a block of a pass: about 45 us */
-#define HESSIAN_COLUMNS 8u /* so many columns double the cost of a row with a Hessian */
+/* This many columns double the cost of a row with a Hessian. */
+#define HESSIAN_COLUMNS 8u
 #define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* numbers in the sums of all blocks: 2 MiB */
 
 struct work {
-    double *eta;      /* BLOCK_ROWS each */
+    double *eta;      /* one number for each row of a block: BLOCK_ROWS */
     double *residual; /* mean - y, times the weight; padded with 0 to a multiple of eight */
     double *variance;
-    double *coef; /* columns, padded with 0 to a multiple of eight */
-    double *tail; /* TAIL_ROWS × columns, and eight more */
+    double *coef; /* the coefficients, padded with 0 to a multiple of eight */
+    double *tail; /* the last rows: TAIL_ROWS × columns numbers, and eight more */
     double *full; /* the Hessian as a matrix with row length `pitch`, and a row for the intercept */
     uint32_t pitch;
 };
@@ -65,7 +66,7 @@ static void lay_out(void *memory, uint32_t columns, bool hessian, struct work *w
 
 /* ---- a block ---- */
 
-/* eta[i] = b + x_i · w for a number of rows that is a multiple of eight. */
+/* Computes eta[i] = b + x_i · w for a number of rows that is a multiple of eight. */
 MR_CLONES static void dots(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict w, double b, double *restrict eta)
 {
@@ -88,13 +89,13 @@ MR_CLONES static void dots(const double *restrict x, uint32_t rows, uint32_t col
     }
 }
 
-/* g += sum of r_i x_i for a number of rows that is a multiple of eight. */
+/* Computes g += sum of r_i x_i for a number of rows that is a multiple of eight. */
 MR_CLONES static void gather(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict r, double *restrict g)
 {
     for (uint32_t i = 0; i < rows; i += LANES) {
         const double *a = x + (size_t)i * columns;
-        /* The next block, to be prefetched; it need not exist. */
+        /* The address of the next block, for prefetching. The block need not exist. */
         const double *next = a + (size_t)rows * columns;
         for (uint32_t l = 0; l < LANES * columns; l += LANES)
             __builtin_prefetch(next + l);
@@ -113,8 +114,8 @@ MR_CLONES static void gather(const double *restrict x, uint32_t rows, uint32_t c
     }
 }
 
-/* Lower triangle of h += sum of v_i x_i x_i^T for a number of rows that is a multiple of four.
- * Numbers right of the diagonal are undefined. */
+/* Computes the lower triangle of h += sum of v_i x_i x_i^T for a number of rows that is a multiple
+ * of four. Numbers right of the diagonal are undefined. */
 MR_CLONES static void square(const double *restrict x, uint32_t rows, uint32_t columns,
     const double *restrict v, double *restrict h, uint32_t pitch)
 {
@@ -135,7 +136,7 @@ MR_CLONES static void square(const double *restrict x, uint32_t rows, uint32_t c
     }
 }
 
-/* Loss, residual and variance of a row from its eta (h) and y (t). */
+/* Computes loss, residual and variance of a row from its eta (h) and its y (t). */
 #define LOGISTIC_ROW(h, t)                                                                         \
     double size = (h) < 0 ? (h) : -(h);                                                            \
     double e = mr_glm_exp(size);                                                                   \
@@ -208,7 +209,7 @@ static double sum_of(const double *v, uint32_t n)
     return s;
 }
 
-/* Number of rows with a weight above 0 whose eta has the wrong sign for y, or is 0. */
+/* Returns the number of rows with a weight above 0 whose eta is 0 or has the wrong sign for y. */
 static double wrong_of(const struct block *b, const double *eta)
 {
     double wrong = 0;
@@ -217,8 +218,8 @@ static double wrong_of(const struct block *b, const double *eta)
     return wrong;
 }
 
-/* Computes eta of a block. `wrong` may be NULL; otherwise rows in the wrong class are added to it.
- */
+/* Computes eta of a block. Adds the number of rows in the wrong class to `wrong` unless it is
+ * NULL. */
 static void eta_of(const struct block *b, uint32_t columns, double intercept, struct work *w,
     double *eta, double *wrong)
 {
@@ -247,8 +248,8 @@ static void one_block(enum mr_glm_family family, const struct block *b, uint32_t
 
 /* ---- a chunk ---- */
 
-/* Number of rows that can be read in place: a multiple of eight with enough numbers behind the last
- * row to read on. */
+/* Returns the number of rows that can be read in place: a multiple of eight with enough numbers
+ * after the last row to read on. */
 static uint64_t rows_in_place(const struct mr_glm_rows *r, uint32_t pitch)
 {
     uint64_t numbers = r->rows * r->columns;
@@ -266,7 +267,7 @@ static struct block block_at(const struct mr_glm_rows *r, uint64_t at, uint64_t 
         .rows = (uint32_t)rows};
 }
 
-/* Copies the last rows to memory in which reading beyond them is harmless. */
+/* Copies the last rows to memory in which reading beyond the last row is harmless. */
 static struct block tail_at(const struct mr_glm_rows *r, uint64_t at, struct work *w)
 {
     struct block b = block_at(r, at, r->rows - at);
@@ -289,7 +290,7 @@ static void take_coef(struct work *w, const double *coef, uint32_t columns)
     memcpy(w->coef, coef, columns * sizeof *coef);
 }
 
-/* Packs the lower triangle of the matrix. */
+/* Packs the lower triangle of the Hessian. */
 static void pack_hessian(const struct work *w, uint32_t columns, double *packed)
 {
     for (uint32_t k = 0; k <= columns; k++)
@@ -311,7 +312,8 @@ static void begin(const struct mr_glm_rows *r, const double *coef, void *work, s
     memset(w->full, 0, ((size_t)w->pitch + 1) * w->pitch * sizeof *w->full);
 }
 
-/* Adds rows [from, to). `from` can be read in place; `to` can be read in place or is the end. */
+/* Adds the rows from `from` to below `to`. `from` can be read in place; `to` can be read in place
+ * or is the end. */
 static void add_rows(enum mr_glm_family family, const struct mr_glm_rows *r, uint64_t from,
     uint64_t to, double intercept, struct work *w, struct mr_glm_sums *s)
 {
@@ -344,7 +346,7 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
     return true;
 }
 
-/* The first row of a block: a multiple of the step that can be read in place. */
+/* Returns the first row of a block, which can be read in place. */
 static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
 {
     uint64_t step = block_rows(r->columns);

@@ -23,8 +23,8 @@ enum mr_glm_family { MR_GLM_LOGISTIC, MR_GLM_NORMAL, MR_GLM_POISSON, MR_GLM_FAMI
 struct mr_glm_rows {
     const double *x; /* rows × columns, row-major */
     const double *y;
-    const double *weights; /* NULL: 1 each */
-    const double *offset;  /* NULL: 0 each */
+    const double *weights; /* a weight for each row; NULL: each weight is 1 */
+    const double *offset;  /* an offset for each row; NULL: each offset is 0 */
     uint64_t rows;
     uint32_t columns;
 };
@@ -32,31 +32,31 @@ struct mr_glm_rows {
 /* Sums over rows. Vectors have columns + 1 numbers; the last one belongs to the intercept. */
 struct mr_glm_sums {
     double loss;
-    /* Only for logistic rows with an offset: number of rows with a weight above 0 that X w + b,
-     * without the offset, puts in the wrong class. */
+    /* The number of rows with a weight above 0 that X w + b, without the offset, puts in the wrong
+     * class. Only computed for logistic rows with an offset. */
     double wrong;
     double *gradient;
-    double *hessian; /* lower triangle, packed row by row; NULL: not wanted */
+    double *hessian; /* the lower triangle, packed row by row; NULL: not wanted */
 };
 
-/* Bytes of working memory for a pass, to be 64-byte aligned. */
+/* Returns the bytes of working memory for a pass. The memory must be 64-byte aligned. */
 size_t mr_glm_work_bytes(uint32_t columns, bool hessian);
 
-/* Overwrites the sums in `s`. `coef` has columns + 1 numbers. Asks `is_cancelled` every few hundred
- * microseconds; returns false as soon as the answer is true. */
+/* Runs one pass and overwrites the sums in `s`. `coef` has columns + 1 numbers. Calls
+ * `is_cancelled` every few hundred microseconds; returns false as soon as it returns true. */
 bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, struct mr_glm_sums *s, bool (*is_cancelled)(void *ctx), void *ctx);
 
-/* The same pass in blocks that several threads may compute at the same time. Each block has its own
- * `work` and sums. The number of blocks depends on the rows alone, so the total has the same bits
- * on any number of threads. With many columns and a Hessian the sums are large: then there is one
- * block. */
+/* Run the same pass in blocks, which several threads may compute at the same time. Each block has
+ * its own `work` and sums. The number of blocks depends on the rows alone, so the total has the
+ * same bits on any number of threads. With many columns and a Hessian the sums are large, and there
+ * is only one block. */
 uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian);
 void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
     uint32_t block, const double *coef, void *work, struct mr_glm_sums *s);
 
-/* Writes eta of all rows; with `means`, the mean of each row instead. `work` is as for a pass
- * without Hessian. */
+/* Writes eta of all rows, or with `means` the mean of each row. `work` is that of a pass without
+ * Hessian. */
 void mr_glm_predict(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, bool means, double *eta);
 
@@ -65,7 +65,7 @@ static inline size_t mr_glm_packed(uint32_t n)
     return (size_t)n * (n + 1) / 2;
 }
 
-/* Is `v` a whole number from 0 to `max`? */
+/* True: `v` is a whole number from 0 to `max`. */
 static inline bool mr_glm_is_count(double v, double max)
 {
     return v >= 0 && v <= max && v == (double)(uint64_t)v;

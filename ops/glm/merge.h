@@ -1,24 +1,24 @@
-/* Sums of partials, and the step of the solver that follows from the sum. */
+/* Adds partials, and takes the step of the solver that follows from the sum. */
 #pragma once
 
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 #include "ops/op.h"
 
-struct mr_glm_parts { /* partials as arguments; null ones are skipped */
+struct mr_glm_parts { /* partials as arguments; an argument null is skipped */
     const struct mr_arg *items;
     uint32_t count;
 };
 
-/* Opens the partials that are not null into `parts`, which has room for all->count, and fills the
- * head of their sum. MR_EINVAL: they belong to different states or have different numbers of
- * columns. */
+/* Opens the partials that are not null into `parts`, which has room for all->count, and fills in
+ * the head of their sum. MR_EINVAL: the partials belong to different states or have different
+ * numbers of columns. */
 int mr_glm_merge_head(struct mr_op_call *call, const struct mr_glm_parts *all,
     struct mr_glm_partial *parts, uint32_t *count, struct mr_glm_partial_head *h);
-/* Writes the sum into `numbers`, which has mr_glm_partial_numbers(h) numbers, zeroed. */
+/* Writes the sum into `numbers`, which has mr_glm_partial_numbers(h) zeroed numbers. */
 void mr_glm_merge(const struct mr_glm_partial *parts, uint32_t count, double *numbers,
     const struct mr_glm_partial_head *h, struct mr_glm_partial *sum);
-/* Replaces `g` by the next state, in scratch memory, of *numbers doubles. If there is no partial,
- * or the fit is over, `g` stays and *numbers is 0. */
+/* Replaces `g` by the next state in scratch memory, and sets *numbers to its number of doubles. If
+ * there is no partial, or the fit is over, `g` stays and *numbers is 0. */
 int mr_glm_merge_step(
     struct mr_op_call *call, struct mr_glm *g, const struct mr_glm_parts *all, uint64_t *numbers);

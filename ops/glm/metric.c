@@ -10,12 +10,16 @@
 #include <math.h>
 #include <string.h>
 
-#define SWEEPS 25  /* of coordinate descent before a linear system */
-#define TURNS 20   /* alternations of the two methods */
-#define SYSTEMS 20 /* linear systems in all; more for few columns: about a second of work … */
-#define SYSTEMS_WORK 1e10 /* … as the sum of n^3 */
-#define RIDGE_MIN 1e-12   /* relative to a diagonal of 1 */
-#define STILL 1e-14       /* relative change below which a coordinate has converged */
+/* Passes of coordinate descent before a linear system is solved. */
+#define SWEEPS 25
+#define TURNS 20 /* the two methods alternate at most this many times */
+/* Linear systems that one call solves at most; with few columns, SYSTEMS_WORK allows more. */
+#define SYSTEMS 20
+/* Work on linear systems in one call, about a second: the sum of n^3 over the systems. */
+#define SYSTEMS_WORK 1e10
+#define RIDGE_MIN 1e-12 /* the smallest ridge, relative to a diagonal of 1 */
+/* A coordinate whose relative change is smaller has converged. */
+#define STILL 1e-14
 
 /* ---- the metric ---- */
 
@@ -36,7 +40,8 @@ void mr_glm_metric_take(struct mr_glm *g, const double *hessian, double *room)
     double *scale = room;
     memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
     double ridge = mr_glm_cholesky(g->metric, scale, n, room + n);
-    if (!is_factor(g)) { /* with the factor's ridge: no squared length is negative */
+    /* M is kept as a matrix with the ridge of its factor, so that no squared length is negative. */
+    if (!is_factor(g)) {
         memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
         for (uint32_t i = 0; i < n; i++)
             g->metric[mr_glm_packed(i) + i] *= 1 + fmax(ridge, RIDGE_MIN);
@@ -96,8 +101,9 @@ struct search {
     double *x;
     double *r;     /* c - (M + l2) x */
     double *y;     /* solution of the linear system */
-    double *scale; /* scaling of the factor */
-    double *a;     /* Cholesky factor of the columns with a coefficient */
+    double *scale; /* the scaling of the columns of the factor */
+    /* The Cholesky factor of M for the columns whose coefficient is not 0. */
+    double *a;
     double *room;
 };
 
@@ -123,7 +129,7 @@ static double settle(struct search *s, uint32_t j)
     double a = quadratic(p, j, j);
     double by = j + 1 < p->n ? p->l1 : 0;
     double pull = s->r[j] + a * s->x[j];
-    if (!(a > 0)) return 0; /* a column of zeros */
+    if (!(a > 0)) return 0; /* the column has only zeros */
     double to = (pull > by ? pull - by : pull < -by ? pull + by : 0) / a;
     double moved = to - s->x[j];
     if (moved == 0) return 0;
@@ -133,7 +139,7 @@ static double settle(struct search *s, uint32_t j)
     return fabs(moved) * a / (fabs(pull) + by + fabs(p->c[j]));
 }
 
-/* Solves for all nonzero coordinates with their signs fixed. true: no sign changed. */
+/* Solves for all nonzero coordinates with their signs fixed. True: no sign has changed. */
 static bool solve_signs(struct search *s)
 {
     const struct mr_glm_prox *p = s->p;

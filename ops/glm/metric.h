@@ -1,6 +1,6 @@
-/* The metric of a preconditioned fit: M, the Hessian of the smooth part at the start of the fit.
- * Steps are measured by M. This has the effect of a change of variables to uncorrelated ones, R w
- * where M = R^T R, without changing w: penalties keep acting on w. */
+/* The metric of a preconditioned fit: M, the Hessian of the smooth part of the objective at the
+ * start of the fit. Steps are measured by M. This has the effect of a change of variables to
+ * uncorrelated ones, R w where M = R^T R, without changing w: penalties keep acting on w. */
 #pragma once
 
 #include "ops/glm/state.h"
@@ -10,21 +10,22 @@
 void mr_glm_metric_take(struct mr_glm *g, const double *packed_hessian, double *room);
 size_t mr_glm_metric_numbers(uint32_t columns);
 
-/* d^T M d; without a metric d^T d. */
+/* Returns d^T M d, or d^T d without a metric. */
 double mr_glm_metric_square(const struct mr_glm *g, const double *d, double *room);
-/* Replaces d by M^-1 d. For gd and lbfgs, and for proximal without l1. */
+/* Replaces d by M^-1 d. For the solvers gd and lbfgs, and for proximal without an l1 penalty. */
 void mr_glm_metric_solve(const struct mr_glm *g, double *d);
 
-struct mr_glm_prox { /* x^T M x / 2 - c^T x + l1 |x|_1 + l2 / 2 |x|^2, to be minimised */
+/* The problem to minimise x^T M x / 2 - c^T x + l1 |x|_1 + l2 / 2 |x|^2. */
+struct mr_glm_prox {
     const double *metric;
     const double *c;
     double l1;
     double l2;
-    uint32_t n; /* coordinates, the intercept included */
+    uint32_t n; /* number of coordinates, with the intercept */
 };
 
 /* c += by × M x. */
 void mr_glm_metric_add(const double *metric, uint32_t n, double by, const double *x, double *c);
-/* Solves the problem in place, starting from `x`. Work is bounded: at the bound, `x` is an
- * improvement and not the minimum. */
+/* Solves the problem in place, starting from `x`. The work is bounded. If the bound is reached, `x`
+ * is better than before, but not the minimum. */
 void mr_glm_metric_prox(const struct mr_glm_prox *p, double *x, double *room);

@@ -8,8 +8,9 @@
 
 #include <math.h>
 
-#define MEAN_MAX 1e9       /* largest mean of a Poisson number */
-#define MEAN_PIECE_MAX 500 /* mean that is drawn in one piece: exp(-500) does not underflow */
+#define MEAN_MAX 1e9 /* the largest mean of a Poisson number */
+/* The largest mean that is drawn in one piece: exp(-500) does not underflow. */
+#define MEAN_PIECE_MAX 500
 
 /* Opens a fit that has begun. Its coefficients for the original columns lie in memory of the call.
  */
@@ -99,8 +100,8 @@ static int run_predict(struct mr_op_call *call)
 
 /* ---- summary ---- */
 
-/* Standard errors of the coefficients. They exist where Newton converged without penalty on columns
- * that are not standardised; otherwise null. */
+/* Returns the standard errors of the coefficients. They exist where Newton converged without
+ * penalty on columns that are not standardised. Otherwise the result is null. */
 static int spread_of(
     struct mr_op_call *call, const struct mr_glm *g, double scale, struct mr_arg *out)
 {
@@ -132,7 +133,8 @@ static int run_summary(struct mr_op_call *call)
     memcpy(data, raw, n * sizeof *raw);
     double deviance = 2 * (h->fit - h->saturated);
     double left = h->rows - g.columns - h->intercept;
-    double spread = left > 0 ? deviance / left : (double)NAN; /* no degree of freedom is left */
+    /* NaN: no degree of freedom is left */
+    double spread = left > 0 ? deviance / left : (double)NAN;
     double scale = g.family == MR_GLM_NORMAL ? spread : 1;
     err = spread_of(call, &g, scale, &errors);
     if (err) return err;

@@ -28,7 +28,7 @@ static int check_finite(
     struct mr_op_call *call, const char *name, const double *v, uint64_t rows, uint32_t columns)
 {
     for (uint64_t i = 0; i < rows; i++) {
-        double any = 0; /* NaN if any is not finite */
+        double any = 0; /* becomes NaN if any number is not finite */
         for (uint32_t j = 0; j < columns; j++)
             any += v[i * columns + j] * 0;
         if (isnan(any))
@@ -39,14 +39,14 @@ static int check_finite(
     return MR_OK;
 }
 
-/* v log v, with 0 at v = 0. */
+/* Returns v log v, which is 0 at v = 0. */
 static double v_log_v(double v)
 {
     return v > 0 ? v * log(v) : 0;
 }
 
-/* Checks that y suits the family. Sums the weights and the loss of a model that predicts every y
- * exactly. */
+/* Checks that y suits the family. Adds up the weights, and the loss of a model that predicts every
+ * y exactly. */
 static int check_y(struct mr_op_call *call, enum mr_glm_family family, const struct mr_glm_rows *r,
     struct mr_glm_partial_head *h)
 {
@@ -86,7 +86,8 @@ static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
     return err ? err : check_y(call, family, r, h);
 }
 
-/* Restricts the chunk to rows [from, to): several parts may share one chunk. */
+/* Restricts the chunk to the rows from `from` to below `to`, because several parts may share one
+ * chunk. */
 static int take_range(struct mr_op_call *call, int64_t chunk, struct mr_glm_rows *r)
 {
     const struct mr_arg *range = &call->args[7];
@@ -122,7 +123,7 @@ static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr
         g->columns);
 }
 
-/* The chunk's own solution of ADMM. */
+/* Computes the chunk's own solution for ADMM. */
 static int local_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
     struct mr_glm_partial *p)
 {
@@ -146,15 +147,16 @@ static int local_part(struct mr_op_call *call, const struct mr_glm *g, const str
     return MR_OK;
 }
 
-struct pass { /* A pass over a chunk, in blocks. */
+struct pass { /* a pass over a chunk, in blocks */
     const struct mr_glm_rows *rows;
     enum mr_glm_family family;
     const double *raw;
     uint32_t blocks;
-    unsigned char *work; /* one for each lane */
+    unsigned char *work; /* working memory of each lane */
     size_t work_bytes;
-    double *sums;                     /* one for each block: loss, wrong, gradient, Hessian */
-    size_t gradient, hessian, stride; /* doubles; hessian is 0 if not wanted */
+    double *sums; /* the sums of each block: loss, wrong, gradient, Hessian */
+    /* Sizes in doubles; hessian is 0 if the Hessian is not wanted. */
+    size_t gradient, hessian, stride;
 };
 
 static struct mr_glm_sums sums_of(const struct pass *p, uint32_t block)
@@ -231,7 +233,7 @@ static int run_part(struct mr_op_call *call)
     memcpy(to, &h, sizeof h);
     struct mr_glm_partial p;
     mr_glm_partial_lay_out(&p, to);
-    if (over) return MR_OK; /* the loop ignores this partial */
+    if (over) return MR_OK; /* the fit is over, and its loop ignores this partial */
     return local ? local_part(call, &g, &r, &p) : whole_part(call, &g, &r, &p);
 }
 

@@ -42,7 +42,7 @@ int mr_glm_partial_open(
     return MR_OK;
 }
 
-/* 0 stands for "no weight". */
+/* Returns the smaller of two weights, where 0 means that there is no weight. */
 static double least_of(double a, double b)
 {
     return a == 0 ? b : b == 0 ? a : fmin(a, b);

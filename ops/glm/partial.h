@@ -1,6 +1,8 @@
-/* A *partial*: the sums over one chunk of rows, or over several chunks, at the point that a state
- * asks about. A partial is a flat f64 tensor, small enough to travel inside messages when there are
- * few columns. It may come from a client: mr_glm_partial_open checks it. */
+/* A *partial*: sums over one chunk of rows, or over several chunks: the loss, its gradient and, for
+ * some solvers, its Hessian. The sums are taken at the trial point, the coefficients that the state
+ * of a fit (state.h) evaluates next. A partial is a flat f64 tensor, small enough to travel inside
+ * messages when there are few columns. It may come from a client, so mr_glm_partial_open checks
+ * it. */
 #pragma once
 
 #include "base/err.h"
@@ -12,12 +14,13 @@ struct mr_glm_partial_head {
     double rows;
     double weight;
     double saturated;
-    double least; /* smallest weight above 0; 0: there is no such row */
+    double least; /* the smallest weight above 0; 0: no row has such a weight */
     double offset;
     double wrong;
     double loss;
     double hessian; /* 1: the Hessian is present */
-    double entries; /* number of chunks; with `points`, one (chunk number, vector) for each */
+    /* Number of chunks. With `points`, one (chunk number, vector) follows for each. */
+    double entries;
     double points;
     double stuck; /* chunks of ADMM that made no progress towards their minimum */
 };
@@ -29,8 +32,8 @@ struct mr_glm_partial {
     uint32_t columns;
     uint32_t entries;
     double *gradient;
-    double *hessian; /* lower triangle, packed; NULL: none */
-    double *points;  /* ADMM: the chunks' own minima; NULL: none */
+    double *hessian; /* the lower triangle, packed; NULL: there is no Hessian */
+    double *points;  /* for ADMM: the chunks' own minima; NULL otherwise */
 };
 
 size_t mr_glm_partial_numbers(const struct mr_glm_partial_head *h);

@@ -21,15 +21,17 @@
 
 #define LOG2 0.69314718 /* loss of a logistic row at eta = 0 */
 #define ARMIJO 1e-4
-#define SLACK 1e-14 /* times the objective: bound on its rounding error */
-#define NOISE 1e-10 /* the same where columns have means far from 0 */
+/* Bound on the rounding error of the objective, relative to the objective. */
+#define SLACK 1e-14
+/* The same bound where columns have means far from 0. */
+#define NOISE 1e-10
 #define FLATTER 0.9
 #define REJECTED_MAX 60u
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4
 #define GROWTH_MIN 0.01
-#define LENGTH_MAX 1e12 /* bound on a step length */
+#define LENGTH_MAX 1e12 /* the longest step */
 #define METRIC_LENGTH_MAX 1e30
 
 bool mr_glm_is_local(const struct mr_glm *g)
@@ -47,8 +49,8 @@ bool mr_glm_is_separated(const struct mr_glm *g)
     const struct mr_glm_head *h = g->h;
     if (g->family != MR_GLM_LOGISTIC || h->l1 > 0 || h->l2 > 0) return false;
     if (!(h->least > 0) || h->saturated != 0) return false;
-    /* Offsets alone may classify rows that X w + b does not. If they leave no loss, the data do not
-     * determine the coefficients. */
+    /* Offsets alone may put rows in the right class that X w + b puts in the wrong one. If offsets
+     * leave no loss, the data do not determine the coefficients. */
     if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
     /* A row in the wrong class, or of both classes, costs at least its weight times log 2. */
     return h->fit < h->least * LOG2;
@@ -79,7 +81,7 @@ static double largest(const double *a, uint32_t n)
 
 /* ---- Cholesky ---- */
 
-/* false: the matrix is not positive definite. */
+/* Replaces a matrix by its Cholesky factor. False: the matrix is not positive definite. */
 static bool factor(double *a, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -136,7 +138,7 @@ void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b)
 
 /* ---- directions ---- */
 
-/* Soft thresholding: moves v towards 0 by `by`, not beyond 0. */
+/* Soft thresholding: returns v moved towards 0 by `by`, but not beyond 0. */
 static double shrink(double v, double by)
 {
     return v > by ? v - by : v < -by ? v + by : 0;
@@ -173,13 +175,13 @@ static void proximal_trial(struct mr_glm *g, double *room)
     g->trial[g->columns] = g->w[g->columns] - t * g->gradient[g->columns];
 }
 
-/* The scale of the objective, for relative tolerances. */
+/* Returns the scale of the objective, for relative tolerances. */
 static double size_of(const struct mr_glm *g)
 {
     return fmax(fabs(g->h->objective), 1e-10 * fabs(g->h->recent[0]));
 }
 
-/* Squared length of trial - w in the metric. */
+/* Returns the squared length of trial - w in the metric. */
 static double moved_by(const struct mr_glm *g, double *room)
 {
     for (uint32_t j = 0; j <= g->columns; j++)
@@ -187,14 +189,14 @@ static double moved_by(const struct mr_glm *g, double *room)
     return mr_glm_metric_square(g, room, room + g->columns + 1);
 }
 
-/* A separable fit approaches a mean loss of 0, so 0 cannot scale a tolerance: families other than
- * normal have a lower bound. */
+/* Returns the scale of the objective in a metric. A separable fit approaches a mean loss of 0,
+ * which cannot scale a tolerance, so families other than normal have a lower bound. */
 static double metric_size(const struct mr_glm *g)
 {
     return fmax(size_of(g), g->family == MR_GLM_NORMAL ? 0 : LOSS_MIN);
 }
 
-/* The Newton decrement, with M divided by the step length in place of the Hessian. */
+/* Returns the Newton decrement, with M divided by the step length in place of the Hessian. */
 static double metric_criterion(const struct mr_glm *g, double *room)
 {
     double size = metric_size(g);
@@ -217,8 +219,8 @@ static void go(struct mr_glm *g, const double *d)
     g->h->slope = dot(d, g->gradient, n);
 }
 
-/* Computes Newton's trial point and the criterion. At convergence also the diagonal of the inverse
- * Hessian. Overwrites `a`. */
+/* Computes Newton's trial point and the criterion. At convergence also computes the diagonal of the
+ * inverse Hessian. Overwrites `a`. */
 static void newton_trial(struct mr_glm *g, double *a, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -232,8 +234,9 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     double size = size_of(g);
     g->h->criterion = size > 0 ? sqrt(fmax(-g->h->slope, 0) / size) : 0;
     if (g->h->criterion > g->h->tol) return;
-    memcpy(g->w, g->trial, n * sizeof *g->w);        /* the loss cannot tell trial from w */
-    for (uint32_t j = 0; j < n && ridge == 0; j++) { /* a ridge: columns are collinear */
+    memcpy(g->w, g->trial, n * sizeof *g->w); /* the loss does not distinguish trial from w */
+    /* A ridge means that columns are collinear, and then there is no diagonal. */
+    for (uint32_t j = 0; j < n && ridge == 0; j++) {
         memset(d, 0, n * sizeof *d);
         d[j] = 1;
         mr_glm_solve(a, scale, n, d);
@@ -241,7 +244,7 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     }
 }
 
-/* y^T M^-1 y, or y^T y without a metric. */
+/* Returns y^T M^-1 y, or y^T y without a metric. */
 static double pull_of(const struct mr_glm *g, const double *y, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -295,7 +298,8 @@ static void remember_pair(struct mr_glm *g, const double *gradient)
     double sy = 0;
     double ss = 0;
     double yy = 0;
-    for (uint32_t j = 0; j < n; j++) { /* takes the oldest pair's place */
+    /* The pair takes the place of the oldest pair. */
+    for (uint32_t j = 0; j < n; j++) {
         s[j] = g->trial[j] - g->w[j];
         y[j] = gradient[j] - g->gradient[j];
         sy += s[j] * y[j];
@@ -310,7 +314,7 @@ static void remember_pair(struct mr_glm *g, const double *gradient)
     g->h->pairs_at = (at + 1) % g->memory;
 }
 
-/* The Barzilai-Borwein length of the next step, from the accepted one. */
+/* Sets the Barzilai-Borwein length of the next step, computed from the accepted step. */
 static void next_length(struct mr_glm *g, const double *gradient, double *room)
 {
     double ss = moved_by(g, room);
@@ -329,8 +333,8 @@ static bool by_prox(const struct mr_glm *g)
     return g->solver == MR_GLM_GD || g->solver == MR_GLM_PROXIMAL;
 }
 
-/* Approximate Wolfe condition (Hager and Zhang 2005): where rounding hides the change of the
- * objective, a step is accepted if it made the directional derivative smaller. */
+/* True: the approximate Wolfe condition holds (Hager and Zhang 2005). Where rounding hides the
+ * change of the objective, a step is accepted if it made the directional derivative smaller. */
 static bool is_flatter(const struct mr_glm *g, double objective, const double *gradient)
 {
     double noise = NOISE * fabs(g->h->objective);
@@ -358,11 +362,12 @@ static bool is_acceptable(
 static void go_back(struct mr_glm *g, double *room)
 {
     double moved = 0;
-    bool lost = !by_prox(g) && -g->h->slope <= SLACK * fabs(g->h->objective); /* below rounding */
+    /* True: the change of the objective is smaller than the rounding error. */
+    bool lost = !by_prox(g) && -g->h->slope <= SLACK * fabs(g->h->objective);
     g->h->rejected += 1;
     g->h->step *= 0.5;
     g->h->slope *= 0.5;
-    /* After many halvings, back to the metric's own length. */
+    /* After many halvings, the step returns to the metric's own length. */
     if (g->metric && g->h->rejected == REJECTED_MAX / 2) g->h->step = fmin(g->h->step, 1);
     for (uint32_t j = 0; j <= g->columns && !by_prox(g); j++)
         g->trial[j] = 0.5 * (g->trial[j] + g->w[j]);
@@ -397,7 +402,7 @@ static void move(struct mr_glm *g, const struct mr_glm_partial *p, double object
     h->rejected = 0;
 }
 
-/* Chooses the next trial point; sets criterion and status. */
+/* Chooses the next trial point, and sets criterion and status. */
 static void look_ahead(struct mr_glm *g, double *hessian, double *room)
 {
     struct mr_glm_head *h = g->h;
@@ -413,7 +418,8 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         proximal_trial(g, room);
         h->criterion = g->metric ? metric_criterion(g, room) : proximal_criterion(g);
     }
-    if (!by_prox(g) && !(h->slope < 0)) { /* not downhill, by rounding: take the gradient */
+    /* Because of rounding the direction does not lead downhill, so the gradient is taken. */
+    if (!by_prox(g) && !(h->slope < 0)) {
         h->pairs = h->pairs_at = 0;
         for (uint32_t j = 0; j < n; j++)
             room[j] = -g->gradient[j];
@@ -428,9 +434,9 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         h->status = MR_GLM_ITERATIONS;
 }
 
-/* Poisson: an estimate of the Hessian at the solution relative to the first one. The Hessian
- * weights rows by their means. A fit with an intercept ends with a sum of means equal to the sum of
- * counts, so the ratio of the two sums is the estimate. */
+/* For the family poisson: estimates the Hessian at the solution, relative to the first Hessian. The
+ * Hessian weights rows by their means. A fit with an intercept ends with a sum of means equal to
+ * the sum of counts, so the ratio of the two sums is the estimate. */
 static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
 {
     double means = p->hessian[mr_glm_packed(g->columns) + g->columns];
@@ -439,8 +445,8 @@ static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
     return known ? fmax(counts / means, GROWTH_MIN) : 1;
 }
 
-/* First evaluation: refuses a start without finite loss, gradient or Hessian, and takes the metric.
- */
+/* Takes the first evaluation: refuses a start without finite loss, gradient or Hessian, and takes
+ * the metric. */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)
 {
@@ -461,7 +467,7 @@ static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double object
     return MR_OK;
 }
 
-/* First evaluation of ADMM: loss of the starting point and the initial rho. */
+/* Takes the first evaluation of ADMM: the loss of the starting point, and the initial rho. */
 static void begin_admm(struct mr_glm *g, const struct mr_glm_partial *p, double objective)
 {
     struct mr_glm_head *h = g->h;

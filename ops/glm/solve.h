@@ -1,19 +1,20 @@
-/* The step of a fit: the summed partials turn a state into the next one. */
+/* The step of a fit: turns a state into the next state, with the sum of the partials. */
 #pragma once
 
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
-/* Does the next step need a Hessian? Do chunks solve their own problems (ADMM after its first
- * evaluation)? */
+/* The first: true if the next step needs a Hessian. The second: true if chunks solve their own
+ * problems, which ADMM does after its first evaluation. */
 bool mr_glm_wants_hessian(const struct mr_glm *g);
 bool mr_glm_is_local(const struct mr_glm *g);
-/* Logistic regression without penalty: does w classify every row correctly? Then scaling w up
- * improves the loss without end, and no finite minimum exists (Albert and Anderson 1984). */
+/* True: this is logistic regression without penalty, and w classifies every row correctly. Then
+ * scaling w up improves the loss without end, and no finite minimum exists (Albert and Anderson
+ * 1984). */
 bool mr_glm_is_separated(const struct mr_glm *g);
-/* 1: X w + b, without offsets, puts some row of the chunk in the wrong class. Where rows have
- * offsets, `counted` tells (mr_glm_sums.wrong). Elsewhere the loss tells: each such row costs at
- * least its weight times log 2. */
+/* Returns 1 if X w + b, without offsets, puts some row of the chunk in the wrong class. Where rows
+ * have offsets, `counted` tells the number of such rows (mr_glm_sums.wrong). Elsewhere the loss
+ * tells, because each such row costs at least its weight times log 2. */
 double mr_glm_wrong(
     const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted);
 
@@ -25,7 +26,7 @@ int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct
 
 /* Replaces the packed lower triangle A by its Cholesky factor. Columns are first scaled to a
  * diagonal of 1; `scale` receives the n factors. If A is not positive definite, a growing ridge is
- * added. Returns the ridge; 0: none was needed. `room` has as many numbers as A. */
+ * added. Returns the ridge, or 0 if none was needed. `room` has as many numbers as A. */
 double mr_glm_cholesky(double *a, double *scale, uint32_t n, double *room);
-/* Solves with the factor, in place of b. `scale` NULL: all are 1. */
+/* Solves a linear system with the factor, in place of b. `scale` NULL: all factors are 1. */
 void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b);

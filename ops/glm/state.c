@@ -137,7 +137,7 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
     double *last = a + mr_glm_packed(p);
     for (size_t i = 0; i < mr_glm_packed(p + 1); i++)
         a[i] *= per;
-    for (uint32_t j = 0; j < p && g->scale; j++) /* uses the last row, which changes below */
+    for (uint32_t j = 0; j < p && g->scale; j++) /* must come before the last row changes below */
         for (uint32_t k = 0; k <= j; k++)
             a[mr_glm_packed(j) + k] =
                 (a[mr_glm_packed(j) + k] - g->center[j] * last[k] - g->center[k] * last[j] +
@@ -147,5 +147,6 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
         last[j] = (last[j] - g->center[j] * last[p]) / g->scale[j];
     if (g->h->intercept != 0) return;
     memset(last, 0, p * sizeof *last);
-    last[p] = 1; /* a unit pivot and a gradient of 0: the intercept stays where it is */
+    /* A pivot of 1 and a gradient of 0, so that the intercept stays where it is. */
+    last[p] = 1;
 }

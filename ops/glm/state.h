@@ -14,9 +14,11 @@
 #include "ops/glm/kernel.h"
 
 #define MR_GLM_COLUMNS_MAX 65536u
-#define MR_GLM_SQUARE_COLUMNS_MAX 1024u /* for solvers with a matrix of columns × columns */
+/* Columns for solvers that keep a matrix of columns × columns. */
+#define MR_GLM_SQUARE_COLUMNS_MAX 1024u
 #define MR_GLM_CHUNKS_MAX 16384u
-#define MR_GLM_RECENT 10 /* objectives that a step of gd or proximal must not exceed */
+/* Recent objectives that the objective after a step of gd or proximal must not exceed. */
+#define MR_GLM_RECENT 10
 #define MR_GLM_MEMORY_MAX 64
 
 enum mr_glm_solver {
@@ -43,29 +45,30 @@ struct mr_glm_head { /* the first numbers of the tensor; all are doubles */
     double solver;
     double intercept;
     double standardized;
-    double l1; /* alpha × l1_ratio */
-    double l2; /* alpha × (1 - l1_ratio) */
+    double l1; /* weight of the l1 penalty: alpha × l1_ratio */
+    double l2; /* weight of the l2 penalty: alpha × (1 - l1_ratio) */
     double tol;
     double iterations_max; /* 0: no limit */
     double memory;         /* pairs that L-BFGS stores */
-    double columns;        /* 0: not known yet, all coefficients are 0 */
-    double chunks;         /* of ADMM; 0: not known yet */
+    double columns;        /* 0: not known yet, and all coefficients are 0 */
+    double chunks;         /* chunks of ADMM; 0: not known yet */
     double status;
     double evaluations;
-    double iterations; /* accepted steps */
-    double rejected;   /* trial points since the last accepted step */
+    double iterations; /* number of accepted steps */
+    double rejected;   /* number of trial points since the last accepted step */
     double rows;
-    double weight;    /* sum of weights */
+    double weight;    /* sum of the weights */
     double saturated; /* sum of the loss of a model that predicts every y exactly */
     double fit;       /* sum of the loss at w */
     double objective; /* at w */
-    double criterion; /* compared with tol */
-    double step;      /* length of the next step; ADMM: rho */
+    double criterion; /* measure of convergence, compared with tol */
+    double step;      /* length of the next step; for ADMM: rho */
     double slope;     /* directional derivative: gradient · (trial - w) */
-    double pairs;     /* L-BFGS pairs in use; the newest is at pairs_at - 1 */
+    /* Number of L-BFGS pairs in use; the newest one is at pairs_at - 1. */
+    double pairs;
     double pairs_at;
-    double metric; /* 1: preconditioned by the first Hessian (ops/glm/metric.h) */
-    double least;  /* smallest weight above 0 */
+    double metric; /* 1: the fit is preconditioned by the first Hessian (ops/glm/metric.h) */
+    double least;  /* the smallest weight above 0 */
     double offset; /* 1: rows have offsets */
     double wrong;  /* 1: X w + b, without offsets, puts some row in the wrong class */
     double recent[MR_GLM_RECENT];
@@ -73,41 +76,47 @@ struct mr_glm_head { /* the first numbers of the tensor; all are doubles */
 
 #define MR_GLM_HEAD (sizeof(struct mr_glm_head) / sizeof(double))
 
-struct mr_glm { /* A view of a state. Vectors have columns + 1 numbers, the intercept last. */
+/* A view of a state. Vectors have columns + 1 numbers, the intercept last. */
+struct mr_glm {
     struct mr_glm_head *h;
     uint32_t columns;
     uint32_t chunks;
     uint32_t memory;
     enum mr_glm_family family;
     enum mr_glm_solver solver;
-    double *w;        /* the accepted point; ADMM: z */
+    double *w;        /* the accepted point; for ADMM: z */
     double *trial;    /* the point to evaluate next */
-    double *gradient; /* of the smooth part, at w */
-    double *center;   /* standardised columns: subtracted from each column; else NULL */
-    double *scale;    /* standardised columns: divides each column; else NULL */
-    double *metric;   /* the first Hessian or its Cholesky factor, packed; NULL: none */
-    double *spread;   /* newton: diagonal of the inverse Hessian of the summed loss; 0: not known */
-    double *s;        /* lbfgs: differences of points, memory × vector */
+    double *gradient; /* gradient of the smooth part of the objective, at w */
+    /* For standardised columns: subtracted from each column. NULL otherwise. */
+    double *center;
+    double *scale; /* for standardised columns: divides each column; NULL otherwise */
+    /* The first Hessian or its Cholesky factor, packed; NULL: there is no metric. */
+    double *metric;
+    /* For newton: the diagonal of the inverse Hessian of the summed loss; 0: not known. */
+    double *spread;
+    /* For lbfgs: differences of points, memory × vector numbers. */
+    double *s;
     double *y;
-    double *u; /* admm: scaled duals, chunks × vector */
+    double *u; /* for admm: the scaled duals, chunks × vector numbers */
 };
 
 extern const char *const mr_glm_families[MR_GLM_FAMILIES];
 extern const char *const mr_glm_solvers[MR_GLM_SOLVERS];
 extern const char *const mr_glm_statuses[MR_GLM_STATUSES];
 
-/* Does the solver need matrices of columns × columns? */
+/* True: the solver needs matrices of columns × columns. */
 bool mr_glm_is_square(const struct mr_glm_head *h);
-/* Number of doubles in a state with this head. */
+/* Returns the number of doubles in a state with this head. */
 size_t mr_glm_numbers(const struct mr_glm_head *h);
-/* Opens `numbers` doubles as a state. MR_EINVAL: they are not a state. */
+/* Opens `numbers` doubles as a state. MR_EINVAL: the doubles are not a state. */
 int mr_glm_open(double *state, size_t numbers, struct mr_glm *out, struct mr_error *e);
 /* Copies head and vectors to a state whose head may know more (columns, chunks). `to` has
- * mr_glm_numbers(head) doubles, zeroed. `from` NULL: a new fit. */
+ * mr_glm_numbers(head) zeroed doubles. `from` NULL: the state is that of a new fit. */
 void mr_glm_copy(
     const struct mr_glm *from, const struct mr_glm_head *head, double *to, struct mr_glm *out);
 
-/* Coefficients for the original columns, the intercept last. */
+/* Converts coefficients w of the state to coefficients for the original columns, the intercept
+ * last. */
 void mr_glm_raw(const struct mr_glm *g, const double *w, double *raw);
 /* Converts sums over rows, taken at raw coefficients, to means for the coefficients of the state.
  * Changes gradient and Hessian in place; `packed_hessian` may be NULL. */

@@ -5,10 +5,10 @@
 #include "ops/kernel/macros.h"
 
 #define WRAP(W, op) ((W)x op(W) y)
-#define SMALLER ((x < y || x != x) ? x : y) /* NaN if either is NaN */
+#define SMALLER ((x < y || x != x) ? x : y) /* NaN if x or y is NaN */
 #define LARGER ((x > y || x != x) ? x : y)
 
-/* Floor division of integers. Division by zero gives 0, as in NumPy; division of the smallest
+/* Floor division of integers. Division by zero gives 0, as in NumPy. Division of the smallest
  * integer by -1 wraps. */
 #define ROUNDS_UP ((x % y != 0) & ((x < 0) != (y < 0)))
 #define SIGNED_FLOOR(T, W) (y == 0 ? (T)0 : y == -1 ? (T)((W)0 - (W)x) : (T)(x / y - ROUNDS_UP))
@@ -110,7 +110,7 @@ mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t)
         [MR_DTYPE_F32] = ROW(f32),
         [MR_DTYPE_F64] = ROW(f64),
     };
-    /* Only floats are divided, and ROW is shared with the integers. */
+    /* Only floats have MR_DIV, and the table's rows are shared with the integers. */
     if (op == MR_DIV) return t == MR_DTYPE_F32 ? f32_div : t == MR_DTYPE_F64 ? f64_div : NULL;
     return kernels[t][op];
 }

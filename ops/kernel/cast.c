@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-/* x as an integer of type T, clamped to the range; NaN becomes 0. */
+/* Converts x to the integer type T, clamped to the range; NaN becomes 0. */
 #define HOLD(T, low, high)                                                                         \
     __extension__({                                                                                \
         double v_ = (double)x;                                                                     \
@@ -23,7 +23,7 @@
 #define hold_uint32_t UINT32_MAX
 #define hold_uint64_t UINT64_MAX
 
-/* The kernels from T to every dtype. INTEGER converts x to an integer. */
+/* Defines the kernels from T to every dtype. INTEGER converts x to an integer. */
 #define FROM(name, T, INTEGER, AS_F32, AS_F64, AS_F16, IS_TRUE)                                    \
     MR_UNARY_KERNEL(name##_to_bool, T, unsigned char, IS_TRUE)                                     \
     MR_UNARY_KERNEL(name##_to_i8, T, int8_t, INTEGER(int8_t, -0x1p7, 0x1p7))                       \
@@ -53,8 +53,8 @@ FROM(f64, double, HOLD, (float)x, x, mr_f16_from_f64(x), x != 0)
     })
 FROM(f16, uint16_t, HOLD_F16, mr_f16_to_f32(x), (double)mr_f16_to_f32(x), x, (x & 0x7fff) != 0)
 
-/* f16 to f32 and back, eight elements at a time where the processor has F16C. The bits are the same
- * as without. */
+/* Convert f16 to f32 and back, eight elements at a time where the processor has F16C. The bits are
+ * the same on other processors. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 
 __attribute__((target("avx,f16c"))) static size_t widen_eight(

@@ -6,12 +6,13 @@
 #include "base/id.h"
 #include "store/object/tensor.h"
 
-/* Processes n elements. Operand i starts at p[i], and its elements are step[i] bytes apart; the
- * last operand is the result. */
+/* A kernel. It processes n elements. Operand i starts at p[i], and its elements are step[i] bytes
+ * apart; the last operand is the result. */
 typedef void (*mr_kernel)(char *const *p, size_t n, const ptrdiff_t *step);
 
-/* Converts between two dtypes. Floats become integers by truncation towards zero, clamped to the
- * range; NaN becomes 0. Integers keep their low bits. Anything other than 0 becomes true. */
+/* Returns the kernel that converts between two dtypes. Floats become integers by truncation towards
+ * zero, clamped to the range; NaN becomes 0. Integers keep their low bits. Anything other than 0
+ * becomes true. */
 mr_kernel mr_cast_kernel(enum mr_dtype from, enum mr_dtype to);
 
 enum mr_binary {
@@ -24,7 +25,7 @@ enum mr_binary {
     MR_POW,
     MR_MIN,
     MR_MAX,
-    MR_EQ, /* from here to MR_GE: the comparisons */
+    MR_EQ, /* MR_EQ to MR_GE are the comparisons */
     MR_NE,
     MR_LT,
     MR_LE,
@@ -64,7 +65,9 @@ enum mr_unary {
     MR_UNARIES_COUNT,
 };
 
-/* NULL: the operation is not defined for this dtype. f16 has no kernels: it is computed in f32. */
+/* Return the kernel of an operation. NULL: the operation is not defined for this dtype. f16 has no
+ * kernels, because it is computed in f32. */
 mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t);
 mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t);
-mr_kernel mr_where_kernel(enum mr_dtype t); /* operands: bool, t, t; result: t */
+/* its operands have the types bool, t, t; its result has the type t */
+mr_kernel mr_where_kernel(enum mr_dtype t);

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Compiles a function for AVX-512, AVX2 and the baseline; the loader chooses one (ifunc).
- * Sanitizers do not support this. */
+/* Compiles a function for AVX-512, for AVX2 and for the baseline; the loader chooses one of the
+ * three (ifunc). Sanitizers do not support this. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -19,7 +19,7 @@
 #define MR_CLONES
 #endif
 
-/* X(name, type, unsigned type in which arithmetic wraps) */
+/* Calls X(name, type, unsigned type in which arithmetic wraps) for each integer type. */
 #define MR_INTEGERS(X)                                                                             \
     X(i8, int8_t, uint32_t)                                                                        \
     X(i16, int16_t, uint32_t)                                                                      \
@@ -33,7 +33,8 @@
     X(f32, float, float)                                                                           \
     X(f64, double, double)
 
-/* A kernel with one operand of type T and a result of type R. EXPR computes the result from x. */
+/* Defines a kernel with one operand of type T and a result of type R. EXPR computes the result from
+ * x. */
 #define MR_UNARY_KERNEL(name, T, R, EXPR)                                                          \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \
@@ -54,8 +55,8 @@
         }                                                                                          \
     }
 
-/* A kernel with two operands of type T and a result of type R. EXPR computes the result from x and
- * y. The result may overwrite the first operand. */
+/* Defines a kernel with two operands of type T and a result of type R. EXPR computes the result
+ * from x and y. The result may overwrite the first operand. */
 #define MR_BINARY_KERNEL(name, T, R, EXPR)                                                         \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \

@@ -22,7 +22,8 @@ static uint32_t mix(uint32_t x, uint32_t y)
     return r ^ r >> 16;
 }
 
-/* Splits a number into 32-bit words, the low word first; at least one word. */
+/* Splits a number into 32-bit words, the low word first. Returns the number of words, at least
+ * one. */
 static unsigned words_of(uint64_t v, uint32_t *out)
 {
     out[0] = (uint32_t)v;
@@ -199,7 +200,7 @@ static double ratio(const double *a, const double *b, double r)
     return top / bottom;
 }
 
-/* The quantile of p in (0, 1): PPND16 of AS 241 (Wichura 1988). */
+/* Returns the quantile of p in (0, 1): PPND16 of AS 241 (Wichura 1988). */
 static double quantile(double p)
 {
     static const double a[] = {3.3871328727963666080e0, 1.3314166789178437745e+2,

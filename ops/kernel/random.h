@@ -23,12 +23,15 @@ struct mr_stream {
 void mr_stream_init(
     struct mr_stream *s, enum mr_generator generator, uint64_t seed, uint64_t stream);
 uint64_t mr_stream_u64(struct mr_stream *s);
-uint32_t mr_stream_u32(struct mr_stream *s); /* halves of a u64, the low half first */
-double mr_stream_f64(struct mr_stream *s);   /* in [0, 1), 53 bits: Generator.random() */
-float mr_stream_f32(struct mr_stream *s);    /* in [0, 1), 24 bits: random(dtype=float32) */
-/* An integer from 0 to `range`, both included: Generator.integers for i64 (Lemire 2019). */
+uint32_t mr_stream_u32(struct mr_stream *s); /* returns the halves of a u64, the low half first */
+/* returns a number in [0, 1) with 53 bits, as Generator.random() */
+double mr_stream_f64(struct mr_stream *s);
+/* returns a number in [0, 1) with 24 bits, as random(dtype=float32) */
+float mr_stream_f32(struct mr_stream *s);
+/* Returns an integer from 0 to `range`, both included, as Generator.integers for i64 (Lemire
+ * 2019). */
 uint64_t mr_stream_upto(struct mr_stream *s, uint64_t range);
-/* A standard normal number by inversion: the quantile (AS 241, Wichura 1988) of ((u >> 11) + 0.5) /
- * 2^53, where u is one mr_stream_u64. NumPy uses the ziggurat method, so its normal numbers differ.
- */
+/* Returns a standard normal number by inversion: the quantile (AS 241, Wichura 1988) of ((u >> 11)
+ * + 0.5) / 2^53, where u is one mr_stream_u64. NumPy uses the ziggurat method, so its normal
+ * numbers differ. */
 double mr_stream_normal(struct mr_stream *s);

@@ -2,8 +2,9 @@
 
 #include "ops/kernel/macros.h"
 
-/* Takes two rows at a time, so that each accumulator is loaded and stored half as often. Four rows
- * would be four streams of memory, more than the hardware prefetcher follows well. */
+/* Adds up rows. Takes two rows at a time, so that each accumulator is loaded and stored half as
+ * often. Four rows would be four streams of memory, more than the hardware prefetcher follows
+ * well. */
 #define ADD_ROWS(name, T, A)                                                                       \
     MR_CLONES static void name##_sum(const void *px, size_t rows, size_t width, void *pa)          \
     {                                                                                              \
@@ -27,7 +28,7 @@
                 a[j] *= (A)x[j];                                                                   \
     }
 
-/* Integers are added as unsigned numbers: overflow wraps. */
+/* Integers are added as unsigned numbers, so an overflow wraps. */
 ADD_ROWS(b1, unsigned char, uint64_t)
 #define ADD_INTEGER(name, T, W) ADD_ROWS(name, T, uint64_t)
 MR_INTEGERS(ADD_INTEGER)
@@ -151,8 +152,9 @@ mr_arg_kernel mr_argmin_kernel(enum mr_dtype t, bool max)
 
 /* ---- moments ---- */
 
-/* Takes two rows at a time and prefetches the next two. The hardware prefetcher does not look far
- * enough ahead for wide rows; without prefetch a third of the time is spent waiting for memory. */
+/* Adds shifted numbers and their squares. Takes two rows at a time and prefetches the next two
+ * rows. The hardware prefetcher does not look far enough ahead for wide rows; without prefetching,
+ * a third of the time is spent waiting for memory. */
 #define STRETCH ((size_t)128)
 #define ASK_AHEAD(T, x, from, to, bytes)                                                           \
     for (size_t j_ = from; j_ < to; j_ += 64 / sizeof(T))                                          \

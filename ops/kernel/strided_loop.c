@@ -1,6 +1,6 @@
-/* Joins axes that lie behind each other, so that the kernel gets long inner loops. Operands of
- * another dtype than the kernel's are converted in chunks through a buffer that stays in the cache.
- */
+/* Joins axes that follow each other in memory, so that the kernel gets long inner loops. Operands
+ * of another dtype than the kernel's are converted in chunks, through a buffer that stays in the
+ * cache. */
 #include "ops/kernel/strided_loop.h"
 
 #include "base/assert.h"
@@ -18,7 +18,7 @@ void mr_loop_operand_set(struct mr_loop *l, unsigned i, const struct mr_tensor *
     memcpy(o->strides, t->strides, t->ndim * sizeof o->strides[0]);
 }
 
-/* Can axes i and i + 1 be joined into one? */
+/* True: the axes i and i + 1 can be joined into one. */
 static bool is_joinable(const struct mr_loop *l, unsigned i)
 {
     for (unsigned k = 0; k < l->count; k++) {
@@ -46,7 +46,7 @@ static void join_axes(struct mr_loop *l)
         n = 1;
     }
     l->ndim = n;
-    for (unsigned i = n - 1; i-- > 0;) { /* from the innermost axis outwards */
+    for (unsigned i = n - 1; i-- > 0;) { /* goes from the innermost axis outwards */
         if (!is_joinable(l, i)) continue;
         l->shape[i] *= l->shape[i + 1];
         for (unsigned k = 0; k < l->count; k++)
@@ -80,7 +80,7 @@ static void plan_casts(const struct mr_loop *l, struct buffers *b)
     }
 }
 
-/* Runs the kernel on n elements of the inner axis with conversions. */
+/* Runs the kernel on n elements of the inner axis, and converts operands and result. */
 static void run_cast(
     const struct mr_loop *l, struct buffers *b, char *const *at, uint64_t n, const ptrdiff_t *step)
 {
@@ -146,7 +146,7 @@ int mr_loop_run(struct mr_op_call *call, struct mr_loop *l)
                 return call->does->fail(call, MR_ECANCELED, "cancelled");
         }
         unsigned i = inner;
-        for (; i > 0; i--) { /* advance the outer axes */
+        for (; i > 0; i--) { /* advances the indices of the outer axes */
             for (unsigned k = 0; k < l->count; k++)
                 at[k] += l->operand[k].strides[i - 1];
             if (++index[i - 1] < l->shape[i - 1]) break;

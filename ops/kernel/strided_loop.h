@@ -12,14 +12,14 @@
 struct mr_loop_operand {
     char *p;
     int64_t strides[MR_TENSOR_DIMS_MAX];
-    enum mr_dtype stored; /* dtype in memory */
-    enum mr_dtype as;     /* dtype that the kernel expects; converted on the way */
+    enum mr_dtype stored; /* the dtype in memory */
+    enum mr_dtype as;     /* the dtype that the kernel expects; elements are converted on the way */
 };
 
 struct mr_loop {
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
-    unsigned count; /* number of operands, including the result */
+    unsigned count; /* number of operands, with the result */
     struct mr_loop_operand operand[MR_LOOP_OPERANDS_MAX];
     mr_kernel kernel;
 };
@@ -27,5 +27,5 @@ struct mr_loop {
 /* Sets operand `i` to a tensor of the loop's shape (see mr_array_broadcast). */
 void mr_loop_operand_set(
     struct mr_loop *l, unsigned i, const struct mr_tensor *t, enum mr_dtype as);
-/* Runs the loop; the operands may be changed. MR_ECANCELED when the task is cancelled. */
+/* Runs the loop, and may change `l`. MR_ECANCELED: the task is cancelled. */
 int mr_loop_run(struct mr_op_call *call, struct mr_loop *l);

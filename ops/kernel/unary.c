@@ -3,7 +3,7 @@
 
 #include "ops/kernel/macros.h"
 
-/* exp of a negative number only, so neither branch overflows. */
+/* Computes exp only of a number that is not positive, so no branch overflows. */
 static inline double sigmoid(double x)
 {
     double e = exp(-fabs(x));
@@ -16,7 +16,8 @@ static inline float sigmoidf(float x)
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-/* An integer is its own floor, ceil, trunc and round. It is finite and not NaN. */
+/* Kernels of an integer type. An integer is its own floor, ceil, trunc and round, is finite, and is
+ * not NaN. */
 #define INTEGER(name, T, W)                                                                        \
     MR_UNARY_KERNEL(name##_neg, T, T, (W)0 - (W)x)                                                 \
     MR_UNARY_KERNEL(name##_square, T, T, (W)x *(W)x)                                               \
@@ -119,7 +120,8 @@ mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t)
     return kernels[t][op];
 }
 
-/* where copies elements, so one kernel for each width serves all dtypes of that width. */
+/* The operation where copies elements, so one kernel for each width serves all dtypes of that
+ * width. */
 #define WHERE(name, T)                                                                             \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \

@@ -18,7 +18,7 @@ struct folding {
     int64_t *fold; /* for each row, the fold that tests it */
 };
 
-/* KFold: blocks of nearly equal length over the rows, in order or shuffled. */
+/* Makes the folds of KFold: blocks of nearly equal length over the rows, in order or shuffled. */
 static int plain_folds(struct mr_op_call *call, struct folding *f)
 {
     int64_t *order = call->does->scratch(call, MR_MAX(f->n, 1u) * sizeof *order);
@@ -33,7 +33,8 @@ static int plain_folds(struct mr_op_call *call, struct folding *f)
     return MR_OK;
 }
 
-/* Renumbers the classes by first appearance, as scikit-learn does: `number` of each class. */
+/* Sets the `number` of each class: its place in the order of first appearance, as scikit-learn
+ * counts. */
 static void by_appearance(const struct mr_classes *c, uint32_t *number)
 {
     uint32_t seen = 0;
@@ -43,8 +44,8 @@ static void by_appearance(const struct mr_classes *c, uint32_t *number)
         if (number[c->of[i]] == UINT32_MAX) number[c->of[i]] = seen++;
 }
 
-/* Computes for each class and fold the number of test rows: rows sorted by class are assigned to
- * folds in turn. */
+/* Computes for each class and fold the number of test rows. Rows sorted by class are assigned to
+ * the folds in turn. */
 static void deal(const uint64_t *sizes, uint32_t classes, uint32_t k, uint64_t *share)
 {
     uint64_t at = 0;
@@ -74,7 +75,7 @@ static int stratified_folds(
             f->k, (unsigned long long)largest);
     deal(sizes, c, f->k, share);
     uint64_t at = 0;
-    for (uint32_t j = 0; j < c; j++) { /* the folds of the rows of one class */
+    for (uint32_t j = 0; j < c; j++) { /* goes over the folds of the rows of one class */
         next[j] = at;
         for (uint32_t k = 0; k < f->k; k++)
             for (uint64_t i = 0; i < share[(uint64_t)j * f->k + k]; i++)

@@ -28,7 +28,7 @@ static void skip_blanks(struct cursor *c)
         c->p++;
 }
 
-/* Finds the next line, without its comment; false: there is none. */
+/* Finds the next line, without its comment. False: there is no further line. */
 static bool next_line(struct cursor *text, struct cursor *line)
 {
     if (text->p == text->end) return false;
@@ -59,7 +59,7 @@ static bool read_number(struct cursor *line, char until, double *out)
     return end == copy + n && isfinite(*out);
 }
 
-/* Reads index:value. `*index` is 0 at the end of the line. false: the line has something else. */
+/* Reads index:value. `*index` is 0 at the end of the line. False: the line has something else. */
 static bool read_pair(struct cursor *line, uint64_t *index, double *value)
 {
     skip_blanks(line);
@@ -148,7 +148,8 @@ static int answer(struct mr_op_call *call, struct mr_str text, enum mr_dtype dty
     void *x = NULL;
     void *y = NULL;
     struct mr_arg items[2];
-    err = mr_ml_tensor(call, dtype, 2, shape, &x, &items[0]); /* zeroed, like all scratch memory */
+    /* `x` is zeroed, like all scratch memory */
+    err = mr_ml_tensor(call, dtype, 2, shape, &x, &items[0]);
     if (!err) err = mr_ml_tensor(call, MR_DTYPE_F64, 1, shape, &y, &items[1]);
     if (err) return err;
     fill(c, shape[1], dtype == MR_DTYPE_F64, x, y);

@@ -37,7 +37,8 @@ enum setting_kind { SET_NAME, SET_COUNT, SET_REAL, SET_FLAG };
 struct setting {
     const char *name;
     enum setting_kind kind;
-    double min; /* SET_REAL: lowest value; -1: null is allowed too, and turns it off */
+    /* For SET_REAL: the lowest value. -1: null is allowed too, and means off. */
+    double min;
     const char *const *names;
     unsigned names_count;
     size_t offset;
@@ -69,7 +70,7 @@ static int set_name(struct mr_op_call *call, const struct setting *d, const stru
     if (v->type == MR_ARG_NIL && d->names == penalties) text = MR_STR("none");
     for (unsigned i = 0; i < d->names_count; i++) {
         if (!mr_str_eq(text, mr_str(d->names[i]))) continue;
-        memcpy((char *)s + d->offset, &i, sizeof i); /* enums have the size of unsigned */
+        memcpy((char *)s + d->offset, &i, sizeof i); /* the enums have the size of unsigned */
         return MR_OK;
     }
     char all[160] = "";
@@ -175,12 +176,12 @@ struct fit {
     struct mr_sgd_settings settings;
     struct mr_sgd_rows rows;
     struct mr_sgd_work work;
-    uint32_t separators; /* classifiers to fit: 1 for two classes */
+    uint32_t separators; /* number of classifiers to fit; 1 for two classes */
     struct mr_mt mt;
 };
 
-/* The seed of the row shuffle, drawn in scikit-learn's order. With several classifiers each has a
- * generator of its own, which draws the seed of the shuffle (never 0). */
+/* Returns the seed of the row shuffle, drawn in scikit-learn's order. With several classifiers each
+ * has a generator of its own, which draws the seed of the shuffle (never 0). */
 static uint32_t shuffle_seed(struct fit *f, uint32_t own)
 {
     if (f->separators == 1) {
@@ -244,7 +245,7 @@ static int prepare(struct mr_op_call *call, struct fit *f, struct mr_classes *cl
     return MR_OK;
 }
 
-/* The classes as a tensor or a list of texts. */
+/* Makes an argument of the classes: a tensor, or a list of texts. */
 static int classes_arg(struct mr_op_call *call, const struct mr_classes *c, struct mr_arg *out)
 {
     uint64_t n = c->count;
@@ -410,8 +411,9 @@ static int run_predict(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* Probabilities of classes: 1 / (1 + exp(-d)), or for the modified Huber loss (clip(d, -1, 1) + 1)
- * / 2. Those of several classes are normalised to the sum 1, or equal if all are 0. */
+/* Computes the probabilities of classes: 1 / (1 + exp(-d)), or for the modified Huber loss (clip(d,
+ * -1, 1) + 1) / 2. The probabilities of several classes are normalised to the sum 1, or are equal
+ * if all of them are 0. */
 static void probabilities(const struct model *m, bool huber, const double *d, double *out)
 {
     uint64_t n = m->classes_count;

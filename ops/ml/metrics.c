@@ -10,14 +10,15 @@
 /* ---- counting ---- */
 
 struct counts {
-    struct mr_classes classes; /* true labels; the predicted labels have the same class numbers */
-    uint64_t *hit;             /* rows of each class that were predicted correctly */
+    /* The classes of the true labels. The predicted labels have the same class numbers. */
+    struct mr_classes classes;
+    uint64_t *hit; /* by class: rows that were predicted correctly */
     uint64_t *predicted;
     uint64_t *actual;
     uint64_t correct;
 };
 
-/* Reads the arguments 0 and 1: true and predicted labels. */
+/* Reads the arguments 0 and 1, the true and the predicted labels. */
 static int both(struct mr_op_call *call, struct mr_classes pair[2])
 {
     const struct mr_arg *ys[2] = {&call->args[0], &call->args[1]};
@@ -103,7 +104,7 @@ static struct row row_of(const struct counts *c, uint32_t i)
     return r;
 }
 
-/* A row of the report as a dict, in memory of the call. */
+/* Makes a dict of a row of the report, in memory of the call. */
 static int row_arg(struct mr_op_call *call, const struct row *r, struct mr_arg *out)
 {
     static const char *const names[MEASURES] = {"precision", "recall", "f1-score", "support"};
@@ -156,7 +157,8 @@ static double clipped(double p)
     return fmin(1 - DBL_EPSILON, fmax(DBL_EPSILON, p));
 }
 
-/* -log of the probability that a row gives its true class, clipped and divided by the row's sum. */
+/* Returns -log of the probability that a row gives its true class, after the probability is clipped
+ * and divided by the row's sum. */
 static double row_loss(const double *p, uint64_t columns, uint32_t label)
 {
     if (columns == 1) return -log(label ? clipped(p[0]) : 1 - clipped(p[0]));

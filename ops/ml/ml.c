@@ -23,8 +23,9 @@ struct label {
 struct labels {
     enum label_kind kind;
     uint64_t n;
-    const struct mr_arg *texts; /* of LABEL_TEXT */
-    struct mr_tensor t;         /* otherwise; contiguous i64 or f64 after as_kind */
+    const struct mr_arg *texts; /* for LABEL_TEXT */
+    /* For the other kinds: contiguous i64 or f64 after as_kind. */
+    struct mr_tensor t;
 };
 
 static bool is_texts(const struct mr_arg *y)
@@ -32,7 +33,7 @@ static bool is_texts(const struct mr_arg *y)
     return y->type == MR_ARG_LIST && y->count && y->items[0].type == MR_ARG_TEXT;
 }
 
-/* Finds the kind of the labels without a copy. */
+/* Finds the kind of the labels, without copying them. */
 static int open_labels(
     struct mr_op_call *call, const struct mr_arg *y, const char *name, struct labels *out)
 {
@@ -92,14 +93,14 @@ static int compare(enum label_kind kind, const struct label *a, const struct lab
     return a->f < b->f ? -1 : a->f > b->f;
 }
 
-struct set { /* A set of labels in ascending order. */
+struct set { /* a set of labels, in ascending order */
     enum label_kind kind;
     struct label *items;
     uint32_t count;
     uint32_t room;
 };
 
-/* The index of `v`, or the index at which it would be inserted. */
+/* Returns the index of `v`, or the index at which it would be inserted. */
 static uint32_t place_of(const struct set *s, const struct label *v)
 {
     uint32_t low = 0;
@@ -159,7 +160,7 @@ static int publish(struct mr_op_call *call, const struct set *s, struct mr_class
         if (s->kind == LABEL_TEXT)
             ((struct mr_str *)values)[i] = s->items[i].s;
         else
-            ((int64_t *)values)[i] = s->items[i].i; /* for floats, the bits of the double */
+            ((int64_t *)values)[i] = s->items[i].i; /* for floats, `i` has the bits of the double */
     }
     if (s->kind == LABEL_TEXT)
         out->texts = values;
@@ -217,7 +218,7 @@ int mr_classes_of(
     return mr_classes_of_all(call, &y, &name, 1, out);
 }
 
-/* The shortest decimal digits that read back as `v`, as Python writes floats. */
+/* Writes the shortest decimal digits that read back as `v`, in Python's form. */
 static void float_text(double v, char *out, size_t n)
 {
     if (v == floor(v) && fabs(v) < 1e16) {
@@ -235,8 +236,8 @@ const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, u
     size_t room = c->texts ? c->texts[i].n + 1 : 40;
     char *out = call->does->scratch(call, room);
     if (!out) return NULL;
-    if (c->texts)
-        memcpy(out, c->texts[i].p, c->texts[i].n); /* scratch is zeroed: NUL behind */
+    if (c->texts) /* the scratch memory is zeroed, so a NUL follows */
+        memcpy(out, c->texts[i].p, c->texts[i].n);
     else if (c->values.dtype == MR_DTYPE_I64)
         (void)snprintf(out, room, "%lld", (long long)((const int64_t *)c->values.data)[i]);
     else

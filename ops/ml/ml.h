@@ -11,25 +11,28 @@
 struct mr_classes {
     uint32_t count;
     uint64_t rows;
-    uint32_t *of;               /* class number of each row */
-    struct mr_tensor values;    /* the classes: i64 or f64 [count]; texts: no axes */
-    const struct mr_str *texts; /* the classes, [count], if the labels are texts */
+    uint32_t *of; /* by row: number of its class */
+    /* The classes as i64 or f64 of shape [count]. Without axes if the labels are texts. */
+    struct mr_tensor values;
+    const struct mr_str *texts; /* the `count` classes if the labels are texts */
 };
 
 /* Converts labels to class numbers in memory of the call. */
 int mr_classes_of(
     struct mr_op_call *call, const struct mr_arg *y, const char *name, struct mr_classes *out);
-/* The same for several arrays with common classes: those that occur in any of them. */
+/* Converts several arrays of labels, with common classes: those that occur in any of the arrays. */
 int mr_classes_of_all(struct mr_op_call *call, const struct mr_arg *const *ys,
     const char *const *names, uint32_t count, struct mr_classes *outs);
-/* The label of a class as text, which is a key of dicts. Memory of the call; NULL: none is left. */
+/* Returns the label of a class as text, which is a key of dicts, in memory of the call. NULL: the
+ * memory is used up. */
 const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, uint32_t i);
 
-/* A matrix of contiguous f64: the argument itself or a converted copy. A vector is one column. */
+/* Reads a matrix of contiguous f64: the argument itself, or a converted copy. A vector is one
+ * column. */
 int mr_ml_matrix(struct mr_op_call *call, const struct mr_arg *x, const char *name,
     const double **out, uint64_t *rows, uint64_t *columns);
 
-/* Parts of results. mr_ml_tensor allocates scratch memory; its error is that of scratch. */
+/* Make parts of results. mr_ml_tensor allocates scratch memory, and returns its error. */
 struct mr_arg mr_ml_int(int64_t v);
 struct mr_arg mr_ml_float(double v);
 struct mr_arg mr_ml_text(const char *text);
@@ -39,7 +42,7 @@ struct mr_arg mr_ml_named(const char *name, struct mr_arg v);
 struct mr_arg mr_ml_dict(const struct mr_arg *items, uint32_t count);
 struct mr_arg mr_ml_list(const struct mr_arg *items, uint32_t count);
 
-/* A member of a dict; NULL: there is none. */
+/* Returns a member of a dict. NULL: the dict has no such member. */
 const struct mr_arg *mr_ml_member(const struct mr_arg *dict, const char *name);
 
 /* ---- families of operators ---- */

@@ -35,7 +35,7 @@ uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max)
     uint64_t mask = max;
     for (unsigned shift = 1; shift < 64; shift *= 2)
         mask |= mask >> shift;
-    if (!max) return 0; /* NumPy draws no number here */
+    if (!max) return 0; /* NumPy draws no number in this case */
     for (;;) {
         uint64_t v = mr_mt_u32(m);
         if (max > UINT32_MAX) v = v << 32 | mr_mt_u32(m);

@@ -13,12 +13,13 @@ struct mr_mt {
     unsigned at;
 };
 
-void mr_mt_init(struct mr_mt *m, uint32_t seed); /* RandomState(seed) */
+void mr_mt_init(struct mr_mt *m, uint32_t seed); /* the generator of RandomState(seed) */
 uint32_t mr_mt_u32(struct mr_mt *m);
-uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max); /* 0 … max, both included: randint(max + 1) */
-double mr_mt_f64(struct mr_mt *m);                  /* [0, 1), 53 bits: random_sample() */
+/* returns 0 … max, both included, as randint(max + 1) */
+uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max);
+double mr_mt_f64(struct mr_mt *m); /* returns a number in [0, 1) with 53 bits, as random_sample() */
 
-/* RandomState.shuffle of n items. */
+/* Shuffle n items as RandomState.shuffle does. */
 void mr_mt_shuffle_i64(struct mr_mt *m, int64_t *items, uint64_t n);
 void mr_mt_shuffle_u32(struct mr_mt *m, uint32_t *items, uint64_t n);
 

@@ -39,7 +39,8 @@ static int bad_axis(struct mr_op_call *call, const struct mr_arg *v)
         (int)MR_MIN(v->name.n, 60u), v->name.p);
 }
 
-/* Reads {"uniform": [low, high]}, "log_uniform" or "int"; "int" draws from low to high - 1. */
+/* Reads {"uniform": [low, high]}, or the same with "log_uniform" or "int". "int" draws from low to
+ * high - 1. */
 static int distribution(struct mr_op_call *call, const struct mr_arg *v, struct axis *a)
 {
     const struct mr_arg *d = v->count == 1 ? &v->items[0] : NULL;
@@ -86,7 +87,7 @@ static int read_space(struct mr_op_call *call, bool lists_only, struct axis **ou
     return MR_OK;
 }
 
-/* Number of points of a grid; UINT64_MAX: more than `max`. */
+/* Returns the number of points of a grid. UINT64_MAX: more than `max`. */
 static uint64_t grid_size(const struct axis *axes, uint32_t count, uint64_t max)
 {
     uint64_t n = 1;
@@ -97,7 +98,7 @@ static uint64_t grid_size(const struct axis *axes, uint32_t count, uint64_t max)
     return n;
 }
 
-/* Point `at` of the grid. Names are sorted; the last one varies fastest. */
+/* Makes point `at` of the grid. Names are sorted; the last name varies fastest. */
 static int grid_point(struct mr_op_call *call, const struct axis *axes, uint32_t count, uint64_t at,
     struct mr_arg *out)
 {
@@ -139,8 +140,8 @@ static int run_grid(struct mr_op_call *call)
 
 /* ---- random ---- */
 
-/* A space of lists only: draws points of the grid without repetition, as scikit-learn's
- * ParameterSampler. */
+/* Draws from a space that has only lists: points of the grid without repetition, as scikit-learn's
+ * ParameterSampler draws them. */
 static int draw_points(struct mr_op_call *call, struct mr_mt *mt, const struct axis *axes,
     uint32_t count, struct mr_arg *points, uint64_t n)
 {
@@ -217,7 +218,8 @@ struct place {
     int64_t i;
 };
 
-/* Ascending order is best first here. NaN is last; equal scores keep their order. */
+/* Compares scores: the best score is the smallest here. NaN comes last; equal scores keep their
+ * order. */
 static int by_score(const void *a, const void *b)
 {
     const struct place *x = a;
@@ -251,8 +253,8 @@ static int run_rank(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* The argument "ranking". The operator takes inputs by reference, so a stored ranking is loaded
- * here. */
+/* Opens the argument "ranking". The operator takes inputs by reference, so a stored ranking is
+ * loaded here. */
 static int open_ranking(struct mr_op_call *call, struct mr_tensor *t)
 {
     const struct mr_arg *a = &call->args[0];

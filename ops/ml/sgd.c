@@ -6,10 +6,12 @@
 #include <float.h>
 #include <math.h>
 
-#define SLOPE_MAX 1e12      /* bound on the derivative of the loss */
-#define SCALE_MIN 1e-9      /* below this the scalar is multiplied into the weights */
-#define CANCEL_ROWS 65536.0 /* rows × columns / 64 between two checks for cancellation */
-#define ETA_MIN 1e-6        /* smallest rate of "adaptive" */
+#define SLOPE_MAX 1e12 /* bound on the derivative of the loss */
+/* If the scale is smaller, it is multiplied into the weights. */
+#define SCALE_MIN 1e-9
+/* Work between two checks for cancellation, as rows × columns / 64. */
+#define CANCEL_ROWS 65536.0
+#define ETA_MIN 1e-6 /* the smallest rate of "adaptive" */
 
 /* ---- losses, by prediction p and label y = ±1 ---- */
 
@@ -56,14 +58,14 @@ struct state {
     double intercept;
     double mean_intercept;
     double eta;
-    double t0;      /* offset of "optimal" */
+    double t0;      /* offset of the rate "optimal" */
     double t;       /* number of the step, from 1 */
     double penalty; /* L1: the penalty that each weight should have received so far */
     double l1_ratio;
 };
 
-/* Sums in order, as scikit-learn does: with long steps, a difference in the last bit would lead to
- * another model. */
+/* Returns x · w. Adds in order, as scikit-learn does: with long steps, a difference in the last bit
+ * would lead to another model. */
 double mr_sgd_dot(const double *x, const double *w, uint32_t n)
 {
     double sum = 0;
@@ -94,8 +96,9 @@ MR_CLONES static void add(struct state *s, const double *x, double by)
         w[i] += x[i] * step;
 }
 
-/* Cumulative L1: moves each weight towards 0 by the penalty that it has not received yet, and not
- * beyond 0. Without branches and calls, so that the compiler vectorises the loop. */
+/* Applies the cumulative L1 penalty: moves each weight towards 0 by the penalty that it has not
+ * received yet, but not beyond 0. The loop has no branches and calls, so the compiler vectorises
+ * it. */
 MR_CLONES static void give_l1(struct state *s, double *credit)
 {
     double *w = s->w;
@@ -127,7 +130,7 @@ static void step(const struct mr_sgd_settings *c, const struct mr_sgd_work *w, s
     const double *x, double p, double y)
 {
     double slope = slope_of(c->loss, p, y);
-    if (fabs(slope) > SLOPE_MAX) slope = copysign(SLOPE_MAX, slope); /* NaN stays NaN */
+    if (fabs(slope) > SLOPE_MAX) slope = copysign(SLOPE_MAX, slope); /* a slope of NaN stays NaN */
     double by = -s->eta * slope;
     if (c->penalty == MR_SGD_L2 || c->penalty == MR_SGD_ELASTICNET)
         shrink(s, fmax(0, 1 - (1 - s->l1_ratio) * s->eta * c->alpha));
@@ -141,7 +144,7 @@ static void step(const struct mr_sgd_settings *c, const struct mr_sgd_work *w, s
     s->t += 1;
 }
 
-/* Runs an epoch and returns its summed loss in `*sum`; false: cancelled. */
+/* Runs an epoch and sets `*sum` to its summed loss. False: the task is cancelled. */
 static bool epoch(const struct mr_sgd_settings *c, const struct mr_sgd_rows *r,
     const struct mr_sgd_work *w, struct state *s, double *sum)
 {
@@ -189,7 +192,7 @@ static void begin(const struct mr_sgd_settings *c, const struct mr_sgd_rows *r,
     s->t0 = 1 / (first * c->alpha);
 }
 
-/* Called after `patience` epochs without progress: reduces an adaptive rate, or ends the fit. */
+/* Called after `patience` epochs without progress: reduces an adaptive rate. True: the fit ends. */
 static bool is_over(const struct mr_sgd_settings *c, struct state *s, uint32_t *idle)
 {
     if (*idle < c->patience) return false;

@@ -34,8 +34,9 @@ enum mr_sgd_penalty {
 enum mr_sgd_rate {
     MR_SGD_OPTIMAL,
     MR_SGD_CONSTANT,
-    MR_SGD_INVSCALING, /* eta0 / t^power_t */
-    MR_SGD_ADAPTIVE, /* eta0; divided by 5 after `patience` epochs without progress, down to 1e-6 */
+    MR_SGD_INVSCALING, /* the rate eta0 / t^power_t */
+    /* The rate eta0, divided by 5 after `patience` epochs without progress, down to 1e-6. */
+    MR_SGD_ADAPTIVE,
     MR_SGD_RATES,
 };
 
@@ -44,30 +45,33 @@ struct mr_sgd_settings {
     enum mr_sgd_penalty penalty;
     enum mr_sgd_rate rate;
     double alpha;
-    double l1_ratio; /* share of L1 in elasticnet */
+    double l1_ratio; /* share of the L1 penalty in elasticnet */
     double eta0;
     double power_t;
-    double tol; /* -INFINITY: does not stop early */
+    /* -INFINITY: the fit does not stop early. */
+    double tol;
     uint32_t epochs;
     uint32_t patience;
     bool fit_intercept;
     bool shuffle;
-    bool average; /* the result is the mean of the weights after all steps */
+    /* True: the result is the mean of the weights after all steps. */
+    bool average;
 };
 
 struct mr_sgd_rows {
-    const double *x;    /* rows × columns */
-    const uint32_t *of; /* class numbers of the rows */
+    const double *x;    /* rows × columns numbers */
+    const uint32_t *of; /* by row: the number of its class */
     uint32_t positive;  /* this class counts as 1, all others as -1 */
     uint32_t rows;
     uint32_t columns;
 };
 
-struct mr_sgd_work { /* working memory, provided by the caller */
-    double *weights; /* columns; the result */
-    double *mean;    /* columns; for `average` */
-    double *credit;  /* columns; for L1: the penalty that each weight has received */
-    uint32_t *order; /* rows */
+/* Working memory, which the caller provides. The arrays of double have `columns` numbers. */
+struct mr_sgd_work {
+    double *weights; /* the result */
+    double *mean;    /* the mean of the weights; for `average` */
+    double *credit;  /* for L1: the penalty that each weight has received */
+    uint32_t *order; /* numbers of the rows in the order of an epoch; `rows` of them */
     uint32_t shuffle_seed;
     bool (*is_cancelled)(void *ctx);
     void *ctx;
@@ -78,5 +82,5 @@ enum mr_sgd_end { MR_SGD_DONE, MR_SGD_DIVERGED, MR_SGD_CANCELLED };
 enum mr_sgd_end mr_sgd_fit(const struct mr_sgd_settings *s, const struct mr_sgd_rows *rows,
     struct mr_sgd_work *w, double *intercept, uint32_t *epochs);
 
-/* x · w, summed from first to last. */
+/* Returns x · w, summed from first to last. */
 double mr_sgd_dot(const double *x, const double *w, uint32_t n);

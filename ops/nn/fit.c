@@ -21,7 +21,7 @@
 
 struct rows { /* examples */
     const float *x;
-    const int32_t *index; /* labels: class numbers, or `row` */
+    const int32_t *index; /* labels as class numbers; NULL: `row` has the labels */
     const float *row;
     uint64_t n;
 };
@@ -32,22 +32,24 @@ struct fit {
     enum mr_nn_loss loss;
     uint32_t batch;
     uint32_t seed;
-    uint64_t inputs;  /* numbers in one example */
-    uint64_t outputs; /* numbers in one prediction */
+    uint64_t inputs;  /* numbers of one example */
+    uint64_t outputs; /* numbers of one prediction */
     uint64_t epochs;  /* epochs that were trained before */
     uint64_t version; /* updates that were made before */
     uint64_t more;    /* epochs to train now */
     bool shuffle;
-    float *slots; /* state of the optimizer: slots_count × count */
+    float *slots; /* state of the optimizer: slots_count × count numbers */
     uint32_t slots_count;
-    float *params;                     /* parameters, inside `value` */
-    struct mr_nn_model_view before;    /* the model to continue; params NULL: a new network */
-    const struct mr_arg *before_slots; /* its optimizer state; NULL: none */
-    struct mr_arg optimizer;           /* as the argument has it */
-    struct mr_arg value;               /* the resulting model */
+    float *params; /* parameters, inside `value` */
+    /* The model to continue. params NULL: the network is new. */
+    struct mr_nn_model_view before;
+    /* The optimizer state of the model to continue; NULL: none. */
+    const struct mr_arg *before_slots;
+    struct mr_arg optimizer; /* the settings of the optimizer, as in the argument */
+    struct mr_arg value;     /* the resulting model */
     struct mr_arg slots_value;
     struct rows train;
-    struct rows validation;    /* n is 0: no validation */
+    struct rows validation;    /* the examples for validation; n is 0: no validation */
     struct mr_nn_score learnt; /* training score of the last epoch */
     struct mr_nn_score validated;
 };
@@ -59,7 +61,7 @@ static int failed(struct mr_op_call *call, const char *name, int err, const stru
     return call->does->fail(call, err, "argument \"%s\": %s", name, why->text);
 }
 
-/* Writes an argument as JSON text to the caller's buffer. */
+/* Writes an argument as JSON text into the buffer of the caller. */
 static int json_of(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct mr_buf *out)
 {
@@ -97,7 +99,7 @@ static int examples_x(struct mr_op_call *call, const struct mr_arg *a, const cha
     return mr_array_cast(call, &t, &to);
 }
 
-/* Reads labels: class numbers, or one row of floats for each example. */
+/* Reads labels: class numbers, or a row of floats for each example. */
 static int examples_y(struct mr_op_call *call, const struct mr_arg *a, const char *name,
     uint64_t outputs, struct rows *out)
 {
@@ -196,8 +198,8 @@ static int take_model(struct mr_op_call *call, struct fit *f)
 
 /* ---- how to train ---- */
 
-/* The value of a parameter: the argument; if it is null, the value of the continued training;
- * otherwise `fallback`. */
+/* Returns the value of a parameter: the argument; if the argument is null, the value from the
+ * continued training, or else `fallback`. */
 static struct mr_arg setting(
     struct mr_op_call *call, uint32_t param, const char *name, struct mr_arg fallback)
 {
@@ -271,7 +273,7 @@ static void *scratch_memory(void *ctx, uint64_t bytes)
     return call->does->scratch(call, bytes);
 }
 
-struct extent { /* memory that mr_nn_model_value_new asked for */
+struct extent { /* memory for the value that mr_nn_model_value_new makes */
     struct mr_op_call *call;
     void *p;
     uint64_t bytes;
@@ -310,7 +312,7 @@ static int make_slots(struct mr_op_call *call, struct fit *f)
     if (err) return err;
     f->slots = data;
     const struct mr_arg *before = f->before_slots;
-    if (!before) return MR_OK; /* zeroed, like all scratch memory */
+    if (!before) return MR_OK; /* `slots` is zeroed, like all scratch memory */
     if (before->type != MR_ARG_TENSOR || before->tensor->dtype != MR_DTYPE_F32 ||
         before->tensor->ndim != 2 || !mr_tensor_is_contiguous(before->tensor))
         return bad_fit(call, "optimizer_state");
@@ -325,7 +327,7 @@ static int make_slots(struct mr_op_call *call, struct fit *f)
 
 struct work {
     struct mr_nn_net *net;  /* for f->batch examples */
-    struct mr_nn_net *last; /* for the last batch of an epoch, if it is smaller */
+    struct mr_nn_net *last; /* the network for the last batch of an epoch, if it is smaller */
     uint32_t *order;
     float *x; /* the examples of a batch, contiguous */
     float *row;
@@ -394,7 +396,8 @@ static int learn_batch(
     return MR_OK;
 }
 
-/* The order of examples in an epoch depends on the seed and the number of the epoch alone. */
+/* Shuffles the examples of an epoch. Their order depends on the seed and the number of the epoch
+ * alone. */
 static void shuffle(const struct fit *f, struct work *w)
 {
     struct mr_mt mt;

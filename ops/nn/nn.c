@@ -13,7 +13,7 @@
 
 #include <inttypes.h>
 
-#define PIECE 1024 /* examples converted between two checks for cancellation */
+#define PIECE 1024 /* examples that are converted between two checks for cancellation */
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -52,11 +52,12 @@ static int model_arg(struct mr_op_call *call, const struct mr_arg *arg, struct m
     return MR_OK;
 }
 
-/* Examples, read in place or converted piece by piece. */
+/* Examples, which are read in place or converted piece by piece. */
 struct examples {
     struct mr_tensor t;
-    uint64_t n, numbers; /* numbers: elements of one example */
-    float *piece;        /* conversion buffer; NULL: contiguous f32, read in place */
+    uint64_t n, numbers; /* n: examples; numbers: elements of one example */
+    /* Conversion buffer. NULL: the examples are contiguous f32 and read in place. */
+    float *piece;
 };
 
 static int examples_arg(struct mr_op_call *call, const struct model *m, struct examples *out)
@@ -119,7 +120,7 @@ static int class_numbers(
     return MR_OK;
 }
 
-/* Labels: class numbers if they are integers, otherwise rows shaped like the model's output. */
+/* Reads labels. Integers are class numbers; others are rows in the shape of the model's output. */
 static int labels_arg(
     struct mr_op_call *call, const struct model *m, uint64_t n, struct mr_nn_labels *out)
 {
@@ -246,7 +247,7 @@ static void *alloc_result(void *ctx, uint64_t bytes)
     return call->does->return_extent(call, bytes);
 }
 
-/* A new model as the result; where its parameters go in `*params`. */
+/* Returns a new model as the result, and sets `*params` to the address for its parameters. */
 static int return_model(
     struct mr_op_call *call, const struct mr_nn_model *m, uint64_t version, float **params)
 {
@@ -256,7 +257,7 @@ static int return_model(
     return err ? call->does->fail(call, err, "%s", why.text) : MR_OK;
 }
 
-/* The text itself, or the JSON of a dict. */
+/* Makes a model of a text in JSON, or of a dict. */
 static int description(
     struct mr_op_call *call, const struct mr_arg *a, struct mr_buf *json, struct mr_nn_model **m)
 {

@@ -11,7 +11,8 @@
 
 struct entry {
     const struct mr_op_desc *op;
-    struct mr_graph_param params[MR_OP_PARAMS_MAX]; /* the form that the check of a graph needs */
+    /* the parameters in the form that the check of a graph needs */
+    struct mr_graph_param params[MR_OP_PARAMS_MAX];
 };
 
 struct mr_registry {
@@ -27,7 +28,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->op->name, (*y)->op->name);
 }
 
-/* The index of `name`, or the index at which it would be inserted. */
+/* Returns the index of `name`, or the index at which it would be inserted. */
 static uint32_t place_of(const struct mr_registry *r, struct mr_str name, bool *found)
 {
     uint32_t low = 0;
@@ -165,7 +166,8 @@ int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_e
         (void)dlclose(library);
         return err;
     }
-    return add_all(r, path, ops, count, e); /* it stays loaded: its descriptors are in use */
+    /* the plug-in stays loaded, because its descriptors are in use */
+    return add_all(r, path, ops, count, e);
 }
 
 const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr_str name)

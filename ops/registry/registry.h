@@ -1,6 +1,6 @@
-/* All operators of a process by name: the built-in ones and those of plug-ins. One thread fills the
- * registry at start; any thread may read it afterwards. Holds descriptors; does not know how a call
- * runs. */
+/* All operators of a process by name: the built-in operators and those of plug-ins. One thread
+ * fills the registry at start; any thread may read it afterwards. The registry holds descriptors
+ * and does not know how a call runs. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,20 +12,22 @@
 
 struct mr_registry;
 
-struct mr_registry *mr_registry_new(void); /* contains all built-in operators */
+struct mr_registry *mr_registry_new(void); /* makes a registry with all built-in operators */
 void mr_registry_free(struct mr_registry **r);
 
 /* Loads a plug-in and adds its operators. The library stays loaded until the process ends.
- * MR_ENOENT: it cannot be loaded. MR_EFORMAT: it is not a plug-in, has another ABI, or has a bad
- * descriptor. MR_EEXIST: a name is taken. */
+ * MR_ENOENT: the library cannot be loaded. MR_EFORMAT: the library is not a plug-in, has another
+ * ABI, or has a bad descriptor. MR_EEXIST: the name of an operator is taken. */
 int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_error *e);
 int mr_registry_add(struct mr_registry *r, const struct mr_op_desc *op, struct mr_error *e);
 
-/* The descriptor lives as long as the registry. NULL: there is none. */
+/* Returns the descriptor with this name, which lives as long as the registry. NULL: there is
+ * none. */
 const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr_str name);
 uint32_t mr_registry_count(const struct mr_registry *r);
 const struct mr_op_desc *mr_registry_at(
-    const struct mr_registry *r, uint32_t i); /* sorted by name */
+    const struct mr_registry *r, uint32_t i); /* operators are sorted by name */
 
-/* The view of the registry that the check of a graph uses; lives as long as the registry. */
+/* Returns the view of the registry that the check of a graph uses; it lives as long as the
+ * registry. */
 struct mr_graph_catalogue mr_registry_catalogue(const struct mr_registry *r);
