@@ -1,5 +1,5 @@
 /* Every object store answers requests for the objects of all stores, so requests go to one store
- * until it fails. */
+ * until this store fails. */
 #include "gateway/bridge/backends.h"
 
 #include "base/alloc.h"
@@ -13,15 +13,16 @@
 
 struct mr_backends {
     struct mr_rpc_loop *loop;
-    struct mr_secret_file *secrets; /* NULL: none */
+    struct mr_secret_file *secrets; /* NULL: the calls carry no secret */
     struct mr_rpc_channel *scheduler;
-    struct mr_rpc_channel *trainer; /* NULL: none */
+    struct mr_rpc_channel *trainer; /* NULL: the gateway has no trainer */
     struct mr_rpc_channel *stores[MR_BACKEND_STORES_MAX];
     size_t stores_count;
     struct mr_rpc_channel *workers[MR_BACKEND_WORKERS_MAX];
     size_t workers_count;
-    size_t store; /* the one that requests go to */
-    bool asks;    /* the scheduler has the addresses of the stores */
+    size_t store; /* index of the store that requests go to */
+    /* True: the scheduler is asked for the addresses of the stores. */
+    bool asks;
     mr_rpc_call_id asking;
 };
 
@@ -135,7 +136,8 @@ void mr_backends_free(struct mr_backends **backends)
     mr_backends_set_workers(b, NULL, 0);
     mr_rpc_channel_close(&b->trainer);
     mr_rpc_channel_close(&b->scheduler);
-    while (b->asking.v) /* on_info has `b` as its context */
+    /* the callback of the call uses `b`, so the loop runs until the call has ended */
+    while (b->asking.v)
         (void)mr_rpc_loop_run(b->loop, MR_NEVER);
     mr_release(b);
     *backends = NULL;

@@ -1,33 +1,38 @@
-/* Channels to the services. Chooses the channel of a request and lists the channels whose metrics
- * are collected. Owned by the gRPC thread. */
+/* Channels to the services. Chooses the channel of a request, and lists the channels of the
+ * services whose metrics are collected. Owned by the gRPC thread. */
 #pragma once
 
 #include "proto/methods.h"
 #include "rpc/client.h"
 
 #define MR_BACKEND_STORES_MAX 64
-#define MR_BACKEND_WORKERS_MAX 1024 /* whose metrics are collected */
+#define MR_BACKEND_WORKERS_MAX 1024 /* workers whose metrics are collected */
 
 struct mr_backends;
 
-/* stores_count 0: the scheduler is asked for the addresses. `trainer` NULL: there is none. */
+/* Opens the channels. stores_count 0: the scheduler is asked for the addresses. `trainer` NULL:
+ * there is no trainer. */
 struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
     const char *trainer, const char *const *stores, size_t stores_count,
     struct mr_secret_file *secrets);
 void mr_backends_free(struct mr_backends **b);
 
-/* NULL: no such service is known. While no store is known, the scheduler is asked again. */
+/* Returns the channel for a request. NULL: no such service is known. While no store is known, the
+ * scheduler is asked again. */
 struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend);
-/* The n-th store; NULL: there are fewer. */
+/* Returns the channel of the n-th store. NULL: there are fewer stores. */
 struct mr_rpc_channel *mr_backends_store(struct mr_backends *b, uint32_t n);
 size_t mr_backends_stores_count(const struct mr_backends *b);
-/* The service that pick returned last did not answer: the next pick returns another store. */
+/* To be called when the service that mr_backends_pick returned last did not answer: the next pick
+ * returns another store. */
 void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend);
 
-/* Channels to the ports of the workers: opens or keeps those of `addresses`, closes the others. */
+/* Opens or keeps the channels to the workers at `addresses`, and closes those to other workers. */
 void mr_backends_set_workers(struct mr_backends *b, const char *const *addresses, size_t count);
-struct mr_rpc_channel *mr_backends_worker(struct mr_backends *b, const char *address); /* or NULL */
+/* NULL: there is no such channel */
+struct mr_rpc_channel *mr_backends_worker(struct mr_backends *b, const char *address);
 
-/* Scheduler, stores and trainer; the scheduler is number 0. */
+/* Return the number of channels to the scheduler, the stores and the trainer, and the channel with
+ * number i; the scheduler has number 0. */
 size_t mr_backends_count(const struct mr_backends *b);
 struct mr_rpc_channel *mr_backends_at(const struct mr_backends *b, size_t i);

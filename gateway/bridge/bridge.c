@@ -20,17 +20,22 @@
 
 #define BATCH 64
 #define HEARTBEAT (15 * MR_SECOND)
-#define LOOK_EVERY MR_SECOND /* for closed connections, and for sockets past their deadline */
+/* Time between two looks for closed connections and for sockets past their deadline. */
+#define LOOK_EVERY MR_SECOND
 /* A stream without messages is answered with 200 after this time. The service's initial metadata is
- * no sign of success: it precedes an error, too. */
+ * no sign of success, because it precedes an error, too. */
 #define OPENED_AFTER MR_SECOND
 #define OPENED_LOOK (250 * MR_MS)
-#define SHUTDOWN_TIME MR_SECOND /* for HTTP threads to write the last answers */
+/* At the end, HTTP threads have this time to write the last answers. */
+#define SHUTDOWN_TIME MR_SECOND
 #define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
 #define REOPEN_TIMEOUT (60 * MR_SECOND)
-#define FIRST_REQUEST MR_SECOND /* for connections that were accepted just before */
-#define CUT_EVERY (250 * MR_MS) /* while draining, since a call may start to wait only now */
+/* While draining, connections that were accepted just before have this time to send a request. */
+#define FIRST_REQUEST MR_SECOND
+/* Time between two calls of Waits.End while draining. They are repeated, because a call may have
+ * begun to wait after the last one. */
+#define CUT_EVERY (250 * MR_MS)
 
 #define STOPPING "the gateway is stopping; try again"
 
@@ -46,13 +51,14 @@ struct mr_bridge {
     struct mr_backends *backends;
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
-    struct mr_list live; /* exchanges that are not over, or whose HTTP thread has not left */
+    /* Exchanges that are not over, or whose HTTP thread still uses them. */
+    struct mr_list live;
     mr_time next_look;
     bool stopping;
-    bool draining; /* services are told to end their waits */
-    bool closing;  /* calls that still run are cancelled */
+    bool draining; /* true: services are told to end their waits */
+    bool closing;  /* true: calls that still run are cancelled */
     mr_time next_cut;
-    uint32_t cuts_out; /* calls of Waits.End that run */
+    uint32_t cuts_out; /* calls of Waits.End that still run */
     char waiter[33];   /* marks our calls, so that Waits.End finds them (rpc/server/waits.h) */
 };
 
@@ -80,7 +86,7 @@ void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct m
 {
     struct post p = {kind, x, chunk};
     int err = mr_inbox_push_wait(b->inbox, &p, MR_NEVER);
-    mr_assert(!err); /* the inbox has room for all posts of all exchanges */
+    mr_assert(!err); /* cannot fail: the inbox has room for all posts of all exchanges */
 }
 
 /* ---- replies to the HTTP thread -------------------------------------------------------------- */
@@ -89,7 +95,7 @@ static void reply(struct mr_exchange *x, enum mr_reply_kind kind, struct mr_rpc_
 {
     struct mr_reply r = {kind, m};
     int err = mr_inbox_push(x->replies, &r);
-    mr_assert(!err); /* there is room for the window, all chunks and OPENED, END */
+    mr_assert(!err); /* cannot fail: there is room for the window, all chunks, OPENED and END */
     x->last_reply = mr_clock_now();
     if (mr_parker_unpark(&x->parker)) x->wake(x->wake_ctx);
 }
@@ -123,7 +129,7 @@ static void end_away(struct mr_exchange *x, const char *why)
     end(x, &status);
 }
 
-/* The time that the request allows the service to wait. */
+/* Returns the time for which the request allows the service to wait. */
 static mr_duration wait_of(const struct mr_exchange *x)
 {
     struct mr_protowire_reader r = mr_protowire_read(mr_buf_str(&x->request));
@@ -135,7 +141,7 @@ static mr_duration wait_of(const struct mr_exchange *x)
     return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
 }
 
-/* Appends the field again: of several values the last one counts. */
+/* Appends the field again, because the last of several values counts. */
 static void set_wait(struct mr_exchange *x, mr_duration wait)
 {
     double wait_s = (double)wait / (double)MR_SECOND;
@@ -152,7 +158,7 @@ static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
     if (x->unused < MR_EXCHANGE_WINDOW) mr_rpc_call_read(call);
 }
 
-/* Remembers the event's id, after which a resumed stream continues. */
+/* Keeps the event's id, after which a resumed stream continues. */
 static void note_event(struct mr_exchange *x, struct mr_rpc_message *m)
 {
     struct mr_protowire_reader r = mr_protowire_read(mr_rpc_message_str(m));
@@ -184,15 +190,16 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* A stream of events continues after its last event. A call that waits is repeated until its wait
- * is over. */
+/* True: the exchange may open its call again. A stream of events continues after its last event. A
+ * call that waits is repeated until its wait is over. */
 static bool may_reopen(const struct mr_exchange *x)
 {
     if (x->resume_field) return x->state != MR_EXCHANGE_SILENT;
     return x->may_repeat && x->state != MR_EXCHANGE_ANSWERED && mr_clock_now() < x->wait_until;
 }
 
-/* The service is away and may come back. The client's connection stays open. */
+/* Plans another attempt, because the service is away and may come back. The client's connection
+ * stays open. */
 static void reopen_later(struct mr_exchange *x)
 {
     mr_time now = mr_clock_now();
@@ -229,7 +236,7 @@ static void scraped(struct mr_exchange *x)
     end(x, &ok);
 }
 
-/* NULL: there is no channel, and the exchange has ended. */
+/* Chooses the channel of an exchange. NULL: there is no channel, and the exchange has ended. */
 static struct mr_rpc_channel *pick(struct mr_bridge *b, struct mr_exchange *x)
 {
     struct mr_rpc_channel *channel = x->of_one_store ? mr_backends_store(b->backends, x->store)
@@ -251,8 +258,10 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_channel *channel = pick(b, x);
     if (!channel) return;
     struct mr_rpc_metadata who[] = {
-        {MR_RPC_USER, mr_str(x->user.name)}, {MR_RPC_ROLE, mr_str(mr_role_name(x->user.role))},
-        {MR_RPC_WAITER, mr_str(b->waiter)}, /* last: only for calls that wait */
+        {MR_RPC_USER, mr_str(x->user.name)},
+        {MR_RPC_ROLE, mr_str(mr_role_name(x->user.role))},
+        /* must be the last entry: only calls that wait have it */
+        {MR_RPC_WAITER, mr_str(b->waiter)},
     };
     struct mr_rpc_call_options options = {
         .timeout = x->timeout,
@@ -269,20 +278,21 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     if (x->is_stream) mr_rpc_call_read(call);
 }
 
-/* A stream of events may last forever. Its client reconnects to the next gateway and resumes. */
+/* True: the exchange is a stream of events, which may last forever. Its client reconnects to the
+ * next gateway and resumes. */
 static bool is_endless(const struct mr_exchange *x)
 {
     return x->is_stream && x->is_events;
 }
 
-/* The gateway stops: ends the exchange. */
+/* Ends an exchange because the gateway stops. */
 static void break_off(struct mr_bridge *b, struct mr_exchange *x)
 {
     struct mr_rpc_call *call = x->call.v ? mr_rpc_call_find(b->loop, x->call) : NULL;
     x->is_shutdown = true;
     if (call)
-        mr_rpc_call_cancel(call); /* on_done follows */
-    else if (!x->is_metrics)      /* metrics end by themselves, within 2 s */
+        mr_rpc_call_cancel(call); /* on_done is called afterwards */
+    else if (!x->is_metrics)      /* a collection of metrics ends by itself within 2 s */
         end_away(x, STOPPING);
 }
 
@@ -310,7 +320,7 @@ static void send_chunk(struct mr_rpc_call *call, struct mr_exchange *x, struct m
         {.bytes = mr_str_of(c->bytes, c->n), .release = mr_chunk_free, .ctx = c},
     };
     (void)mr_rpc_call_send_parts(
-        call, parts, MR_ARRAY_LEN(parts)); /* on an error on_done follows */
+        call, parts, MR_ARRAY_LEN(parts)); /* if sending fails, on_done is called afterwards */
     if (mr_rpc_call_is_writable(call))
         reply(x, MR_REPLY_TAKEN, NULL);
     else
@@ -322,7 +332,7 @@ static void leave(struct mr_bridge *b, struct mr_exchange *x)
     x->is_left = true;
     struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
     if (call) mr_rpc_call_cancel(call);
-    if (x->reopen_at) mr_exchange_move(x, MR_EXCHANGE_OVER); /* no call runs */
+    if (x->reopen_at) mr_exchange_move(x, MR_EXCHANGE_OVER); /* in this case no call runs */
     free_if_done(x);
 }
 
@@ -338,7 +348,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
         if (call)
             send_chunk(call, x, p->chunk);
         else
-            mr_chunk_free(p->chunk); /* the call has ended */
+            mr_chunk_free(p->chunk); /* the call has ended, so no call takes the chunk */
         return;
     case MR_BRIDGE_HALF_CLOSE:
         if (call) (void)mr_rpc_call_half_close(call);
@@ -356,7 +366,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
 static bool client_has_gone(const struct mr_exchange *x)
 {
     if (x->fd < 0 || !mr_parker_is_parked(&x->parker))
-        return false; /* an HTTP thread uses the connection now */
+        return false; /* an HTTP thread uses the connection at present */
     struct pollfd p = {.fd = x->fd, .events = POLLRDHUP};
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
@@ -369,7 +379,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
         end_away(x, "the service went away and has not come back");
         return MR_NEVER;
     }
-    if (x->last_id.n) /* of several values the last one counts */
+    if (x->last_id.n) /* the last of several values counts */
         mr_protowire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
     if (!x->resume_field) set_wait(x, x->wait_until - now);
     open_call(b, x);
@@ -433,11 +443,11 @@ void mr_bridge_run(struct mr_bridge *b)
 
 static void on_cut(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    (void)status, (void)reply; /* an older service may lack the method */
+    (void)status, (void)reply; /* the error is ignored: an older service may lack the method */
     ((struct mr_bridge *)ctx)->cuts_out--;
 }
 
-/* Asks the services to answer the waiting calls at once, with what they know. */
+/* Tells the services to answer waiting calls at once, with what they know. */
 static void cut_waits(struct mr_bridge *b)
 {
     mr_time now = mr_clock_now();
@@ -498,7 +508,7 @@ void mr_bridge_free(struct mr_bridge **bridge)
 {
     struct mr_bridge *b = *bridge;
     if (!b) return;
-    while (!mr_list_is_empty(&b->live)) /* every LEAVE is in the inbox by now */
+    while (!mr_list_is_empty(&b->live)) /* by now every LEAVE is in the inbox */
         turn(b, mr_clock_now());
     mr_backends_free(&b->backends);
     while (b->cuts_out)

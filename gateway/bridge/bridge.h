@@ -10,10 +10,10 @@
 
 struct mr_bridge_options {
     const char *scheduler;
-    const char *trainer;       /* NULL: none */
-    const char *const *stores; /* none: the scheduler is asked for the addresses */
+    const char *trainer;       /* NULL: there is no trainer */
+    const char *const *stores; /* stores_count 0: the scheduler is asked for the addresses */
     size_t stores_count;
-    struct mr_secret_file *secrets; /* NULL: none */
+    struct mr_secret_file *secrets; /* NULL: calls carry no secret */
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats; /* the gateway's own metrics, for /metrics */
     uint32_t exchanges_max;
@@ -31,17 +31,18 @@ enum mr_bridge_post_kind {
 struct mr_bridge;
 
 struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *options);
-void mr_bridge_free(struct mr_bridge **bridge); /* after the last HTTP thread */
+/* to be called after the last HTTP thread has ended */
+void mr_bridge_free(struct mr_bridge **bridge);
 
-/* Called by HTTP threads. START gives the exchange to the bridge, CHUNK gives the chunk. Nothing
- * may be posted about an exchange after its LEAVE. */
+/* Posts to the bridge; called by HTTP threads. START gives the exchange to the bridge, CHUNK gives
+ * the chunk. Nothing may be posted about an exchange after its LEAVE. */
 void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct mr_exchange *x,
     struct mr_chunk *chunk);
 
-void mr_bridge_stop(struct mr_bridge *b); /* any thread: mr_bridge_run returns */
+void mr_bridge_stop(struct mr_bridge *b); /* on any thread: makes mr_bridge_run return */
 void mr_bridge_run(struct mr_bridge *b);
 
-/* Called after run. Lets the running calls finish until `deadline`, then ends them with
- * UNAVAILABLE. Every exchange has its END after the return. `unanswered` counts connections without
- * an answer to their first request; the drain waits up to a second for these requests. */
+/* To be called after mr_bridge_run. Lets the running calls finish until `deadline`, then ends them
+ * with UNAVAILABLE. After the return every exchange has its END. `unanswered` counts connections
+ * without an answer to their first request; the drain waits up to a second for these requests. */
 void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *unanswered);

@@ -9,7 +9,7 @@
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define DETAILS_BYTES_MAX 65536
 #define EVENT_ID_BYTES_MAX 1024
-#define HTTP_BODY_DATA 2 /* google.api.HttpBody.data */
+#define HTTP_BODY_DATA 2 /* number of the field google.api.HttpBody.data */
 
 struct mr_exchange *mr_exchange_new(void)
 {
@@ -24,8 +24,7 @@ struct mr_exchange *mr_exchange_new(void)
     return x;
 }
 
-/*  SILENT ──▶ OPENED ──▶ ANSWERED ──▶ OVER
- *
+/* SILENT ──▶ OPENED ──▶ ANSWERED ──▶ OVER
  * Each state may also become OVER, and SILENT may become ANSWERED. Another message leaves ANSWERED
  * as it is. */
 #define S(x) (1u << MR_EXCHANGE_##x)

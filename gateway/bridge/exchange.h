@@ -22,11 +22,12 @@
 #define MR_EXCHANGE_REPLIES 16
 
 enum mr_reply_kind {
-    MR_REPLY_MESSAGE,   /* the HTTP thread posts a CREDIT after use, so that the next is read */
+    /* A message. After its use the HTTP thread posts a CREDIT, so that the next message is read. */
+    MR_REPLY_MESSAGE,
     MR_REPLY_OPENED,    /* the call runs, and the service has sent nothing for a while */
-    MR_REPLY_HEARTBEAT, /* as a MESSAGE, without content */
-    MR_REPLY_TAKEN,     /* gRPC has sent one CHUNK: there is room for another */
-    MR_REPLY_END,       /* last: error, grpc_code, text and details are set */
+    MR_REPLY_HEARTBEAT, /* a sign of life, counted like a MESSAGE but without content */
+    MR_REPLY_TAKEN,     /* gRPC has sent one CHUNK, so there is room for another */
+    MR_REPLY_END,       /* the last reply; error, grpc_code, text and details are set */
 };
 
 struct mr_reply {
@@ -34,80 +35,92 @@ struct mr_reply {
     struct mr_rpc_message *message; /* given */
 };
 
-/* How far the answer has come. exchange.c has the table of moves. */
+/* What the HTTP thread has received so far. exchange.c has the table of moves. */
 enum mr_exchange_state {
-    MR_EXCHANGE_SILENT,   /* the HTTP thread has heard nothing */
+    MR_EXCHANGE_SILENT,   /* nothing has been queued for the HTTP thread */
     MR_EXCHANGE_OPENED,   /* OPENED was queued */
     MR_EXCHANGE_ANSWERED, /* a MESSAGE was queued */
     MR_EXCHANGE_OVER,     /* END was queued, or LEAVE came while no call ran */
 };
 
 struct mr_exchange {
-    /* Set before START, constant after. */
+    /* The members below are set before START and constant afterwards. */
     enum mr_proto_backend backend;
     const struct mr_proto_method *method;
-    struct mr_buf request; /* the first message */
-    bool more;             /* CHUNKs follow */
-    bool is_stream;        /* many replies */
-    bool is_events;        /* a stream that lasts as long as the client listens */
+    struct mr_buf request; /* the first message to the service */
+    bool more;             /* true: CHUNKs follow after the first message */
+    bool is_stream;        /* true: the service sends many replies */
+    bool is_events;        /* true: the stream lasts as long as the client listens */
     bool wants_heartbeats;
-    bool is_metrics;     /* collects the metrics of all services instead of calling `method` */
+    /* True: the exchange collects the metrics of all services and calls no `method`. */
+    bool is_metrics;
     mr_duration timeout; /* 0: none */
-    uint32_t wait_field; /* of the request: how long the service may wait (double); 0: none */
-    bool may_repeat; /* the call is idempotent: the bridge retries it while the service is away */
-    /* A stream of events that the bridge resumes when its service comes back. resume_field is the
-     * request's field for the id of the last event, event_field the replies' field with an event's
-     * id. 0: the stream cannot be resumed. */
+    /* Number of the request's field (a double) for how long the service may wait; 0: there is
+     * none. */
+    uint32_t wait_field;
+    /* True: the call is idempotent, so the bridge repeats it while the service is away. */
+    bool may_repeat;
+    /* Fields of a stream of events that the bridge resumes when its service comes back.
+     * resume_field is the request's field for the id of the last event; event_field is the field of
+     * a reply with the id of an event. 0: the stream cannot be resumed. */
     uint32_t resume_field;
     uint32_t event_field;
     struct mr_token_holder user;
-    bool of_one_store; /* the request is for `store`, not for any object store */
+    /* True: the request is for the store number `store`. False: any object store will do. */
+    bool of_one_store;
     uint32_t store;
-    int fd; /* of the connection, to notice that the client has closed it; -1: unknown */
+    /* Descriptor of the connection, to notice that the client has closed it; -1: unknown. */
+    int fd;
     void (*wake)(void *ctx);
     void *wake_ctx;
 
-    struct mr_parker parker; /* parked: the HTTP side sleeps until `wake` */
+    struct mr_parker parker; /* when it is parked, the HTTP side sleeps until `wake` */
     struct mr_inbox *replies;
 
-    uint32_t stores_count; /* written when the call starts */
-    bool is_shutdown;      /* with END: the call ended because the gateway stops */
-    bool is_cut;           /* with a MESSAGE: the gateway stops, and ended the wait early */
+    uint32_t stores_count; /* number of known stores, written when the call starts */
+    /* Set with END: the call ended because the gateway stops. */
+    bool is_shutdown;
+    /* Set with a MESSAGE: the gateway stops, and has ended the wait early. */
+    bool is_cut;
 
-    /* Written before MR_REPLY_END, read after it. */
+    /* The members below are written before MR_REPLY_END and read after it. */
     int error; /* MR_OK: the call succeeded */
     int grpc_code;
-    struct mr_buf text; /* the error's sentence; the metrics, if they were asked for */
+    struct mr_buf text; /* the sentence of the error, or the collected metrics */
     struct mr_buf details;
 
-    /* The gRPC thread's. */
+    /* The members below are used by the gRPC thread only. */
     struct mr_bridge *bridge;
     struct mr_list live;
     mr_rpc_call_id call;
     enum mr_exchange_state state;
-    uint32_t unused;         /* replies without CREDIT */
-    uint32_t chunks_waiting; /* sent, not yet TAKEN */
+    uint32_t unused;         /* replies for which no CREDIT has come */
+    uint32_t chunks_waiting; /* chunks that were sent and are not TAKEN yet */
     mr_time last_reply;
-    struct mr_buf last_id; /* of the last event that had an id */
-    mr_time reopen_at;     /* the next attempt, while the service is away; 0: a call runs */
+    struct mr_buf last_id; /* id of the last event that had an id */
+    /* Time of the next attempt, while the service is away; 0: a call runs. */
+    mr_time reopen_at;
     mr_time give_up_at;
-    mr_time wait_until; /* when the service's wait ends; 0: it does not wait */
-    bool is_left;       /* LEAVE came */
+    mr_time wait_until; /* when the service's wait ends; 0: the call does not wait */
+    bool is_left;       /* true: LEAVE has come */
 };
 
 struct mr_exchange *mr_exchange_new(void);
-void mr_exchange_free(struct mr_exchange **x); /* with what is still queued */
+void mr_exchange_free(struct mr_exchange **x); /* frees what is still queued, too */
 
-void mr_exchange_move(struct mr_exchange *x, enum mr_exchange_state to); /* the gRPC thread */
+/* on the gRPC thread; checks the move against the table */
+void mr_exchange_move(struct mr_exchange *x, enum mr_exchange_state to);
 
 /* A piece of an uploaded body. It becomes one message of the request's type. */
 struct mr_chunk {
-    unsigned char *bytes; /* given, of mr_alloc */
+    unsigned char *bytes; /* allocated with mr_alloc; owned */
     size_t n;
-    unsigned char prefix[32]; /* tags and lengths that precede the bytes on the wire */
+    /* Tags and lengths that precede the bytes in the message. */
+    unsigned char prefix[32];
     size_t prefix_n;
 };
 
-/* A request message of the route's method in which only the data of the HttpBody is set. */
+/* Makes a chunk: a request message of the route's method in which only the data of the HttpBody is
+ * set. */
 struct mr_chunk *mr_chunk_new(const struct mr_route *route, unsigned char **bytes, size_t n);
 void mr_chunk_free(void *chunk);

@@ -1,6 +1,6 @@
-/* One unary call to each service, then one to each worker that listens on a port: the answer to
- * Cluster.Workers has their addresses. A service that does not answer has millrace_up 0 and no
- * other series. */
+/* One unary call to each service, then one call to each worker that listens on a port: the answer
+ * to Cluster.Workers has the workers' addresses. A service that does not answer has millrace_up 0
+ * and no other series. */
 #include "gateway/bridge/scrape.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 #include "gateway/metrics/prometheus.h"
 #include "rpc/util/pb.h"
 
-#define PAGE_SIZE_FIELD 1 /* WorkersRequest.page_size */
+#define PAGE_SIZE_FIELD 1 /* number of the field WorkersRequest.page_size */
 #define TIMEOUT (2 * MR_SECOND)
 #define LABELS_BYTES_MAX ((size_t)8 << 10)
 #define OWN_BYTES_MAX ((size_t)8 << 20)
@@ -48,7 +48,7 @@ static void add_up(struct scrape *s, const char *labels, bool up)
     mr_prometheus_add_value(s->all, &family, labels, up);
 }
 
-/* A service that answers with an error is up, too. */
+/* True: the service has answered. An error as the answer counts, too. */
 static bool is_up(const struct mr_rpc_status *status)
 {
     return status->code != mr_err_grpc(MR_EAWAY) && status->code != mr_err_grpc(MR_ETIMEOUT);
@@ -102,7 +102,7 @@ static void add_workers(struct scrape *s, const Millrace__V1__WorkersResponse *a
     }
 }
 
-/* The answer of the scheduler to Cluster.Info or Cluster.Workers. */
+/* Adds the answer of the scheduler to Cluster.Info or Cluster.Workers. */
 static void add_cluster(struct part *p, struct mr_str reply)
 {
     struct mr_pb_arena arena;
@@ -132,7 +132,7 @@ static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rp
     mr_release(p);
 }
 
-/* `worker` NULL: the channel is another service's. */
+/* Starts a call for metrics. `worker` NULL: the channel leads to another kind of service. */
 static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind,
     const Millrace__V1__WorkerInfo *worker)
 {
@@ -174,7 +174,7 @@ void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exch
 
     size_t count = mr_backends_count(b);
     for (size_t i = 0; i < count; i++)
-        if (!is_repeated(b, i)) /* scheduler and trainer may share an address */
+        if (!is_repeated(b, i)) /* false if scheduler and trainer share an address */
             ask(s, mr_backends_at(b, i), PART_METRICS, NULL);
     ask(s, mr_backends_at(b, 0), PART_INFO, NULL);
     ask(s, mr_backends_at(b, 0), PART_WORKERS, NULL);

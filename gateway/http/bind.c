@@ -22,7 +22,7 @@ static const ProtobufCFieldDescriptor *named(
     const ProtobufCMessageDescriptor *type, const char *name)
 {
     const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(type, name);
-    mr_assert(f); /* proto/gen has checked the name */
+    mr_assert(f); /* cannot be NULL: proto/gen has checked the name */
     return f;
 }
 
@@ -42,8 +42,7 @@ static int bind_query(
             return mr_fail(e, MR_EINVAL, "the query has \"%.*s\", which is not a parameter of %s",
                 (int)MR_MIN(name.n, (size_t)64), name.p, r->path);
         uint64_t bit = bit_of(type, f);
-        /* The field of `{name=**}` may come in the query even if all other fields are the body's.
-         */
+        /* The field of `{name=**}` may come in the query, even if the body has all other fields. */
         const struct mr_route_segment *last = mr_route_rest(r);
         bool left_out = last && !strcmp(last->text, f->name);
         if (in_body && !left_out)

@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "millrace/v1/jobs.pb-c.h"
 
-/* The members "places" and "errors" follow "results", so they are kept until the last message. */
+/* Bytes that are kept until the last message: the members "places" and "errors", which follow
+ * "results". */
 #define MR_COLLECT_REST_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_collect {
@@ -20,7 +21,9 @@ void mr_collect_fini(struct mr_collect *c);
 
 void mr_collect_begin(struct mr_buf *out);
 void mr_collect_add(struct mr_collect *c, const Millrace__V1__ResultItem *item, struct mr_buf *out);
-/* `status` is JSON and says why the stream ended early; empty: it did not. */
+/* Ends the object. `status` is JSON and says why the stream ended early. Empty: the stream is
+ * complete. */
 void mr_collect_end(struct mr_collect *c, struct mr_str status, struct mr_buf *out);
 
-void mr_collect_one(const Millrace__V1__ResultItem *item, struct mr_buf *out); /* a whole object */
+/* writes one message as an object of its own */
+void mr_collect_one(const Millrace__V1__ResultItem *item, struct mr_buf *out);

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #define CHUNK_DIGITS_MAX 15
-#define KEPT_BYTES_MAX 4096 /* memory that an idle connection keeps */
+#define KEPT_BYTES_MAX 4096 /* bytes of memory that an idle connection keeps */
 #define CHUNK_LINE_BYTES_MAX (CHUNK_DIGITS_MAX + MR_FRAMING_EXTENSION_BYTES_MAX + 2)
 #define LENGTH_DIGITS_MAX 19
 #define METHOD_BYTES_MAX 32
@@ -17,7 +17,7 @@ struct head {
     unsigned fields, hosts, lengths, codings;
     bool is_old; /* HTTP/1.0 */
     bool is_chunked;
-    bool is_padded; /* a header ends in white space */
+    bool is_padded; /* true: a header of the head ends in white space */
     uint64_t length;
 };
 
@@ -42,7 +42,7 @@ static bool refuse(struct mr_framing *f, int status, const char *why)
     return false;
 }
 
-/* Passes a substitute for the request, or the end of its body. */
+/* Passes a substitute for a refused request, or the end of its body. */
 static void pass_refusal(struct mr_framing *f, struct mr_buf *out)
 {
     switch (f->state) {
@@ -81,7 +81,8 @@ static bool is_token(struct mr_str s)
     return s.n > 0;
 }
 
-static bool has_control(struct mr_str s) /* but a tab is allowed */
+/* true: the text has a control character other than a tab */
+static bool has_control(struct mr_str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -196,7 +197,7 @@ static void pass_trimmed(const char *p, size_t n, struct mr_buf *out)
     }
 }
 
-/* Reads a complete head, in which every line ends in CR LF. */
+/* Reads a complete head, in which every line ends in CR LF, and passes it on or refuses it. */
 static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     struct head h = {0};
@@ -219,8 +220,8 @@ static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_b
     return true;
 }
 
-/* The end of a head, after its empty line; 0: it has not come yet. *ok: every line so far ends in
- * CR LF. */
+/* Returns the end of a head, after its empty line. 0: the end has not come yet. `*ok`: every line
+ * so far ends in CR LF. */
 static size_t find_end(const char *p, size_t n, size_t *scanned, bool *ok)
 {
     while (*scanned < n) {
@@ -238,8 +239,8 @@ static size_t find_end(const char *p, size_t n, size_t *scanned, bool *ok)
     return 0;
 }
 
-/* The first byte is checked at once, so that a client with another protocol gets an answer instead
- * of waiting for the end of a head. */
+/* True: a head may begin with this byte. The first byte is checked at once, so that a client with
+ * another protocol gets an answer instead of waiting for the end of a head. */
 static bool may_begin(char c)
 {
     return is_token_char((unsigned char)c) || c == '\r';
@@ -269,7 +270,8 @@ static size_t take_head(struct mr_framing *f, const char *p, size_t n, struct mr
         return taken;
     }
     f->scanned = 0;
-    bool is_empty = end == 2; /* an empty line that some clients send after a body */
+    /* An empty line, which some clients send after a body. */
+    bool is_empty = end == 2;
     if (!f->status && !is_empty) (void)read_head(f, head, end, out);
     if (f->status) pass_refusal(f, out);
     mr_buf_clear_above(&f->hold, KEPT_BYTES_MAX);
@@ -307,7 +309,8 @@ static bool read_chunk_line(struct mr_framing *f, struct mr_str line, struct mr_
 static bool read_trailer(struct mr_framing *f, struct mr_str line, struct mr_buf *out)
 {
     struct head h = {0};
-    if (line.n) return read_field(f, &h, line); /* checked and dropped */
+    /* A field of the trailer is checked and dropped. */
+    if (line.n) return read_field(f, &h, line);
     mr_buf_add_text(out, "0\r\n\r\n");
     f->left = 0;
     f->state = MR_FRAMING_HEAD;

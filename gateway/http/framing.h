@@ -20,8 +20,8 @@
 #define MR_FRAMING_FIELDS_MAX 256
 #define MR_FRAMING_EXTENSION_BYTES_MAX 256
 #define MR_FRAMING_TRAILER_BYTES_MAX ((size_t)8 << 10)
-/* By so many bytes the output may exceed the input: the substitute for a refused request, or the
- * end of its body. */
+/* The output may have this many bytes more than the input: the substitute for a refused request, or
+ * the end of its body. */
 #define MR_FRAMING_REFUSAL_BYTES_MAX 128
 
 enum mr_framing_state {
@@ -36,24 +36,27 @@ enum mr_framing_state {
 
 struct mr_framing {
     enum mr_framing_state state;
-    uint64_t left;      /* BODY, CHUNK_DATA: bytes until the end */
-    struct mr_buf hold; /* an incomplete head or line */
+    uint64_t left;      /* in BODY and CHUNK_DATA: bytes until the end of the data */
+    struct mr_buf hold; /* bytes of an incomplete head or line */
     size_t scanned;     /* bytes of `hold` that have been searched for the end */
-    uint64_t heads;     /* that have passed, with the substitute for a refused one */
-    int status;         /* REFUSED: the status of HTTP, and the sentence */
+    /* Number of heads that have passed, with the substitute for a refused one. */
+    uint64_t heads;
+    /* In REFUSED: the HTTP status and the sentence of the error. */
+    int status;
     const char *why;
 };
 
 void mr_framing_init(struct mr_framing *f);
 void mr_framing_fini(struct mr_framing *f);
 
-/* Takes all `n` bytes and appends what passes to `out`. */
+/* Takes all `n` bytes, and appends the bytes that pass to `out`. */
 void mr_framing_feed(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out);
 
-/* The number of bytes that pass unread because they are body data. 0: the next byte has to be fed.
- * The caller reports such bytes with skip instead of feed. */
+/* Return the number of bytes that pass unread because they are body data (0: the next byte has to
+ * be fed), and note that such bytes have passed. The caller reports these bytes with skip instead
+ * of feed. */
 uint64_t mr_framing_free(const struct mr_framing *f);
 void mr_framing_skip(struct mr_framing *f, uint64_t n);
 
-/* Is the n-th head, counted from 1, the one that was refused? */
+/* True: the n-th head, counted from 1, is the one that was refused. */
 bool mr_framing_is_refused(const struct mr_framing *f, uint64_t head);

@@ -4,7 +4,8 @@
 
 #include <libdeflate.h>
 
-#define LEVEL 3 /* of 12: JSON shrinks to a fifth, at about 200 MB/s */
+/* Of 12 levels. With this level JSON shrinks to a fifth, at about 200 MB/s. */
+#define LEVEL 3
 
 bool mr_gzip(struct mr_str in, struct mr_buf *out)
 {
@@ -13,7 +14,7 @@ bool mr_gzip(struct mr_str in, struct mr_buf *out)
     if (!c) return false;
     unsigned char *to = mr_alloc(in.n);
     size_t n = libdeflate_gzip_compress(
-        c, in.p, in.n, to, in.n); /* 0: the result would be larger than `in` */
+        c, in.p, in.n, to, in.n); /* returns 0 if the result would be larger than `in` */
     if (n) mr_buf_add(out, to, n);
     mr_release(to);
     libdeflate_free_compressor(c);

@@ -3,11 +3,12 @@
 
 #include "base/buf.h"
 
-#define MR_GZIP_BYTES_MIN ((size_t)1 << 10) /* a smaller body hardly shrinks */
+/* Bytes; a smaller body hardly shrinks. */
+#define MR_GZIP_BYTES_MIN ((size_t)1 << 10)
 #define MR_GZIP_BYTES_MAX                                                                          \
     ((size_t)8 << 20) /* a larger one would block its HTTP thread too long                         \
                        */
 
-/* Appends `in`, compressed. False: nothing is appended, because `in` is too small, too large, or
- * does not become smaller. */
+/* Appends the compressed form of `in`. False: nothing is appended, because `in` is too small, too
+ * large, or does not become smaller. */
 bool mr_gzip(struct mr_str in, struct mr_buf *out);

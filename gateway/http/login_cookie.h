@@ -16,8 +16,8 @@
 #define MR_LOGIN_AGE_MAX 2592000 /* s: 30 days */
 
 struct mr_cookie_place {
-    bool is_https; /* the cookie is Secure, and its prefix __Host- keeps other hosts from setting it
-                    */
+    /* True: the cookie is Secure, and its prefix __Host- keeps other hosts from setting it. */
+    bool is_https;
     int port;
 };
 
@@ -27,9 +27,9 @@ void mr_cookie_write(const struct mr_cookie_place *place, struct mr_str token, u
     char out[MR_COOKIE_TEXT_MAX]);
 
 /* Appends the token that a Cookie header carries (p NULL: no header). False: the cookie is absent
- * or malformed. Of several cookies with this name the first counts. */
+ * or malformed. The first of several cookies with this name counts. */
 bool mr_cookie_find(const struct mr_cookie_place *place, struct mr_str header, struct mr_buf *out);
 
-/* Reads {"token": "…", "max_age_s": 3600}. Both members may be absent, and so may the body.
- * MR_EINVAL. */
+/* Reads {"token": "…", "max_age_s": 3600}. Both members may be absent, and the whole body, too.
+ * MR_EINVAL: the body has another form. */
 int mr_login_read(struct mr_str body, struct mr_buf *token, uint32_t *age_s, struct mr_error *e);

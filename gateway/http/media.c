@@ -11,7 +11,7 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-/* Cuts the text before `at` off `rest`, and `at` itself. */
+/* Returns the text of `rest` before the first `at`, and removes this text and `at` from `rest`. */
 static struct mr_str cut(struct mr_str *rest, char at)
 {
     const char *mark = rest->n ? memchr(rest->p, at, rest->n) : NULL;
@@ -69,7 +69,8 @@ int mr_media_pick(struct mr_str accept, const char *const *offers, size_t offers
     for (size_t i = 0; i < offers_count; i++) {
         struct mr_str rest = accept;
         int offer_q = 0;
-        size_t exact = 0; /* the most specific range decides */
+        /* The most specific range decides. */
+        size_t exact = 0;
         while (rest.n) {
             struct mr_str range;
             int q = quality(cut(&rest, ','), &range);

@@ -3,13 +3,14 @@
 
 #include "base/str.h"
 
-/* Is `type` the media type of a Content-Type header? Parameters and case do not matter. */
+/* True: `type` is the media type of a Content-Type header. Parameters and upper or lower case do
+ * not matter. */
 bool mr_media_is(struct mr_str header, const char *type);
 
-/* The index of the offer that an Accept header prefers: the highest q, then the first offer. -1: it
- * accepts none. An empty header accepts all. */
+/* Returns the index of the offer that an Accept header prefers: the highest q, then the first
+ * offer. -1: the header accepts none of them. An empty header accepts all. */
 int mr_media_pick(struct mr_str accept, const char *const *offers, size_t offers_count);
 
-/* Does an Accept-Encoding header accept this coding, by its name or by `*`? An absent header
+/* True: an Accept-Encoding header accepts this coding, by its name or by `*`. An absent header
  * accepts none. */
 bool mr_media_takes(struct mr_str accept_encoding, const char *coding);

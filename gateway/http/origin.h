@@ -5,9 +5,11 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* The name in a Host header ("localhost:8470", "[::1]") must be one of `names`. MR_EPERM. */
+/* Checks that the name in a Host header ("localhost:8470", "[::1]") is one of `names`. MR_EPERM:
+ * the name is none of them. */
 int mr_origin_check_host(
     struct mr_str host, const char *const *names, size_t names_count, struct mr_error *e);
-/* An Origin must be http:// or https:// followed by the value of Host. Absent (p NULL): MR_OK, as
- * programs other than browsers send none. MR_EPERM. */
+/* Checks that an Origin is http:// or https:// followed by the value of Host. MR_EPERM: it is
+ * another one. An absent Origin (p NULL) is MR_OK, because programs other than browsers send
+ * none. */
 int mr_origin_check(struct mr_str origin, struct mr_str host, struct mr_error *e);

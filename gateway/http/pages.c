@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#define TOKEN_FIELD 2 /* ListObjectsRequest.page_token */
+#define TOKEN_FIELD 2 /* number of the field ListObjectsRequest.page_token */
 #define STORE_DIGITS_MAX 4
 
 uint32_t mr_pages_begin(struct mr_buf *request)
@@ -21,10 +21,10 @@ uint32_t mr_pages_begin(struct mr_buf *request)
         store = store * 10 + (uint32_t)(token.p[n++] - '0');
     if (n == 0 || n == token.n || token.p[n] != '~') return 0;
 
-    struct mr_buf rest; /* a copy, since appending may move the request */
+    struct mr_buf rest; /* a copy, because appending may move the request's memory */
     mr_buf_init(&rest, token.n);
     mr_buf_add(&rest, token.p + n + 1, token.n - n - 1);
-    /* Of several values the last one counts. */
+    /* The field is appended again, because the last of several values counts. */
     mr_protowire_add_bytes(request, TOKEN_FIELD, mr_buf_str(&rest));
     mr_buf_fini(&rest);
     return store;

@@ -1,15 +1,15 @@
 /* Page tokens of Objects.List over HTTP. The gateway asks one object store after the other, so a
- * token names a store and that store's own token: "2~TOKEN". Pure. */
+ * token names a store and has the store's own token: "2~TOKEN". Pure. */
 #pragma once
 
 #include "base/buf.h"
 #include "millrace/v1/objects.pb-c.h"
 
-/* Returns the store that the request's page token names; without a name it is store 0. Appends the
- * store's own token to the request, which is in wire format. */
+/* Returns the number of the store that the request's page token names; 0 without a token. Appends
+ * the store's own token to the request, which is in wire format. */
 uint32_t mr_pages_begin(struct mr_buf *request);
 
-/* Makes the page's next token name its store. After the last page of a store the token names the
- * next store. `text` holds the token and has to outlive the use of `page`. */
+/* Makes the page's next token name the page's store, or the next store after the last page of a
+ * store. `text` holds the token and has to outlive the use of `page`. */
 void mr_pages_next(Millrace__V1__ListObjectsResponse *page, uint32_t store, uint32_t stores_count,
     struct mr_buf *text);

@@ -11,7 +11,7 @@ static struct mr_str trim(struct mr_str s)
     return s;
 }
 
-/* One or more digits. A number that is too large becomes UINT64_MAX. */
+/* Reads a number of one or more digits. A number that is too large becomes UINT64_MAX. */
 static bool number(struct mr_str s, uint64_t *out)
 {
     *out = 0;

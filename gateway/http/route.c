@@ -44,7 +44,8 @@ struct take {
     int score;
 };
 
-/* Cuts the text before the next slash off `rest`, and the slash. */
+/* Returns the text of `rest` before the next slash, and removes this text and the slash from
+ * `rest`. */
 static struct mr_str cut_piece(struct mr_str *rest)
 {
     const char *slash = memchr(rest->p, '/', rest->n);
@@ -64,7 +65,8 @@ static bool cut_action(struct mr_str *path, const char *action)
     return true;
 }
 
-/* Cuts the literals that follow `{field=**}` off the path. */
+/* Removes the literals that follow `{field=**}` from the end of the path. False: the path does not
+ * end with these literals. */
 static bool cut_tail(const struct mr_route *r, struct mr_str *path, bool *has_tail)
 {
     if (!mr_route_rest(r)) return true;
@@ -91,14 +93,15 @@ static bool fits(const struct mr_route *r, struct mr_str path, struct take *t)
     if (r->action && !cut_action(&path, r->action)) return false;
     if (r->action) t->score += 1000;
 
-    struct mr_str rest = mr_str_of(path.p + 1, path.n - 1); /* past the first slash */
+    struct mr_str rest = mr_str_of(path.p + 1, path.n - 1); /* begins after the first slash */
     bool more = true, has_tail = false;
     if (!cut_tail(r, &rest, &has_tail)) return false;
     if (has_tail) t->score += 10;
     for (unsigned i = 0; i < r->segments_count; i++) {
         const struct mr_route_segment *s = &r->segments[i];
         if (s->rest) {
-            /* An absent field wins only if no other route fits, or if literals follow it. */
+            /* A route without text for this field wins only if no other route fits, or if literals
+             * follow the field. */
             t->score -= rest.n || has_tail ? 1 : 2000;
             if (rest.n) take_field(t, s->text, rest);
             return true;

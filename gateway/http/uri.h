@@ -6,11 +6,11 @@
 #include "base/str.h"
 
 struct mr_uri {
-    struct mr_str path;  /* raw, begins with a slash */
+    struct mr_str path;  /* raw; begins with a slash */
     struct mr_str query; /* raw, without the question mark */
 };
 
-/* Splits "/a/b?c=d". MR_EINVAL for other forms of targets. */
+/* Splits "/a/b?c=d". MR_EINVAL: the target has another form. */
 int mr_uri_split(struct mr_str target, struct mr_uri *out, struct mr_error *e);
 
 /* Memory for decoded pieces. Decoding never makes a text longer, so the memory has the size of the
@@ -23,12 +23,12 @@ struct mr_uri_text {
 void mr_uri_text_init(struct mr_uri_text *t, size_t raw_bytes);
 void mr_uri_text_fini(struct mr_uri_text *t);
 
-/* Decodes one piece. `plus`: '+' is a space, as in queries. MR_EINVAL: a bad escape, `%00`, or a
- * text that is not UTF-8. `what` names the piece in the error's sentence. */
+/* Decodes one piece. `plus`: '+' is a space, as in queries. MR_EINVAL: the piece has a bad escape
+ * or `%00`, or is not UTF-8. `what` names the piece in the error's sentence. */
 int mr_uri_decode(struct mr_uri_text *t, struct mr_str raw, bool plus, const char *what,
     struct mr_str *out, struct mr_error *e);
 
-/* The next `name=value` of a query; MR_ENOENT at its end, MR_EINVAL. `*rest` starts as the whole
- * query. */
+/* Takes the next `name=value` of a query. `*rest` starts as the whole query. MR_ENOENT: there is no
+ * more. MR_EINVAL: a piece cannot be decoded. */
 int mr_uri_query_next(struct mr_str *rest, struct mr_uri_text *t, struct mr_str *name,
     struct mr_str *value, struct mr_error *e);

@@ -6,4 +6,5 @@
 #include "base/err.h"
 
 void mr_base64_encode(struct mr_str bytes, struct mr_buf *out);
-int mr_base64_decode(struct mr_str text, struct mr_buf *out); /* MR_EINVAL */
+/* MR_EINVAL: the text is not base64 */
+int mr_base64_decode(struct mr_str text, struct mr_buf *out);

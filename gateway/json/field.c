@@ -1,4 +1,4 @@
-/* Error sentences name a field as the proto file spells it. */
+/* Writes values of fields. Error sentences name a field as the proto file spells it. */
 #include "gateway/json/field.h"
 
 #include "base/assert.h"
@@ -124,10 +124,12 @@ static int not_integer(const ProtobufCFieldDescriptor *f, struct mr_error *e)
         mr_field_is_64(f) ? "64" : "32");
 }
 
-/* The number as an integer of the field's type; MR_EINVAL: it has a fraction or does not fit. */
+/* Converts a number to an integer of the field's type. MR_EINVAL: the number has a fraction or does
+ * not fit. */
 static int as_integer(const ProtobufCFieldDescriptor *f, struct mr_number v, uint64_t *bits)
 {
-    if (v.kind == MR_NUMBER_REAL) { /* 1e3 is an integer; beyond 2^53 doubles are not exact */
+    /* 1e3 is an integer, too. Beyond 2^53 doubles are not exact. */
+    if (v.kind == MR_NUMBER_REAL) {
         if (!(fabs(v.real) <= 9007199254740992.0) || v.real != floor(v.real)) return MR_EINVAL;
         v = (struct mr_number){.kind = MR_NUMBER_INT, .i = (int64_t)v.real};
     }
@@ -170,7 +172,7 @@ void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct m
     mr_protowire_varint(wire, v);
 }
 
-/* The whole text has to be one decimal number. */
+/* Reads a text as one decimal number. MR_EINVAL: the whole text is no such number. */
 static int parse_number(struct mr_str text, struct mr_number *out)
 {
     char copy[NUMBER_BYTES_MAX + 1];

@@ -1,6 +1,6 @@
-/* One field of a protobuf message: found by name, and its scalar value written in wire format.
- * Every value that an HTTP request brings passes through here: from the path, the query, a header,
- * or, by json_in.c, from the body. */
+/* One field of a protobuf message: it is found by name, and its scalar value is written in wire
+ * format. Every value that an HTTP request brings passes through this file: from the path, the
+ * query, a header, or, by json_in.c, from the body. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,15 +10,16 @@
 /* A field of a request message whose value stands in the path of the URL. */
 struct mr_path_field {
     const char *field;
-    struct mr_str value; /* percent-decoded */
+    struct mr_str value; /* the value, percent-decoded */
 };
 
-/* Finds a field by its name in the proto file or by its lowerCamelCase name; NULL: none. */
+/* Finds a field by its name in the proto file or by its lowerCamelCase name. NULL: there is no such
+ * field. */
 const ProtobufCFieldDescriptor *mr_field_find(
     const ProtobufCMessageDescriptor *type, struct mr_str name);
 
-/* Appends tag and value. An enum is a name or a number, a bool is true, false, 1 or 0, bytes are
- * base64. MR_EINVAL: the sentence names the field. */
+/* Appends tag and value. An enum is a name or a number; a bool is true, false, 1 or 0; bytes are
+ * base64. The sentence of MR_EINVAL names the field. */
 int mr_field_from_text(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, struct mr_buf *wire, struct mr_error *e);
 
@@ -33,12 +34,13 @@ struct mr_number {
 int mr_field_from_number(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_number v, bool tag, struct mr_buf *wire, struct mr_error *e);
 
-/* Appends what a JSON string may stand for: a string, bytes, the name of an enum value, or a 64-bit
- * number. */
+/* Appends the value that a JSON string stands for: a string, bytes, the name of an enum value, or a
+ * 64-bit number. */
 int mr_field_from_quoted(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, bool tag, struct mr_buf *wire, struct mr_error *e);
 
 void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct mr_buf *wire);
 
-bool mr_field_is_number(const ProtobufCFieldDescriptor *f); /* integers and floats */
-bool mr_field_is_64(const ProtobufCFieldDescriptor *f);     /* a 64-bit integer: a JSON string */
+bool mr_field_is_number(const ProtobufCFieldDescriptor *f); /* true for integers and floats */
+/* true for a 64-bit integer, which is a string in JSON */
+bool mr_field_is_64(const ProtobufCFieldDescriptor *f);

@@ -1,5 +1,5 @@
 /* Every error sentence below begins with the name of its field. mr_json_to_wire puts the path to
- * the field in front. */
+ * the field in front of it. */
 #include "gateway/json/json_in.h"
 
 #include "base/alloc.h"
@@ -13,23 +13,25 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define FIELDS_MAX 64 /* of one message: one bit each */
+#define FIELDS_MAX 64 /* fields of one message, for which `seen` has one bit each */
 #define NOT_OPEN SIZE_MAX
 
 enum frame_kind { FRAME_MESSAGE, FRAME_LIST, FRAME_MAP };
 
 struct frame {
     enum frame_kind kind;
-    const ProtobufCMessageDescriptor *type; /* MESSAGE: its own; MAP: of an entry; LIST: of items */
-    const ProtobufCFieldDescriptor *field;  /* LIST, MAP: the field; MESSAGE: the current one */
+    /* MESSAGE: type of the message. MAP: type of an entry. LIST: type of the items. */
+    const ProtobufCMessageDescriptor *type;
+    /* LIST and MAP: the field itself. MESSAGE: the current field. */
+    const ProtobufCFieldDescriptor *field;
     union {
         yyjson_obj_iter object;
         yyjson_arr_iter array;
     } at;
     size_t began;       /* where the nested message begins in `wire` */
     size_t entry_began; /* where the map entry around it begins */
-    uint64_t seen;      /* MESSAGE: bits of the fields that came */
-    size_t index;       /* LIST: the current item */
+    uint64_t seen;      /* MESSAGE: bits of the fields that the document has */
+    size_t index;       /* LIST: number of the current item */
     const char *key;    /* MAP: the current key */
 };
 
@@ -70,7 +72,7 @@ static int push_message(struct state *s, const ProtobufCMessageDescriptor *type,
     return push(s, f);
 }
 
-/* A value that is neither a message nor a container. */
+/* Writes a value that is neither a message nor a container. */
 static int scalar(struct state *s, const ProtobufCMessageDescriptor *type,
     const ProtobufCFieldDescriptor *f, yyjson_val *v, bool tag)
 {
@@ -104,7 +106,7 @@ static bool is_packed(const ProtobufCFieldDescriptor *f)
            f->type == PROTOBUF_C_TYPE_ENUM;
 }
 
-/* One item of a list, one value of a map, or the value of a plain field. */
+/* Writes one item of a list, one value of a map, or the value of a plain field. */
 static int single(struct state *s, const ProtobufCMessageDescriptor *type,
     const ProtobufCFieldDescriptor *f, yyjson_val *v, size_t entry_began)
 {

@@ -1,11 +1,13 @@
-/* JSON to a message in protobuf's wire format, guided by the message's descriptor. The rules are
- * those of proto3 JSON, but stricter: unknown and duplicate names, null, and quoted numbers for
- * 32-bit fields are refused. One pass over the parsed document, with a stack of fixed depth. */
+/* Converts JSON to a message in protobuf's wire format, guided by the message's descriptor. The
+ * rules are those of proto3 JSON, but stricter: unknown and duplicate names, null, and quoted
+ * numbers for 32-bit fields are refused. One pass over the parsed document, with a stack of fixed
+ * depth. */
 #pragma once
 
 #include "gateway/json/field.h"
 
-#define MR_JSON_BODY_BYTES_MAX ((size_t)4 << 20) /* of a body that becomes one message */
+/* Bytes of a body that becomes one message. */
+#define MR_JSON_BODY_BYTES_MAX ((size_t)4 << 20)
 
 /* Appends the message to `wire`. A field that the path has set must not be in the body as well.
  * Errors name the field by its path in the document ("tasks[3].key"), or line and column where the

@@ -1,5 +1,5 @@
-/* A stack instead of recursion, as messages come from outside. Strings are checked for UTF-8, which
- * protobuf-c does not do. */
+/* Walks a message with a stack instead of recursion, because messages come from outside. Strings
+ * are checked for UTF-8, which protobuf-c does not do. */
 #include "gateway/json/json_out.h"
 
 #include "base/assert.h"
@@ -16,10 +16,10 @@
 
 struct frame {
     const ProtobufCMessage *m;
-    unsigned field; /* the next one to write */
-    size_t item;    /* the next one of the current repeated field */
-    bool is_open;   /* the bracket of that field is written */
-    bool wrote;     /* a comma precedes the next member */
+    unsigned field; /* number of the next field to write */
+    size_t item;    /* index of the next item of the current repeated field */
+    bool is_open;   /* true: the opening bracket of this field is written */
+    bool wrote;     /* true: a comma has to precede the next member */
 };
 
 struct state {
@@ -28,7 +28,7 @@ struct state {
     struct mr_buf *out;
 };
 
-/* The length of the character at `p`; 0: the bytes are not UTF-8. */
+/* Returns the length of the character at `p`. 0: the bytes are not UTF-8. */
 static size_t utf8_length(const unsigned char *p, size_t n)
 {
     size_t want = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -80,7 +80,8 @@ void mr_json_real(struct mr_buf *out, double v)
         mr_buf_add_text(out, v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
         return;
     }
-    if (v == 0 && signbit(v)) { /* "-0" would read back as the integer 0 */
+    /* "-0" would read back as the integer 0. */
+    if (v == 0 && signbit(v)) {
         mr_buf_add_text(out, "-0.0");
         return;
     }
@@ -122,7 +123,8 @@ static void write_enum(const ProtobufCFieldDescriptor *f, int32_t v, struct mr_b
     if (value)
         mr_json_text(out, mr_str(value->name));
     else
-        mr_buf_printf(out, "%" PRId32, v); /* of a newer version of the proto file */
+        /* the value comes from a newer version of the proto file */
+        mr_buf_printf(out, "%" PRId32, v);
 }
 
 static void write_bytes(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
@@ -171,7 +173,7 @@ static void write_plain(const ProtobufCMessage *m, const ProtobufCFieldDescripto
     case PROTOBUF_C_TYPE_BYTES: write_bytes(m, f, at, out); return;
     case PROTOBUF_C_TYPE_MESSAGE: break;
     }
-    mr_assert(false); /* messages are pushed, not written */
+    mr_assert(false); /* cannot happen: messages are pushed and not written */
 }
 
 static void write_map_key(const ProtobufCMessage *entry, struct mr_buf *out)

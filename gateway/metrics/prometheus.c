@@ -1,4 +1,4 @@
-/* Families stand in a sorted array: there are a few hundred. */
+/* Families are kept in a sorted array, because there are only a few hundred. */
 #include "gateway/metrics/prometheus.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 struct family {
     char *name;
-    char *help; /* whole comment lines; NULL: none */
+    char *help; /* whole comment lines; NULL: the family has none */
     char *type;
     struct mr_buf series;
 };
@@ -69,7 +69,7 @@ static size_t name_bytes(struct mr_str s)
     return n;
 }
 
-/* "# HELP name …" or "# TYPE name …". Returns the family of the series that follow. */
+/* Adds "# HELP name …" or "# TYPE name …". Returns the family of the series that follow. */
 static struct family *add_comment(struct mr_prometheus *p, struct mr_str line)
 {
     if (line.n < 8) return NULL;
@@ -101,7 +101,8 @@ static void add_series(struct family *f, struct mr_str line, size_t name_n, cons
     mr_buf_add_byte(b, '\n');
 }
 
-/* A histogram `name` has the series name_bucket, name_sum and name_count. */
+/* True: the series belongs to the family. A histogram `name` has the series name_bucket, name_sum
+ * and name_count. */
 static bool belongs(const struct family *f, struct mr_str name)
 {
     size_t n = strlen(f->name);

@@ -21,6 +21,7 @@ struct mr_prometheus_family {
 void mr_prometheus_add_value(struct mr_prometheus *p, const struct mr_prometheus_family *family,
     const char *labels, uint64_t value);
 
-/* Appends name="value", escaped, after a comma where there is a label already. */
+/* Appends name="value" with the value escaped, after a comma if `out` has a label already. */
 void mr_prometheus_label(struct mr_buf *out, const char *name, const char *value);
-void mr_prometheus_write(const struct mr_prometheus *p, struct mr_buf *out); /* families by name */
+/* families are sorted by name */
+void mr_prometheus_write(const struct mr_prometheus *p, struct mr_buf *out);

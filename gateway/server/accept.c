@@ -1,4 +1,5 @@
-/* One loop: accept until the queue is empty or there is no room, then sleep. */
+/* One loop: the thread accepts connections until the queue is empty or there is no room, then
+ * sleeps. */
 #include "gateway/server/accept.h"
 
 #include "base/alloc.h"
@@ -13,8 +14,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NO_ROOM_MS 100 /* between attempts while no descriptor is left */
-#define FULL_MS 10     /* between checks while --connections is reached */
+#define NO_ROOM_MS 100 /* pause in ms between attempts while no descriptor is left */
+#define FULL_MS 10     /* pause in ms between checks while --connections is reached */
 #define QUEUE_MAX 1024
 
 struct mr_acceptor {
@@ -45,11 +46,12 @@ struct mr_str mr_accept_key(const struct sockaddr *address)
     if (IN6_IS_ADDR_LOOPBACK(&in->sin6_addr)) return nobody;
     bool is_v4 = IN6_IS_ADDR_V4MAPPED(&in->sin6_addr);
     if (is_v4 && in->sin6_addr.s6_addr[12] == 127) return nobody;
-    /* A client may use any address of its IPv6 network, so the key is the /64 prefix. */
+    /* A client may use any address of its IPv6 network, so the key is the /64 prefix of the
+     * address. */
     return mr_str_of((const char *)&in->sin6_addr, is_v4 ? sizeof in->sin6_addr : 8);
 }
 
-/* Logs each pause once, and its end once. */
+/* Sets the reason of a pause. Logs the begin and the end of each pause once. */
 static void set_pause(struct mr_acceptor *a, struct mr_flag *which, bool on, const char *why)
 {
     if (mr_flag_is_set(which) == on) return;
@@ -65,8 +67,9 @@ static void refuse(struct mr_acceptor *a, int fd)
 {
     mr_counter_add(a->refused, 1);
     if (!a->options.is_tls) {
-        char asked[4096]; /* unread bytes make close() reset the connection, and the answer is lost
-                           */
+        /* The request is read, because close() with unread bytes resets the connection and the
+         * answer is lost. */
+        char asked[4096];
         (void)recv(fd, asked, sizeof asked, MSG_DONTWAIT);
         (void)send(fd, too_many, sizeof too_many - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         (void)shutdown(fd, SHUT_WR);
@@ -79,15 +82,15 @@ static bool is_shortage(int err)
     return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
-/* Is the error about one queued connection, which its client gave up (accept(2))? Any other error
- * is about the listening socket, and the next attempt would fail the same way. */
+/* True: the error is about one queued connection, which its client gave up (accept(2)). Any other
+ * error is about the listening socket, and the next attempt would fail in the same way. */
 static bool is_of_one(int err)
 {
     return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM;
 }
 
-/* Accepts one connection. Returns 0: try the next at once; -1: the queue is empty; otherwise the
- * number of ms to pause. */
+/* Accepts one connection. Returns 0 if the next attempt may follow at once, -1 if the queue is
+ * empty, and otherwise the number of ms to pause. */
 static int accept_one(struct mr_acceptor *a)
 {
     const struct mr_accept_options *o = &a->options;

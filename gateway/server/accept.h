@@ -10,13 +10,14 @@
 
 struct mr_accept_options {
     int listen_fd;
-    bool is_inherited; /* the socket outlives this process: the next one accepts what is queued */
+    /* True: the socket outlives this process, and the next process accepts what is queued. */
+    bool is_inherited;
     bool is_tls;
     uint32_t connections_max;
     struct mr_quota *quota;       /* connections by client address */
-    struct mr_gauge *connections; /* open now; the server counts them */
+    struct mr_gauge *connections; /* number of open connections, which the server counts */
     struct mr_stats *stats;
-    /* Receives the descriptor, on the accept thread. */
+    /* Receives the descriptor of a connection, on the accept thread. */
     void (*take)(void *ctx, int fd, const struct sockaddr *address, socklen_t bytes);
     void *ctx;
 };
@@ -24,14 +25,15 @@ struct mr_accept_options {
 struct mr_acceptor;
 
 struct mr_acceptor *mr_acceptor_new(const struct mr_accept_options *options);
-void mr_acceptor_free(struct mr_acceptor **a); /* stops it */
+void mr_acceptor_free(struct mr_acceptor **a); /* stops the thread first */
 
 void mr_acceptor_start(struct mr_acceptor *a);
 /* Stops the thread and closes the listening socket. Connections in the kernel's queue are accepted
  * first, unless the socket is inherited. */
 void mr_acceptor_stop(struct mr_acceptor *a);
-/* Why no connection is accepted at the moment; NULL: connections are accepted. Any thread. */
+/* Returns why no connection is accepted at present. NULL: connections are accepted. Any thread. */
 const char *mr_acceptor_pause_reason(const struct mr_acceptor *a);
 
-/* The quota's key for a client's address; n = 0: a client on this machine, which has no quota. */
+/* Returns the quota's key for a client's address. n = 0: a client on this machine, which has no
+ * quota. */
 struct mr_str mr_accept_key(const struct sockaddr *address);

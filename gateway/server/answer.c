@@ -24,10 +24,11 @@ enum MHD_Result mr_answer_queue(
     struct MHD_Response *m = *response;
     (void)MHD_add_response_header(m, "Content-Type", type);
     (void)MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
-    /* While this gateway stops, the client's next request should reach the next gateway. */
+    /* While this gateway stops, the client's next request should reach the next gateway, so this
+     * connection is closed. */
     if (mr_flag_is_set(&r->http->quiescing) || r->refused)
         (void)MHD_add_response_header(m, "Connection", "close");
-    if (r->answer_kind != MR_ANSWER_FILE) /* static.c sets the header itself */
+    if (r->answer_kind != MR_ANSWER_FILE) /* static.c sets this header itself */
         (void)MHD_add_response_header(
             m, "Cache-Control", r->may_be_kept ? "private, no-cache" : "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);
@@ -148,7 +149,8 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
-    const struct mr_buf *why = &r->x->text; /* without `info`: the error of the call */
+    /* without `info`, the sentence is that of the call's error */
+    const struct mr_buf *why = &r->x->text;
     MR_AUTO(mr_free_ptr)
     char *away = mr_format(
         "the scheduler does not answer%s%.*s", why->n ? ": " : "", MR_STR_ARG(mr_buf_str(why)));
@@ -214,7 +216,8 @@ static const char *stream_type(enum mr_answer_kind kind)
 static enum MHD_Result answer_ended(struct mr_request *r)
 {
     if (r->answer_kind == MR_ANSWER_HEALTH) return answer_health(r, NULL);
-    /* A browser reconnects after the end of a stream, but not after an error. */
+    /* A browser reconnects after the end of a stream, but not after an error, so the stream
+     * ends. */
     if (r->answer_kind == MR_ANSWER_EVENTS && r->x->is_shutdown)
         return answer_stream(r, stream_type(r->answer_kind));
     /* An EventSource hides any answer but 200 from its page, so a gap in the events is reported as
@@ -227,7 +230,8 @@ static enum MHD_Result answer_ended(struct mr_request *r)
         return mr_answer_queue(r, 200, "text/plain; version=0.0.4; charset=utf-8", &m);
     }
     if (r->answer_kind ==
-        MR_ANSWER_EVENTS) { /* 204: no event will follow, so the browser must not reconnect */
+        /* The status 204 tells the browser not to reconnect, because no event will follow. */
+        MR_ANSWER_EVENTS) {
         struct MHD_Response *m = response_of(&r->out);
         return mr_answer_queue(r, 204, "text/event-stream", &m);
     }

@@ -10,7 +10,8 @@
 #define PIECE_BYTES 8192
 #define PENDING_BYTES_MAX (MR_FRAMING_HEAD_BYTES_MAX + PIECE_BYTES + 1024)
 #define KEPT_BYTES_MAX 4096
-#define SWALLOWED_PIECES_MAX 128 /* read and dropped in one call, after a refusal */
+/* After a refusal, this many pieces are read and dropped in one call. */
+#define SWALLOWED_PIECES_MAX 128
 
 static size_t give_pending(struct mr_framing_filter *c, char *to, size_t n)
 {
@@ -23,7 +24,7 @@ static size_t give_pending(struct mr_framing_filter *c, char *to, size_t n)
     return given;
 }
 
-/* As recv, but returns only checked bytes. */
+/* Reads as recv does, but returns only checked bytes. */
 static ssize_t take(
     struct mr_interceptor *interceptor, const struct mr_source *s, char *to, size_t n)
 {

@@ -5,13 +5,14 @@
 #include "gateway/http/framing.h"
 #include "host/tls/intercept.h"
 
-struct mr_framing_filter { /* of one connection, on its HTTP thread */
+struct mr_framing_filter { /* the filter of one connection, used on the connection's HTTP thread */
     struct mr_interceptor interceptor;
     struct mr_framing framing;
     struct mr_buf pending; /* checked bytes that did not fit into libmicrohttpd's buffer */
     size_t pending_at;
 };
 
-/* Starts checking what arrives on `fd`. False: the reads cannot be intercepted. */
+/* Starts to check the bytes that arrive on `fd`. False: the reads cannot be intercepted. */
 bool mr_framing_filter_add(struct mr_framing_filter *c, int fd, bool is_tls);
-void mr_framing_filter_remove(struct mr_framing_filter *c, int fd); /* before close */
+/* to be called before `fd` is closed */
+void mr_framing_filter_remove(struct mr_framing_filter *c, int fd);

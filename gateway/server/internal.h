@@ -18,43 +18,49 @@
     ((size_t)256 << 10) /* uploads are passed on in pieces of this size                            \
                          */
 #define MR_HEADERS_TIMEOUT (15 * MR_SECOND)
-#define MR_BODY_TIMEOUT (60 * MR_SECOND) /* for a whole JSON body, or each piece of an upload */
+/* Time for a whole JSON body, or for each piece of an upload. */
+#define MR_BODY_TIMEOUT (60 * MR_SECOND)
 #define MR_KEEP_ALIVE_TIMEOUT (75 * MR_SECOND)
-#define MR_HTTP_CONNECTION_BYTES (128 << 10) /* a connection's headers and read buffer */
+/* Memory of a connection's headers and read buffer. */
+#define MR_HTTP_CONNECTION_BYTES (128 << 10)
 
 struct mr_http {
     struct mr_http_options options;
     struct MHD_Daemon *daemon;
-    char **hosts; /* allowed in the header Host */
+    char **hosts; /* names that the header Host may have */
     size_t hosts_count;
     struct mr_acceptor *acceptor;
-    struct mr_quota *quota;       /* connections by client address */
-    struct mr_attempts *attempts; /* wrong tokens by client address */
-    int listen_fd;                /* -1: the acceptor owns it */
-    bool is_inherited;            /* the listening socket came from the parent process */
+    struct mr_quota *quota;       /* counts connections by client address */
+    struct mr_attempts *attempts; /* counts wrong tokens by client address */
+    int listen_fd;                /* -1: the acceptor owns the descriptor */
+    bool is_inherited;            /* true: the parent process passed the listening socket */
     int dashboard_fd;             /* -1: none */
     int port;
     struct mr_flag quiescing;
-    struct mr_counter *requests[6]; /* by class of status (2: 2xx); [0]: not answered */
+    /* By class of the status (2: 2xx); [0]: requests that were not answered. */
+    struct mr_counter *requests[6];
     struct mr_gauge *connections;
-    struct mr_gauge *unanswered; /* connections of which no request has been answered */
+    /* Number of connections of which no request has been answered. */
+    struct mr_gauge *unanswered;
 };
 
 /* A connection, while it is open. */
 struct mr_socket {
-    struct mr_request *unbegun;       /* the request line has come, the headers have not */
-    char key[MR_QUOTA_KEY_BYTES_MAX]; /* of the client's address, for the quota */
+    /* A request whose request line has come, but not its headers. */
+    struct mr_request *unbegun;
+    /* Key of the client's address for the quota. */
+    char key[MR_QUOTA_KEY_BYTES_MAX];
     size_t key_n;
     struct mr_framing_filter filter;
     uint64_t begun; /* requests */
-    bool is_new;    /* no request has been answered yet */
+    bool is_new;    /* true: no request of the connection has been answered yet */
 };
 
 enum mr_answer_kind {
     MR_ANSWER_JSON,      /* one message */
-    MR_ANSWER_EVENTS,    /* a stream of messages as server-sent events */
-    MR_ANSWER_LINES,     /* the same as one JSON object a line */
-    MR_ANSWER_COLLECTED, /* the same as one JSON object (http/collect.h) */
+    MR_ANSWER_EVENTS,    /* a stream of messages, as server-sent events */
+    MR_ANSWER_LINES,     /* a stream of messages, as one JSON object a line */
+    MR_ANSWER_COLLECTED, /* a stream of messages, as one JSON object (http/collect.h) */
     MR_ANSWER_RAW,       /* bytes that the service chooses */
     MR_ANSWER_HEALTH,
     MR_ANSWER_METRICS,
@@ -82,33 +88,40 @@ struct mr_request {
     char *target;
     struct mr_uri uri;
     struct mr_uri_text text;
-    struct mr_match match; /* route NULL: a path of the gateway's own */
+    /* route NULL: the path is one of the gateway's own. */
+    struct mr_match match;
     enum mr_http_verb verb;
     enum mr_answer_kind answer_kind;
-    struct mr_token_holder user; /* name "": not known yet */
-    unsigned allow;              /* 405: the verbs that the path has, as bits */
-    bool is_head;                /* a GET whose body is not wanted */
-    bool has_range;              /* a GET for `range` only */
+    struct mr_token_holder user; /* name "": the user is not known yet */
+    /* For the status 405: bits of the verbs that the path has. */
+    unsigned allow;
+    bool is_head;   /* a HEAD request: a GET without the body of the answer */
+    bool has_range; /* true: only the bytes `range` are wanted */
     struct mr_range range;
-    bool is_piece;    /* the query names bytes of an object, and these are the whole answer */
-    bool may_be_kept; /* by a cache that revalidates it */
+    /* True: the query names bytes of an object, and these are the whole answer. */
+    bool is_piece;
+    bool may_be_kept; /* true: a cache may keep the answer and revalidate it */
     bool answered;
     unsigned status;
 
-    struct mr_error error; /* code MR_OK: none */
-    uint64_t ordinal;      /* among the requests of the connection, from 1 */
-    unsigned refused;      /* the status of a request that breaks HTTP's rules; 0: it does not */
+    struct mr_error error; /* code MR_OK: there is no error */
+    /* Number of the request on its connection, from 1. */
+    uint64_t ordinal;
+    /* The status for a request that breaks the rules of HTTP; 0: it follows them. */
+    unsigned refused;
 
     struct mr_str content_type;
     struct mr_buf body; /* a JSON body, or the next piece of an upload */
     uint64_t body_bytes;
-    struct mr_allowance_hold hold; /* for the part of the body that is in memory */
-    uint32_t chunks_out;           /* CHUNKs without TAKEN */
+    /* Counts the memory of the part of the body that is in memory. */
+    struct mr_allowance_hold hold;
+    uint32_t chunks_out; /* CHUNKs that were posted and are not TAKEN yet */
 
     struct mr_exchange *x;
-    bool is_over;         /* END was taken */
-    bool is_open;         /* OPENED was taken: the stream may be answered without a message */
-    struct mr_reply held; /* taken from the queue, not yet used */
+    bool is_over; /* true: END was taken from the queue */
+    /* True: OPENED was taken from the queue, so the stream may be answered without a message. */
+    bool is_open;
+    struct mr_reply held; /* a reply that was taken from the queue and is not used yet */
     bool has_held;
 
     /* The answer of a stream, written by its content reader. */
@@ -118,40 +131,45 @@ struct mr_request {
     struct mr_collect collect;
     struct mr_rpc_message *raw_message;
     struct mr_str raw; /* the part of raw_message that has not been sent */
-    uint64_t raw_skip; /* bytes to drop before the first one that is wanted */
-    bool is_finished;  /* all bytes have been given to libmicrohttpd */
-    bool is_broken;    /* the connection is closed, so that the client sees a broken answer */
+    /* Bytes to drop before the first byte that is wanted. */
+    uint64_t raw_skip;
+    bool is_finished; /* true: libmicrohttpd has all bytes */
+    /* True: the connection will be closed, so that the client sees a broken answer. */
+    bool is_broken;
 };
 
-/* check.c: all checks that need no body. An error is left in r->error. */
+/* In check.c: makes all checks that need no body. An error is left in r->error. */
 void mr_request_check(struct mr_request *r, const char *method);
 uint64_t mr_request_body_bytes_max(const struct mr_route *route);
 /* Starts the exchange with the part of the body that has come. `more`: CHUNKs follow. */
 void mr_request_start(struct mr_request *r, bool more);
 
 /* server.c */
-struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e); /* NULL: an error */
+/* NULL: an error, which is in `e` */
+struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e);
 void mr_request_move(struct mr_request *r, enum mr_request_phase to);
 bool mr_request_next(struct mr_request *r, struct mr_reply *reply); /* false: the queue is empty */
-void mr_request_use(struct mr_request *r);                          /* posts a CREDIT */
+void mr_request_use(struct mr_request *r);   /* posts a CREDIT for the reply */
 void mr_request_sleep(struct mr_request *r); /* suspends the connection until a reply comes */
 
 /* answer.c */
 enum MHD_Result mr_answer_error(struct mr_request *r);
-enum MHD_Result mr_answer(struct mr_request *r); /* when a reply, END or OPENED is there */
-/* Answers with r->error, this status and one more header. */
+/* to be called when a reply, END or OPENED is there */
+enum MHD_Result mr_answer(struct mr_request *r);
+/* Answers with r->error, with this status and with one more header. */
 enum MHD_Result mr_answer_refused(
     struct mr_request *r, unsigned status, const char *header, const char *value);
 enum MHD_Result mr_answer_openapi(struct mr_request *r);
-/* A response with compressed bytes and Content-Encoding; NULL: compression does not pay. */
+/* Makes a response with compressed bytes and the header Content-Encoding. NULL: compression does
+ * not pay. */
 struct MHD_Response *mr_answer_gzip(struct mr_str bytes);
 enum MHD_Result mr_answer_queue(
     struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);
 
-/* raw_answer.c: starts the answer when r->raw_message is its first piece. */
+/* In raw_answer.c: starts the answer when r->raw_message is its first piece. */
 enum MHD_Result mr_answer_raw(struct mr_request *r);
 
-/* stream.c: the content reader of every stream. */
+/* In stream.c: the content reader of every stream. */
 ssize_t mr_stream_read(void *request, uint64_t at, char *to, size_t bytes_max);
 /* Makes `message` the next piece of a raw answer. Its bytes are copied once, into libmicrohttpd's
  * buffer. */

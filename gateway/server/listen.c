@@ -1,5 +1,5 @@
-/* The listening socket of the HTTP server, and the server's life. An address that other machines
- * can reach needs tokens. */
+/* Opens and closes the listening socket of the HTTP server, and the server. An address that other
+ * machines can reach needs tokens. */
 #include "gateway/server/internal.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WRONG_TOKENS_MAX 10 /* by one client address, in each window */
+/* Wrong tokens that one client address may send in each window. */
+#define WRONG_TOKENS_MAX 10
 #define WRONG_TOKENS_WINDOW (60 * MR_SECOND)
 #define BACKLOG 512
 #define HOST_BYTES_MAX 255
@@ -53,7 +54,8 @@ static int listen_unix(
         (void)close(fd);
         return mr_fail(e, MR_EEXIST, "--listen: another server answers at \"%s\"", path);
     }
-    if (errno == ECONNREFUSED) (void)unlink(path); /* the socket of a process that died */
+    /* the socket file belongs to a process that died */
+    if (errno == ECONNREFUSED) (void)unlink(path);
     if (bind(fd, (const struct sockaddr *)&a, sizeof a) ||
         chmod(path, mr_peer_socket_mode(peers)) || listen(fd, BACKLOG)) {
         int err = mr_fail(e, MR_EIO, "--listen: \"%s\": %s", path, strerror(errno));
@@ -64,7 +66,7 @@ static int listen_unix(
     return MR_OK;
 }
 
-/* "host:port", "[::1]:port". */
+/* Splits "host:port" or "[::1]:port". */
 static int cut_address(
     const char *text, char host[HOST_BYTES_MAX + 1], const char **port, struct mr_error *e)
 {
@@ -112,9 +114,9 @@ static int note_port(struct mr_http *h)
     return is_open && !h->options.tokens ? MR_EPERM : MR_OK;
 }
 
-/* Socket activation (sd_listen_fds(3)): the parent process passes a listening socket. The socket
- * outlives this process, so no connection is refused while one gateway replaces another. --listen
- * still gives the name for the check of the header Host. */
+/* Takes a listening socket from the parent process (socket activation, sd_listen_fds(3)). The
+ * socket outlives this process, so no connection is refused while one gateway replaces another.
+ * --listen still gives the name for the check of the header Host. */
 static int take_inherited(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -223,7 +225,8 @@ static void take_connection(void *ctx, int fd, const struct sockaddr *address, s
 {
     const struct mr_http *h = ctx;
     mr_gauge_add(h->unanswered, 1);
-    if (MHD_add_connection(h->daemon, fd, address, bytes) != MHD_YES) /* on an error it closes fd */
+    /* MHD_add_connection closes fd if it fails */
+    if (MHD_add_connection(h->daemon, fd, address, bytes) != MHD_YES)
         mr_gauge_add(h->unanswered, -1);
 }
 

@@ -4,10 +4,12 @@
 
 #include "gateway/server/internal.h"
 
-/* Is the path one of the login's? If so, sets answer_kind and allow. */
+/* True: the path is /v1/login or /v1/logout. Sets answer_kind and allow then. */
 bool mr_login_find(struct mr_request *r);
-bool mr_login_is_asked(const struct mr_request *r); /* after mr_login_find: is it? */
-bool mr_login_is_open(const struct mr_request *r);  /* the request needs no token */
-/* Sets r->user from the header Authorization or the login's cookie. MR_EAUTH, MR_EPERM. */
+/* true: the request is one of the login's; to be called after mr_login_find */
+bool mr_login_is_asked(const struct mr_request *r);
+bool mr_login_is_open(const struct mr_request *r); /* true: the request needs no token */
+/* Sets r->user from the header Authorization or from the login's cookie. MR_EAUTH or MR_EPERM: the
+ * request is refused. */
 int mr_login_identity(struct mr_request *r, struct mr_error *e);
-enum MHD_Result mr_login_answer(struct mr_request *r); /* when the body is complete */
+enum MHD_Result mr_login_answer(struct mr_request *r); /* to be called when the body is complete */

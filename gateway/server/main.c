@@ -1,4 +1,4 @@
-/* mr-gateway: options, certificates and secrets, and the order of start and stop. */
+/* The program mr-gateway: options, certificates and secrets, and the order of start and stop. */
 #include "base/alloc.h"
 #include "gateway/server/server.h"
 #include "host/clock.h"
@@ -24,8 +24,9 @@ struct config {
     const char *dashboard;
     const char *token_file;
     const char *secret_file;
-    struct mr_certificate_files tls;     /* for HTTPS; with a CA also for the services */
-    struct mr_certificate_files cluster; /* for the services, where HTTPS has its own */
+    struct mr_certificate_files tls; /* files for HTTPS; with a CA also for calls to the services */
+    /* Files for calls to the services, if they differ from those for HTTPS. */
+    struct mr_certificate_files cluster;
     const char *port_file;
     struct mr_texts allow_uid;
     struct mr_texts hosts;
@@ -37,7 +38,8 @@ struct config {
     uint64_t reading_memory;
 };
 
-#define SMALL_BODY_BYTES 65536 /* of each body, not counted in --reading-memory */
+/* Bytes of each body that --reading-memory does not count. */
+#define SMALL_BODY_BYTES 65536
 
 #define AT(member) offsetof(struct config, member)
 
@@ -122,9 +124,9 @@ static void write_port(const char *path, int port)
     if (mr_file_write(path, mr_str(text), 0644, &e)) fail("--port-file", &e);
 }
 
-/* HTTPS uses --tls-cert. Calls to the services use TLS if there is --tls-ca or a certificate of the
- * cluster's, and plain TCP otherwise. Their client certificate is --cluster-cert, else --tls-cert.
- */
+/* Sets up TLS. HTTPS uses --tls-cert. Calls to the services use TLS if --tls-ca or a certificate of
+ * the cluster is given, and plain TCP otherwise. Their client certificate is --cluster-cert, or
+ * else --tls-cert. */
 static int settle_tls(const struct config *c, struct mr_error *e)
 {
     struct mr_certificate_files https = c->tls;
@@ -143,8 +145,8 @@ static int settle_tls(const struct config *c, struct mr_error *e)
     return mr_rpc_tls_use(&services, e);
 }
 
-/* Each connection needs a descriptor. The usual soft limit of 1,024 exists for programs that use
- * select(2). */
+/* Raises the limit of descriptors, because each connection needs one. The usual soft limit of 1,024
+ * exists for programs that use select(2). */
 static void raise_descriptors(void)
 {
     struct rlimit limit;

@@ -1,4 +1,4 @@
-/* The start of an answer whose bytes a service chose: a result of a job, or an object. Its first
+/* The start of an answer whose bytes a service chooses: a result of a job, or an object. The first
  * piece decides whether the answer is 304, a part, complete, or a stream. */
 #include "gateway/server/internal.h"
 
@@ -16,17 +16,17 @@
 #define STREAM_BLOCK_BYTES ((size_t)64 << 10)
 #define ETAG_BYTES_MAX 80
 
-/* Of google.api.HttpBody, google.protobuf.Any, and millrace.v1.BodyPart. */
+/* Field numbers of google.api.HttpBody, google.protobuf.Any and millrace.v1.BodyPart. */
 enum { BODY_TYPE = 1, BODY_EXTENSIONS = 3, ANY_VALUE = 2 };
 enum { PART_OBJECT = 1, PART_NBYTES = 2, PART_OFFSET = 3 };
 
 struct first {
     char type[200];
-    char etag[ETAG_BYTES_MAX]; /* "": not known */
+    char etag[ETAG_BYTES_MAX]; /* "": the ETag is not known */
     uint64_t total;            /* bytes of the value in this format */
     uint64_t offset;           /* where the service's bytes begin in the value */
-    bool is_sized;             /* `total` is known */
-    bool is_whole;             /* no piece follows */
+    bool is_sized;             /* true: `total` is known */
+    bool is_whole;             /* true: no piece follows */
 };
 
 static struct mr_str bytes_field(struct mr_str message, uint32_t number)
@@ -57,13 +57,15 @@ static void read_type(struct mr_str message, struct first *f)
         is_clean ? type.p : "application/octet-stream");
 }
 
-/* The ETag of an object is its id and a hash of the format, as objects never change. The ETag of a
- * value without an object is a hash of its bytes, if they are all here. */
+/* Reads the first message. The ETag of an object is its id and a hash of the format, because
+ * objects never change. The ETag of a value without an object is a hash of its bytes, if all bytes
+ * are here. */
 static void read_first(const struct mr_request *r, struct first *f)
 {
     struct mr_str message = mr_rpc_message_str(r->raw_message);
     struct mr_str part =
-        mr_str_of("", 0); /* ignored for a piece: the message describes the whole value */
+        /* stays empty for a piece, because the message describes the whole value */
+        mr_str_of("", 0);
     if (!r->is_piece) part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
     struct mr_str object = bytes_field(part, PART_OBJECT);
     read_type(message, f);
@@ -91,7 +93,7 @@ static bool is_compressible(const struct mr_request *r, const struct first *f)
            mr_media_takes(header(r, "Accept-Encoding"), "gzip");
 }
 
-/* A response with `n` bytes of the value from `from` on. */
+/* Makes a response with `n` bytes of the value from byte `from` on. */
 static struct MHD_Response *part_of(
     struct mr_request *r, const struct first *f, uint64_t from, uint64_t n)
 {

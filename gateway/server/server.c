@@ -21,8 +21,9 @@
 /* The acceptor enforces --connections. libmicrohttpd divides its own limit among its threads, so
  * each thread gets some spare connections. */
 #define CONNECTIONS_SPARE 64
-#define DRAIN_BYTES_MAX ((uint64_t)1 << 20) /* of a refused request's body, before the answer */
-#define JSON_BYTES_MAX ((size_t)256 << 20)  /* of one message */
+/* Bytes of a refused request's body that are read before the answer is sent. */
+#define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
+#define JSON_BYTES_MAX ((size_t)256 << 20) /* bytes of one message as JSON */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 
 void mr_request_move(struct mr_request *r, enum mr_request_phase to)
@@ -55,7 +56,8 @@ void mr_request_use(struct mr_request *r)
     mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CREDIT, r->x, NULL);
 }
 
-/* The order matters: resuming a connection that is not suspended is undefined. */
+/* Suspends the connection until a reply comes. The order of the calls matters: resuming a
+ * connection that is not suspended is undefined. */
 void mr_request_sleep(struct mr_request *r)
 {
     MHD_suspend_connection(r->connection);
@@ -86,7 +88,8 @@ static struct mr_socket *socket_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* about what an upload holds in memory */
+/* Bytes that an upload holds in memory, roughly. */
+#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
@@ -112,13 +115,13 @@ static void flush_upload(struct mr_request *r, bool more)
     if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
 }
 
-/* Takes the next reply, which may be an early end of the call or room for another CHUNK. */
+/* Takes the next reply, which may be an early end of the call, or room for another CHUNK. */
 static void look(struct mr_request *r)
 {
     if (is_started(r) && !r->has_held) r->has_held = mr_request_next(r, &r->held);
 }
 
-/* Counts memory for more of the body; false: there is none, and r->error says so. */
+/* Counts memory for more of the body. False: the allowance is used up, and r->error says so. */
 static bool may_read(struct mr_request *r, size_t bytes)
 {
     struct mr_str user = mr_str(r->user.name[0] ? r->user.name : "local");
@@ -129,7 +132,8 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
 {
     while (*n) {
         look(r);
-        if (r->has_held || r->is_over) { /* answered early: the rest of the body is dropped */
+        /* The request was answered early, so the rest of the body is dropped. */
+        if (r->has_held || r->is_over) {
             *n = 0;
             return;
         }
@@ -160,7 +164,8 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
 
 static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
 {
-    if (r->error.code) { /* dropped: a client that still sends might not read the answer */
+    /* The body is dropped, because a client that still sends might not read the answer. */
+    if (r->error.code) {
         r->body_bytes += *n;
         *n = 0;
         return r->body_bytes > 64 * DRAIN_BYTES_MAX ? MHD_NO : MHD_YES;
@@ -199,7 +204,7 @@ static enum MHD_Result begin(
     struct mr_socket *s = socket_of(connection);
     s->unbegun = NULL;
     r->ordinal = ++s->begun;
-    if (s->filter.framing.heads < r->ordinal) /* libmicrohttpd has read around the filter */
+    if (s->filter.framing.heads < r->ordinal) /* libmicrohttpd has read bytes without the filter */
         (void)mr_fail(
             &r->error, MR_EINTERNAL, "the request was read without the check of its framing");
     else if (!look_for_refusal(r))
@@ -233,10 +238,10 @@ static void hold_first(struct mr_request *r)
     look(r);
 }
 
-/* The whole request has come. Also called when the suspended connection is resumed. */
+/* Handles the complete request. Also called when the suspended connection is resumed. */
 static enum MHD_Result finish(struct mr_request *r)
 {
-    set_fd_timeout(r, MR_NEVER); /* from here on the client waits for the gateway */
+    set_fd_timeout(r, MR_NEVER); /* from now on the client waits for the gateway */
     (void)look_for_refusal(r);
     if (r->error.code) return mr_answer_error(r);
     if (r->answer_kind == MR_ANSWER_OPENAPI) return mr_answer_openapi(r);
@@ -291,7 +296,7 @@ static void free_request(struct mr_request *r)
 }
 
 /* Cuts the query off, so that libmicrohttpd does not split it into a list in the connection's
- * memory: with 2,000 names that memory is full, not even an error can be answered, and the client
+ * memory. With 2,000 names that memory is full, not even an error can be answered, and the client
  * waits forever. The gateway reads the query from its own copy. `target` points into the
  * connection's buffer, which libmicrohttpd itself may write. */
 static void hide_query(const char *target)
@@ -316,8 +321,8 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
     return r;
 }
 
-/* The first request was answered, or the connection closed: mr_bridge_drain waits for it no more.
- */
+/* Notes that the first request was answered or that the connection is closed, so that
+ * mr_bridge_drain does not wait for it. */
 static void mark_old(const struct mr_http *h, struct mr_socket *s)
 {
     if (s->is_new) mr_gauge_add(h->unanswered, -1);
@@ -368,14 +373,15 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         mr_gauge_add(h->connections, 1);
         mr_fd_deadlines_set(h->options.fd_deadlines, fd, mr_clock_now() + MR_HEADERS_TIMEOUT);
         struct mr_socket *s = *socket = mr_alloc(sizeof *s);
-        s->is_new = true; /* take_connection has counted it */
+        s->is_new = true; /* take_connection has counted the connection as new */
         count_address(h, s, connection);
         if (!mr_framing_filter_add(&s->filter, fd, h->options.is_https))
             (void)shutdown(fd, SHUT_RDWR);
         bool is_unix = !h->port;
         if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
             (void)shutdown(
-                fd, SHUT_RDWR); /* libmicrohttpd reads the end and closes the connection */
+                /* libmicrohttpd reads the end of the stream and closes the connection */
+                fd, SHUT_RDWR);
     } else {
         struct mr_socket *s = *socket;
         mark_old(h, s);
@@ -391,7 +397,7 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
 static size_t leave_escaped(void *http, struct MHD_Connection *connection, char *text)
 {
     (void)http, (void)connection;
-    return strlen(text); /* mr_uri_decode decodes each piece, once */
+    return strlen(text); /* nothing is decoded here: mr_uri_decode decodes each piece once */
 }
 
 struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)

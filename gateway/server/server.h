@@ -1,4 +1,4 @@
-/* The HTTP server: libmicrohttpd with epoll and a pool of threads, none of which ever blocks. */
+/* The HTTP server: libmicrohttpd with epoll and a pool of threads that never block. */
 #pragma once
 
 #include "gateway/bridge/bridge.h"
@@ -7,18 +7,22 @@
 #include "host/limit/allowance.h"
 
 struct mr_http_options {
-    const char *listen;       /* "host:port" or "unix:/path" */
-    const char *const *hosts; /* allowed in the header Host, beside localhost and `listen` */
+    const char *listen; /* "host:port" or "unix:/path" */
+    /* Names that the header Host may have, in addition to localhost and `listen`. */
+    const char *const *hosts;
     size_t hosts_count;
-    struct mr_token_file *tokens; /* NULL: every client is an admin */
-    struct mr_peer_rules peers;   /* who may connect to a UNIX socket */
-    const char *dashboard;        /* a directory; NULL: a built-in page */
-    bool is_https; /* with the certificate that host/tls/server_certificate.h has opened */
+    struct mr_token_file *tokens; /* NULL: there are no tokens, and every client is an admin */
+    struct mr_peer_rules peers;   /* the users who may connect to a UNIX socket */
+    const char *dashboard;        /* a directory with files; NULL: a built-in page */
+    /* True: the server uses the certificate that host/tls/server_certificate.h has opened. */
+    bool is_https;
     uint32_t connections_max;
-    uint32_t connections_each_max; /* from one address; 0: no limit */
+    /* Connections from one client address; 0: no limit. */
+    uint32_t connections_each_max;
     uint32_t threads;
-    mr_duration idle;               /* a connection that moves no byte for so long is closed */
-    struct mr_allowance *allowance; /* memory for bodies that are being read */
+    /* A connection that moves no byte for this time is closed. */
+    mr_duration idle;
+    struct mr_allowance *allowance; /* bounds the memory of bodies that are being read */
     struct mr_bridge *bridge;
     struct mr_fd_deadlines *fd_deadlines;
     struct mr_stats *stats;
@@ -29,8 +33,8 @@ struct mr_http;
 /* Listens and starts to answer. MR_EPERM: other machines can reach the address, and there are no
  * tokens. */
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e);
-void mr_http_quiesce(struct mr_http *h); /* no new connections */
-void mr_http_close(struct mr_http **h);  /* when every exchange has its END */
-/* Connections of which no request has been answered yet. */
+void mr_http_quiesce(struct mr_http *h); /* refuses new connections */
+void mr_http_close(struct mr_http **h);  /* to be called when every exchange has its END */
+/* Counts connections of which no request has been answered yet. */
 const struct mr_gauge *mr_http_unanswered(const struct mr_http *h);
-int mr_http_port(const struct mr_http *h); /* 0: a UNIX socket */
+int mr_http_port(const struct mr_http *h); /* 0: the server listens on a UNIX socket */

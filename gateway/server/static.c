@@ -1,4 +1,4 @@
-/* Paths outside the API: the files of the dashboard, or a built-in page. */
+/* Answers for paths outside the API: the files of the dashboard, or a built-in page. */
 #include "gateway/server/internal.h"
 
 #include "base/alloc.h"
@@ -43,7 +43,7 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* Refuses paths and symbolic links that lead out of the directory. */
+/* Opens a file of the directory. Refuses paths and symbolic links that lead out of it. */
 static int open_beneath(int directory, const char *path)
 {
     struct open_how how = {

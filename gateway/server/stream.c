@@ -1,5 +1,5 @@
 /* The content reader: turns replies into bytes as fast as the client reads, and suspends the
- * connection while there are none. For a slow client a newer progress event replaces an older
+ * connection while there are no replies. For a slow client a newer progress event replaces an older
  * one. */
 #include "gateway/server/internal.h"
 
@@ -11,7 +11,8 @@
 #include "millrace/v1/channels.pb-c.h"
 
 #define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
-#define BEGINNING "0-0" /* an id before that of every entry */
+/* An id of a channel's entry that comes before the id of every entry. */
+#define BEGINNING "0-0"
 
 static struct mr_str event_id(const ProtobufCMessage *m)
 {
@@ -38,7 +39,8 @@ static void write_json(struct mr_request *r, const ProtobufCMessage *m, struct m
 static void write_event(struct mr_request *r, const ProtobufCMessage *m)
 {
     struct mr_str id = event_id(m);
-    if (!id.n && !r->has_held) { /* progress events have no id: is a newer one queued? */
+    /* A progress event has no id. It is dropped if a newer one is queued. */
+    if (!id.n && !r->has_held) {
         struct mr_reply next;
         if (mr_request_next(r, &next)) {
             r->held = next;
@@ -86,14 +88,16 @@ static void write_end(struct mr_request *r)
         mr_collect_end(&r->collect, mr_buf_str(&status), &r->out);
         mr_buf_add_byte(&r->out, '\n');
     } else if (r->answer_kind == MR_ANSWER_EVENTS && x->is_shutdown) {
-        mr_sse_heartbeat(&r->out); /* no error event: the client reconnects and resumes */
+        /* Without an error event the client reconnects and resumes. */
+        mr_sse_heartbeat(&r->out);
     } else if (r->answer_kind == MR_ANSWER_EVENTS && x->error) {
         /* Entries of a channel were deleted before the client read them. With this id a client that
          * reconnects starts at the oldest entry. */
         bool is_gap = x->error == MR_ERANGE && x->method->response == CHANNEL_ENTRY;
         mr_sse_event(
             &r->out, is_gap ? MR_STR(BEGINNING) : mr_str_of("", 0), "error", mr_buf_str(&status));
-    } else if (x->error) { /* an incomplete answer must not look complete */
+        /* An incomplete answer must not look complete, so the connection is broken. */
+    } else if (x->error) {
         r->is_broken = true;
     }
     mr_buf_fini(&status);
