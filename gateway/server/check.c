@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#define HTTP_BODY_TYPE 1 /* google.api.HttpBody.content_type */
+#define HTTP_BODY_TYPE 1 /* number of the field google.api.HttpBody.content_type */
 #define HTTP_BODY_DATA 2
 #define OBJECT_OFFSET 4 /* GetObjectRequest */
 #define OBJECT_BYTES_MAX 5
@@ -27,8 +27,9 @@ static struct mr_str header(const struct mr_request *r, const char *name)
 
 /* ---- origin and user ------------------------------------------------------------------------- */
 
-/* Orchestrators probe /healthz of a container by its IP address, which --allow-host cannot list in
- * advance. /healthz changes nothing, and its answer may be read by any page. */
+/* True: the request is a probe, which needs no check of the header Host. Orchestrators probe
+ * /healthz of a container by its IP address, which --allow-host cannot list in advance. /healthz
+ * changes nothing, and any page may read its answer. */
 static bool is_probe(const struct mr_request *r, const char *method)
 {
     bool is_read = !strcmp(method, "GET") || !strcmp(method, "HEAD");
@@ -56,7 +57,8 @@ static int check_token(struct mr_request *r, struct mr_error *e)
     if (!r->http->options.tokens || is_open_to_all) return MR_OK;
     int err = mr_login_identity(r, e);
     if (err || !r->match.route) return err;
-    /* The service checks the role, too. This check refuses a call before its body is sent. */
+    /* The service checks the role, too. This check refuses a call before the client sends the
+     * body. */
     enum mr_role wanted = mr_proto_method(r->match.route->method)->role;
     if (r->user.role >= wanted) return MR_OK;
     return mr_fail(e, MR_EPERM, "%s wants the role %s; \"%s\" is %s", r->match.route->path,
@@ -112,7 +114,7 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
         e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
 }
 
-/* The stream has the results of a job and ends, unlike a stream of events. */
+/* True: the stream has the results of a job. Unlike a stream of events, it ends. */
 static bool is_collected(const struct mr_request *r)
 {
     return r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS;
@@ -128,7 +130,8 @@ static int choose_answer(struct mr_request *r, struct mr_error *e)
         MR_ANSWER_COLLECTED, MR_ANSWER_EVENTS, MR_ANSWER_LINES};
 
     const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
-    if (r->match.route->raw_response) { /* the service chooses the content type */
+    /* The service chooses the content type of the answer. */
+    if (r->match.route->raw_response) {
         r->answer_kind = MR_ANSWER_RAW;
         return MR_OK;
     }
@@ -159,7 +162,8 @@ static bool has_body(const struct mr_request *r, uint64_t *bytes, bool *is_known
     return *bytes > 0 || header(r, "Transfer-Encoding").p != NULL;
 }
 
-/* The body is JSON that goes to its service unread: a graph, or the document of a training. */
+/* True: the body is JSON that goes to its service unread: a graph, or the document of a
+ * training. */
 static bool is_document(const struct mr_route *route)
 {
     return route->method == MR_METHOD_JOBS_SUBMIT || route->method == MR_METHOD_TRAININGS_START;
@@ -237,7 +241,7 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
     const struct mr_route_header *wanted = r->match.route->headers;
     for (size_t i = 0; wanted[i].field && i < MR_BIND_HEADERS_MAX; i++) {
         headers[i].value = header(r, wanted[i].header);
-        /* It means the same as an absent header. */
+        /* A media range that accepts every type means the same as an absent header. */
         if (!strcmp(wanted[i].field, "accept") && mr_str_eq(headers[i].value, MR_STR("*/*")))
             headers[i].value = mr_str_of(NULL, 0);
     }
@@ -254,8 +258,9 @@ static bool names_bytes(const struct mr_buf *get_object)
     return false;
 }
 
-/* Reads the header Range. The range goes to the object store, too, so that it sends no other bytes.
- * With If-Range it does not: the store's first message has to be compared with it. */
+/* Reads the header Range. The object store receives the range, too, so that it sends no other
+ * bytes. With the header If-Range the store does not receive it, because If-Range has to be
+ * compared with the store's first message. */
 static void read_range(struct mr_request *r)
 {
     struct mr_str range = header(r, "Range");
@@ -273,7 +278,7 @@ static void read_range(struct mr_request *r)
         mr_protowire_add_varint(&r->x->request, OBJECT_BYTES_MAX, r->range.to - from + 1);
 }
 
-/* The number of the field `wait_s`; 0: the request has none. */
+/* Returns the number of the request's field `wait_s`. 0: the request has no such field. */
 static uint32_t wait_field(const struct mr_proto_method *m)
 {
     const ProtobufCFieldDescriptor *f =
@@ -342,7 +347,7 @@ void mr_request_check(struct mr_request *r, const char *method)
     }
     if (!err && r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS) {
         const ProtobufCFieldDescriptor *json = protobuf_c_message_descriptor_get_field_by_name(
-            r->x->method->request, "json"); /* HTTP's answers are always JSON */
+            r->x->method->request, "json"); /* over HTTP the answers are always JSON */
         mr_protowire_add_varint(&r->x->request, json->id, 1);
     }
 }
