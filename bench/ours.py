@@ -226,8 +226,9 @@ class Ours:
                 raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
             seen = json.loads(out.read_text())
             moved = seen["written_bytes"] + seen["read_bytes"]
-            note = (f"{memory}; {moved / 2**30:.1f} GiB to the disk and back; the disk alone takes {seen['cached']['share']:.0%} of that through "
-                    f"the page cache, {seen['device']['share']:.0%} with O_DIRECT; {seen['in_memory_s']:.2f} s where nothing spills")
+            note = (f"store of {memory}; {moved / 2**30:.1f} GiB written and read back, for which the disk alone would take "
+                    f"{seen['cached']['share']:.0%} of this time through the page cache, {seen['device']['share']:.0%} with O_DIRECT; "
+                    f"{seen['in_memory_s']:.2f} s with a store in which nothing spills")
             return {**measure.cell(seen["walls_s"], seen["times"], note), "unit": "s"}
         self.rows.row("spill", run)
 
