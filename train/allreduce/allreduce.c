@@ -1,5 +1,5 @@
-/* One rank of an all-reduce group: its slice, its optimizer slots and the step. shm.c and ring.c
- * are the two ways between ranks. */
+/* One rank of an all-reduce group: its slice, its optimizer slots and the step. Ranks exchange
+ * vectors by shared memory (shm.c) or in a ring (ring.c). */
 #include "train/allreduce/allreduce.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Numbers that are summed and updated together: they fit the second-level cache. */
+/* How many numbers are summed and updated together: they fit the second-level cache. */
 #define PIECE ((uint64_t)16384)
 
 struct mr_reduce {
@@ -21,12 +21,12 @@ struct mr_reduce {
     float *slots[MR_NN_SLOTS_MAX];
     struct mr_shm_group *shm;
     struct mr_ring *ring;
-    uint64_t ring_steps;   /* steps of the ring, including the exchange at the opening */
+    uint64_t ring_steps;   /* number of the ring's steps, including the exchange at the opening */
     float *grads, *params; /* in the group's segment, or owned if there is a ring */
     float *sum;            /* sum of one piece over all ranks */
     bool passes;           /* this rank has no examples in this step */
-    uint32_t contributors; /* ranks that have examples in this step */
-    uint64_t low;          /* final gradients of this rank start here */
+    uint32_t contributors; /* number of ranks that have examples in this step */
+    uint64_t low;          /* the gradients of this rank are final from this number on */
     struct mr_flag aborted;
     struct mr_reduce_counts counts;
 };
@@ -129,7 +129,7 @@ void mr_reduce_close(struct mr_reduce **reduce)
     mr_release(r);
 }
 
-/* Runs the optimizer on numbers of this rank's slice; `grads` holds the sum over all ranks. */
+/* Runs the optimizer on numbers of this rank's slice. `grads`: their sum over all ranks. */
 static void apply(struct mr_reduce *r, uint64_t first, uint64_t count, const float *grads)
 {
     float *slots[MR_NN_SLOTS_MAX] = {0};
@@ -145,13 +145,14 @@ static void apply(struct mr_reduce *r, uint64_t first, uint64_t count, const flo
         &r->optim, r->version + 1, &range, grads, 1 / (float)MR_MAX(r->contributors, 1u));
 }
 
-/* Averages and updates numbers of this rank's slice whose gradients are final in all ranks. */
+/* Averages gradients of this rank's slice that are final in all ranks, and updates their
+ * parameters. */
 static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
 {
     if (!r->contributors && first < r->trainable_count) return;
     mr_time begun = mr_clock_now();
     const float *grads[MR_RANKS_MAX];
-    /* In the order of the ring, so that the sums are equal. */
+    /* added in the order of a ring, so that both ways give the same sums */
     for (uint32_t i = 0; i < r->ranks; i++)
         grads[i] = mr_shm_group_grads(r->shm, (r->rank + 1 + i) % r->ranks) + first;
     if (r->ranks > 1) mr_nn_optim_sum(grads, r->ranks, count, r->sum);
@@ -167,8 +168,8 @@ static void move_numbers(struct mr_reduce *r, uint64_t from, uint64_t until)
         move_piece(r, at, MR_MIN(PIECE, until - at));
 }
 
-/* Updates this rank's slice from its end to its start, in the order in which the gradients of all
- * ranks become final. Numbers behind the trained ones come last. */
+/* Updates this rank's slice from its end to its start, which is the order in which the gradients of
+ * all ranks become final. Numbers behind the trained parameters come last. */
 static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     uint64_t end = r->first + r->slice_count;

@@ -17,7 +17,8 @@
 
 #define PROBE_PAUSE (10 * MR_MS)
 #define PROBE_WAIT (2 * MR_SECOND)
-#define LEAVE_WAIT MR_SECOND /* wait at close until the next rank has received the last slices */
+/* limit of the wait at close until the next rank has received the last slices */
+#define LEAVE_WAIT MR_SECOND
 
 struct mr_ring {
     char session[MR_SESSION_MAX];
@@ -25,13 +26,15 @@ struct mr_ring {
     uint64_t count;
     struct mr_reduce_wait wait;
     struct mr_ring_inbox *inbox;
-    struct mr_rpc_client *client; /* to the next rank */
-    struct mr_rpc_stream *stream; /* to the next rank; NULL: no step yet */
+    struct mr_rpc_client *client; /* connection to the next rank */
+    struct mr_rpc_stream *stream; /* stream to the next rank; NULL: there was no step yet */
     uint64_t step;
-    uint32_t round, rounds; /* current round, rounds of the step */
-    uint32_t contributors;  /* ranks with examples in the sum that is sent next */
-    bool has_sent_all;      /* in this step; the next rank may finish before this one */
-    bool has_failed;        /* a step has failed: close need not wait */
+    uint32_t round, rounds; /* the running round, and the rounds of the step */
+    uint32_t contributors;  /* number of ranks with examples in the sum that is sent next */
+    /* this rank has sent all blocks of the step, so the next rank may close its end of the
+     * stream */
+    bool has_sent_all;
+    bool has_failed; /* a step has failed, so close need not wait for the next rank */
     struct mr_buf head;
 };
 
@@ -77,7 +80,7 @@ static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
     mr_protowire_add_varint(&r->head, 8, r->contributors);
 }
 
-/* Sends a slice: one message, unless the slice is longer than MR_CHUNK_BYTES. */
+/* Sends a slice as one message, or as several if the slice is longer than MR_CHUNK_BYTES. */
 static int block_send(struct mr_ring *r, const float *data, uint64_t count)
 {
     struct mr_transport_traffic *t = mr_transport_traffic();
@@ -99,8 +102,8 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
     return err;
 }
 
-/* Drives the stream until a block of the inbox wakes this thread. MR_OK unless the stream ended too
- * early. */
+/* Drives the stream until a block arrives in the inbox (its arrival wakes this thread),
+ * MR_TRANSPORT_SLICE is over, or `deadline` has passed. Error: the stream has ended too early. */
 static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
@@ -109,8 +112,8 @@ static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
     int err = mr_rpc_stream_read(r->stream, 0, &m, e);
     mr_rpc_message_free(&m);
     bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
-    /* The next rank may have closed its end after it received everything. If it failed, the next
-     * step notices. */
+    /* The next rank may have closed its end after it had received everything. If it failed instead,
+     * the next step notices that. */
     if (goes_on || r->has_sent_all) return MR_OK;
     if (!err || err == MR_ENOENT)
         err = mr_fail(e, MR_EFORMAT, "it closed the stream before the end of the step");
@@ -140,8 +143,8 @@ static uint32_t around(const struct mr_ring *r, uint32_t back)
     return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;
 }
 
-/* One round: sends slice `send` of `v`, receives slice `receive`, and combines it with `v` by
- * fn. */
+/* Carries out one round: sends slice `send` of `v`, receives slice `receive`, and combines the
+ * received slice with `v` by `fn`. */
 static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive, mr_time deadline,
     void (*fn)(float *to, const float *from, uint64_t n), uint32_t *contributors,
     struct mr_error *e)
@@ -219,7 +222,8 @@ int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr
     return err;
 }
 
-/* This rank has all slices. Waits until gRPC has sent what this rank owes the next one. */
+/* Ends the step, in which this rank has got all slices: waits until gRPC has sent all of this
+ * rank's blocks to the next rank. */
 int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     int err = MR_OK;
@@ -299,7 +303,8 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     return MR_OK;
 }
 
-/* The next rank may still wait for the last slices, which a cancelled stream would lose. */
+/* Waits until the next rank has the last slices, which it would lose if the stream was
+ * cancelled. */
 static void wait_for_next_rank(struct mr_ring *r)
 {
     if (!r->stream || r->has_failed || is_stopped(r) || mr_rpc_stream_half_close(r->stream)) return;

@@ -1,5 +1,5 @@
 /* Hands blocks from the network thread to a rank. The inbox is bounded: a neighbour that follows
- * the order of the ring is two vectors ahead at most. */
+ * the order of the ring is at most two vectors ahead. */
 #include "train/allreduce/ring_inbox.h"
 
 #include "base/alloc.h"
@@ -9,9 +9,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#define SPARE_MAX 2u /* blocks whose memory is kept for the next round */
-/* Memory of blocks is a multiple of this many numbers, so that slices of slightly different size
- * reuse it. */
+#define SPARE_MAX 2u /* limit of blocks whose memory is kept for the next round */
+/* The memory of a block is a multiple of this many numbers, so that slices of slightly different
+ * size can use it again. */
 #define ROOM_STEP 1024u
 
 static struct {
@@ -118,8 +118,8 @@ static struct mr_ring_block *block_find(struct mr_ring_inbox *in, uint64_t step,
     return NULL;
 }
 
-/* Wakes the rank if it waits. With the lock. After the rank has closed there is no thread to
- * wake. */
+/* Wakes the rank if it waits. Called with the lock held. After the rank has closed there is no
+ * thread to wake. */
 static void wake(struct mr_ring_inbox *in)
 {
     if (!in->is_waited_for || in->is_closed) return;
@@ -141,7 +141,7 @@ static struct mr_ring_block *block_new(struct mr_ring_inbox *in, uint64_t count)
     }
     uint64_t room = (count + ROOM_STEP) / ROOM_STEP * ROOM_STEP;
     size_t bytes = sizeof(struct mr_ring_block) + room * sizeof(float);
-    /* mr_grow does not zero the memory, so that pages are committed when they are written. */
+    /* mr_grow does not zero the memory, so pages are committed only when they are written */
     struct mr_ring_block *b = mr_grow(NULL, bytes, bytes);
     b->room = room;
     return b;

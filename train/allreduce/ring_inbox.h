@@ -6,57 +6,61 @@
 #include "host/monitor.h"
 #include "train/params/wire.h"
 
-#define MR_RING_PROBE UINT32_MAX /* round of a message that only asks whether the rank is there */
+/* used as the round of a message that only asks whether the rank is there */
+#define MR_RING_PROBE UINT32_MAX
 
 struct mr_ring_block {
     struct mr_list node;
     uint64_t step;
     uint32_t round, contributors;
-    uint64_t count; /* numbers of the block */
-    uint64_t room;  /* numbers that fit */
-    uint64_t got;   /* bytes that have come so far */
+    uint64_t count; /* how many numbers the block has */
+    uint64_t room;  /* how many numbers fit into `data` */
+    uint64_t got;   /* how many bytes of the block have come */
     float data[];
 };
 
 struct mr_ring_inbox {
-    struct mr_list node; /* in the table of this process */
+    struct mr_list node; /* member of the table of this process */
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
-    uint64_t count;          /* numbers of the model */
+    uint64_t count;          /* how many numbers the model has */
     void (*wake)(void *ctx); /* wakes the rank when its block has come; NULL: the rank polls */
     void *ctx;
-    struct mr_monitor *lock; /* guards all below */
+    struct mr_monitor *lock; /* guards all members below */
     struct mr_list blocks;
-    struct mr_list spare; /* blocks whose memory is used again */
+    struct mr_list spare; /* blocks whose memory is kept for later blocks */
     uint32_t spare_count;
-    uint64_t bytes;     /* of `blocks` */
-    bool is_closed;     /* by the rank */
-    bool is_broken;     /* the stream of the rank before has ended */
-    bool is_waited_for; /* the rank has looked in vain for the block of: */
+    uint64_t bytes;     /* sum over `blocks` */
+    bool is_closed;     /* the rank has closed its inbox */
+    bool is_broken;     /* the stream of the previous rank has ended */
+    bool is_waited_for; /* the rank has looked in vain for the block of this step and round: */
     uint64_t wanted_step;
     uint32_t wanted_round;
 };
 
-/* The caller has filled all fields but node, users, lock and the lists. */
+/* Opens the inbox: senders find it from now on. The caller has filled in all members except node,
+ * users, lock and the lists. */
 void mr_ring_inbox_open(struct mr_ring_inbox *in);
-void mr_ring_inbox_close(struct mr_ring_inbox **in); /* calls of its senders fail from now on */
-/* A counted reference to the inbox of the rank after `rank_from`; NULL: `e` says why. */
+/* Closes the inbox. From now on its senders' calls fail. */
+void mr_ring_inbox_close(struct mr_ring_inbox **in);
+/* Returns a counted reference to the inbox of the rank after `rank_from`. NULL: `e` says why. */
 struct mr_ring_inbox *mr_ring_inbox_get(
     const char *session, uint32_t rank_from, uint32_t generation, struct mr_error *e);
 void mr_ring_inbox_put(struct mr_ring_inbox **in);
 
-/* `p` brings a block or a piece of one. */
+/* Adds a message `p`, which has a block or a piece of one. */
 int mr_ring_inbox_add(
     struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e);
-/* The block of that step and round, given back with mr_ring_inbox_give. NULL: the block has not
- * come as a whole; the rank is woken when it has. */
+/* Returns the block of this step and round, which the caller gives back with mr_ring_inbox_give.
+ * NULL: the block is not complete, and the rank is woken when it is. */
 struct mr_ring_block *mr_ring_inbox_take(struct mr_ring_inbox *in, uint64_t step, uint32_t round);
 void mr_ring_inbox_give(struct mr_ring_inbox *in, struct mr_ring_block **b);
-/* The rank before sends no more. Blocks that have come as a whole can still be taken. */
+/* Notes that the previous rank sends no more. Complete blocks can still be taken. */
 void mr_ring_inbox_break(struct mr_ring_inbox *in);
 bool mr_ring_inbox_is_broken(struct mr_ring_inbox *in);
 
-/* `wake` wakes the network thread of this process, which then calls mr_ring_service_turn; NULL: no
- * thread. After the call has returned, no wake of the function before is under way. */
+/* Sets the function that wakes the network thread of this process, which then calls
+ * mr_ring_service_turn; NULL: there is no such thread. When mr_ring_set_waker returns, the function
+ * that was set before is no longer running. */
 void mr_ring_set_waker(void (*wake)(void *ctx), void *ctx);

@@ -7,16 +7,16 @@
 #include "train/allreduce/ring_inbox.h"
 
 struct exchange {
-    struct mr_list node; /* in `exchanges`; network thread only */
+    struct mr_list node; /* member of `exchanges`; used by the network thread only */
     struct mr_rpc_call *call;
-    struct mr_ring_inbox *inbox; /* NULL: no message has come */
-    bool has_brought;            /* a block has come, not only a probe */
-    bool has_ended;              /* the call has its reply or error */
+    struct mr_ring_inbox *inbox; /* NULL: no message has come yet */
+    bool has_brought;            /* a block has come, and not only a probe */
+    bool has_ended;              /* the call was answered with its reply or error */
 };
 
 static struct mr_list exchanges;
 
-/* The stream of the previous rank has ended, with or without an error. */
+/* Called when the stream of the previous rank has ended, with or without an error. */
 static void over(struct exchange *x)
 {
     x->has_ended = true;

@@ -4,7 +4,7 @@
 
 #include "rpc/server.h"
 
-extern const struct mr_rpc_service mr_ring_service; /* its context is not used */
+extern const struct mr_rpc_service mr_ring_service; /* the handlers ignore its context */
 
-/* Ends the calls for ranks that have closed. Call when the network thread was woken. */
+/* Ends the calls for ranks that have closed. Called when the network thread was woken. */
 void mr_ring_service_turn(void);

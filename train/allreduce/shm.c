@@ -2,9 +2,9 @@
  *
  *   page | parameters | gradients of rank 0 | gradients of rank 1 | …
  *
- * All ranks may write to the whole segment, so a faulty rank can spoil the numbers of all. Sizes
- * and offsets lie in each rank's private memory. When a rank dies, its connection breaks, and rank
- * 0 sets `is_aborted`. When rank 0 dies, the other ranks see their own connections break. */
+ * All ranks may write to the whole segment, so a faulty rank can spoil the numbers of all ranks.
+ * Sizes and offsets are in each rank's private memory. When a rank dies, its connection breaks, and
+ * rank 0 sets `is_aborted`. When rank 0 dies, the other ranks see their own connections break. */
 #include "train/allreduce/shm.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPINS 400u /* polls before a thread sleeps: about the time of a wake-up */
+/* number of polls before a thread sleeps: they take about as long as a wake-up */
+#define SPINS 400u
 #define OPEN_PAUSE (5 * MR_MS)
 #define PAGE_BYTES 8192u
-#define MARK_BITS 40u /* bits of a mark below the step number */
+#define MARK_BITS 40u /* number of bits of a mark below the step number */
 
 #define MARK_NONE (((uint64_t)1 << MARK_BITS) - 1)
 
-/* What a rank has announced: step << MARK_BITS | what. `what` is 0: all gradients are final; 1 +
- * low: the trained ones from `low` on are; MARK_NONE: all are, and the rank has no examples. */
+/* What a rank has announced: step << MARK_BITS | what. `what` is 0 if all gradients are final, 1 +
+ * low if the trained ones from `low` on are final, and MARK_NONE if all are final and the rank has
+ * no examples. */
 struct mark {
     _Atomic uint64_t word;
     uint64_t unused[7];
@@ -36,12 +38,13 @@ struct mark {
 struct page {
     _Atomic uint32_t arrived;
     uint32_t unused[15];
-    _Atomic uint32_t phase; /* barriers passed; ranks sleep on it */
+    /* number of barriers that all ranks have passed; ranks sleep on this word */
+    _Atomic uint32_t phase;
     _Atomic uint32_t sleepers;
     _Atomic uint32_t is_aborted;
     uint32_t unused_too[13];
-    _Atomic uint32_t announced; /* grows with each mark; ranks sleep on it */
-    _Atomic uint32_t readers;   /* ranks that sleep on `announced` */
+    _Atomic uint32_t announced; /* grows with each mark; ranks sleep on this word */
+    _Atomic uint32_t readers;   /* number of ranks that sleep on `announced` */
     uint32_t unused_as_well[14];
     struct mark marks[MR_RANKS_MAX];
 };
@@ -49,22 +52,23 @@ struct page {
 _Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page holds a mark of each rank");
 
 struct mr_shm_group {
-    struct mr_transport_host host; /* rank 0 */
+    struct mr_transport_host host; /* used by rank 0 */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
     uint64_t count, version;
     struct mr_reduce_wait wait;
     struct page *page;
     uint64_t bytes;
-    int fd;     /* rank 0 */
-    int socket; /* the other ranks: to rank 0 */
+    int fd;     /* used by rank 0 */
+    int socket; /* used by the other ranks: connected to rank 0 */
     bool is_served;
     bool is_here[MR_RANKS_MAX]; /* used by the socket's thread */
-    uint32_t phase;             /* barriers that this rank entered; the first opens the group */
+    /* number of barriers that this rank has entered; the first one opens the group */
+    uint32_t phase;
 };
 
-/* Bytes from one vector to the next: whole pages, plus cache lines, so that the same number of
- * different vectors does not fall into the same cache set. */
+/* Returns the bytes from one vector to the next: whole pages and some cache lines. So numbers at
+ * the same place of different vectors do not fall into the same cache set. */
 static uint64_t stride(uint64_t count)
 {
     return (count * sizeof(float) + 4095) / 4096 * 4096 + 320;
@@ -249,7 +253,7 @@ int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_err
         return MR_OK;
     }
     int err = barrier_wait(n, phase, deadline, e);
-    if (err) mr_shm_group_abort(n); /* so that the other ranks stop waiting, too */
+    if (err) mr_shm_group_abort(n); /* makes the other ranks stop waiting, too */
     return err;
 }
 

@@ -6,25 +6,31 @@
 
 struct mr_shm_group;
 
-/* Rank 0 makes and serves the segment; the other ranks connect to rank 0. */
+/* Opens the group. Rank 0 makes and serves the segment, and the other ranks connect to rank 0. */
 int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
     struct mr_shm_group **out, struct mr_error *e);
-void mr_shm_group_close(struct mr_shm_group **n); /* aborts the steps of the other ranks */
+/* Closes the group, which aborts the steps of the other ranks. */
+void mr_shm_group_close(struct mr_shm_group **n);
 float *mr_shm_group_params(struct mr_shm_group *n);
 float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank);
 
-/* Announces that this rank's gradients are final from number `low` to the last trained one; _all:
- * all numbers of the vector; _none: the same for a rank that has no examples in this step. */
+/* Announces that this rank's gradients are final from number `low` to the last trained one. The
+ * variant _all announces all numbers of the vector. _none does so for a rank that has no examples
+ * in this step. */
 void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low);
 void mr_shm_group_announce_all(struct mr_shm_group *n);
 void mr_shm_group_announce_none(struct mr_shm_group *n);
-/* The number from which on the gradients of all ranks are final, up to the last trained one;
- * UINT64_MAX: some rank has announced nothing in this step. `*all`: the whole vectors are final. */
+/* Returns the number from which on the gradients of all ranks are final, up to the last trained
+ * one; UINT64_MAX: some rank has announced nothing in this step. `*all`: the whole vectors are
+ * final. */
 uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
-/* Ranks that have examples in this step. Valid once mr_shm_group_final is not UINT64_MAX. */
+/* Returns how many ranks have examples in this step. Valid when mr_shm_group_final no longer
+ * returns UINT64_MAX. */
 uint32_t mr_shm_group_contributors(const struct mr_shm_group *n);
-/* Waits until mr_shm_group_final is below `low` or `*all` is set. */
+/* Waits until mr_shm_group_final is below `low`, or `*all` is set, or `deadline` has passed. */
 int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e);
-/* Waits until all ranks have called it. Later announcements count for the next step. */
+/* Waits until all ranks have called this function. Announcements after that count for the next
+ * step. */
 int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e);
-void mr_shm_group_abort(struct mr_shm_group *n); /* any thread */
+/* Aborts the running step of all ranks. Any thread may call this function. */
+void mr_shm_group_abort(struct mr_shm_group *n);

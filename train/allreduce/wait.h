@@ -4,6 +4,6 @@
 #include "host/flag.h"
 
 struct mr_reduce_wait {
-    const struct mr_flag *stop;    /* the role ends; NULL: none */
-    const struct mr_flag *aborted; /* mr_reduce_abort */
+    const struct mr_flag *stop;    /* set when the role has to end; NULL: none */
+    const struct mr_flag *aborted; /* set by mr_reduce_abort */
 };

@@ -11,17 +11,17 @@ struct mr_feed {
     struct mr_feed_spec spec;
     char x_name[80], y_name[80];
     struct mr_rows *x, *y;
-    struct mr_row_range *ranges; /* the share */
-    uint64_t *starts;            /* number, within the share, of the first row of each range */
+    struct mr_row_range *ranges; /* the ranges of rows that make up the share */
+    uint64_t *starts; /* for each range, the number that its first row has within the share */
     uint32_t ranges_count;
-    uint64_t rows;  /* in the share */
-    uint64_t steps; /* steps of an epoch */
+    uint64_t rows;  /* number of rows in the share */
+    uint64_t steps; /* number of steps in an epoch */
     bool is_index;
     int32_t *classes; /* class numbers of the share's rows */
-    uint32_t *order;  /* order of the rows in `epoch`; NULL: stored order */
-    uint64_t epoch;   /* UINT64_MAX: no order was drawn */
+    uint32_t *order;  /* order of the rows in epoch `epoch`; NULL: the stored order */
+    uint64_t epoch;   /* UINT64_MAX: no order was drawn yet */
     float *x_batch;
-    float *y_batch; /* y as rows; else y_index */
+    float *y_batch; /* y as rows of numbers; NULL: y is in y_index */
     int32_t *y_index;
 };
 
@@ -63,8 +63,8 @@ struct mr_feed_moved mr_feed_moved(const struct mr_feed *f)
     return (struct mr_feed_moved){x.parts + y.parts, x.bytes + y.bytes};
 }
 
-/* Takes over the ranges of the row plan, which came over the network, and checks that they fit
- * these data. */
+/* Takes over the ranges of the row plan, which came over the network. Checks that they fit these
+ * data. */
 static int ranges_fill(struct mr_feed *f, const char *name, struct mr_error *e)
 {
     const struct mr_feed_spec *s = &f->spec;
@@ -90,7 +90,7 @@ static int ranges_fill(struct mr_feed *f, const char *name, struct mr_error *e)
         name, s->worker, (unsigned long long)f->rows, (unsigned long long)n);
 }
 
-/* The number, within all rows, of row `row` of the share. */
+/* Returns the number that row `row` of the share has within all rows. */
 static uint64_t row_at(const struct mr_feed *f, uint64_t row)
 {
     uint32_t low = 0, high = f->ranges_count - 1;
@@ -104,7 +104,7 @@ static uint64_t row_at(const struct mr_feed *f, uint64_t row)
     return f->ranges[low].first + (row - f->starts[low]);
 }
 
-/* Finds the share and the steps of an epoch. */
+/* Finds the share, and the number of steps in an epoch. */
 static int share_fill(struct mr_feed *f, const char *name, struct mr_error *e)
 {
     const struct mr_feed_spec *s = &f->spec;
@@ -115,7 +115,7 @@ static int share_fill(struct mr_feed *f, const char *name, struct mr_error *e)
     if (n / s->workers >= UINT32_MAX)
         return mr_fail(e, MR_ELIMIT, "%s: %llu rows are too many for %u workers", name,
             (unsigned long long)n, s->workers);
-    /* No overflow: rows and workers were checked. */
+    /* the product does not overflow: rows and workers were checked */
     uint64_t together = (uint64_t)s->batch * s->workers;
     f->steps = s->keep ? (n + together - 1) / together : n / together;
     if (!f->steps)
@@ -148,7 +148,7 @@ int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct
 {
     mr_assert(spec->batch && spec->workers && spec->worker < spec->workers);
     MR_AUTO(mr_feed_close) struct mr_feed *f = mr_alloc(sizeof *f);
-    f->spec = *spec; /* `ranges` is copied in ranges_fill */
+    f->spec = *spec; /* ranges_fill copies `ranges` */
     f->epoch = UINT64_MAX;
     (void)snprintf(f->x_name, sizeof f->x_name, "%s.x", name);
     (void)snprintf(f->y_name, sizeof f->y_name, "%s.y", name);
@@ -171,8 +171,8 @@ int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct
     return MR_OK;
 }
 
-/* Draws a random order (Fisher and Yates, "inside-out"). It depends on seed, epoch and worker
- * only. */
+/* Draws a random order (Fisher and Yates, "inside-out"), which depends only on seed, epoch and
+ * worker. */
 static void order_draw(struct mr_feed *f, uint64_t epoch)
 {
     if (!f->order || f->epoch == epoch) return;
@@ -211,7 +211,7 @@ void mr_feed_batch(struct mr_feed *f, uint64_t step, struct mr_nn_batch *out)
         .x = f->x_batch, .y = {.index = f->y_index, .rows = f->y_batch}, .step = step};
 }
 
-/* Are rows first … first + n - 1 contiguous in memory? */
+/* True: rows first … first + n - 1 are contiguous in memory. */
 static bool lie_together(const struct mr_rows *r, uint64_t first, uint32_t n)
 {
     uint64_t bytes = mr_rows_bytes(r);

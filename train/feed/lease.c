@@ -1,6 +1,6 @@
-/* Decides when to take items and when to acknowledge them. Takes few items ahead, because other
- * workers need items, too. Leases are short, so that the items of a dead worker are soon delivered
- * again. */
+/* Decides when to take items from the queue and when to acknowledge them. Few items are taken
+ * ahead, because other workers need items, too. Leases are short, so that the items of a dead
+ * worker are soon delivered again. */
 #include "train/feed/lease.h"
 
 #include "base/alloc.h"
@@ -17,26 +17,27 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define AHEAD 2u       /* items that are taken ahead */
-#define ANSWERS_MAX 64 /* answers of one call */
+#define AHEAD 2u       /* limit of items that are taken ahead of their use */
+#define ANSWERS_MAX 64 /* limit of answers in one call */
 #define TAKE_WAIT_S 0.2
-/* While items are held: Take must not delay their acknowledgement. */
+/* limit of the wait in Take while items are held: it delays their acknowledgement */
 #define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)
-#define LEASE_ITEMS 30u /* items that a lease is long enough for */
+#define LEASE_ITEMS 30u /* a lease is long enough for so many items */
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define STOP_MAX MR_SECOND
-#define STOP_CANCELLED (300 * MR_MS) /* a task that was cancelled has to end soon */
+/* limit of the last answers after a cancellation: a cancelled task has to end soon */
+#define STOP_CANCELLED (300 * MR_MS)
 #define RETRY (100 * MR_MS)
 #define STATE_EVERY (100 * MR_MS)
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
 enum end { DONE = MR_TAKEN_DONE, BACK = MR_TAKEN_BACK, DEAD = MR_TAKEN_DEAD, IN_USE };
 
-struct answer { /* from the user to the thread */
+struct answer { /* a message from the user to the thread */
     char receipt[sizeof((struct mr_taken *)0)->receipt];
-    enum end end; /* IN_USE: no answer: the item is in use now */
+    enum end end; /* IN_USE: the user has begun to use the item; this is no answer yet */
     char reason[256];
 };
 
@@ -51,11 +52,11 @@ struct mr_taker {
     _Atomic uint64_t lease;
     _Atomic uint64_t until; /* deadline of the last answers; 0: the taker is not stopping */
 
-    /* used by the thread only */
+    /* members that only the thread uses: */
     struct mr_role_link *link;
     struct mr_pb_arena arena;
-    uint32_t held;  /* items taken and not answered */
-    uint32_t ahead; /* those of `held` that are not in use yet */
+    uint32_t held;  /* number of items that were taken and not answered */
+    uint32_t ahead; /* number of held items that are not in use yet */
     mr_time retry_at, state_at;
 };
 
@@ -67,7 +68,7 @@ static bool is_stopped(void *ctx)
     return mr_flag_is_set(&t->stop);
 }
 
-/* Is the time for last answers over? Leases that are not answered expire. */
+/* True: the time for the last answers is over. Leases that are not answered will expire. */
 static bool is_late(void *ctx)
 {
     struct mr_taker *t = ctx;
@@ -77,7 +78,7 @@ static bool is_late(void *ctx)
 
 static char *queue_of(const struct mr_taker *t)
 {
-    return mr_unconst(t->queue); /* protobuf-c has no const texts */
+    return mr_unconst(t->queue); /* protobuf-c has no texts that are const */
 }
 
 static int create(struct mr_taker *t, struct mr_error *e)
@@ -89,7 +90,7 @@ static int create(struct mr_taker *t, struct mr_error *e)
         t->link, "/millrace.v1.Queues/Create", &r.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
 }
 
-/* Take returned nothing: asks for the state of the queue. */
+/* Asks for the state of the queue, because Take has returned no item. */
 static void look(struct mr_taker *t)
 {
     mr_time now = mr_clock_now();
@@ -126,7 +127,7 @@ static void take(struct mr_taker *t)
         t->retry_at = mr_time_after(mr_clock_now(), err ? RETRY : 0);
         return;
     }
-    /* Surplus items, if there were any, return to the queue when their lease expires. */
+    /* surplus items, if the trainer sends any, return to the queue when their lease expires */
     for (size_t i = 0; i < MR_MIN(got->n_items, (size_t)r.items_max); i++) {
         const Millrace__V1__QueueItem *q = got->items[i];
         struct mr_taken item = {0};
@@ -134,7 +135,7 @@ static void take(struct mr_taker *t)
         (void)mr_object_id_parse(mr_str(q->object), &item.object);
         atomic_store(&t->state, MR_TAKER_GOES_ON);
         int pushed = mr_inbox_push(t->in, &item);
-        mr_assert(!pushed); /* the inbox has room for all items that are ahead */
+        mr_assert(!pushed); /* the inbox has room for all items that are taken ahead */
         t->held++;
         t->ahead++;
     }

@@ -1,6 +1,6 @@
 /* Items of a queue (the trainer's service Queues) under leases. A thread takes items ahead and
- * acknowledges them, so the user of this module never waits for the network. Does not know the
- * contents of an item. One thread uses a taker. */
+ * acknowledges them, so the user of this module never waits for the network. This module does not
+ * know the contents of an item. One thread uses a taker. */
 #pragma once
 
 #include "base/id.h"
@@ -11,7 +11,7 @@
 
 struct mr_credential;
 
-#define MR_TAKER_OUT_MAX 768u /* bound of the items that are taken and not answered */
+#define MR_TAKER_OUT_MAX 768u /* limit of items that are taken and not answered */
 
 struct mr_taker;
 
@@ -23,25 +23,26 @@ struct mr_taken {
 enum mr_taker_state {
     MR_TAKER_GOES_ON,
     MR_TAKER_FULL, /* the queue has no waiting item and no room: workers hold all items */
-    MR_TAKER_LAST, /* closed and empty; leased items may still be returned */
-    MR_TAKER_OVER, /* closed and empty, and no item is leased: none will come */
+    MR_TAKER_LAST, /* the queue is closed and empty; leased items may still be returned to it */
+    MR_TAKER_OVER, /* the queue is closed and empty, and no item is leased: none will come */
 };
 
-/* Acknowledged; returned to the queue; put aside as unusable. */
+/* What becomes of an item: it is acknowledged (DONE), returned to the queue (BACK), or put aside as
+ * unusable (DEAD). */
 enum mr_taken_end { MR_TAKEN_DONE, MR_TAKEN_BACK, MR_TAKEN_DEAD };
 
-/* All arguments are lent for the taker's life. */
+/* Starts the thread. All arguments are lent for the taker's life. */
 struct mr_taker *mr_taker_start(
     const char *trainer, const struct mr_credential *credential, const char *queue);
-/* Returns unused items to the queue and sends the answers so far. Takes 1 s at most, 0.3 s if the
- * task is `cancelled`. */
+/* Returns unused items to the queue, sends the answers that are left, and ends the thread. Takes at
+ * most 1 s, or 0.3 s if the task is `cancelled`. */
 void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);
 
 bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
-/* The latest known state; useful after mr_taker_next has returned false. */
+/* Returns the queue's last known state, which tells why mr_taker_next has returned false. */
 enum mr_taker_state mr_taker_state(const struct mr_taker *t);
-/* `reason`: why the item is dead, else NULL. */
+/* Answers an item. `reason`: why it is dead; else NULL. */
 void mr_taker_answer(
     struct mr_taker *t, const struct mr_taken *item, enum mr_taken_end end, const char *reason);
-/* Sets how long one item takes, from which the length of leases follows. */
+/* Sets how long the use of one item takes. The length of leases follows from it. */
 void mr_taker_set_pace(struct mr_taker *t, mr_duration item);

@@ -1,4 +1,4 @@
-/* Calls Objects.Where of this node's store in blocks of ids. */
+/* Asks the store of this node where objects are: calls Objects.Where in blocks of ids. */
 #include "train/feed/locate.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define IDS_MAX 16384u /* ids of one call */
+#define IDS_MAX 16384u /* limit of ids in one call */
 #define ID_BYTES 16u
 #define CALL_TIMEOUT (20 * MR_SECOND)
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
@@ -94,7 +94,7 @@ void mr_role_find_sources(
     if (!s->store || are_here(s, ids, n)) return;
     struct search x = {s, sources, mr_alloc_array(n + 1, sizeof(bool))};
     if (mr_role_where(s, ids, n, take_source, &x, &e))
-        /* Without sources, each object is searched for by itself. */
+        /* without sources, a search for each single object follows when it is read */
         mr_log(MR_WARN, "objects.locate_failed", "why=\"%s\"", e.text);
     mr_release(x.here);
 }

@@ -1,5 +1,5 @@
-/* Gathers batches from the rows of items, and remembers the items of each batch until the batch is
- * learned. */
+/* Gathers batches from the rows of items. Remembers the items of each batch until the servers or
+ * ranks have learned the batch. */
 #include "train/feed/queue.h"
 
 #include "base/alloc.h"
@@ -10,15 +10,15 @@
 #include "store/object/collection.h"
 #include "store/object/value.h"
 
-#define ITEMS_MAX 256u  /* items of one batch */
-#define UNSURE_MAX 512u /* items of batches that are neither learned nor given up */
+#define ITEMS_MAX 256u  /* limit of items in one batch */
+#define UNSURE_MAX 512u /* limit of items in batches that are neither learned nor given up */
 
 struct unsure {
     struct mr_taken item;
     uint64_t batch;
 };
 
-struct item { /* an item that is open */
+struct item { /* an item whose x and y are open */
     struct mr_taken from;
     struct mr_store_view view;
     struct mr_rows *x, *y;
@@ -30,18 +30,18 @@ struct item { /* an item that is open */
 struct mr_queue_feed {
     struct mr_queue_feed_spec spec;
     struct mr_feed_store rows_store;
-    struct item *items; /* the current batch has all rows of the first `used` items */
+    struct item *items; /* all rows of the first `used` items are in the current batch */
     uint32_t items_count, used;
-    struct unsure *unsure; /* items of earlier batches, in order of batch */
+    struct unsure *unsure; /* items of earlier batches, in order of their batches */
     uint32_t unsure_count;
     float *x, *y;
     int32_t *index;
     bool is_index;
-    uint64_t y_bytes; /* bytes of one row of y */
-    uint32_t filled;  /* rows of the current batch so far */
+    uint64_t y_bytes; /* size of one row of y */
+    uint32_t filled;  /* how many rows the current batch has so far */
     uint64_t batches;
-    mr_time begun;    /* when the batch was complete; 0: not yet */
-    mr_duration pace; /* smoothed time from `begun` until the batch is done */
+    mr_time begun;    /* when the current batch was complete; 0: it is not */
+    mr_duration pace; /* smoothed time from `begun` until mr_queue_feed_done */
     struct mr_taker *taker;
 };
 
@@ -57,7 +57,7 @@ static void item_close(struct mr_queue_feed *f, struct item *it)
     if (it->view.p) mr_store_release(f->spec.store->store, &it->view);
 }
 
-/* Opens part i of the item, x or y. */
+/* Opens part `i` of the item: 0 is x, 1 is y. */
 static int half_open(struct mr_queue_feed *f, const struct mr_collection *c, uint32_t i,
     struct item *it, struct mr_rows **out, struct mr_error *e)
 {
@@ -127,8 +127,8 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
     return err ? err : item_check(f, it, e);
 }
 
-/* The item that the next row comes from. Opens the next item if necessary; an unusable one is put
- * aside as dead. MR_EAGAIN: none came. */
+/* Returns the item from which the next row comes. Opens the next item if necessary. An unusable
+ * item is put aside as dead. MR_EAGAIN: no item came in time. */
 static int item_next(
     struct mr_queue_feed *f, mr_time deadline, struct item **out, struct mr_error *e)
 {
@@ -160,8 +160,8 @@ static int item_next(
     return MR_OK;
 }
 
-/* Closes the items whose rows are all in the batch. They are acknowledged when the batch has been
- * learned. */
+/* Closes the items whose rows are all in the batch, and remembers them: they are acknowledged when
+ * the batch was learned. */
 static void used_take_away(struct mr_queue_feed *f)
 {
     for (uint32_t i = 0; i < f->used; i++) {
@@ -188,7 +188,7 @@ static void put_row(struct mr_queue_feed *f, struct item *it)
     f->filled++;
 }
 
-/* Completes the batch with its own rows, from the start. */
+/* Completes the batch with copies of its own rows, from its start. */
 static void fill_up(struct mr_queue_feed *f)
 {
     uint64_t x_floats = f->spec.inputs;
@@ -202,7 +202,8 @@ static void fill_up(struct mr_queue_feed *f)
     }
 }
 
-/* No item came by the deadline. MR_OK: the batch was completed with its own rows. */
+/* Called when no item came by the deadline. MR_OK: the batch was completed with copies of its own
+ * rows. */
 static int nothing_came(struct mr_queue_feed *f)
 {
     enum mr_taker_state s = mr_taker_state(f->taker);
@@ -212,12 +213,12 @@ static int nothing_came(struct mr_queue_feed *f)
         fill_up(f);
         return MR_OK;
     }
-    /* data.remainder is "drop": the incomplete last batch is not learned. */
+    /* data.remainder is "drop", so the incomplete last batch is not learned */
     for (uint32_t i = 0; i < f->used; i++) {
         mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_DONE, NULL);
         item_close(f, &f->items[i]);
     }
-    /* All open items are used up, or the batch would be complete. */
+    /* every open item is used up: rows that are left would be in the batch */
     f->items_count = f->used = f->filled = 0;
     return MR_EAGAIN;
 }
@@ -247,7 +248,7 @@ int mr_queue_feed_batch(
 
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f)
 {
-    /* Bounded, because a pause of the session says nothing about the pace. */
+    /* The time is bounded, because a pause of the session says nothing about the pace. */
     mr_duration took = MR_MIN(mr_clock_now() - f->begun, 4 * f->pace + MR_SECOND);
     f->pace = (f->pace * 7 + took) / 8;
     f->begun = 0;

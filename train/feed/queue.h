@@ -1,7 +1,7 @@
 /* Batches from a queue (the trainer's service Queues). An item is a stored object: a list of x and
- * y, each a tensor or a collection. Rows come in order; a batch may begin in one item and end in
- * the next. Delivery is at-least-once: an item is acknowledged when all batches with its rows have
- * been learned, and the items of a worker that died are delivered again. */
+ * y, each a tensor or a collection. Rows come in order. A batch may begin in one item and end in
+ * the next. Delivery is at-least-once: an item is acknowledged when all batches with its rows were
+ * learned, and the items of a worker that died are delivered again. */
 #pragma once
 
 #include "train/feed/feed.h"
@@ -13,25 +13,28 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     const char *trainer;
     const struct mr_credential *credential;
     const char *queue;
-    uint64_t inputs, outputs; /* as in struct mr_feed_spec */
+    uint64_t inputs, outputs; /* the same as in struct mr_feed_spec */
     uint32_t batch;
-    bool keep; /* an incomplete last batch is used, filled up with its own rows from the start */
-    const struct mr_role_store *store; /* with a link of the caller's thread */
-    bool *is_drawn;                    /* set when an item is generated test data; may be NULL */
+    bool keep; /* an incomplete last batch is used, filled up with copies of its own rows */
+    const struct mr_role_store *store; /* its link is used on the caller's thread */
+    bool *is_drawn; /* set to true when an item is generated test data; may be NULL */
 };
 
 int mr_queue_feed_open(
     const struct mr_queue_feed_spec *s, struct mr_queue_feed **out, struct mr_error *e);
-void mr_queue_feed_close(struct mr_queue_feed **f); /* returns items that were not learned */
+/* Closes the feed. Items that were not learned return to the queue. */
+void mr_queue_feed_close(struct mr_queue_feed **f);
 
-/* The next batch, a loan until mr_queue_feed_done; the same batch until then. MR_EAGAIN: none came
- * by `deadline`. MR_ENOENT: the queue is closed and empty, and no item of it is leased. An item
- * that is no batch is put aside as dead, with the reason; `e` is set only if the queue itself
- * cannot be used. When the workers hold all items that the queue may have, no more come: then the
- * batch is filled up, too. */
+/* Returns the next batch, lent until mr_queue_feed_done. Until then every call returns the same
+ * batch. MR_EAGAIN: no complete batch came by `deadline`. MR_ENOENT: the queue is closed and empty,
+ * and no item of it is leased. An item that is no batch is put aside as dead, with the reason; `e`
+ * is set only if the queue itself cannot be used. When the workers hold all items that the queue
+ * may have, no more come. Then the batch is filled up as at the end. */
 int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
-/* The gradient of the batch is on its way. Returns the number of the batch, from 1. */
+/* Called when the gradient of the batch is on its way. Returns the number of the batch; the first
+ * is 1. */
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f);
-/* All batches up to that number are learned, or (`learned` false) go back to the queue. */
+/* Settles all batches up to number `batch`: their items are acknowledged (`learned`) or go back to
+ * the queue. */
 void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned);

@@ -1,9 +1,9 @@
 /* Makes the row plan. Partitions with copies on the same set of nodes form one group. A maximum
  * flow (Edmonds and Karp, 1972) from groups to nodes says how many rows of each group each node
- * trains on; an edge exists where the node has the group's partitions. Rows without flow are moved
- * to the nodes that lack rows. Then partitions are chosen: first those that move; the rest is dealt
- * to the nodes that have them. Within a node, rows are dealt to its workers, which share a store
- * and so may share a partition. */
+ * trains on. An edge exists where the node has the group's partitions. Rows without flow are moved
+ * to the nodes that lack rows. Then partitions are chosen: first those that move; the others are
+ * dealt to the nodes that have them. Within a node, rows are dealt to its workers, which share a
+ * store and so may share a partition. */
 #include "train/feed/row_plan.h"
 
 #include "base/alloc.h"
@@ -12,17 +12,18 @@
 #include <stdlib.h>
 
 #define NODES MR_ROW_PLAN_NODES_MAX
-/* Different sets of nodes. With more sets, only the first copy of each partition counts. */
+/* Limit of groups, which are different sets of nodes. With more sets, only the first copy of each
+ * partition counts. */
 #define GROUPS_MAX 256u
 #define NOBODY UINT32_MAX
 
 struct group {
     uint64_t nodes;
-    uint64_t left;         /* rows that are not dealt to any node yet */
-    uint32_t first, count; /* range of `sorted` */
+    uint64_t left;         /* number of rows that no node has got yet */
+    uint32_t first, count; /* range of planner.sorted */
 };
 
-struct piece { /* rows of one partition that a node trains on */
+struct piece { /* rows of one partition that one node trains on */
     uint32_t node;
     uint64_t first, count;
 };
@@ -33,15 +34,15 @@ struct planner {
     const uint32_t *node_of;
     uint32_t workers;
     uint64_t rows;
-    uint64_t lacks[NODES]; /* rows that each node still needs */
-    uint64_t *nodes;       /* by partition: the nodes that have a copy that counts */
-    uint64_t *starts;      /* by partition: its first row */
-    uint64_t *left;        /* by partition: rows that are not dealt yet, at its end */
-    uint64_t *touched;     /* by partition: the nodes that read it */
-    uint32_t *sorted;      /* partitions in order of group */
+    uint64_t lacks[NODES]; /* number of rows that each node still needs */
+    uint64_t *nodes;       /* for each partition, the nodes whose copy counts */
+    uint64_t *starts;      /* for each partition, its first row */
+    uint64_t *left;        /* for each partition, how many rows at its end no node has got yet */
+    uint64_t *touched;     /* for each partition, the nodes that read it */
+    uint32_t *sorted;      /* partitions in the order of their groups */
     struct group *groups;
     uint32_t groups_count;
-    uint64_t *flow; /* groups × NODES */
+    uint64_t *flow; /* a matrix of groups and NODES */
     struct piece *pieces;
     uint32_t pieces_count, pieces_room;
 };
@@ -74,7 +75,7 @@ static int by_nodes(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-/* Forms the groups. False: there are too many. */
+/* Forms the groups. False: there would be more than GROUPS_MAX. */
 static bool groups_fill(struct planner *p)
 {
     struct key *keys = mr_alloc_array(p->parts_count + 1, sizeof *keys);
@@ -111,13 +112,14 @@ static uint64_t *flow_of(struct planner *p, uint32_t group, uint32_t node)
     return &p->flow[(size_t)group * NODES + node];
 }
 
-/* How the search reached a node: through `group`, from node `from` (NOBODY: from the start). */
+/* Tells how the search reached a node: through `group`, from node `from` (NOBODY: from the
+ * start). */
 struct step {
     uint32_t group, from;
 };
 
-/* Breadth-first search of an augmenting path from group `g`. Returns the first node that still
- * needs rows, or NOBODY. */
+/* Searches an augmenting path from group `g`, breadth first. Returns the first node found that
+ * still needs rows, or NOBODY. */
 static uint32_t search(struct planner *p, uint32_t g, struct step *steps)
 {
     uint32_t queue[NODES], head = 0, tail = 0;
@@ -143,8 +145,8 @@ static uint32_t search(struct planner *p, uint32_t g, struct step *steps)
     return NOBODY;
 }
 
-/* Increases the flow along the path to `end`: each node on the path gives rows to the next one and
- * gets as many from the one before. */
+/* Increases the flow along the path to `end`: each node on the path gives rows to the next node and
+ * gets as many from the node before. */
 static void augment(struct planner *p, uint32_t g, uint32_t end, const struct step *steps)
 {
     uint64_t n = MR_MIN(p->groups[g].left, p->lacks[end]);
@@ -198,10 +200,10 @@ static int larger_first(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-/* Greedy choice of partitions with `n` rows for few bytes. `c` is sorted, largest first. Takes the
- * largest partitions that fit, and then perhaps part of the smallest one that is larger than the
- * rest. Returns how many partitions to take whole; `*last`: the one of which only part is taken, or
- * NOBODY. */
+/* Chooses partitions with `n` rows in all that have few bytes, greedily. `c` is sorted, the largest
+ * first. Takes the largest partitions that fit, and then perhaps a part of one more: the smallest
+ * partition that is larger than what is still missing. Returns how many partitions are taken as a
+ * whole. `*last`: the partition of which a part is taken, or NOBODY. */
 static uint32_t choose(const struct candidate *c, uint32_t count, uint64_t n, uint32_t *last)
 {
     uint64_t cost = 0, best = UINT64_MAX;

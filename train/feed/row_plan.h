@@ -1,11 +1,12 @@
-/* Which rows of the training data each worker of a session trains on. In the even split, worker w
- * of W has rows n w / W to n (w + 1) / W - 1 of n, wherever they lie. With several nodes that moves
- * partitions between the nodes' object stores. A plan gives each worker as many rows as the even
- * split, but from partitions of its own node, as far as they suffice.
+/* The row plan tells which rows of the training data each worker of a session trains on. In the
+ * even split, worker w of W has rows n w / W to n (w + 1) / W - 1 of n, wherever they are stored.
+ * With several nodes this moves partitions between the nodes' object stores. A plan gives each
+ * worker as many rows as the even split, but from partitions of its own node, as far as they
+ * suffice.
  *
  * A partition moves as a whole, and once to each node, however many workers read it there. A node
- * that lacks rows gets exactly the missing number, from nodes with a surplus; the partitions that
- * move for it exceed that number by less than one partition.
+ * that lacks rows gets exactly the missing number, from nodes with a surplus. The partitions that
+ * move for this have more rows than the missing number, by less than one partition.
  *
  * Pure: the same input gives the same plan on any machine. Knows no store and no session. */
 #pragma once
@@ -13,11 +14,11 @@
 #include "base/str.h"
 
 #define MR_ROW_PLAN_NODES_MAX 64u /* with more nodes, the plan is the even split */
-/* Ranges of all workers together. A plan with more becomes the even split. */
+/* Limit of the ranges of all workers together. A plan with more ranges becomes the even split. */
 #define MR_ROW_PLAN_RANGES_MAX 65536u
 
-/* A partition; partitions are contiguous from row 0 on. Bit k of `nodes`: node k has a copy. 0:
- * none of the workers' nodes has one, or the places are unknown. */
+/* A partition. Partitions are contiguous from row 0 on. Bit k of `nodes`: node k has a copy.
+ * `nodes` is 0 if no worker's node has a copy, or if the places are unknown. */
 struct mr_row_part {
     uint64_t rows, bytes, nodes;
 };
@@ -27,21 +28,24 @@ struct mr_row_range {
 };
 
 struct mr_row_plan {
-    bool is_even; /* the even split is as good, or nothing can be planned: no ranges */
+    /* no ranges: the even split holds, because it is as good or nothing can be planned */
+    bool is_even;
     uint32_t workers;
-    struct mr_row_range *ranges; /* worker by worker; ascending and disjoint within a worker */
-    /* By worker: the end of its ranges, which start where the previous ones end. */
+    /* of one worker after another; a worker's ranges ascend and are disjoint */
+    struct mr_row_range *ranges;
+    /* For each worker, the end of its ranges, which start where those of the worker before end. */
     uint32_t *ends;
     uint64_t moved_bytes; /* bytes that nodes fetch from other stores */
-    uint32_t moved_parts; /* partitions, counted once for each node that fetches them */
+    uint32_t moved_parts; /* number of partitions that nodes fetch, counted for each node */
 };
 
-/* How many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL): its first row
- * in the even split. */
+/* Returns how many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL) becomes
+ * its first row in the even split. */
 uint64_t mr_row_plan_quota(uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *first);
-/* `node_of[w]`: number of worker w's node; if one is not below MR_ROW_PLAN_NODES_MAX, the plan is
- * the even split. The numbers of rows come from the header of a collection: if rows times workers
- * exceed 2^64 - 1, which no real data do, the plan is the even split as well. */
+/* Makes the plan. `node_of[w]`: number of worker w's node; if one is not below
+ * MR_ROW_PLAN_NODES_MAX, the plan is the even split. The numbers of rows come from the header of a
+ * collection. If rows times workers exceed 2^64 - 1, which no real data do, the plan is the even
+ * split, too. */
 void mr_row_plan_make(const struct mr_row_part *parts, uint32_t parts_count,
     const uint32_t *node_of, uint32_t workers, struct mr_row_plan *out);
 void mr_row_plan_fini(struct mr_row_plan *p);

@@ -1,4 +1,5 @@
-/* Opens an array, checks that its partitions fit together, and maps those that are needed. */
+/* Opens an array, checks that its partitions fit together, and maps those partitions that are
+ * needed. */
 #include "train/feed/rows.h"
 
 #include "base/alloc.h"
@@ -9,10 +10,11 @@
 #include <stdio.h>
 
 struct part {
-    uint64_t first, count; /* rows */
-    uint64_t bytes;        /* of the object */
-    const char *source;    /* address of a store that has it; NULL: this node, or unknown */
-    mr_object_id id;       /* no id: the partition is inline */
+    uint64_t first, count; /* range of rows */
+    uint64_t bytes;        /* size of the object */
+    /* address of a store that has the object; NULL: this node has it, or none is known */
+    const char *source;
+    mr_object_id id; /* no id: the partition is inline */
     struct mr_str inline_pack;
     struct mr_store_view view;
     void *copy;       /* memory of an inline partition */
@@ -23,12 +25,12 @@ struct part {
 struct mr_rows {
     const char *what;
     const struct mr_feed_store *store;
-    struct mr_store_view view; /* the whole value; unused if it was lent */
+    struct mr_store_view view; /* a view of the whole value; not used if the value was lent */
     enum mr_dtype dtype;
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     uint64_t row_bytes, row_elements;
-    struct part *parts; /* in order of rows, without gaps */
+    struct part *parts; /* partitions in order of rows, without gaps */
     uint32_t parts_count;
     bool is_drawn;
     struct mr_feed_moved moved;
@@ -64,13 +66,14 @@ static int row_fill(struct mr_rows *r, struct mr_error *e)
     if (!r->ndim) return mr_fail(e, MR_EINVAL, "%s: a single number has no rows", r->what);
     r->row_elements = 1;
     for (unsigned i = 1; i < r->ndim; i++)
-        r->row_elements *= r->shape[i]; /* no overflow: the shape was checked */
+        r->row_elements *= r->shape[i]; /* cannot overflow: the shape was checked */
     r->row_bytes = r->row_elements * mr_dtype_bytes(r->dtype);
     if (!r->shape[0] || !r->row_elements) return mr_fail(e, MR_EINVAL, "%s: it is empty", r->what);
     return MR_OK;
 }
 
-/* Sets the data of a partition. Each row must be contiguous, because rows are copied as a whole. */
+/* Sets the data of a partition. Each of its rows has to be contiguous, because rows are copied as a
+ * whole. */
 static int part_take(
     const struct mr_rows *r, struct part *p, const struct mr_tensor *t, struct mr_error *e)
 {
@@ -234,7 +237,7 @@ static int part_map(struct mr_rows *r, struct part *p, struct mr_error *e)
     return part_take(r, p, &v.tensor, e);
 }
 
-/* The partition that has row `i`. */
+/* Returns the partition that has row `i`. */
 static uint32_t part_of(const struct mr_rows *r, uint64_t i)
 {
     uint32_t low = 0, high = r->parts_count - 1;
@@ -248,9 +251,9 @@ static uint32_t part_of(const struct mr_rows *r, uint64_t i)
     return low;
 }
 
-/* The error when data do not fit. Mapped partitions stay pinned for as long as the feed lives, in
- * all roles of the node. So data that a job could read from disk part by part must fit into memory
- * here. */
+/* Makes the error for data that do not fit into the store. Mapped partitions stay pinned as long as
+ * the feed lives, in all roles of the node. So data that a job could read from disk part by part
+ * have to fit into memory here. */
 static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
 {
     uint64_t memory = 0, pinned = 0;
@@ -268,7 +271,8 @@ static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
         r->what, all, mine, room, used);
 }
 
-/* After a get that timed out: was the store out of memory? If not, another node did not answer. */
+/* Called after a get has timed out. True: the store was out of memory. False: another node did not
+ * answer. */
 static bool is_full(const struct mr_rows *r, const struct part *p)
 {
     uint64_t memory = 0, pinned = 0;
@@ -282,13 +286,13 @@ static bool is_wanted(const struct part *p)
     return !p->data && !p->source && !mr_object_id_is_none(p->id);
 }
 
-/* Asks once which stores have the wanted partitions. */
+/* Asks, once for all of them, which stores have the wanted partitions. */
 static void find_all(struct mr_rows *r, const struct mr_row_range *ranges, uint32_t count)
 {
     uint32_t n = 0, *at = mr_alloc_array(r->parts_count + 1, sizeof *at);
     mr_object_id *ids = mr_alloc_array(r->parts_count + 1, sizeof *ids);
     const char **sources = mr_alloc_array(r->parts_count + 1, sizeof *sources);
-    uint32_t next = 0; /* ranges ascend */
+    uint32_t next = 0; /* grows only, since the ranges ascend */
     for (uint32_t k = 0; k < count; k++) {
         uint64_t behind = ranges[k].first + ranges[k].count;
         next = MR_MAX(next, part_of(r, ranges[k].first));

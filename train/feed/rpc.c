@@ -1,11 +1,11 @@
-/* One call: sends the request and waits for the reply, with checks of the stop flag in between. */
+/* One call: sends the request and waits for the reply. In between it checks the stop flag. */
 #include "train/feed/rpc.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "rpc/util/sync.h"
 
-#define LOOK_EVERY (10 * MR_MS) /* interval of checks of the stop flag */
+#define LOOK_EVERY (10 * MR_MS) /* interval between two checks of the stop flag */
 
 struct mr_role_link {
     struct mr_rpc_client *client;
@@ -36,7 +36,7 @@ static int answer(struct mr_rpc_stream *s, mr_time until, struct mr_stop stop,
     for (;;) {
         mr_time now = mr_clock_now();
         int err = mr_rpc_stream_read(s, MR_MIN(until, mr_time_after(now, LOOK_EVERY)), out, e);
-        /* The server's status DEADLINE_EXCEEDED, not this read's deadline. */
+        /* true: the server sent the status DEADLINE_EXCEEDED; false: this read has timed out */
         bool is_over = mr_rpc_stream_status(s)->code;
         if (err != MR_ETIMEOUT || is_over) return err;
         if (stop.is_set && stop.is_set(stop.ctx))
@@ -51,7 +51,7 @@ int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMess
 {
     mr_buf_clear(&l->wire);
     mr_pb_pack(request, &l->wire);
-    /* The deadline that the server sees is a little later than this caller's. */
+    /* the server sees a deadline that is a little later than this caller's */
     const struct mr_rpc_call_options options = {.timeout = timeout + MR_SECOND, .one_reply = true};
     struct mr_rpc_stream *s = mr_rpc_stream_open(l->client, method, &options);
     struct mr_rpc_message *m = NULL;
@@ -64,7 +64,8 @@ int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMess
         if (!got) err = MR_EFORMAT;
         if (got) memcpy(reply, &got, sizeof got);
     }
-    struct mr_rpc_message *more = NULL; /* the end of the stream: only the status is left */
+    /* reads the end of the stream, which brings the status and no message */
+    struct mr_rpc_message *more = NULL;
     if (m) (void)mr_rpc_stream_read(s, mr_time_after(mr_clock_now(), LOOK_EVERY), &more, NULL);
     mr_rpc_message_free(&more);
     mr_rpc_message_free(&m);

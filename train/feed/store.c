@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 #define GET_TIMEOUT (10 * MR_SECOND)
-/* Of a partition, which competes with others for the network. */
+/* Limit of the get of a partition, which competes with other partitions for the network. */
 #define PULL_TIMEOUT (60 * MR_SECOND)
-/* Short enough for a second attempt within limits.recovering_s. */
+/* Limit of a call, short enough for a second attempt within limits.recovering_s. */
 #define CALL_TIMEOUT (20 * MR_SECOND)
-/* The longest time until the store's service knows an object that was just sealed. */
+/* Limit of the time until the store's gRPC service knows an object that was just sealed. */
 #define KNOWN_TIMEOUT (2 * MR_SECOND)
 #define ANSWER_BYTES_MAX ((size_t)1 << 20)
 
@@ -121,7 +121,7 @@ int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, co
     if (err) return err;
     if (to_disk) err = persist(s, text, e);
     if (!err) err = name_it(s, text, name, e);
-    /* The name holds the object now; after an error nothing does. */
+    /* after a success the name holds the object; after an error the object is not needed */
     mr_store_unhold(s->store, &id, 1, me);
     if (!err) *out = id;
     return err;

@@ -1,6 +1,6 @@
 /* The agent's thread: calls Join and Report, and retries them with exponential back-off. Each
- * report carries the state that the role posted last. The role never waits for the trainer here,
- * and the trainer never waits for the role. */
+ * report carries the state that the role posted last. Here the role and the
+ * trainer never wait for each other. */
 #include "train/member/agent.h"
 
 #include "base/alloc.h"
@@ -15,15 +15,18 @@
 #include <stdio.h>
 
 #define CALL_TIMEOUT (5 * MR_SECOND)
-/* Time that the trainer may hold one Join. Short, because reports between two Joins renew the
- * member's lease. */
+/* Time that the trainer may hold one Join. It is short, because the reports between two Joins renew
+ * the member's lease. */
 #define JOIN_WAIT_S 0.4
 #define RETRY_MIN (20 * MR_MS)
 #define RETRY_MAX MR_SECOND
-#define LOOK_EVERY (20 * MR_MS)             /* interval of checks whether the task was cancelled */
-#define LAST_REPORT (2 * MR_SECOND)         /* wait for the last report of a role that ends */
-#define LAST_REPORT_CANCELLED (500 * MR_MS) /* the same, for a task that was cancelled */
-#define CHECKPOINTS_MAX 8 /* that wait to be reported; then the oldest is dropped */
+#define LOOK_EVERY (20 * MR_MS) /* interval of checks whether the task was cancelled */
+/* limit of the wait for the last report of a role that ends */
+#define LAST_REPORT (2 * MR_SECOND)
+/* limit of the wait for the last report of a role whose task was cancelled */
+#define LAST_REPORT_CANCELLED (500 * MR_MS)
+/* limit of checkpoints that wait to be reported; a further one drops the oldest */
+#define CHECKPOINTS_MAX 8
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
 struct pending_checkpoint {
@@ -35,11 +38,11 @@ struct mr_agent {
     struct mr_agent_config c;
     char *texts[7];
     struct mr_thread *thread;
-    struct mr_monitor *monitor; /* guards all below, except the last group */
+    struct mr_monitor *monitor; /* guards all members below, except those of the agent's thread */
 
     struct mr_agent_view view;
     char why[MR_ERROR_TEXT_MAX];
-    struct mr_membership *fresh; /* for mr_agent_take; NULL: none */
+    struct mr_membership *fresh; /* the membership for mr_agent_take; NULL: none */
     uint64_t incarnation;
     bool wants_join;
 
@@ -48,13 +51,14 @@ struct mr_agent {
     uint32_t checkpoints_count;
     char *failure, *model_object, *score_json;
     Millrace__V1__TrainingPhase finished; /* the phase whose work the role has finished; 0: none */
-    bool is_urgent;                       /* send the next report without delay */
-    uint64_t said;  /* reports that must arrive: finished, failure, checkpoint */
-    uint64_t heard; /* how many of these the trainer has acknowledged */
+    bool is_urgent;                       /* the next report is sent without delay */
+    /* number of posts that have to reach the trainer: finished phases, failures, checkpoints */
+    uint64_t said;
+    uint64_t heard; /* number of such posts that the trainer has acknowledged */
     bool stop;
-    mr_time stop_at; /* with `stop`: when the thread ends at the latest */
+    mr_time stop_at; /* valid with `stop`: the thread ends at this time at the latest */
 
-    /* used by the agent's thread only */
+    /* members that only the agent's thread uses: */
     struct mr_role_link *link;
     struct mr_pb_arena arena;
     struct mr_agent_counters reported;
@@ -91,7 +95,7 @@ static void stop_all(struct mr_agent *a)
     mr_flag_set(a->c.is_void, true);
 }
 
-/* Should the agent's thread end? Called every few milliseconds, also inside calls. */
+/* True: the agent's thread has to end. Called every few milliseconds, also inside calls. */
 static bool is_stopped(void *ctx)
 {
     struct mr_agent *a = ctx;
@@ -113,7 +117,7 @@ static struct mr_stop stop_of(struct mr_agent *a)
     return (struct mr_stop){is_stopped, a};
 }
 
-/* Ends the role for the reason `why`. Inside the monitor. */
+/* Ends the role for the reason `why`. Called inside the monitor. */
 static void end_with(struct mr_agent *a, const char *why)
 {
     if (a->view.is_over) return;
@@ -121,11 +125,11 @@ static void end_with(struct mr_agent *a, const char *why)
     a->view.why = a->why;
     a->view.is_over = true;
     stop_all(a);
-    a->heard = a->said; /* nothing will be acknowledged: a thread that waits gives up */
+    a->heard = a->said; /* no acknowledgement will come, so a thread that waits for one gives up */
     mr_monitor_notify(a->monitor);
 }
 
-/* After a failed call: schedules a retry, or ends the role if a retry is of no use. */
+/* Called when a call has failed: schedules a retry, or ends the role if a retry makes no sense. */
 static void failed(struct mr_agent *a, int err, const struct mr_error *e)
 {
     if (err == MR_ECANCELED) return;
@@ -147,7 +151,7 @@ static void answered(struct mr_agent *a)
     a->was_away = false;
 }
 
-/* Inside the monitor. */
+/* Takes over the phase that the trainer has sent. Called inside the monitor. */
 static void take_phase(struct mr_agent *a, Millrace__V1__TrainingPhase phase)
 {
     a->view.phase = phase;
@@ -207,8 +211,8 @@ static void join(struct mr_agent *a)
         return;
     }
     answered(a);
-    a->join_at =
-        mr_time_after(mr_clock_now(), RETRY_MIN); /* the trainer may have answered at once */
+    /* the trainer may answer at once, so a pause limits the number of Joins */
+    a->join_at = mr_time_after(mr_clock_now(), RETRY_MIN);
     take_join(a, &m);
 }
 
@@ -218,7 +222,8 @@ static void fill_counters(
     uint64_t scored = c->scored - a->reported.scored;
     if (scored) {
         a->last_loss = (c->loss_sum - a->reported.loss_sum) / (double)scored;
-        if (c->spoiled != a->reported.spoiled) a->last_loss = NAN; /* shown for one report only */
+        /* NaN is shown by one report only */
+        if (c->spoiled != a->reported.spoiled) a->last_loss = NAN;
         a->last_accuracy = (c->correct - a->reported.correct) / (double)scored;
     }
     out->steps = c->steps;
@@ -311,7 +316,7 @@ static void report(struct mr_agent *a)
     take_report(a, got, said, has_checkpoint);
 }
 
-/* Says which call is due now. If none is, sleeps until the next one may be. */
+/* Tells which calls are due now. If none is, sleeps until one may be. */
 static void turn(struct mr_agent *a, bool *wants_join, bool *wants_report)
 {
     mr_monitor_enter(a->monitor);
@@ -430,7 +435,7 @@ void mr_agent_count_scored(
     c->scored += examples;
 }
 
-/* Inside the monitor. Something was posted that the trainer must acknowledge. */
+/* Called inside the monitor after a post that the trainer has to acknowledge. */
 static void must_report(struct mr_agent *a)
 {
     a->said++;
@@ -459,7 +464,7 @@ void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase ph
     mr_monitor_enter(a->monitor);
     if (a->finished != phase) {
         a->finished = phase;
-        /* Texts that are set stay, because a report may be using them outside the monitor. */
+        /* A text that is set is kept: a report may be using it outside the monitor. */
         if (!a->model_object && model_object) a->model_object = mr_copy_text(model_object);
         if (!a->score_json && score_json) a->score_json = mr_copy_text(score_json);
         must_report(a);
@@ -476,7 +481,8 @@ void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration ti
     while (a->heard != a->said && !a->view.is_over && mr_clock_now() < until) {
         mr_monitor_leave(a->monitor);
         bool is_cancelled =
-            mr_stop_is_set(a->c.cancelled); /* outside the monitor: the callback may take locks */
+            /* called outside the monitor, because the callback may take locks */
+            mr_stop_is_set(a->c.cancelled);
         mr_monitor_enter(a->monitor);
         if (is_cancelled) break;
         (void)mr_monitor_wait(a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));

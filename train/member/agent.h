@@ -1,6 +1,6 @@
 /* The agent of a role: a thread that joins the session, reports the role's state, and keeps the
  * trainer's latest answer. While the trainer does not answer, the agent tries again and the role
- * goes on. The role's thread may call every function. None waits for the network unless its
+ * goes on. The role's thread may call every function. A function waits for the network only if its
  * comment says so. */
 #pragma once
 
@@ -15,24 +15,25 @@
 
 struct mr_agent;
 
-struct mr_agent_config { /* copied */
+struct mr_agent_config { /* the struct and its texts are copied */
     const char *trainer;
     const struct mr_credential *credential; /* lent; may be NULL */
     const char *session;
     Millrace__V1__TrainingRole role;
     uint32_t index;
-    const char *task; /* "j1kq07ab-7/0/1" */
+    const char *task; /* such as "j1kq07ab-7/0/1": job, index, attempt */
     const char *address;
     const char *node;
-    const char *socket;       /* "": none */
+    const char *socket;       /* path of the socket; "": none */
     struct mr_stop cancelled; /* called on the agent's and on the role's thread */
-    /* Both are lent. `is_void` is set when the session goes back to a checkpoint; the role clears
-     * it. `stop` is set when the task was cancelled or the role has to end. */
+    /* Both flags are lent. `is_void` is set when the session goes back to a checkpoint; the role
+     * clears it. `stop` is set when the task was cancelled or the role has to end. */
     struct mr_flag *is_void, *stop;
 };
 
 struct mr_agent *mr_agent_start(const struct mr_agent_config *c);
-/* First sends a report that is due: waits 2 s at most, 0.5 s if the task was cancelled. */
+/* Stops the agent. Before that, sends a report that is due: waits at most 2 s for it, or 0.5 s if
+ * the task was cancelled. */
 void mr_agent_stop(struct mr_agent **agent);
 
 /* ---- answers of the trainer ------------------------------------------------------------------ */
@@ -41,36 +42,38 @@ struct mr_agent_view {
     uint32_t generation;
     uint32_t restore_epoch;
     Millrace__V1__TrainingPhase phase;
-    uint32_t workers_live; /* training workers that are not lost, by the trainer's last answer */
-    uint64_t joined;       /* number of memberships so far */
-    bool is_over;          /* another attempt has replaced this role, or the session has ended */
-    const char *why;       /* a loan until mr_agent_stop */
+    /* number of training workers that are not lost, says the trainer's last answer */
+    uint32_t workers_live;
+    uint64_t joined; /* number of memberships so far */
+    bool is_over;    /* another attempt has replaced this role, or the session has ended */
+    const char *why; /* lent until mr_agent_stop */
 };
 
 void mr_agent_look(struct mr_agent *a, struct mr_agent_view *out);
 
-struct mr_membership { /* the members of one generation */
+struct mr_membership { /* the members in one generation of the session */
     struct mr_pb_arena arena;
     const Millrace__V1__JoinResponse *m;
 };
 
-/* Gives the latest membership to the caller; NULL: none since the last call. */
+/* Gives the latest membership to the caller; NULL: there was none since the last call. */
 struct mr_membership *mr_agent_take(struct mr_agent *a);
 void mr_membership_free(struct mr_membership **m);
-/* NULL: there is no such member. A loan of the membership. */
+/* Finds a member, lent by the membership; NULL: there is no such member. */
 const Millrace__V1__TrainingMember *mr_membership_find(
     const struct mr_membership *m, Millrace__V1__TrainingRole role, uint32_t index);
 
 /* ---- reports of the role --------------------------------------------------------------------- */
 
-struct mr_agent_counters { /* totals since the role's start; the fields of TrainingCounters */
+struct mr_agent_counters { /* totals since the role's start, with the fields of TrainingCounters */
     uint64_t steps, examples, epoch;
     double loss_sum, correct; /* sums over `scored` examples; the agent reports means */
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
     uint64_t moved_parts, moved_bytes;
     uint64_t scored;
-    uint64_t spoiled; /* batches whose loss was infinite or no number; loss_sum leaves them out */
+    /* number of batches whose loss was infinite or not a number; loss_sum is without these */
+    uint64_t spoiled;
 };
 
 struct mr_agent_post {
@@ -82,19 +85,21 @@ struct mr_agent_post {
 
 /* Sets the state that the next report carries. */
 void mr_agent_report(struct mr_agent *a, const struct mr_agent_post *p);
-/* A shard's checkpoint is stored. Reported until the trainer acknowledges it. */
+/* Reports that a shard's checkpoint was stored. Each report says so until the trainer acknowledges
+ * it. */
 void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
 /* Adds the scores of one batch to the counters. */
 void mr_agent_count_scored(
     struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
 
-/* The role has done what `phase` asks for. The saver also gives the saved model and its scores,
- * others NULL. Sent at once, and repeated with each report while the phase lasts. */
+/* Reports that the role has done what `phase` asks for. The saver also gives the saved model and
+ * its scores, other roles NULL. Sent at once, and repeated with each report while the phase
+ * lasts. */
 void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);
-/* The role cannot continue, and neither could another attempt: the session fails with `why`. Waits,
- * `timeout` at most, until the trainer has acknowledged the report or the task is cancelled. */
+/* Reports that neither this attempt nor another one can go on: the session fails with `why`. Waits,
+ * at most `timeout`, until the trainer has acknowledged the report or the task is cancelled. */
 void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
-/* Waits until something that mr_agent_look returns has changed, or until `deadline`. */
+/* Waits until a part of what mr_agent_look returns has changed, or until `deadline`. */
 void mr_agent_wait(struct mr_agent *a, mr_time deadline);

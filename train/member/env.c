@@ -1,4 +1,4 @@
-/* The environment of roles in this process, set once at its start. */
+/* The environment of the roles in this process, which is set once when the process starts. */
 #include "train/member/env.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the roles and queue operators of this process share: the trainer that they may call, the
+/* What all roles and queue operators of this process share: the trainer that they may call, the
  * credentials, the object store and this process's address. */
 #pragma once
 
@@ -8,25 +8,27 @@
 struct mr_credential;
 
 struct mr_role_env {
-    const char *trainer; /* the only trainer that roles may call; NULL: any that a job names */
+    /* the only trainer that roles may call; NULL: each may call the trainer that its job names */
+    const char *trainer;
     const struct mr_credential *for_trainer; /* NULL: the cluster has no secret */
     const struct mr_credential *for_store;
-    const char *address; /* where this process serves Parameters and Collective; "": nowhere */
+    /* address at which this process serves Parameters and Collective; "": it does not */
+    const char *address;
     const char *node;
-    uint32_t processor;     /* roles prefer this processor and the ones after it */
-    struct mr_store *store; /* NULL: none */
+    uint32_t processor;     /* roles prefer this processor and those after it */
+    struct mr_store *store; /* NULL: this process has no object store */
     const char *store_address;
 };
 
-/* Call once, before any role runs. Copies the struct; what its pointers refer to is lent for the
- * life of the process. */
+/* Sets the environment. Called once, before any role runs. Copies the struct; what its pointers
+ * refer to is lent for the life of the process. */
 void mr_role_configure(const struct mr_role_env *env);
 const struct mr_role_env *mr_role_env(void);
 
-/* MR_EINVAL if this process may not call `trainer`. With --trainer the process calls only that
- * trainer. Without --trainer the process calls any, unless the cluster has a secret: then it calls
- * none, because a job could name an address that collects secrets. */
+/* Returns MR_EINVAL if this process may not call `trainer`. With --trainer the process calls only
+ * that trainer. Without --trainer the process calls any trainer, unless the cluster has a secret.
+ * Then it calls none, because a job could name an address that collects secrets. */
 int mr_role_trainer_check(const char *trainer, struct mr_error *e);
-/* The credential to show to `trainer`: the cluster's secret for the trainer of --trainer, else
- * NULL. */
+/* Returns the credential to show to `trainer`: the cluster's secret for the trainer of --trainer,
+ * else NULL. */
 const struct mr_credential *mr_role_credential_for(const char *trainer);

@@ -11,8 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define FAILURE_TIMEOUT (5 * MR_SECOND) /* to report why a role cannot continue */
-/* A failed attempt lasts at least this long (last_a_while). */
+/* limit of the time for reporting why a role cannot go on */
+#define FAILURE_TIMEOUT (5 * MR_SECOND)
+/* A failed attempt lasts at least this long (see last_a_while). */
 #define ATTEMPT_MIN MR_SECOND
 
 /* ---- looking up ------------------------------------------------------------------------------ */
@@ -68,8 +69,8 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    /* gRPC calls carry the cluster's secret. So members that a trainer of another cluster names are
-     * not called: their address is left out. */
+    /* gRPC calls carry the cluster's secret. So the addresses of members that a trainer of another
+     * cluster names are left out, and these members are not called. */
     bool is_ours = r->credential || !r->env->for_trainer;
     return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }
@@ -184,7 +185,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     return MR_OK;
 }
 
-/* Sets the task's result: nil, or the error and its text. */
+/* Sets the task's result: nil, or an error with its text. */
 static int outcome(struct mr_role *r, int err, const struct mr_error *e)
 {
     struct mr_op_call *call = r->call;
@@ -195,19 +196,20 @@ static int outcome(struct mr_role *r, int err, const struct mr_error *e)
     if (r->view.is_over)
         return call->does->fail(call, MR_EABORTED, "session %s: %s", r->session, r->view.why);
     if (!err) return call->does->return_nil(call);
-    if (!e) return err; /* the call has the text already */
+    if (!e) return err; /* the call already has the error's text */
     return call->does->fail(call, err, "session %s: %s", r->session, e->text);
 }
 
-/* Would another attempt fail, too? Then the session has to fail. */
+/* True: another attempt would fail, too, so the session has to fail. */
 static bool is_final(int err)
 {
     return err && err != MR_ECANCELED && err != MR_EABORTED && err != MR_EAWAY &&
            err != MR_ETIMEOUT && err != MR_EIO;
 }
 
-/* The scheduler retries a failed task at once. Without a minimum time, a role that cannot begin yet
- * would use up its retries in a second, although the session waits for it for a minute. */
+/* Waits until a failed attempt has lasted ATTEMPT_MIN. The scheduler retries a failed task at once.
+ * A role that cannot begin yet would use up its retries in a second, although the session waits for
+ * the role for a minute. */
 static int last_a_while(struct mr_op_call *call, mr_time since, int err)
 {
     mr_duration lasted = mr_clock_now() - since;

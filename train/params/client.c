@@ -1,6 +1,6 @@
 /* The client of a model's shards. Each shard is reached by shared memory or by gRPC (remote.c),
- * which is decided when the client opens. This file has the shared-memory side and what both have
- * in common. */
+ * which is decided when the client opens. This file has the shared-memory side, and the parts that
+ * both sides share. */
 #include "train/params/client.h"
 
 #include "base/alloc.h"
@@ -18,27 +18,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OPEN_PAUSE (10 * MR_MS)         /* between attempts to connect */
-#define SAME_VERSION_WAIT (100 * MR_MS) /* wait for a shard whose version is behind the others */
+#define OPEN_PAUSE (10 * MR_MS) /* pause between two attempts to connect */
+/* limit of the wait for a shard whose version is behind that of the others */
+#define SAME_VERSION_WAIT (100 * MR_MS)
 
 struct shard {
     char *address, *socket_path;
-    bool is_same_node; /* on this node, so the socket is tried */
+    bool is_same_node; /* the shard is on this node, so its socket is tried */
     uint64_t first, count;
-    uint64_t version;  /* last pulled version */
-    uint64_t gathered; /* version of its part of `gather`; UINT64_MAX: none */
+    uint64_t version;  /* version that was pulled last */
+    uint64_t gathered; /* version of the shard's part of `gather`; UINT64_MAX: none */
     uint32_t gathered_epoch;
     uint32_t serial; /* serial of the last push */
-    /* Serial of each buffer's push; 0: the buffer is free. */
+    /* For each buffer, the serial of its push; 0: the buffer is free. */
     uint32_t under_way[MR_PARAMS_UNDER_WAY];
 
     int socket; /* -1: the shard is remote */
     uint32_t slot, buffers_count;
-    uint64_t early_low; /* last announced number (mr_params_ready) */
+    uint64_t early_low; /* the first number that was announced as final (mr_params_ready) */
     const struct mr_shard_page *page;
     uint64_t bytes;
     struct mr_transport_bell *bell;
-    struct mr_client_line *line; /* in this client's segment */
+    struct mr_client_line *line; /* this shard's line in the client's segment */
 
     struct mr_params_remote *remote;
 };
@@ -49,16 +50,16 @@ struct mr_params {
     uint64_t incarnation, count;
     uint32_t epoch;
     uint64_t early_count;
-    uint64_t early_low; /* final numbers of the current buffer start here */
+    uint64_t early_low; /* numbers of the current buffer from here on are final */
     bool reads_only, same_version;
     const struct mr_flag *stop;
     struct shard *shards;
     uint32_t shards_count;
-    float *gather; /* the whole vector; NULL: one shard, which is read in place */
-    char *segment; /* this client's: lines and gradient buffers */
+    float *gather; /* the whole vector; NULL: there is only one shard, which is read in place */
+    char *segment; /* this client's segment: lines and gradient buffers */
     uint64_t segment_bytes;
     int fd;
-    uint32_t buffer; /* the current gradient buffer */
+    uint32_t buffer; /* index of the current gradient buffer */
     bool has_buffer;
     struct mr_params_counts counts;
 };
@@ -129,7 +130,7 @@ static int late(
         (uint32_t)(s - p->shards), p->session, what);
 }
 
-/* Called between two reads of a shared word: MR_OK, or the reason to stop waiting. */
+/* Called between two reads of a shared word. Returns MR_OK, or the reason to stop waiting. */
 static int may_wait(const struct mr_params *p, const struct shard *s, mr_time deadline,
     const char *what, struct mr_error *e)
 {
@@ -150,7 +151,8 @@ static void sleep_on(struct mr_params *p, struct shard *s, const _Atomic uint32_
     p->counts.wait_ns += mr_clock_now() - now;
 }
 
-/* Pins the current version. MR_EAGAIN: the version is too old, or of an earlier epoch. */
+/* Pins the current version. MR_EAGAIN: the version is older than version_min, or of an earlier
+ * epoch. */
 static int shm_pin(const struct mr_params *p, struct shard *s, uint64_t version_min,
     const float **params, struct mr_error *e)
 {
@@ -205,7 +207,7 @@ static uint32_t serial_after(uint32_t serial)
     return serial == UINT32_MAX ? 1 : serial + 1;
 }
 
-/* `low`: the first final number, counted from the shard's start. */
+/* Announces that the numbers from `low` on, counted from the shard's start, are final. */
 static void shm_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];
@@ -261,8 +263,8 @@ static void far_open(struct mr_params *p, uint32_t index)
     (void)atomic_fetch_add(&mr_transport_traffic()->grpc_links, 1);
 }
 
-/* Tries the socket until the server listens or the deadline passes. Falls back to gRPC if the
- * socket refuses this process, or the path does not exist here. */
+/* Tries the socket until the server listens or the deadline has passed. Uses gRPC instead if the
+ * socket refuses this process, or if the path does not exist here. */
 static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
 {
     struct shard *s = &p->shards[index];
@@ -272,7 +274,7 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
         if (!err) p->counts.shards_local++;
         if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->shm_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
-        /* The server has another mount namespace. */
+        /* the server has another mount namespace */
         if (*s->address && access(s->socket_path, F_OK)) break;
         if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline) break;
@@ -358,7 +360,7 @@ void mr_params_close(struct mr_params **params)
     struct mr_params *p = MR_STEAL(*params);
     for (uint32_t i = 0; i < p->shards_count; i++) {
         struct shard *s = &p->shards[i];
-        /* Before the segment goes: its thread reads gradients there. */
+        /* closed before the segment is unmapped, because its thread reads gradients there */
         mr_params_remote_close(&s->remote);
         shm_close(s);
         mr_release(s->address);
@@ -397,8 +399,8 @@ static uint64_t newest(const struct mr_params *p)
     return version;
 }
 
-/* Waits a little for shards that are a version behind. A shard that does not catch up is used as it
- * is. */
+/* Waits a little for shards that are a version behind. If a shard does not catch up, its older
+ * version is used. */
 static int level(struct mr_params *p, mr_time deadline, struct mr_error *e)
 {
     uint64_t version = newest(p);

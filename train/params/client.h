@@ -31,60 +31,65 @@ struct mr_params;
 
 struct mr_params_options {
     const char *session;
-    uint32_t worker;      /* index of this worker; of a reader: anything */
-    uint64_t incarnation; /* of this role, from Join */
-    uint64_t count;       /* numbers of the whole model */
+    uint32_t worker;      /* index of this worker; a reader may give any number */
+    uint64_t incarnation; /* incarnation of this role, from Join */
+    uint64_t count;       /* how many numbers the whole model has */
     uint32_t restore_epoch;
-    const struct mr_place *shards; /* copied; in order, one for each shard */
+    const struct mr_place *shards; /* one for each shard, in order; copied */
     uint32_t shards_count;
-    bool reads_only;      /* a scorer: makes no gradient buffers */
-    bool same_version;    /* wait a little for shards whose version is behind (sync) */
-    uint64_t early_count; /* the first this many gradients are announced while they become final,
-                           * from the last to the first (mr_params_ready); 0: none are announced */
-    bool only_remote;     /* for tests and measurements: gRPC even on this node */
+    bool reads_only; /* a scorer: makes no gradient buffers */
+    /* waits a little for shards whose version is behind (for the synchronous rule) */
+    bool same_version;
+    /* so many gradients from the first on are announced while they become final, from the last to
+     * the first (mr_params_ready); 0: none are announced */
+    uint64_t early_count;
+    bool only_remote;           /* uses gRPC even on this node; for tests and measurements */
     const struct mr_flag *stop; /* NULL: none; lent for the client's life */
 };
 
 struct mr_params_view {
-    const float *params; /* all `count`; a loan until release, the next pull or close */
-    uint64_t version;    /* the lowest version of any shard */
+    const float *params; /* all `count` numbers; lent until release, the next pull or close */
+    uint64_t version;    /* the lowest of the shards' versions */
     uint32_t restore_epoch;
 };
 
-struct mr_params_counts { /* since open */
+struct mr_params_counts { /* totals since the client was opened */
     uint64_t pulls, pushes;
-    uint64_t dropped;          /* pushes that servers dropped: stale or lost */
-    uint64_t pull_ns, push_ns; /* inside pull and push, without the waits */
-    uint64_t wait_ns;          /* waiting for a version or for a free buffer */
+    uint64_t dropped;          /* number of pushes that servers dropped as stale or lost */
+    uint64_t pull_ns, push_ns; /* time inside pull and push, without the waits */
+    uint64_t wait_ns;          /* time of waiting for a version or for a free buffer */
     uint32_t shards_local, shards_remote;
 };
 
-/* Tries until the deadline, because servers may still be starting. */
+/* Opens a client. Tries until the deadline, because servers may still be starting. */
 int mr_params_open(const struct mr_params_options *o, mr_time deadline, struct mr_params **out,
     struct mr_error *e);
-void mr_params_close(struct mr_params **p); /* may lose pushes that are under way: flush first */
+/* Closes the client. Pushes that have no answer yet may be lost, so mr_params_flush comes first. */
+void mr_params_close(struct mr_params **p);
 
 /* Waits until every shard has at least `version_min`, and returns the newest parameters. Releases
- * the previous view. */
+ * the view before. */
 int mr_params_pull(struct mr_params *p, uint64_t version_min, mr_time deadline,
     struct mr_params_view *out, struct mr_error *e);
-void mr_params_release(struct mr_params *p); /* the server may overwrite the view from now on */
+/* Releases the view, which the server may overwrite from now on. */
+void mr_params_release(struct mr_params *p);
 
-/* A buffer for all `count` gradients, of undefined content; the same one until it is pushed. Waits
- * while two pushes are under way. */
+/* Returns a buffer for all `count` gradients, whose content is undefined. Returns the same buffer
+ * until it is pushed. Waits while two pushes have no answer yet. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
 
 /* Announces, before the push of `step`, that these gradients in the buffer are final. A server of
- * this node moves its parameters along them while the rest is computed (synchronous rule). Call in
- * the order of mr_nn_net_follow. */
+ * this node moves its parameters along them while the others are computed (synchronous rule).
+ * Called in the order of mr_nn_net_follow. */
 void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
-/* Pushes the buffer, which was computed at the last pulled view. Does not wait. `step` has to grow
- * with each push of an incarnation; servers ignore a repeated step. */
+/* Pushes the buffer, whose gradient was computed at the last pulled view. Does not wait. `step` has
+ * to grow with each push of an incarnation: servers ignore a repeated step. */
 int mr_params_push(struct mr_params *p, uint64_t step, uint32_t examples, struct mr_error *e);
 
 /* Waits until the servers have answered all pushes. */
 int mr_params_flush(struct mr_params *p, mr_time deadline, struct mr_error *e);
 
-void mr_params_set_epoch(struct mr_params *p, uint32_t restore_epoch); /* drops the view */
+/* Sets the restore epoch and drops the view. */
+void mr_params_set_epoch(struct mr_params *p, uint32_t restore_epoch);
 void mr_params_counts(const struct mr_params *p, struct mr_params_counts *out);

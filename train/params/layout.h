@@ -1,11 +1,11 @@
 /* Private to train/params: the shared memory between the server of a shard and its clients. Every
- * segment has one writer. The server writes versions and the outcomes of pushes into its segment;
- * the client writes the buffer that it reads and the gradients that it pushes into its own. Each
- * side treats the other's segment as untrusted input.
+ * segment has one writer. The server writes versions and the outcomes of pushes into its segment. A
+ * client writes into its own segment: the number of the buffer that it reads, and the gradients
+ * that it pushes. Each side treats the other's segment as untrusted input.
  *
  * A version is read by the announcement and re-check of hazard pointers (Michael, "Hazard Pointers:
- * Safe Memory Reclamation for Lock-Free Objects", 2004). The client announces the buffer that it
- * is about to read (the pin) and checks again that this buffer is still the current one. The server
+ * Safe Memory Reclamation for Lock-Free Objects", 2004). The client announces the buffer that it is
+ * about to read (the pin) and then checks again that this buffer is the current one. The server
  * first publishes another buffer and then looks for pins. In any total order of these four steps,
  * either the client sees the new buffer, or the server sees the pin. */
 #pragma once
@@ -14,15 +14,16 @@
 #include "train/plan/limits.h"
 
 #define MR_PARAMS_READERS_MAX 1024u
-#define MR_PARAMS_REMOTE_PINS 8u /* buffers that gRPC may send from at once */
-/* One for each reader, those that gRPC sends from, the current one, and the next one. */
+#define MR_PARAMS_REMOTE_PINS 8u /* limit of buffers that gRPC may send from at the same time */
+/* One buffer for each reader, those that gRPC sends from, the current one, and the next one. */
 #define MR_PARAMS_BUFFERS_MAX (MR_PARAMS_READERS_MAX + MR_PARAMS_REMOTE_PINS + 2)
-#define MR_PARAMS_UNDER_WAY 2 /* pushes of one client that are not answered yet */
+#define MR_PARAMS_UNDER_WAY 2 /* limit of pushes of one client that have no answer yet */
 
 enum { MR_WAITS_VERSION = 1, MR_WAITS_BUFFER = 2 };
 
-struct mr_shard_line {          /* for one client, in the server's segment */
-    _Atomic uint32_t done_word; /* grows with each change of `done`; the client sleeps on it */
+struct mr_shard_line { /* the line for one client in the server's segment */
+    /* grows with each change of `done`; the client sleeps on this word */
+    _Atomic uint32_t done_word;
     uint32_t unused;
     _Atomic uint64_t done[MR_PARAMS_UNDER_WAY]; /* serial << 8 | outcome */
     uint64_t unused_too[5];
@@ -36,8 +37,8 @@ struct mr_shard_buffer {
 
 struct mr_shard_page {        /* the start of the server's segment */
     _Atomic uint64_t current; /* serial of the publication << 16 | buffer */
-    _Atomic uint32_t
-        published; /* grows with each publication and at the end; clients sleep on it */
+    /* grows with each publication and at the end; clients sleep on this word */
+    _Atomic uint32_t published;
     _Atomic uint32_t is_closed;
     uint64_t unused[6];
     struct mr_shard_buffer buffers[MR_PARAMS_BUFFERS_MAX];
@@ -47,16 +48,18 @@ struct mr_shard_page {        /* the start of the server's segment */
 struct mr_client_push {
     _Atomic uint64_t step, base_version;
     _Atomic uint32_t restore_epoch, examples;
-    _Atomic uint32_t serial; /* of the client's pushes to this shard; written last */
-    /* While the gradient is computed: `early_serial` is the serial of the push to come, and the
-     * shard's trained numbers from `early_low` on are final. `early_serial` is written after step,
-     * version and epoch, and after the first `early_low`. */
+    /* serial of the push among the client's pushes to this shard; written after all other
+     * members */
+    _Atomic uint32_t serial;
+    /* Used while the gradient is being computed. `early_serial` is the serial of the push that will
+     * come; the shard's trained numbers from `early_low` on are final. `early_serial` is written
+     * after step, version and epoch, and after the first `early_low`. */
     _Atomic uint32_t early_serial;
     _Atomic uint64_t early_low;
 };
 
-struct mr_client_line {     /* for one shard, in the client's segment */
-    _Atomic uint32_t pin;   /* buffer + 1; 0: none */
+struct mr_client_line {     /* the line for one shard in the client's segment */
+    _Atomic uint32_t pin;   /* number of the pinned buffer + 1; 0: none */
     _Atomic uint32_t waits; /* MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];
     uint64_t unused[5];

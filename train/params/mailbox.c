@@ -1,5 +1,5 @@
-/* Collects gradients that clients announced in their own segments and gradients that came by gRPC.
- * Sorts out lost and repeated ones, and returns outcomes to the senders. */
+/* Collects the gradients that clients have announced in their own segments and those that came by
+ * gRPC. Sorts out lost and repeated gradients, and returns outcomes to the senders. */
 #include "train/params/mailbox.h"
 
 #include "base/alloc.h"
@@ -8,8 +8,8 @@
 #include "train/params/shard_state.h"
 #include "train/params/shard_table.h"
 
-/* Bounds of the gradients from gRPC that wait: the larger of this many vectors and this many
- * bytes. */
+/* Limit of the gradients from gRPC that wait: this many vectors or this many bytes, whichever is
+ * larger. */
 #define REMOTE_VECTORS_MAX 64u
 #define REMOTE_BYTES_MIN ((uint64_t)1 << 30)
 
@@ -37,7 +37,7 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation)
     if (w->incarnation < incarnation) *w = (struct mr_shard_worker){.incarnation = incarnation};
 }
 
-/* Takes the older of a client's announced pushes. With the lock held. */
+/* Takes a push that the client has announced; of two, the older one. Called with the lock held. */
 static bool take_from(struct mr_shard *s, uint32_t slot, struct mr_push *out)
 {
     struct mr_shard_client *c = &s->clients[slot];
@@ -90,7 +90,8 @@ static bool take_posted(struct mr_shard *s, struct mr_push *out)
     return true;
 }
 
-/* Pushes of this node and of other nodes take turns, so that neither side starves. */
+/* Takes a push. Those of this node and those of other nodes take turns, so that neither side
+ * starves. */
 static bool take_any(struct mr_shard *s, struct mr_push *out)
 {
     mr_monitor_enter(s->lock);
@@ -102,7 +103,7 @@ static bool take_any(struct mr_shard *s, struct mr_push *out)
     return found;
 }
 
-/* Decides the outcome so far, and remembers the push's step and incarnation. */
+/* Decides the outcome as far as it is known now, and remembers the push's step and incarnation. */
 static enum mr_push_outcome judge(struct mr_shard *s, const struct mr_push *p)
 {
     if (p->worker >= MR_TRAIN_WORKERS_MAX) return MR_PUSH_LOST;
@@ -153,7 +154,7 @@ static const char *grads_at(const struct mr_shard *s, const struct mr_shard_clie
            s->first * sizeof(float);
 }
 
-/* Would the push count if it came now? */
+/* True: the announced part of this gradient could be used now, because its push would count. */
 static bool is_early(
     const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b, uint64_t *low)
 {

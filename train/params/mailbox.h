@@ -1,5 +1,5 @@
 /* The mailbox of a shard: gradients that wait for the server, from shared memory and from gRPC. The
- * thread of the role calls everything here unless a comment says otherwise. */
+ * thread of the role calls all functions, except where a comment says otherwise. */
 #pragma once
 
 #include "base/list.h"
@@ -7,8 +7,8 @@
 
 enum mr_push_outcome {
     MR_PUSH_APPLIED,
-    MR_PUSH_STALE,  /* too old for the synchronous rule */
-    MR_PUSH_LOST,   /* of a revoked incarnation or of another restore epoch */
+    MR_PUSH_STALE,  /* the gradient is too old for the synchronous rule */
+    MR_PUSH_LOST,   /* the gradient is of a revoked incarnation or of another restore epoch */
     MR_PUSH_REPEAT, /* the same push came before */
 };
 
@@ -17,64 +17,70 @@ struct mr_push {
     uint32_t examples;
     uint64_t incarnation;
     uint64_t step;
-    uint64_t base_version; /* of the parameters that the gradient was computed at */
+    uint64_t base_version; /* version of the parameters at which the gradient was computed */
     uint32_t restore_epoch;
-    uint32_t source;   /* private to mailbox.c: client, by its slot */
-    uint32_t buffer;   /* private */
-    void *remote;      /* private: struct mr_remote_push; NULL: from shared memory */
-    const float *grad; /* of this shard; until mr_shard_done_push. A faulty client may still change
-                        * the numbers, but not the memory's extent */
+    uint32_t source; /* private to mailbox.c: slot of the client */
+    uint32_t buffer; /* private to mailbox.c */
+    /* private to mailbox.c: struct mr_remote_push; NULL: the push came by shared memory */
+    void *remote;
+    /* numbers of this shard, valid until mr_shard_done_push. A faulty client may still change the
+     * numbers, but not the extent of the memory */
+    const float *grad;
 };
 
-/* The next gradient to apply; lost and repeated ones are answered inside. MR_ETIMEOUT: none by the
- * deadline. MR_ECANCELED: the stop flag is set. Several gradients may be held at once. */
+/* Returns the next gradient to apply. Lost and repeated gradients are answered inside. The caller
+ * may hold several gradients at once. MR_ETIMEOUT: no gradient came by the deadline. MR_ECANCELED:
+ * the stop flag is set. */
 int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out);
-/* To wait for gradients and for announcements together: read the word, look for work (next_push
- * with deadline 0, mr_shard_early), then sleep until the word has changed. May wake early. */
+/* Used to wait for gradients and for announcements together. The caller reads the word, looks for
+ * work (mr_shard_next_push with deadline 0, mr_shard_early), and then sleeps until the word has
+ * changed. The sleep may end early. */
 uint32_t mr_shard_word(const struct mr_shard *s);
 void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline);
-/* Returns the buffer to the worker with the outcome. Until this call the gradient stays readable,
- * even if its worker dies. */
+/* Ends the use of a push: returns the buffer and the outcome to the worker. Until this call the
+ * gradient stays readable, even if its worker dies. */
 void mr_shard_done_push(struct mr_shard *s, const struct mr_push *p, enum mr_push_outcome outcome);
 
-/* From now on drops gradients of this worker whose incarnation is below `incarnation`. A push with
- * a higher incarnation than before does the same. */
+/* Makes the mailbox drop all gradients of this worker whose incarnation is below `incarnation`. A
+ * push with a higher incarnation than before does the same. */
 void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation);
 
 /* ---- gradients that are still being computed ------------------------------------------------- */
 
-#define MR_PARAMS_EARLY_MIN ((uint64_t)65536) /* numbers that are worth a pass of their own */
+/* a range of at least so many numbers is worth a pass of its own */
+#define MR_PARAMS_EARLY_MIN ((uint64_t)65536)
 
 /* A gradient for the current version of which the worker has announced a part (mr_params_ready). */
 struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */
-    uint64_t incarnation, step; /* of the push to come */
+    uint64_t incarnation, step; /* incarnation and step of the push that will come */
     uint64_t low; /* numbers of the shard from here to the last trained one are final */
     const float *grad;
 };
-/* Finds at most `most` of them, of different workers. They stay readable until early_done. */
+/* Finds at most `most` such gradients, of different workers. They stay readable until
+ * mr_shard_early_done. */
 uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most);
 void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n);
 
 /* ---- any thread ------------------------------------------------------------------------------ */
 
-struct mr_remote_push { /* one gradient that came by gRPC */
+struct mr_remote_push { /* a gradient that came by gRPC */
     struct mr_list node;
     struct mr_push push;
-    float *grad;      /* of the shard's count */
+    float *grad;      /* as many numbers as the shard has */
     uint64_t call;    /* mr_rpc_call_id */
-    uint64_t version; /* this and the outcome are filled when the push is done */
+    uint64_t version; /* version and outcome are filled in when the push is done */
     enum mr_push_outcome outcome;
 };
-/* Puts a gradient into the mailbox. On failure `p` stays the caller's: MR_EAWAY: the shard is
- * closed; MR_ELIMIT: too many gradients wait. */
+/* Puts a gradient into the mailbox, which takes `p` if that succeeds. MR_EAWAY: the shard is
+ * closed. MR_ELIMIT: too many gradients wait. */
 int mr_shard_post(struct mr_shard *s, struct mr_remote_push *p);
 
 struct mr_shard_counts {
-    uint64_t pushes;  /* handed out by mr_shard_next_push */
-    uint64_t lost;    /* dropped by it */
-    uint64_t repeats; /* ignored by it */
-    uint32_t clients; /* connected by shared memory */
+    uint64_t pushes;  /* gradients that mr_shard_next_push has returned */
+    uint64_t lost;    /* gradients that mr_shard_next_push has dropped */
+    uint64_t repeats; /* gradients that mr_shard_next_push has ignored as repeated */
+    uint32_t clients; /* clients that are connected by shared memory */
 };
 void mr_shard_counts(const struct mr_shard *s, struct mr_shard_counts *out);

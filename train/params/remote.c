@@ -1,6 +1,7 @@
-/* Pulls on the caller's thread. Pushes on a thread of its own, so that sending overlaps with the
- * next step, as in shared memory. When a connection breaks, the fate of a push is unknown: the
- * thread sends the push again, and the server ignores repeats. */
+/* The client of a shard by gRPC. Pulls run on the caller's thread. Pushes run on a thread of this
+ * module, so that sending overlaps with the next step, as with shared memory. When a connection
+ * breaks, it is unknown whether the server has a push. So the thread sends the push again, and the
+ * server ignores repeats. */
 #include "train/params/remote.h"
 
 #include "base/alloc.h"
@@ -19,26 +20,28 @@
 
 #define SLICE (50 * MR_MS)
 #define AGAIN_PAUSE (20 * MR_MS)
-#define PUSH_TRIES_FOR (5 * MR_SECOND) /* retries on broken connections */
-#define STREAM_WAIT (60 * MR_SECOND)   /* wait for the rest of a vector */
-#define CALL_WAIT_MAX (30 * MR_SECOND) /* longest wait of one Pull; then the next Pull is sent */
+/* limit of the time in which a push is repeated on new connections */
+#define PUSH_TRIES_FOR (5 * MR_SECOND)
+#define STREAM_WAIT (60 * MR_SECOND) /* limit of the wait for the rest of a vector */
+/* limit of the wait in one Pull; after that another Pull is sent */
+#define CALL_WAIT_MAX (30 * MR_SECOND)
 
 struct mr_params_remote {
     struct mr_params_remote_options o;
     char session[MR_SESSION_MAX];
     char *address;
     struct mr_rpc_client *puller;
-    struct mr_rpc_client *pusher; /* used by the thread only */
+    struct mr_rpc_client *pusher; /* used by the push thread only */
     struct mr_thread *thread;
-    struct mr_monitor *lock; /* guards all below */
+    struct mr_monitor *lock; /* guards all members below */
     struct mr_params_job jobs[MR_PARAMS_UNDER_WAY];
     uint32_t queued[MR_PARAMS_UNDER_WAY]; /* buffers in the order of their pushes */
     uint32_t queued_count;
-    uint32_t done[MR_PARAMS_UNDER_WAY]; /* serials */
+    uint32_t done[MR_PARAMS_UNDER_WAY]; /* for each buffer, the serial of its last answered push */
     bool dropped[MR_PARAMS_UNDER_WAY];
     struct mr_error why; /* error of a push; code 0: none */
     bool ends;
-    bool has_pulled; /* caller's thread: the shard has answered before */
+    bool has_pulled; /* used by the caller's thread: the shard has answered a pull */
 };
 
 static struct mr_rpc_client *client_open(const char *address)
@@ -78,7 +81,7 @@ static int gradient_send(
     mr_buf_init(&b, MR_CHUNK_BYTES + 4096);
     uint64_t bytes = r->o.count * sizeof(float), at = 0;
     int err = MR_OK;
-    do { /* at least one message, because the last shards of a short vector are empty */
+    do { /* sends at least one message, because the last shards of a short vector are empty */
         mr_buf_clear(&b);
         if (!at) head_add(r, j, &b);
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
@@ -125,7 +128,7 @@ static int push_once(
     const struct mr_rpc_call_options options = {.stop = {ends_now, r}};
     struct mr_rpc_stream *stream =
         mr_rpc_stream_open(r->pusher, "/millrace.v1.Parameters/Push", &options);
-    (void)gradient_send(r, stream, j); /* reply_read returns the error */
+    (void)gradient_send(r, stream, j); /* if sending fails, reply_read returns the error */
     int err = reply_read(r, stream, dropped, e);
     mr_rpc_stream_close(&stream);
     return err;
@@ -230,8 +233,8 @@ static int chunk_take(struct incoming *in, struct mr_str bytes, struct mr_error 
     return MR_OK;
 }
 
-/* Reads the chunks of one vector. Once the first chunk has come, waits for the rest, because half a
- * vector is of no use. */
+/* Reads the chunks of one vector. After the first chunk, waits for the others beyond the caller's
+ * deadline, because half a vector is of no use. */
 static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream, mr_time until,
     struct incoming *in, struct mr_error *e)
 {
@@ -239,7 +242,7 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
         struct mr_rpc_message *m = NULL;
         mr_time slice = mr_time_after(mr_clock_now(), SLICE);
         int err = mr_rpc_stream_read(stream, slice, &m, e);
-        /* The end of the stream, not the status NOT_FOUND. */
+        /* the stream has ended; the status NOT_FOUND would have a code */
         if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code)
             return in->at == in->bytes ? MR_OK : mr_fail(e, MR_EFORMAT, "a shard sent too little");
         if (err == MR_ETIMEOUT && !mr_rpc_stream_status(stream)->code) {
@@ -294,7 +297,7 @@ int mr_params_remote_pull(struct mr_params_remote *r, uint64_t version_min, uint
         int err = pull_once(r, version_min, restore_epoch, deadline, &in, e);
         if (!err) *version = in.version;
         r->has_pulled |= !err;
-        /* The server may still be opening the shard. */
+        /* until the first answer, the server may still be opening the shard */
         bool may_come = err == MR_ENOENT && !r->has_pulled;
         if (err == MR_ENOENT && !may_come)
             err = mr_fail(e, MR_EAWAY, "the server of shard %u of session \"%s\" is gone",

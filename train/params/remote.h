@@ -10,27 +10,28 @@ struct mr_params_remote_options {
     const char *session, *address;
     uint32_t shard, worker;
     uint64_t incarnation;
-    uint64_t count; /* numbers of the shard */
+    uint64_t count; /* how many numbers the shard has */
     const struct mr_flag *stop;
 };
 
 struct mr_params_remote *mr_params_remote_open(const struct mr_params_remote_options *o);
 void mr_params_remote_close(struct mr_params_remote **r);
 
-/* Pulls into `to`. `*version` changes only with MR_OK; `to` may hold part of a vector otherwise. */
+/* Pulls the shard into `to`. `*version` changes only with MR_OK; after an error, `to` may have a
+ * part of a vector. */
 int mr_params_remote_pull(struct mr_params_remote *r, uint64_t version_min, uint32_t restore_epoch,
     mr_time deadline, float *to, uint64_t *version, struct mr_error *e);
 
-struct mr_params_job { /* a push */
+struct mr_params_job { /* one push */
     const float *grad; /* lent until mr_params_remote_wait has returned MR_OK */
     uint32_t serial;
     uint32_t examples;
     uint32_t restore_epoch;
     uint64_t step, base_version;
 };
-/* Queues a push; `buffer` (0 or 1) is the client's gradient buffer. Does not wait. */
+/* Queues a push and returns without waiting. `buffer`: 0 or 1, the client's gradient buffer. */
 void mr_params_remote_push(
     struct mr_params_remote *r, uint32_t buffer, const struct mr_params_job *j);
-/* Waits until the server has answered the push of that serial. */
+/* Waits until the server has answered the push with this serial. */
 int mr_params_remote_wait(struct mr_params_remote *r, uint32_t buffer, uint32_t serial,
     mr_time deadline, bool *dropped, struct mr_error *e);

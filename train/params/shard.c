@@ -1,6 +1,6 @@
-/* The server's side of a shard. The state of clients and buffers lies in private memory; the
- * segments carry messages only. shard_table.c calls this file to free a shard when its last
- * reference goes, and this file lists the shard there: the two call each other. */
+/* The server's side of a shard. The state of clients and buffers is in private memory; the segments
+ * carry messages only. shard_table.c and this file call each other: that file frees a shard when
+ * its last reference is dropped, and this file lists the shard there. */
 #include "train/params/shard.h"
 
 #include "base/alloc.h"
@@ -164,7 +164,8 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     return MR_OK;
 }
 
-/* Answers pushes that were not taken. With the lock, or when no other thread has the shard. */
+/* Answers pushes that were not taken. Called with the lock held, or when no other thread has the
+ * shard. */
 static void posted_drop(struct mr_list *posted)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(posted));) {
@@ -226,7 +227,8 @@ uint64_t mr_shard_count(const struct mr_shard *s)
     return s->count;
 }
 
-/* Chooses the lowest buffer without a reader, which most likely has memory already. */
+/* Returns the lowest buffer that no reader has pinned, because most likely it has memory
+ * already. */
 static uint32_t buffer_choose(struct mr_shard *s)
 {
     uint64_t busy[MR_PARAMS_BUFFERS_MAX / 64 + 1] = {0};
@@ -242,7 +244,7 @@ static uint32_t buffer_choose(struct mr_shard *s)
     uint32_t b = 0;
     while ((busy[b / 64] >> b % 64 & 1) || atomic_load(&s->remote_pins[b])) {
         b++;
-        /* Each reader pins one, gRPC MR_PARAMS_REMOTE_PINS, one is current. */
+        /* each reader pins one buffer, gRPC pins MR_PARAMS_REMOTE_PINS, and one is current */
         mr_assert(b < s->buffers_count);
     }
     return b;

@@ -1,5 +1,5 @@
 /* Private to train/params: the state of a shard on its server, in the server's private memory. The
- * thread of the role owns all fields unless a comment says otherwise. */
+ * role's thread owns all members, except where a comment says otherwise. */
 #pragma once
 
 #include "base/list.h"
@@ -8,19 +8,20 @@
 #include "train/params/shard.h"
 #include "train/transport/host.h"
 
-struct mr_shard_client {         /* guarded by the shard's lock */
-    struct mr_client_line *line; /* this shard's line in the client's segment, read-only */
+struct mr_shard_client { /* guarded by the shard's lock */
+    /* this shard's line in the client's segment, which is mapped read-only */
+    struct mr_client_line *line;
     const char *map;
     uint64_t bytes;
-    bool is_gone; /* the client hung up; freed when `held` is 0 */
+    bool is_gone; /* the client has hung up; the struct is freed when `held` is 0 */
     bool is_worker;
     uint32_t worker;
     uint64_t incarnation;
-    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials of the pushes that were taken */
-    uint32_t held;                       /* pushes handed out and not done */
+    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials of those pushes of the client that were taken */
+    uint32_t held; /* number of pushes that were handed out and are not done */
 };
 
-struct mr_shard_worker { /* the last push of one worker index */
+struct mr_shard_worker { /* the last push of the workers with one index */
     uint64_t incarnation;
     uint64_t step;
     bool has_step;
@@ -28,7 +29,7 @@ struct mr_shard_worker { /* the last push of one worker index */
 
 struct mr_shard {
     struct mr_transport_host host;
-    struct mr_list node; /* in the table of this process */
+    struct mr_list node; /* member of the table of this process */
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t index, shards;
@@ -41,20 +42,20 @@ struct mr_shard {
     int fd, bell_fd;
     struct mr_transport_bell *bell;
     uint64_t serial;  /* number of publications */
-    uint32_t current; /* the buffer of the current version */
-    int64_t next;     /* buffer being written; -1: none chosen */
+    uint32_t current; /* index of the buffer with the current version */
+    int64_t next;     /* index of the buffer that is being written; -1: none is chosen */
     uint64_t version;
     uint32_t epoch;
     struct mr_shard_worker *workers;
-    uint32_t cursor; /* slot of the client that is asked first for a push */
+    uint32_t cursor; /* slot of the client that is asked first for the next push */
     _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX];
     _Atomic int32_t remote_waiting;
     _Atomic uint64_t pushes, lost, repeats;
     _Atomic uint32_t clients_count;
 
     struct mr_monitor *lock;
-    struct mr_shard_client *clients; /* readers_max */
-    struct mr_list posted;           /* struct mr_remote_push */
+    struct mr_shard_client *clients; /* array of readers_max clients */
+    struct mr_list posted;           /* struct mr_remote_push each */
     uint64_t posted_bytes;
     bool posted_first;
     bool is_closed;

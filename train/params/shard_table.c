@@ -50,8 +50,8 @@ void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *
     pthread_mutex_unlock(&table.lock);
 }
 
-/* Runs the sink under the table's lock, so that no call outlives the sink. A sink only notes the
- * event and wakes a thread. */
+/* Calls the sink under the table's lock, so that no call is running when the sink is replaced. A
+ * sink only notes the event and wakes a thread. */
 void mr_shard_notify(struct mr_remote_push *p)
 {
     pthread_mutex_lock(&table.lock);
@@ -66,7 +66,7 @@ void mr_shard_notify(struct mr_remote_push *p)
 
 int mr_shard_list(struct mr_shard *s, struct mr_error *e)
 {
-    /* Refuses a shard that this process has already. */
+    /* fails if this process has the shard already */
     int err = mr_transport_host_add(&s->host, e);
     if (err) return err;
     pthread_mutex_lock(&table.lock);
@@ -83,8 +83,8 @@ void mr_shard_unlist(struct mr_shard *s)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* May gRPC pin this buffer? It pins MR_PARAMS_REMOTE_PINS different buffers at most. Threads that
- * decide at the same moment may exceed that by a few. */
+/* True: gRPC may pin this buffer. It may pin at most MR_PARAMS_REMOTE_PINS different buffers.
+ * Threads that decide at the same moment may exceed this limit by a few. */
 static bool may_pin(const struct mr_shard *s, uint32_t buffer)
 {
     uint32_t distinct = 0;

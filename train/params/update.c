@@ -1,6 +1,6 @@
 /* The asynchronous and the synchronous rule. A pass moves a range of the shard along all gradients
  * of an update at once, in pieces that several threads share. The synchronous rule applies final
- * parts of gradients while workers still compute the rest (early passes). */
+ * parts of gradients while workers still compute the others (early passes). */
 #include "train/params/update.h"
 
 #include "base/alloc.h"
@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-/* Gradients that the asynchronous rule applies in one pass. */
+/* Limit of gradients that the asynchronous rule applies in one pass. */
 #define EACH_MAX 16u
-#define PIECE ((uint64_t)65536) /* numbers that a thread takes at a time */
-/* Numbers; for fewer, waking threads costs more than it saves. */
+#define PIECE ((uint64_t)65536) /* how many numbers a thread takes at a time */
+/* A pass over at most so many numbers runs on one thread: waking others would cost more than it
+ * saves. */
 #define ALONE_MAX ((uint64_t)262144)
-/* Numbers of a slot that are copied and moved while in the cache. */
+/* How many numbers of a slot are copied and then moved: they stay in the cache in between. */
 #define COPIED ((uint64_t)8192)
-/* Threads of one update. More do not help: memory bandwidth is the limit. */
+/* Limits of the threads of one update. More threads do not help: memory bandwidth is the limit. */
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2
 
@@ -34,7 +35,7 @@ struct job { /* what the threads of one pass share */
     struct mr_update *u;
     uint32_t n;
     uint64_t t;
-    uint64_t first, count; /* numbers of the pass */
+    uint64_t first, count; /* range of the numbers of the pass */
     float *to;
     const float *from;
 };
@@ -45,24 +46,25 @@ struct mr_update {
     uint64_t trainable_count;
     enum mr_update_rule rule;
     uint32_t aggregate, live;
-    bool is_early; /* early passes are possible: all workers are to be aggregated */
-    /* Early passes have moved numbers `early_low` to `early_top` to `early_version` (0: none),
-     * along the gradients `early_of`, in order of worker. */
+    /* early passes are possible, because the gradients of all workers are to be aggregated */
+    bool is_early;
+    /* Early passes have moved the numbers from `early_low` to `early_top` to version
+     * `early_version` (0: none), along the gradients `early_of`, which are in order of worker. */
     uint64_t early_version, early_low, early_top;
     struct gradient_id *early_of;
     uint32_t early_count;
-    struct mr_early *early; /* scratch: HELD_MAX */
+    struct mr_early *early; /* memory for HELD_MAX gradients */
     float *slots[MR_NN_SLOTS_MAX];
-    /* With is_early: of the next version; else equal to `slots`. */
+    /* With is_early the slots of the next version; else equal to `slots`. */
     float *slots_next[MR_NN_SLOTS_MAX];
     uint32_t slots_count;
     struct mr_push *held; /* gradients of the next update */
     uint32_t held_count;
-    bool *passed; /* sync, by worker: has no gradient for `passed_version` */
+    bool *passed; /* sync, for each worker: it has no gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
-    const float **grads;     /* scratch: HELD_MAX */
-    struct gradient_id *ids; /* scratch: the owners of `grads` */
+    const float **grads;     /* memory for HELD_MAX gradients */
+    struct gradient_id *ids; /* memory for the owners of `grads` */
     struct mr_thread_pool *pool;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
@@ -83,9 +85,10 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
     }
 }
 
-/* Workers on all processors wait for a synchronous update, so several threads are worth it. An
- * asynchronous update competes with the workers for processors. With two threads it gets a larger
- * share; one thread falls behind four workers that compute. */
+/* Returns how many threads an update gets. Workers on all processors wait for a synchronous update,
+ * so several threads are worth their cost. An asynchronous update competes with the workers for
+ * processors. With two threads it gets a larger share; one thread would fall behind four
+ * workers. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
     struct mr_machine machine;
@@ -189,7 +192,7 @@ static void move_part(const struct job *j, uint64_t at, uint64_t n)
         move(j, j->first + at + done, MR_MIN(piece, n - done));
 }
 
-/* One piece of work of a thread. */
+/* Moves one piece of a pass. Runs on any thread of the pool. */
 static void move_piece(void *ctx, uint32_t item, uint32_t worker)
 {
     const struct job *j = ctx;
@@ -205,7 +208,8 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         .t = mr_shard_version(u->shard) + 1,
         .first = first,
         .count = end - first,
-        .to = mr_shard_next(u->shard), /* also of an empty shard, which publishes versions */
+        /* called for an empty shard, too, since it also publishes versions */
+        .to = mr_shard_next(u->shard),
         .from = mr_shard_params(u->shard)};
     if (first >= end) return;
     if (j.count < ALONE_MAX || mr_thread_pool_workers(u->pool) == 1)
@@ -214,8 +218,9 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         mr_thread_pool_run(u->pool, move_piece, &j, (uint32_t)((j.count + PIECE - 1) / PIECE));
 }
 
-/* Fills `grads` and `ids` with the held gradients and `n` early ones: in order of worker, which
- * makes a synchronous mean reproducible, or in order of arrival under the asynchronous rule. */
+/* Fills `grads` and `ids` with the held gradients and `n` early ones, and returns their number.
+ * Under the synchronous rule they are in order of worker, which makes the mean reproducible; under
+ * the asynchronous rule in order of arrival. */
 static uint32_t grads_merge(struct mr_update *u, uint32_t n)
 {
     uint32_t count = 0;
@@ -235,8 +240,8 @@ static uint32_t grads_merge(struct mr_update *u, uint32_t n)
     return count;
 }
 
-/* Did early passes use exactly these gradients? If not, they are done again, from the slots and
- * parameters of the version before, which are still there. */
+/* True: early passes used exactly the gradients in `ids`. If not, the passes are done again, from
+ * the slots and parameters of the version before, which still exist. */
 static bool is_begun(const struct mr_update *u, uint32_t n)
 {
     bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;
@@ -330,8 +335,8 @@ static void pass_set(struct mr_update *u, uint32_t worker, bool on)
     u->passed_count = on ? u->passed_count + 1 : u->passed_count - 1;
 }
 
-/* Can the mean be taken? Workers that have no gradient for this version are not waited for, but
- * there must be one gradient. */
+/* True: the mean can be taken. Workers that have no gradient for this version are not waited for,
+ * but there has to be one gradient. */
 static bool is_enough(const struct mr_update *u)
 {
     bool counts = u->passed_version == mr_shard_version(u->shard);
@@ -344,7 +349,8 @@ static uint64_t trained_end(const struct mr_update *u)
     return MR_MIN(count, MR_MAX(u->trainable_count, first) - first);
 }
 
-/* An early pass: moves the numbers for which all gradients of the next update are final. */
+/* Runs an early pass: moves the numbers for which all gradients of the next update are final.
+ * False: there was not enough to move. */
 static bool run_early(struct mr_update *u)
 {
     if (!u->is_early || u->held_count >= u->aggregate) return false;
@@ -354,7 +360,8 @@ static bool run_early(struct mr_update *u)
     uint64_t low = 0;
     for (uint32_t i = 0; i < n; i++)
         low = MR_MAX(low, u->early[i].low);
-    /* A worker whose gradient is held may already compute its next one, which does not count. */
+    /* a worker whose gradient is held may already compute its next one, which does not count
+     * here */
     bool are_others = true;
     for (uint32_t k = 0; k < n; k++)
         are_others = are_others && !is_held(u, u->early[k].worker);
@@ -377,8 +384,8 @@ static bool run_early(struct mr_update *u)
     return is_worth_it;
 }
 
-/* Takes one gradient; without one, does an early pass; without that, sleeps until there may be
- * work. */
+/* Takes one gradient. If there is none, does an early pass. If that is not possible, sleeps until
+ * there may be work. */
 static int gather(struct mr_update *u, mr_time deadline)
 {
     uint32_t word = mr_shard_word(u->shard);

@@ -1,14 +1,15 @@
-/* One function reads the fields of every message; each message then picks its own. */
+/* Reads messages. One function reads the fields of every kind of message; then each kind picks its
+ * own fields. */
 #include "train/params/wire.h"
 
 #include "base/protowire.h"
 
 #include <string.h>
 
-#define NUMBERS 10u /* field numbers below this are kept as integers */
+#define NUMBERS 10u /* fields with a number below this are kept as integers */
 
 struct fields {
-    char *session; /* MR_SESSION_MAX bytes; NULL: field 1 is an integer */
+    char *session; /* memory of MR_SESSION_MAX bytes for field 1; NULL: field 1 is an integer */
     uint32_t data_number;
     uint64_t number[NUMBERS];
     bool has[NUMBERS];

@@ -1,13 +1,13 @@
-/* Reads the messages of Parameters and Collective that carry vectors, without a copy of the data,
- * which is usually a megabyte. Accepts what protobuf allows: fields in any order, unknown fields,
- * missing fields. Pure. */
+/* Reads the messages of Parameters and Collective that carry vectors. The data, usually a megabyte,
+ * is not copied. Accepts what protobuf allows: fields in any order, unknown fields, missing fields.
+ * Pure. */
 #pragma once
 
 #include "train/plan/limits.h"
 #include "train/transport/transport.h"
 
 struct mr_gradient_chunk {
-    char session[MR_SESSION_MAX]; /* "": missing or too long */
+    char session[MR_SESSION_MAX]; /* "": the field is missing or too long */
     uint32_t shard, worker;
     uint64_t incarnation, step, base_version;
     uint32_t restore_epoch;

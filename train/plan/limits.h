@@ -1,7 +1,7 @@
-/* Bounds of a training session. The trainer checks the session's document against them, and the
+/* Limits of a training session. The trainer checks the session's document against them, and the
  * tables of the roles have these sizes. */
 #pragma once
 
-#define MR_SHARDS_MAX 64u          /* shards of one model: parameter servers */
-#define MR_RANKS_MAX 64u           /* ranks of one all-reduce: workers */
+#define MR_SHARDS_MAX 64u          /* shards of one model, that is, parameter servers */
+#define MR_RANKS_MAX 64u           /* ranks of one all-reduce, that is, workers */
 #define MR_TRAIN_WORKERS_MAX 1024u /* workers that push to one shard */

@@ -1,5 +1,5 @@
 /* Reads the document's fields. The trainer has checked the document, so an error here is a bug of
- * the trainer; it still gets a proper text. */
+ * the trainer. Its text is still written for the user. */
 #include "train/plan/plan.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define WORDS_MAX 1024 /* texts of a command, an environment or a checkpoint */
+#define WORDS_MAX 1024 /* limit of the texts of a command, an environment or a checkpoint */
 
 static yyjson_val *at(yyjson_val *v, const char *name)
 {
@@ -39,7 +39,8 @@ static char *text(yyjson_val *v)
     return yyjson_is_str(v) && yyjson_get_len(v) ? mr_copy_text(yyjson_get_str(v)) : NULL;
 }
 
-/* A role is a number or an object with "count". */
+/* Returns the number of members of a role, which is given as a number or as an object with
+ * "count". */
 static uint32_t role_count(yyjson_val *v)
 {
     return yyjson_is_obj(v) ? small(at(v, "count"), 1) : small(v, 0);
@@ -51,7 +52,7 @@ static int model_read(yyjson_val *root, struct mr_role_plan *p, struct mr_error 
     char *json = yyjson_val_write(at(root, "model"), 0, &n);
     if (!json) return mr_fail(e, MR_EFORMAT, "model: it is not there");
     int err = mr_nn_model_new(mr_str_of(json, n), &p->model, e);
-    free(json); /* yyjson's */
+    free(json); /* yyjson has allocated the text */
     return err;
 }
 
@@ -109,7 +110,7 @@ static mr_duration seconds(yyjson_val *v, double fallback)
     return (mr_duration)llround(MR_MIN(s, 1e9) * 1e9);
 }
 
-/* A copy, because the parsed document is freed. */
+/* Returns a copy, because the parsed document is freed. */
 static struct mr_str own_text(yyjson_val *v)
 {
     char *own = text(v);

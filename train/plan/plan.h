@@ -1,5 +1,5 @@
-/* What a role needs of the session's document. The trainer has checked the document, filled in
- * defaults and sent it with the answer to Join. A missing field has the default of
+/* The plan: what a role needs of the session's document. The trainer has checked the document,
+ * filled in defaults and sent it with the answer to Join. A missing field has the default of
  * docs/training.md. */
 #pragma once
 
@@ -17,37 +17,38 @@ struct mr_role_plan {
     struct mr_nn_optim optim;
     enum mr_nn_loss loss;
     enum mr_role_rule rule;
-    uint32_t aggregate; /* sync: replicas_to_aggregate */
+    uint32_t aggregate; /* only with the rule sync: replicas_to_aggregate */
     uint32_t servers, workers, scorers;
 
     uint64_t init_seed;
-    char *init_model;       /* a name or an object id; NULL: from the seed */
-    char **init_checkpoint; /* object ids, one a shard */
+    char *init_model;       /* a name or an object id; NULL: the model is drawn from the seed */
+    char **init_checkpoint; /* object ids, one for each shard */
     uint32_t init_checkpoint_count;
 
     uint32_t batch;
     bool shuffle, keep_rest;
     uint64_t data_seed;
-    char *queue; /* queue that feeds the workers; NULL: arrays do */
+    char *queue; /* queue that feeds the workers; NULL: the data are arrays */
     bool has_validation, has_test;
 
-    uint64_t epochs, steps; /* 0: no bound */
+    uint64_t epochs, steps; /* 0: there is no such limit */
     struct mr_nn_threshold threshold;
-    char *threshold_channel; /* NULL: the session's own */
+    char *threshold_channel; /* NULL: the session's own channel */
     struct mr_nn_patience patience;
     mr_duration score_every;
-    uint64_t score_steps;      /* versions between two scores; 0: by time */
-    uint64_t score_examples;   /* 0: all */
-    uint64_t checkpoint_steps; /* 0: none */
+    uint64_t score_steps;      /* versions between two scores; 0: scores go by time */
+    uint64_t score_examples;   /* 0: all examples */
+    uint64_t checkpoint_steps; /* versions between two checkpoints; 0: there are none */
     char *save;
 
-    char **exec;       /* NULL-terminated argv of foreign roles; NULL: none */
-    char **exec_env;   /* NULL-terminated, "NAME=value" */
-    bool exec_restart; /* start the program again when a member was replaced */
-    mr_duration lease; /* limits.lease_s */
+    char **exec; /* argv of foreign roles, ended by NULL; NULL: the role is no foreign program */
+    char **exec_env;   /* "NAME=value" each, ended by NULL */
+    bool exec_restart; /* all programs start again when a member was replaced */
+    mr_duration lease; /* the document's limits.lease_s */
 };
 
-/* `kind` ("ps", "worker", "scorer"): the role whose `exec` is read. */
+/* Reads the plan from the document. `kind` ("ps", "worker", "scorer"): the role whose `exec` is
+ * read. */
 int mr_role_plan_read(
     struct mr_str document, const char *kind, struct mr_role_plan *out, struct mr_error *e);
 void mr_role_plan_fini(struct mr_role_plan *p);

@@ -1,5 +1,6 @@
-/* queue.close: the last task of a graph that feeds training. A closed queue takes no more items;
- * its items can still be taken. Closing twice changes nothing, so the task may run twice. */
+/* The operator queue.close: the last task of a graph that feeds training. A closed queue takes no
+ * more items; its items can still be taken. Closing twice changes nothing, so the task may run
+ * twice. */
 #include "train/queue/close.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
-/* queue.put: puts a batch that a graph has computed into a queue that feeds training. The id of the
- * item is the id of the task, so a task that runs twice puts one item. While the queue is full, the
- * task gives up its executor slot, because the roles that take items may need the slot. Few tasks
- * of a process call the trainer at once. */
+/* The operator queue.put: puts a batch that a graph has computed into a queue that feeds training.
+ * The id of the item is the id of the task, so a task that runs twice puts one item. While the
+ * queue is full, the task gives up its executor slot, because the roles that take items may need
+ * the slot. Only TURNS_MAX tasks of a process call the trainer at the same time. */
 #include "train/queue/put.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define ROOM_TIMEOUT (60 * MR_SECOND)
 #define RETRY (50 * MR_MS)
-#define TURNS_MAX 8 /* puts of this process at once */
+#define TURNS_MAX 8 /* limit of puts that this process sends at the same time */
 #define TURN_EVERY (25 * MR_MS)
 
 enum { ARG_QUEUE, ARG_X, ARG_Y, ARG_TRAINER };
@@ -47,7 +47,7 @@ static bool is_cancelled(void *ctx)
     return call->does->is_cancelled(call);
 }
 
-/* Part i of the item, with its bytes inline, so that the item is one object. */
+/* Makes part `i` of the item, with its bytes inline, so that the item is one object. */
 static int part_fill(const struct mr_arg *a, uint32_t i, struct mr_buf *b,
     struct mr_collection_part *out, struct mr_error *e)
 {
@@ -77,7 +77,7 @@ static int pair_build(struct mr_store *store, struct mr_stop stop,
     return err;
 }
 
-/* Stores x and y as one object, held by this process. */
+/* Stores x and y as one object, which this process holds. */
 static int object_make(struct mr_op_call *call, mr_object_id *out, struct mr_error *e)
 {
     const struct mr_role_env *env = mr_role_env();
@@ -108,7 +108,7 @@ static int create(struct mr_role_link *link, char *queue, struct mr_stop stop, s
         link, "/millrace.v1.Queues/Create", &q.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
 }
 
-/* Puts the item; waits until the queue has room or the task is cancelled. */
+/* Puts the item. Waits until the queue has room or the task is cancelled. */
 static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1__PutItemRequest *q,
     struct mr_error *e)
 {
@@ -159,7 +159,7 @@ static int put_in_turn(struct mr_op_call *call)
     struct mr_role_link *link = mr_role_link_open(trainer, mr_role_credential_for(trainer));
     err = put(call, link, &q, &e);
     mr_role_link_close(&link);
-    /* After a success the queue holds the object; after a failure no one needs it. */
+    /* after a success the queue holds the object; after a failure the object is not needed */
     mr_store_unhold(env->store, &object, 1, (struct mr_store_holder){.kind = MR_HOLD_CLIENT});
     if (err) return call->does->fail(call, err, "queue \"%s\": %s", queue, e.text);
     return call->does->return_text(call, mr_str(item));

@@ -21,10 +21,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WORDS_MAX 4096 /* environment variables of the program */
-#define SAID_MAX 600   /* bytes of the program's output that an error text shows */
-/* After a program has failed, its role waits a lease and this time for the loss of another member,
- * which may be the cause. */
+#define WORDS_MAX 4096 /* limit of the environment variables of the program */
+#define SAID_MAX 600   /* limit of the program's output that an error text shows, in bytes */
+/* After a program has failed, its role waits for the length of a lease and this time: the trainer
+ * may notice the loss of another member, which may be the cause. */
 #define BLAME_TIME (2 * MR_SECOND)
 
 struct foreign {
@@ -34,13 +34,13 @@ struct foreign {
     char *env[WORDS_MAX + 1];
     uint32_t env_count;
     bool is_halted;   /* the role ended the program because the session stops */
-    bool is_outdated; /* the program ended because a member was lost: it starts again */
-    uint32_t started; /* the generation in which the program started */
-    uint64_t team;    /* mr_exec_team when the program started */
+    bool is_outdated; /* the program ended because a member was lost, so it starts again */
+    uint32_t started; /* generation of the session in which the program started */
+    uint64_t team;    /* value of mr_exec_team when the program started */
     const char *dir;
 };
 
-/* The host part of the process's own address, at which other machines reach this one. */
+/* Writes the host part of the process's own address, at which other machines reach this process. */
 static void host_of(const char *address, char *out, size_t bytes)
 {
     const char *colon = strrchr(address, ':');
@@ -104,7 +104,7 @@ static void env_fill(struct foreign *f)
     f->env[f->env_count] = NULL;
 }
 
-/* Should the program be ended? Called every few milliseconds while the program runs. */
+/* True: the program has to be ended. Called every few milliseconds while the program runs. */
 static bool should_end(void *ctx)
 {
     struct foreign *f = ctx;
@@ -118,7 +118,7 @@ static bool should_end(void *ctx)
     return f->is_halted || f->is_outdated;
 }
 
-/* Did the program fail because another member was lost? Programs that communicate usually fail
+/* True: the program failed because another member was lost. Programs that communicate usually fail
  * before the trainer notices the loss, so this function waits for a new generation. */
 static bool is_excused(struct foreign *f)
 {
@@ -184,8 +184,8 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* The program has ended: reports the work of every phase as finished until the session ends. A
- * foreign program saves its model itself. */
+/* Called when the program has ended: reports the work of every phase as finished until the session
+ * ends. A foreign program saves its model itself. */
 static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;
@@ -199,7 +199,7 @@ static int linger(struct foreign *f)
     }
 }
 
-/* The key of the task, such as "worker/3", names the role. */
+/* Returns the role that the task's key names, as in "worker/3". */
 static Millrace__V1__TrainingRole kind_of(const struct mr_op_call *call)
 {
     struct mr_str key = call->task.key;

@@ -1,5 +1,5 @@
-/* Lists the members in a JSON file, and holds programs back until all roles are ready to start
- * theirs. */
+/* Writes the list of members to a JSON file, and holds programs back until all roles are ready to
+ * start theirs. */
 #include "train/role/exec_members.h"
 
 #include "base/alloc.h"
@@ -73,7 +73,7 @@ int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_er
     done = done && !rename(fresh, path);
     int problem = errno;
     mr_process_files_end();
-    free(text); /* yyjson's */
+    free(text); /* yyjson has allocated the text */
     if (done) return MR_OK;
     return mr_fail(e, mr_file_write_error(problem), "cannot write %s: %s", path, strerror(problem));
 }

@@ -1,16 +1,16 @@
-/* What a foreign program learns of the other members, and when it may start. */
+/* Tells a foreign program the other members, and its role when the program may start. */
 #pragma once
 
 #include "train/member/role.h"
 
 #define MR_EXEC_MEMBERS "members.json"
 
-/* Writes MR_EXEC_MEMBERS into the program's directory, atomically. */
+/* Writes the file MR_EXEC_MEMBERS into the program's directory, atomically. */
 int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_error *e);
-/* A hash of the members' tasks. It changes when a member is replaced, which then has another
- * address. */
+/* Returns a hash of the members' tasks. It changes when a member is replaced, which then has
+ * another address. */
 uint64_t mr_exec_team(const struct mr_role *r);
-/* A barrier between all roles whose programs have not finished, within one generation: when the
- * function returns MR_OK, none of these programs runs. Returns MR_OK also when the session
+/* A barrier between all roles whose programs have not finished, within one generation. When the
+ * function returns MR_OK, none of these programs runs. It returns MR_OK also when the session
  * halts. */
 int mr_exec_meet(struct mr_role *r);

@@ -6,5 +6,5 @@
 
 #include "ops/registry/registry.h"
 
-/* `with_exec`: also train.exec, which starts programs. */
+/* Adds the operators to the registry. `with_exec`: also train.exec, which starts programs. */
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e);

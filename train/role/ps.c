@@ -1,5 +1,6 @@
 /* train.ps: serves one shard of the parameters and applies the gradients that arrive. Decides when
- * to take a checkpoint and when to go back to one. params/update.h has the update rules. */
+ * to take a checkpoint and when to go back to a checkpoint. params/update.h has the update
+ * rules. */
 #include "train/role/ps.h"
 
 #include "host/clock.h"
@@ -8,7 +9,8 @@
 #include "train/state/checkpoint.h"
 #include "train/state/init.h"
 
-#define EARLIER_MAX (3 * MR_SECOND) /* wait for an earlier attempt to release the shard */
+/* limit of the wait until an earlier attempt has released the shard */
+#define EARLIER_MAX (3 * MR_SECOND)
 
 struct server {
     struct mr_role r;
@@ -16,11 +18,11 @@ struct server {
     struct mr_update *update;
     struct mr_checkpointer *checkpointer;
     uint64_t checkpoint_at; /* version of the next checkpoint; 0: none */
-    bool drops;             /* the session stops: gradients are dropped */
+    bool drops;             /* the session stops, so gradients are dropped */
 };
 
-/* Waits while an earlier attempt of this role, which may be ending in this process, has the
- * shard. */
+/* Opens the shard. Waits while an earlier attempt of this role has it, which may be ending in this
+ * process. */
 static int shard_open(struct server *s, const struct mr_shard_options *o, struct mr_error *e)
 {
     mr_time until = mr_time_after(mr_clock_now(), EARLIER_MAX);
@@ -32,8 +34,8 @@ static int shard_open(struct server *s, const struct mr_shard_options *o, struct
     }
 }
 
-/* Shards use every other processor, because the asynchronous rule updates a shard with two
- * threads. */
+/* Returns the processor that this shard prefers: every other one, because the asynchronous rule
+ * updates a shard with two threads. */
 static uint32_t processor_of(const struct mr_role *r)
 {
     return r->env->processor + r->index * 2;
@@ -77,8 +79,8 @@ static int server_open(struct server *s, struct mr_error *e)
     return err;
 }
 
-/* There is a new membership: revokes replaced workers, and goes back to a checkpoint if the session
- * has. */
+/* Called when there is a new membership: revokes replaced workers, and goes back to a checkpoint if
+ * the session has done so. */
 static int take_members(struct server *s, struct mr_error *e)
 {
     struct mr_role *r = &s->r;
@@ -125,8 +127,8 @@ static void report(struct server *s)
     mr_agent_report(s->r.agent, &s->r.post);
 }
 
-/* The version at which updates have to pause: that of the next checkpoint or the last one; 0:
- * none. */
+/* Returns the version at which updates have to pause: the version of the next checkpoint or the
+ * last version; 0: none. */
 static uint64_t limit_of(const struct server *s)
 {
     uint64_t last = s->r.plan.steps;
@@ -135,7 +137,7 @@ static uint64_t limit_of(const struct server *s)
 
 /* Applies gradients for one turn. After the last version, gradients are dropped, so that no worker
  * waits for an answer. When the session stops, gradients that wait for others of the same mean are
- * dropped as well, because the others may never come. */
+ * dropped, too, because the others may never come. */
 static int turn(struct server *s)
 {
     uint64_t last = s->r.plan.steps, version = mr_shard_version(s->shard);
@@ -177,7 +179,9 @@ static int ps_run(struct mr_op_call *call)
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
-    mr_thread_set_short_slice(true); /* workers compute for long, and wait for updates */
+    /* workers compute for long and then wait for an update, so this thread should run soon when it
+     * wakes */
+    mr_thread_set_short_slice(true);
     mr_thread_cpu_prefer(processor_of(&s.r));
     if (!err) err = serve(&s, &e);
     mr_thread_cpu_clear();

@@ -1,5 +1,6 @@
-/* Worker 0 asks the stores where the partitions lie, makes the row plan (feed/row_plan.c) and sends
- * the plan to the trainer. The other workers ask the trainer for their rows. */
+/* Gets the rows that this worker trains on. Worker 0 asks the stores where the partitions are,
+ * makes the row plan (feed/row_plan.c) and sends it to the trainer. The other workers ask the
+ * trainer for their rows. */
 #include "train/role/rows.h"
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@
 /* Time that the trainer may hold a call until worker 0 has sent the plan. */
 #define ASK_WAIT_S 2.0
 #define CALL_TIMEOUT (10 * MR_SECOND)
-#define PAUSE (100 * MR_MS) /* between two calls while the trainer is away */
+#define PAUSE (100 * MR_MS) /* pause between two calls while the trainer is away */
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
 
 void mr_role_rows_fini(struct mr_role_rows *rows)
@@ -21,13 +22,13 @@ void mr_role_rows_fini(struct mr_role_rows *rows)
     *rows = (struct mr_role_rows){0};
 }
 
-/* ---- worker 0: everybody's rows -------------------------------------------------------------- */
+/* ---- worker 0: rows of all workers ----------------------------------------------------------- */
 
 struct facts {
     struct mr_row_part *parts;
     mr_object_id *ids;
     uint32_t parts_count;
-    /* Nodes of training workers, without repetition; loans of the membership. */
+    /* Nodes of the training workers, each once. The membership lends the texts. */
     const char **nodes;
     uint32_t nodes_count;
     uint32_t *node_of;
@@ -42,8 +43,8 @@ static void facts_fini(struct facts *f)
     mr_release(f->node_of);
 }
 
-/* False: there is nothing to plan, because all workers are on one node, on too many nodes, or on an
- * unknown one. */
+/* Fills in the nodes of the workers. False: there is nothing to plan, because all workers are on
+ * one node, on too many nodes, or on an unknown node. */
 static bool nodes_fill(const struct mr_role *r, struct facts *f)
 {
     f->workers = r->plan.workers;
@@ -81,7 +82,7 @@ static int parts_fill(
         f->ids[i] = mr_rows_part(rows, i, &f->parts[i]);
     int err = mr_role_where(&r->store, f->ids, f->parts_count, take_place, f, e);
     for (uint32_t i = 0; i < f->parts_count; i++)
-        /* Inline: every node has it. */
+        /* the partition is inline, so every node has it */
         if (mr_object_id_is_none(f->ids[i])) f->parts[i].nodes = UINT64_MAX;
     return err;
 }
@@ -91,8 +92,8 @@ static uint64_t bytes_of(const struct mr_rows *rows)
     return mr_rows_count(rows) * mr_rows_bytes(rows);
 }
 
-/* Plans by the partitions of x, or of y if its rows are larger. Errors are not returned: the plan
- * is then the even split, and opening the data reports them. */
+/* Makes the plan by the partitions of x, or of y if its rows are larger. Errors are not returned:
+ * then the plan is the even split, and opening the data reports the error. */
 static void plan_make(
     struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y, struct mr_row_plan *out)
 {
@@ -149,15 +150,16 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
         int err = mr_role_look(r, NULL);
         if (err) return mr_fail(e, err, "the role has to end");
         err = call(r, m, &is_decided, out, e);
-        if (is_decided || err == MR_EUNIMPL) return MR_OK; /* an older trainer splits evenly */
-        /* Another attempt has replaced this worker; its agent learns that as well. */
+        /* an older trainer always splits evenly */
+        if (is_decided || err == MR_EUNIMPL) return MR_OK;
+        /* Another attempt has replaced this worker, which its agent learns as well. */
         if (err == MR_ESTATE) return MR_EABORTED;
         if (err && !mr_role_may_retry(err)) return err;
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), PAUSE));
     }
 }
 
-/* Sends the ranges of all workers. */
+/* Sends the ranges of all workers to the trainer. */
 static int report_rows(
     struct mr_role *r, const struct mr_row_plan *plan, struct mr_role_rows *out, struct mr_error *e)
 {

@@ -1,15 +1,16 @@
-/* Which rows of the training data this worker trains on. The session keeps the row plan. Worker 0
- * makes and sends the plan once, in the first generation. */
+/* The rows of the training data that this worker trains on. The session keeps the row plan. Worker
+ * 0 makes and sends the plan once, in the first generation. */
 #pragma once
 
 #include "train/member/role.h"
 
 struct mr_role_rows {
-    struct mr_row_range *ranges; /* NULL: those of the even split */
+    struct mr_row_range *ranges; /* NULL: the rows of the even split */
     uint32_t count;
 };
 
-/* Waits until the session has a row plan. MR_ECANCELED: the role has to end. */
+/* Waits until the session has a row plan, and returns this worker's rows. MR_ECANCELED: the role
+ * has to end. */
 int mr_role_rows_get(struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y,
     struct mr_role_rows *out, struct mr_error *e);
 void mr_role_rows_fini(struct mr_role_rows *rows);

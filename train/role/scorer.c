@@ -16,20 +16,21 @@
 
 #define APPEND_TIMEOUT (2 * MR_SECOND)
 #define ASK_TIMEOUT (2 * MR_SECOND)
-#define AHEAD_MAX 256u /* scores that wait for the trainer; beyond that the oldest is dropped */
+/* limit of scores that wait for the trainer; a further one drops the oldest */
+#define AHEAD_MAX 256u
 #define SCORE_MAX 1024
 #define COMPLAIN_EVERY MR_SECOND
 
 struct scorer {
     struct mr_role r;
     struct mr_evaluation *evaluation;
-    struct mr_chosen *chosen; /* NULL: the session's own scores do not end it */
+    struct mr_chosen *chosen; /* NULL: no stop rule depends on the session's own scores */
     struct mr_params *params; /* NULL: not connected */
-    uint64_t incarnation;     /* hash of the servers' incarnations (servers_word) */
+    uint64_t incarnation;     /* a hash of the servers' incarnations (servers_word) */
     uint64_t version;         /* the version that was scored last */
     bool has_scored;
     mr_time next_at;
-    char lines[AHEAD_MAX][SCORE_MAX]; /* not appended yet, oldest first */
+    char lines[AHEAD_MAX][SCORE_MAX]; /* scores that were not appended yet, the oldest first */
     uint32_t lines_count;
     mr_time append_at;
     mr_time complain_at;
@@ -79,7 +80,7 @@ static int connect_servers(struct scorer *s, struct mr_error *e)
     return err == MR_EAWAY || err == MR_EABORTED ? MR_ETIMEOUT : err;
 }
 
-/* Pulls the newest parameters. MR_EAGAIN: none of at least `version_min` came. */
+/* Pulls the newest parameters. MR_EAGAIN: no version of at least `version_min` came. */
 static int pull(
     struct scorer *s, uint64_t version_min, struct mr_params_view *view, struct mr_error *e)
 {
@@ -92,14 +93,14 @@ static int pull(
         return MR_EAGAIN;
     }
     if (err == MR_ETIMEOUT && !version_min && s->params)
-        /* A server always has some version: so this address has no server. */
+        /* a server always has some version, so there is no server at this address */
         mr_params_close(&s->params);
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }
 
 /* ---- scores ---------------------------------------------------------------------------------- */
 
-/* Adds the session's speed and training loss, which the trainer sums up. Leaves them out if the
+/* Adds the session's speed and training loss, which the trainer knows. Leaves them out if the
  * trainer does not answer. */
 static void add_progress(struct scorer *s, struct mr_buf *out)
 {
@@ -138,7 +139,7 @@ static void note(struct scorer *s, const struct mr_nn_score *score, uint64_t ver
     mr_buf_fini(&line);
 }
 
-/* Appends the scores that wait to the channel. Keeps them if the trainer is away. */
+/* Appends the waiting scores to the channel. Keeps them if the trainer is away. */
 static void append(struct scorer *s)
 {
     mr_time now = mr_clock_now();
@@ -203,7 +204,8 @@ static int keep(struct scorer *s, struct mr_error *e)
     int err = pull(s, 0, &view, e);
     if (!err) return mr_role_save_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
-    if (err == MR_EAGAIN && now >= s->complain_at) { /* a user may be waiting for the model */
+    /* a user may be waiting for the model, so the log says why it is late */
+    if (err == MR_EAGAIN && now >= s->complain_at) {
         mr_log(MR_WARN, "model.load_retry", "session=%s why=\"%s\"", s->r.session, e->text);
         s->complain_at = mr_time_after(now, COMPLAIN_EVERY);
     }
@@ -238,7 +240,8 @@ static int score_on(struct scorer *s, struct mr_error *e)
         if (err) return err;
         if (is_new && s->params && servers_word(s) != s->incarnation) {
             mr_params_close(&s->params);
-            s->has_scored = false; /* the version may be lower after a restore */
+            /* after a restore the version may be lower than the last scored one */
+            s->has_scored = false;
         }
         err = turn(s, &kept, e);
         if (err) return err;

@@ -20,15 +20,15 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
         err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
     else
         mr_feed_batch(t->feed, step, &t->batch);
-    /* The step seeds Dropout: each worker gets steps of its own. */
+    /* the step seeds Dropout, so each worker gets other step numbers than the others */
     if (!err) t->batch.step = t->batch.step * t->r.plan.workers + t->r.index;
     t->r.post.counters.feed_s += mr_role_lap(&t->lap);
     t->has_batch = !err;
     return err;
 }
 
-/* Says why gradients are infinite or not a number. Such a gradient would spoil all later
- * parameters. */
+/* Makes the error for gradients that are infinite or not a number. Such a gradient would spoil all
+ * later parameters. */
 static int refuse_gradients(const struct mr_trainee *t, const float *params, struct mr_error *e)
 {
     const struct mr_role_plan *p = &t->r.plan;
@@ -54,7 +54,7 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     (void)mr_role_lap(&t->lap);
     int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
     if (err) return err;
-    /* The loss alone does not show all of them: activations such as ReLU turn NaN into 0. */
+    /* The loss does not show every NaN: activations such as ReLU turn NaN into 0. */
     if ((!isfinite(score.loss_sum) || t->steps % CHECK_STEPS == 0) &&
         !isfinite(mr_nn_norm(grads, p->model->trainable_count)))
         return refuse_gradients(t, params, e);

@@ -1,5 +1,5 @@
-/* A training worker: what worker_ps.c and worker_ring.c, its two ways to combine gradients, share.
- */
+/* A training worker: the parts that worker_ps.c and worker_ring.c, its two ways to combine
+ * gradients, share. */
 #pragma once
 
 #include "train/feed/queue.h"
@@ -8,31 +8,33 @@
 struct mr_trainee {
     struct mr_role r;
     struct mr_nn_net *net;
-    struct mr_feed *feed; /* either this or `queue` is set */
+    struct mr_feed *feed; /* either `feed` or `queue` is set */
     struct mr_queue_feed *queue;
-    uint64_t steps; /* gradients that workers of this index computed, earlier attempts included */
+    /* gradients that workers of this index have computed, with those of earlier attempts */
+    uint64_t steps;
     struct mr_nn_batch batch;
-    bool has_batch;    /* `batch` waits to be used */
+    bool has_batch;    /* `batch` has not been used yet */
     bool is_exhausted; /* the data are used up: no batch will come */
     mr_time lap;
 };
 
-/* Provides a batch: that of step `step` if the data are arrays, the next one if a queue feeds the
- * worker, waiting until `deadline` at most. MR_EAGAIN: none came in time. MR_ENOENT: the data are
- * used up. */
+/* Provides a batch. Data in arrays: the batch of step `step`. A queue: the next batch, for which
+ * the worker waits until `deadline`. MR_EAGAIN: no batch came in time. MR_ENOENT: the data are used
+ * up. */
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
 /* Computes the gradient of the batch at `params` into `grads` and clips it. The batch stays until
  * mr_trainee_used, so that a gradient which was dropped can be computed again. */
 int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
-/* The gradient is on its way and the next batch is wanted. Returns the number of the batch if a
- * queue feeds the worker, else 0. */
+/* Called when the gradient is on its way and the next batch is wanted. Returns the number of the
+ * batch if a queue feeds the worker, else 0. */
 uint64_t mr_trainee_used(struct mr_trainee *t);
-/* While a gradient is computed, `ready` hears which part of it is final (mr_nn_net_follow). Not if
- * gradients are clipped: then all of them change after the last one is known. */
+/* Makes the network call `ready` while a gradient is computed, with the part that is final
+ * (mr_nn_net_follow). Does nothing if gradients are clipped: then all of them change at the end. */
 void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 void mr_trainee_report(struct mr_trainee *t, uint64_t version);
-/* After the last step: waits until the session ends or runs again (MR_OK). If this worker is the
- * saver (save_model.h), `keep` is called once when the model is wanted; it saves the model. */
+/* Called after the last step: waits until the session ends, or runs again (MR_OK). `keep` saves the
+ * model. It is called once, if this worker is the saver (save_model.h), when the session asks for
+ * the model. */
 int mr_trainee_linger(struct mr_trainee *t,
     int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,
     struct mr_error *e);

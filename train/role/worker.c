@@ -60,7 +60,7 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
     return MR_OK;
 }
 
-/* The calling thread, which computes for this worker, moves to a processor that no other training
+/* Moves the calling thread, which computes for this worker, to a processor that no other training
  * worker of this process prefers. Otherwise the kernel tends to wake several workers, which start
  * each step at the same time, on one processor. Returns the processor for cpu_release. */
 static uint32_t cpu_take(const struct mr_role_env *env)
@@ -69,7 +69,8 @@ static uint32_t cpu_take(const struct mr_role_env *env)
     uint64_t taken = atomic_load(&cpus_taken);
     do {
         cpu = taken == UINT64_MAX ? CPUS_MAX : (uint32_t)__builtin_ctzll(~taken);
-        if (cpu == CPUS_MAX) return cpu; /* all are taken: this worker shares a processor anyway */
+        /* all processors are taken: this worker has to share one */
+        if (cpu == CPUS_MAX) return cpu;
     } while (!atomic_compare_exchange_weak(&cpus_taken, &taken, taken | (uint64_t)1 << cpu));
     mr_thread_cpu_prefer(env->processor + cpu);
     return cpu;

@@ -8,25 +8,26 @@
 #include "train/state/save_model.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
-#define STARVE_MAX (200 * MR_MS) /* a worker without a batch for so long sends empty gradients */
+/* a worker that has had no batch for this long sends empty gradients */
+#define STARVE_MAX (200 * MR_MS)
 #define STARVE_TURN (5 * MR_MS)
 
 struct link {
     struct mr_trainee *t;
     struct mr_params *params;             /* NULL: not connected */
-    uint64_t incarnations[MR_SHARDS_MAX]; /* of the connected servers */
-    struct mr_params_counts before;       /* totals of closed connections */
+    uint64_t incarnations[MR_SHARDS_MAX]; /* incarnations of the connected servers */
+    struct mr_params_counts before;       /* totals over closed connections */
     uint64_t version, version_min;
-    uint64_t push_step; /* number of pushes over all connections */
+    uint64_t push_step; /* number of pushes, over all connections */
 
-    /* For batches from a queue. A batch is acknowledged when the servers have answered the push of
-     * its gradient. Under the synchronous rule, the batch is kept until then, because a late
-     * gradient is dropped and has to be computed anew. */
-    uint64_t pushed;        /* number of the batch last pushed */
-    uint64_t dropped;       /* dropped pushes, as of the last settle */
+    /* Used for batches from a queue. A batch is acknowledged when the servers have answered the
+     * push of its gradient. Under the synchronous rule, the batch is kept until then, because a
+     * late gradient is dropped and has to be computed anew. */
+    uint64_t pushed;        /* number of the batch that was pushed last */
+    uint64_t dropped;       /* number of dropped pushes at the last settle */
     bool is_pushed;         /* sync: the gradient of the current batch was pushed */
     uint64_t passed;        /* sync: 1 + the version for which an empty gradient was pushed */
-    mr_time starving_since; /* since when the queue has given nothing; 0: it gives items */
+    mr_time starving_since; /* since when the queue has given no item; 0: it gives items */
 };
 
 static void counts_add(struct link *l)
@@ -50,7 +51,8 @@ static void disconnect(struct link *l)
     mr_params_close(&l->params);
     l->version_min = l->dropped = l->passed = 0;
     l->is_pushed = false;
-    /* The fate of these batches is unknown: they go back to the queue. */
+    /* It is unknown whether the servers have applied these batches, so they go back to the
+     * queue. */
     if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
 }
 
@@ -88,7 +90,8 @@ static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
     return err;
 }
 
-/* There is a new membership: disconnects if a server was replaced or the session was restored. */
+/* Called when there is a new membership: disconnects if a server was replaced or the session was
+ * restored. */
 static void check_servers(struct link *l)
 {
     struct mr_role *r = &l->t->r;
@@ -98,8 +101,8 @@ static void check_servers(struct link *l)
     if (!same) disconnect(l);
 }
 
-/* Turns the result of a call of params/client.h into MR_OK, MR_EAGAIN (try again in the next turn),
- * or an error that ends the role. */
+/* Turns the result of a function of params/client.h into MR_OK, MR_EAGAIN (try again in the next
+ * turn), or an error that ends the role. */
 static int sort_out(struct link *l, int err)
 {
     if (!err || err == MR_ECANCELED) return err;
@@ -110,8 +113,8 @@ static int sort_out(struct link *l, int err)
     return MR_EAGAIN;
 }
 
-/* Has this worker done all epochs? Under the synchronous rule, versions count, which are the same
- * for all workers. So no worker waits for a gradient of a worker that has finished. */
+/* True: this worker has done all epochs. Under the synchronous rule versions are counted, which are
+ * the same for all workers. So no worker waits for a gradient of a worker that has finished. */
 static bool is_done(const struct link *l)
 {
     const struct mr_trainee *t = l->t;
@@ -134,8 +137,8 @@ static bool is_sync(const struct link *l)
     return l->t->r.plan.rule == MR_ROLE_SYNC;
 }
 
-/* The servers have answered the pushes of all batches up to number `batch`. False: they dropped
- * some of them since the last call, so the batches are learned again. */
+/* Called when the servers have answered the pushes of all batches up to number `batch`. False: they
+ * have dropped some of these pushes, so the batches are learned again. */
 static bool settle(struct link *l, uint64_t batch)
 {
     struct mr_params_counts n;
@@ -162,9 +165,9 @@ static int account(struct link *l, mr_time deadline)
     return MR_OK;
 }
 
-/* The queue has no item for this worker. Under the synchronous rule, other workers would wait for
- * its gradient, although they may hold all items. So this worker pushes a gradient of no examples,
- * once for each version. */
+/* Pushes a gradient of no examples, once for each version, because the queue has no item for this
+ * worker. Under the synchronous rule, other workers would wait for its gradient, although they may
+ * hold all items. */
 static int pass(struct link *l, struct mr_error *e)
 {
     struct mr_params_view view;

@@ -1,7 +1,7 @@
 /* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
- * steps. Two numbers behind those of the model let the ranks agree, because every rank sees both
- * after the same step. A rank raises the first when it has to halt or has no more data. The second
- * changes when any rank had a batch. */
+ * steps. The reduced vector has two numbers behind those of the model, which let the ranks agree,
+ * because every rank sees their sums after the same step. A rank raises the first number when it
+ * has to halt or has no more data. The second number changes when any rank had a batch. */
 #include "train/role/worker_ring.h"
 
 #include "base/alloc.h"
@@ -12,10 +12,12 @@
 #include "train/state/init.h"
 #include "train/state/save_model.h"
 
-/* Long, because another rank may wait for its queue; lost ranks are noticed earlier. */
+/* Limit of one step. It is long, because another rank may wait for its queue; lost ranks are
+ * noticed earlier. */
 #define STEP_MAX (300 * MR_SECOND)
-#define REFORM_MAX (15 * MR_SECOND) /* wait for a new membership after the ring broke */
-/* A rank without a batch for so long takes steps without one. */
+/* limit of the wait for a new membership after the ring broke */
+#define REFORM_MAX (15 * MR_SECOND)
+/* A rank that has had no batch for this long takes steps without one. */
 #define STARVE_MAX (200 * MR_MS)
 #define STARVE_TURN (5 * MR_MS)
 #define FORM_TURN (500 * MR_MS)
@@ -24,22 +26,23 @@
 struct ring {
     struct mr_trainee *t;
     struct mr_reduce *reduce; /* NULL: the group is not formed */
-    struct mr_shard *shard;   /* rank 0: serves the scorer; NULL: none */
+    struct mr_shard *shard;   /* rank 0: the shard that serves the scorer; NULL: none */
     struct mr_checkpointer *checkpointer;
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
-    uint64_t updated_ns;    /* time in the optimizer, reported as compute time */
-    double publish_s;       /* time for copies for the scorer and for checkpoints */
-    mr_time broken_at;      /* when the ring broke; 0: it has not */
-    mr_time starving_since; /* since when the queue has given nothing; 0: it gives items */
+    uint64_t updated_ns;    /* time of the optimizer, which is reported as compute time */
+    double publish_s;       /* time of the copies for the scorer and for checkpoints */
+    mr_time broken_at;      /* when the ring broke; 0: it is whole */
+    mr_time starving_since; /* since when the queue has given no item; 0: it gives items */
     bool others_learn;      /* some rank had a batch in the last step */
     bool has_halted;        /* all ranks have halted, after the same step */
-    float *kept;            /* rank 0: the parameters to save, of `kept_version` */
+    float *kept; /* rank 0: the parameters to save, which are of version `kept_version` */
     uint64_t kept_version;
 };
 
-static uint64_t numbers(const struct ring *g) /* length of the reduced vector */
+/* Returns the length of the reduced vector. */
+static uint64_t numbers(const struct ring *g)
 {
     return g->t->r.plan.model->count + MR_RING_WORDS;
 }
@@ -54,8 +57,8 @@ static uint64_t batch_at(const struct ring *g)
     return g->t->r.plan.model->count + 1;
 }
 
-/* A hash of the ranks' incarnations and the restore epoch. Only ranks with the same hash form a
- * group. */
+/* Returns a hash of the ranks' incarnations and the restore epoch. Only ranks with the same hash
+ * form a group. */
 static uint32_t ring_word(const struct ring *g)
 {
     uint64_t h = g->t->r.members->m->restore_epoch;
@@ -72,7 +75,7 @@ static void leave(struct ring *g)
     g->before.wait_ns += n.wait_ns;
     g->before.update_ns += n.update_ns;
     g->before.average_ns += n.average_ns;
-    /* After a restore the worker continues at another step. */
+    /* after a restore the worker goes on at another step, so the batch is of no use */
     if (g->t->feed) g->t->has_batch = false;
     mr_reduce_close(&g->reduce);
 }
@@ -141,8 +144,8 @@ static int form(struct ring *g, struct mr_error *e)
     return err;
 }
 
-/* There is a new membership: leaves the group if a rank was replaced. A replaced scorer changes
- * nothing. */
+/* Called when there is a new membership: leaves the group if a rank was replaced. A replaced scorer
+ * changes nothing. */
 static void check_ranks(struct ring *g)
 {
     struct mr_role *r = &g->t->r;
@@ -152,8 +155,8 @@ static void check_ranks(struct ring *g)
     if (!same) leave(g);
 }
 
-/* Copies the parameters between two steps. The copy is the last state on which all ranks agreed,
- * even if the ring breaks later. */
+/* Copies the parameters between two steps. The copy is the last state on which all ranks have
+ * agreed, even if the ring breaks later. */
 static void keep_copy(struct ring *g)
 {
     uint64_t n = g->t->r.plan.model->count;
@@ -192,8 +195,9 @@ static void report(struct ring *g)
     mr_trainee_report(g->t, g->version);
 }
 
-/* Has this rank had no batch for so long that it should take a step without one, because the other
- * ranks wait for it? While some rank has batches: in each step. When none has: every STARVE_MAX. */
+/* True: this rank has had no batch for so long that it should take a step without one, because the
+ * other ranks wait for it. While some rank has batches, this holds in each step. While none has, it
+ * holds every STARVE_MAX. */
 static bool is_starving(struct ring *g)
 {
     mr_time now = mr_clock_now();
@@ -203,7 +207,7 @@ static bool is_starving(struct ring *g)
     return true;
 }
 
-/* Computes the gradient of this step's batch. Without a batch, the gradient is zero, and the number
+/* Computes the gradient of this step's batch. Without a batch the gradient is zero, and the number
  * at halt_at says whether this rank halts. */
 static int gradients(struct ring *g, float *grads, struct mr_error *e)
 {
@@ -224,12 +228,12 @@ static int gradients(struct ring *g, float *grads, struct mr_error *e)
     g->starving_since = 0;
     err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
     grads[halt_at(g)] = 0;
-    /* The sign alternates, so that the sum stays small and exact. */
+    /* the sign alternates, so that the sum over the steps stays small and exact */
     grads[batch_at(g)] = g->version % 2 ? -1.0f : 1.0f;
     return err;
 }
 
-/* All ranks have taken the step: the batch is learned. */
+/* Called when all ranks have taken the step: the batch is learned. */
 static void settle(struct ring *g, float batches_before)
 {
     struct mr_trainee *t = g->t;
@@ -237,7 +241,8 @@ static void settle(struct ring *g, float batches_before)
     g->version = mr_reduce_version(g->reduce);
     t->steps = g->version;
     g->others_learn = params[batch_at(g)] != batches_before;
-    /* 0 as long as no rank has halted; the optimizer subtracts. */
+    /* the number stays 0 until a rank halts; it becomes negative, because the optimizer
+     * subtracts */
     g->has_halted = params[halt_at(g)] < 0;
     if (!t->has_batch) return;
     uint64_t batch = mr_trainee_used(t);
@@ -273,7 +278,7 @@ static bool is_done(const struct ring *g)
     return t->feed && t->r.plan.epochs && g->version / mr_feed_steps(t->feed) >= t->r.plan.epochs;
 }
 
-/* Is this the last version of `stop.steps`? */
+/* True: this is the last version that `stop.steps` allows. */
 static bool is_last(const struct ring *g)
 {
     uint64_t last = g->t->r.plan.steps;
@@ -287,7 +292,7 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
 }
 
 /* Loads the session's newest complete checkpoint from the trainer. The membership names an older
- * one, from which training began. */
+ * checkpoint, from which training began. */
 static int checkpoint_take(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
@@ -298,7 +303,7 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     q.id = r->session;
     mr_pb_arena_init(&arena, (size_t)64 << 20);
     int err;
-    do { /* until the trainer is back, or the session's time to stop is over */
+    do { /* repeats until the trainer is back, or the session's time to stop is over */
         err = mr_role_call(r->link, "/millrace.v1.Trainings/Get", &q.base, ASK_TIMEOUT,
             mr_role_stop_of(r), &millrace__v1__training__descriptor, &arena, &t, e);
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
@@ -317,8 +322,8 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     return MR_OK;
 }
 
-/* Rank 0 has to save the model: its parameters, or the last checkpoint if the ring broke before
- * rank 0 knew of the end. */
+/* Makes rank 0 ready to save the model: it saves its parameters, or the last checkpoint if the ring
+ * broke before rank 0 knew of the session's end. */
 static int settle_model(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
@@ -329,14 +334,14 @@ static int settle_model(struct ring *g, struct mr_error *e)
     return err;
 }
 
-/* Makes sure that the group is formed. MR_EAGAIN: try again. */
+/* Forms the group if there is none. MR_EAGAIN: try again. */
 static int ensure(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
     if (g->reduce) return MR_OK;
     if (g->broken_at && r->post.restore_epoch == r->members->m->restore_epoch) {
         /* The parameters are invalid until the trainer has noticed which rank is lost. If the
-         * trainer notices none, this rank ends: its next attempt makes all ranks start from the
+         * trainer notices no loss, this rank ends: its next attempt makes all ranks start from the
          * checkpoint. */
         if (mr_clock_now() - g->broken_at > REFORM_MAX)
             return mr_fail(e, MR_EABORTED,

@@ -3,5 +3,5 @@
 
 #include "train/role/trainee.h"
 
-/* Returns when the session ends, or with an error. */
+/* Trains until the session ends (MR_OK), or returns an error. */
 int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e);

@@ -23,28 +23,28 @@
 
 struct mr_params_service {
     struct mr_rpc_loop *loop;
-    struct mr_list waiting; /* struct pull */
+    struct mr_list waiting; /* struct pull each */
     struct mr_buf scratch;
-    struct mr_monitor *lock; /* guards the next two */
-    struct mr_list done;     /* struct mr_remote_push */
+    struct mr_monitor *lock; /* guards `done` and `published` */
+    struct mr_list done;     /* struct mr_remote_push each */
     bool published;
 };
 
-struct hold { /* a pinned buffer from which gRPC may still send; any thread */
+struct hold { /* a pinned buffer from which gRPC may still send; any thread may drop a reference */
     struct mr_shard *shard;
     uint32_t buffer;
     _Atomic uint32_t users;
 };
 
 struct pull {
-    struct mr_list node; /* in service->waiting, or in no list */
+    struct mr_list node; /* member of service->waiting, or of no list */
     struct mr_params_service *service;
     struct mr_rpc_call *call;
     struct mr_shard *shard;
     uint64_t version_min;
     uint32_t restore_epoch;
     mr_time until;
-    bool is_noted; /* counted by mr_shard_note_waiting */
+    bool is_noted; /* the pull is counted by mr_shard_note_waiting */
     struct hold *hold;
     struct mr_shard_pin pin;
     uint64_t at, bytes;
@@ -82,7 +82,8 @@ static int find(const char *session, uint32_t shard, struct mr_shard **out, stru
 
 /* ---- pull -------------------------------------------------------------------------------------*/
 
-static void pull_forget(struct pull *p) /* the pull no longer waits */
+/* Called when the pull no longer waits. */
+static void pull_forget(struct pull *p)
 {
     mr_list_remove(&p->node);
     if (p->is_noted) mr_shard_note_waiting(p->shard, -1);
@@ -115,7 +116,7 @@ static void pull_stream(struct pull *p)
     }
 }
 
-/* True: the pull has its answer, or the answer is being sent. */
+/* Tries to answer the pull. True: it was answered, or the answer is being sent. */
 static bool pull_try(struct pull *p)
 {
     struct mr_error e = {0};
@@ -132,7 +133,7 @@ static bool pull_try(struct pull *p)
         return true;
     }
     p->hold = mr_alloc(sizeof *p->hold);
-    p->hold->shard = p->shard; /* the reference moves to the hold */
+    p->hold->shard = p->shard; /* the reference to the shard moves to the hold */
     p->hold->buffer = p->pin.buffer;
     atomic_store(&p->hold->users, 1);
     if (p->is_noted) mr_shard_note_waiting(p->shard, -1);
@@ -158,7 +159,7 @@ static void pull_begin(
     p->restore_epoch = q->restore_epoch;
     p->until = mr_time_after(mr_clock_now(), (mr_duration)(q->wait_s * 1e9));
     p->bytes = mr_shard_count(p->shard) * sizeof(float);
-    /* Before pull_try, so that a version published in between wakes this thread. */
+    /* noted before pull_try, so that a version which is published in between wakes this thread */
     mr_shard_note_waiting(p->shard, 1);
     p->is_noted = true;
     if (pull_try(p))
@@ -263,7 +264,7 @@ static void push_half_close(struct mr_rpc_call *call)
         err = mr_fail(&e, MR_EINVAL, "%" PRIu64 " bytes of data, not %" PRIu64, g->at, g->bytes);
     if (!err) {
         err = mr_shard_post(g->shard, g->push);
-        if (!err) g->push = NULL; /* the mailbox owns the push now */
+        if (!err) g->push = NULL; /* the mailbox owns the push from now on */
         if (err == MR_EAWAY) (void)mr_fail(&e, err, "the server of the shard is gone");
         if (err == MR_ELIMIT) (void)mr_fail(&e, err, "too many gradients wait for the shard");
     }

@@ -8,10 +8,11 @@
 
 struct mr_params_service;
 
-/* Call before the server starts. Occupies mr_rpc_loop_set_turn. One for each process. */
+/* Opens the services. Called before the server starts. Uses mr_rpc_loop_set_turn, so a process can
+ * have only one. */
 struct mr_params_service *mr_params_service_open(
     struct mr_rpc_server *server, struct mr_rpc_loop *loop);
-/* Call after the server was closed. */
+/* Closes the services. Called after the server was closed. */
 void mr_params_service_close(struct mr_params_service **s);
-/* The earliest deadline of a waiting call: the loop must turn by then. */
+/* Returns the earliest deadline of a waiting call. The loop has to turn by then. */
 mr_time mr_params_service_deadline(const struct mr_params_service *s);

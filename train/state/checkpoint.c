@@ -1,6 +1,6 @@
 /* Writes checkpoints. The role's thread copies parameters and slots into an object of the store; a
- * second thread persists the object. The head consists of whole numbers below 2^16, which f32
- * represents exactly. */
+ * second thread persists the object. The head of an object consists of whole numbers below 2^16,
+ * which f32 represents exactly. */
 #include "train/state/checkpoint.h"
 
 #include "base/alloc.h"
@@ -14,24 +14,26 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define HEAD_MAGIC 29283             /* "rc" */
-#define WRITTEN_MAX 64               /* checkpoints of this role that may exist at once */
-#define ROOM_TIMEOUT (2 * MR_SECOND) /* for the object store to make room */
+#define HEAD_MAGIC 29283 /* the letters "rc" */
+#define WRITTEN_MAX 64   /* limit of checkpoints of this role that exist at the same time */
+#define ROOM_TIMEOUT (2 * MR_SECOND) /* limit of the wait until the object store has made room */
 
-struct snapshot { /* for the thread */
+struct snapshot { /* a snapshot for the second thread */
     uint64_t version;
     struct mr_store_draft draft;
 };
 
 struct mr_checkpointer {
-    struct mr_role *role; /* the thread uses its agent and constant texts only */
+    /* of this, the second thread uses only the agent and texts that do not change */
+    struct mr_role *role;
     uint32_t shard;
     bool waits;
-    struct mr_role_store store; /* with a link for the thread */
+    struct mr_role_store store; /* its link is used on the second thread */
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     struct mr_flag busy;
-    uint64_t written[WRITTEN_MAX]; /* versions, oldest first; of the thread */
+    /* versions that were written, the oldest first; owned by the second thread */
+    uint64_t written[WRITTEN_MAX];
     uint32_t written_count;
 };
 
@@ -80,8 +82,9 @@ static void name_of(const struct mr_checkpointer *c, uint64_t version, char *out
         out, bytes, "training/%s/checkpoint/%" PRIu64 "/%u", c->role->session, version, c->shard);
 }
 
-/* The trainer deletes old checkpoints, because only the trainer knows which ones are complete.
- * While the trainer is away for long, this function bounds their number. */
+/* Drops the oldest checkpoints beyond WRITTEN_MAX. The trainer deletes old checkpoints, because
+ * only the trainer knows which ones are complete. This function bounds their number while the
+ * trainer is away for long. */
 static void drop_old(struct mr_checkpointer *c)
 {
     char name[MR_KEY_BYTES_MAX];
@@ -157,9 +160,9 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
     return every && r->env->store ? (version / every + 1) * every : 0;
 }
 
-/* May the role take a snapshot? Not while the previous one is being written. The only shard of a
- * session then skips this checkpoint. Several shards wait: if each skipped a different version, no
- * checkpoint would be complete. */
+/* True: the role may take a snapshot, because the previous one is written. Otherwise the only shard
+ * of a session skips this checkpoint. Several shards wait instead: if each skipped a different
+ * version, no checkpoint would be complete. */
 static bool may_snapshot(struct mr_checkpointer *c, uint64_t version)
 {
     while (mr_flag_is_set(&c->busy) && c->waits && !mr_role_should_stop(c->role))
@@ -201,5 +204,5 @@ void mr_checkpointer_snapshot(struct mr_checkpointer *c, uint64_t version, const
     mr_checkpoint_head_write(&head, to + count);
     mr_flag_set(&c->busy, true);
     err = mr_inbox_push(c->inbox, &snapshot);
-    mr_assert(!err); /* the thread is not busy, so the inbox is empty */
+    mr_assert(!err); /* the inbox is empty, since the thread is not busy */
 }

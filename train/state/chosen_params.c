@@ -14,9 +14,9 @@ struct copy {
 
 struct mr_chosen {
     const struct mr_role_plan *plan;
-    bool has_threshold; /* there is a threshold for scores of the session's own channel */
+    bool has_threshold; /* the plan has a threshold for scores of the session's own channel */
     struct mr_nn_patience_state patience;
-    struct copy scored, best; /* `best.params` is NULL until there is one */
+    struct copy scored, best; /* `best.params` is NULL until a score was the best */
     bool is_over;             /* a rule has ended the session */
 };
 

@@ -14,8 +14,8 @@ struct mr_evaluation {
     struct mr_role *role;
     struct mr_feed *feed;
     uint64_t examples;
-    struct mr_nn_net *net;  /* for batches of EVALUATION_BATCH */
-    struct mr_nn_net *rest; /* for the smaller last batch; NULL: there is none */
+    struct mr_nn_net *net;  /* network for batches of EVALUATION_BATCH examples */
+    struct mr_nn_net *rest; /* network for the smaller last batch; NULL: there is none */
 };
 
 void mr_evaluation_close(struct mr_evaluation **evaluation)

@@ -5,14 +5,16 @@
 
 struct mr_evaluation;
 
-/* Opens set `set` ("validation", "test") of the role's data. `examples_max`: 0: all. */
+/* Opens set `set` ("validation", "test") of the role's data. `examples_max`: limit of the examples;
+ * 0: all. */
 int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max,
     struct mr_evaluation **out, struct mr_error *e);
 void mr_evaluation_close(struct mr_evaluation **x);
-/* Checks between two batches whether the role has to stop: MR_ECANCELED. */
+/* Scores the parameters. Between two batches it checks whether the role has to stop:
+ * MR_ECANCELED. */
 int mr_evaluation_score(
     struct mr_evaluation *x, const float *params, struct mr_nn_score *out, struct mr_error *e);
-/* MR_ERANGE: a parameter is infinite or not a number. Training cannot recover from that: every
- * later version has such parameters, too. */
+/* Checks the parameters. MR_ERANGE: one is infinite or not a number. Training cannot recover from
+ * that, because every later version has such parameters, too. */
 int mr_evaluation_check_params(
     const struct mr_nn_model *m, const float *params, uint64_t version, struct mr_error *e);

@@ -1,5 +1,5 @@
-/* Loads the parts of checkpoints, models and random parameters that fall into a range of the
- * vector. */
+/* Loads a range of the vector from checkpoints, models and random parameters: of each, the part
+ * that falls into the range. */
 #include "train/state/init.h"
 
 #include "base/alloc.h"
@@ -17,8 +17,8 @@ void mr_role_state_fini(struct mr_role_state *s)
     *s = (struct mr_role_state){0};
 }
 
-/* The part that two ranges of the vector share: `n` numbers, at `at` in the first range and at
- * `from` in the second. */
+/* The part that two ranges of the vector have in common: `n` numbers, at `at` in the first range
+ * and at `from` in the second. */
 struct overlap {
     uint64_t at, from, n;
 };
@@ -30,7 +30,7 @@ static struct overlap overlap_of(uint64_t first, uint64_t count, uint64_t from, 
     return (struct overlap){low - first, low - from, high - low};
 }
 
-/* Does the object fit this model and optimizer, and does it start at number `from`? */
+/* Checks that the object fits this model and optimizer, and that it starts at number `from`. */
 static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *h, uint64_t from,
     uint64_t rows, struct mr_error *e)
 {
@@ -52,8 +52,8 @@ static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *
     return MR_OK;
 }
 
-/* Reads one object of a checkpoint, which starts at number `from` of the vector; `*n`: how many
- * numbers the object has. */
+/* Reads one object of a checkpoint, which starts at number `from` of the vector. `*n` becomes how
+ * many numbers the object has. */
 static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint64_t from,
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {
@@ -88,8 +88,8 @@ static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint6
     return MR_OK;
 }
 
-/* `is_given`: the document names the checkpoint. Then an object that no store has is an error of
- * the document, and a retry does not help. */
+/* Loads numbers from the objects of a checkpoint. `is_given`: the document names the checkpoint.
+ * Then an object that no store has is an error of the document, and a retry does not help. */
 static int checkpoint_load(struct mr_role *r, char *const *objects, size_t objects_count,
     bool is_given, uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
 {

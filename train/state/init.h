@@ -1,5 +1,5 @@
-/* The parameters that a shard or a slice starts from: those of a checkpoint, of a saved model, or
- * random ones drawn from the seed. */
+/* The parameters that a shard or a slice starts from. They are from a checkpoint, from a saved
+ * model, or drawn at random from the seed. */
 #pragma once
 
 #include "train/member/role.h"
@@ -11,11 +11,11 @@ struct mr_role_state { /* numbers first … first + count - 1 of the vector, wit
     bool has_slots; /* false: the slots are zeros */
 };
 
-/* Loads the checkpoint that the membership names. If it names none: what the document's `init`
- * says. Numbers beyond the model's own (MR_RING_WORDS) are 0. */
+/* Loads the checkpoint that the membership names. If it names none, loads what the document's
+ * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
-/* The same from this checkpoint; NULL: what `init` says. */
+/* Loads this checkpoint in the same way; NULL: what `init` says. */
 int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheckpoint *checkpoint,
     uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
 void mr_role_state_fini(struct mr_role_state *s);

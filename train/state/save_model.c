@@ -1,4 +1,4 @@
-/* Writes the model's value straight into the object store, then names it. */
+/* Writes the model's value straight into the object store, and then names it. */
 #include "train/state/save_model.h"
 
 #include "host/os/log.h"
@@ -9,9 +9,9 @@
 
 #include <inttypes.h>
 
-#define ROOM_TIMEOUT (60 * MR_SECOND) /* for the object store to make room */
+#define ROOM_TIMEOUT (60 * MR_SECOND) /* limit of the wait until the object store has made room */
 
-struct room { /* memory for the model's value */
+struct room { /* where the memory for the model's value comes from */
     struct mr_store *store;
     struct mr_stop stop;
     struct mr_store_draft draft;
@@ -42,7 +42,8 @@ static int model_store(struct mr_role *r, const float *params, uint64_t version,
     return err;
 }
 
-/* Adds `"set": {…}` to `nested`, and the fields of the first set that exists to `flat`. */
+/* Scores one set. Adds `"set": {…}` to `nested`, and the fields of the first set that exists to
+ * `flat`. */
 static int score_set(struct mr_role *r, const char *set, const float *params, struct mr_buf *flat,
     struct mr_buf *nested, struct mr_error *e)
 {

@@ -1,4 +1,4 @@
-/* Fields of a score's JSON object. */
+/* Writes fields of a score's JSON object. */
 #include "train/state/score.h"
 
 #include <math.h>

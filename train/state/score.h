@@ -4,9 +4,10 @@
 #include "base/buf.h"
 #include "train/member/role.h"
 
-/* Infinities and NaN, which JSON lacks, are the texts "Infinity", "-Infinity" and "NaN". */
+/* Appends a number. Infinities and NaN, which JSON lacks, become the texts "Infinity", "-Infinity"
+ * and "NaN". */
 void mr_score_number(struct mr_buf *out, const char *name, double v);
-/* The mean loss under its name, and the accuracy. */
+/* Appends the mean loss, under the name of the loss, and the accuracy. */
 void mr_score_fields(struct mr_buf *out, const struct mr_role_plan *p, const struct mr_nn_score *s);
-/* `"data": "drawn"`, if some of the role's data are generated test data; else nothing. */
+/* Appends `"data": "drawn"` if some of the role's data are generated test data, else nothing. */
 void mr_score_data(struct mr_buf *out, const struct mr_role *r);

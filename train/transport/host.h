@@ -14,51 +14,53 @@
 
 enum mr_transport_kind { MR_TRANSPORT_READER = 1, MR_TRANSPORT_WORKER, MR_TRANSPORT_RANK };
 
-struct mr_transport_hello { /* readers and workers send the descriptor of their segment with it */
+/* a client's first packet; readers and workers send the descriptor of their segment with it */
+struct mr_transport_hello {
     uint32_t magic, protocol;
     uint32_t kind;
-    uint32_t index; /* of the shard; generation of the group */
+    uint32_t index; /* index of the shard; generation of the group */
     uint32_t parts; /* number of shards or ranks */
-    uint32_t from;  /* worker or rank that connects */
+    uint32_t from;  /* index of the worker or rank that connects */
     uint32_t generation;
     uint32_t unused;
     uint64_t incarnation;
-    uint64_t count; /* numbers of the whole model */
+    uint64_t count; /* how many numbers the whole model has */
     uint64_t version;
     char session[MR_SESSION_MAX];
     char secret[MR_TRANSPORT_SECRET_MAX];
 };
 
-struct mr_transport_admission { /* comes with descriptors: of shard and bell, or of the group */
+/* the answer to a hello, with descriptors: of shard and bell, or of the group's segment */
+struct mr_transport_admission {
     uint32_t magic;
-    int32_t err; /* MR_OK, or `text` says why not */
+    int32_t err; /* MR_OK, or an error for which `text` is the reason */
     uint32_t slot;
     uint32_t buffers;
     char text[MR_TRANSPORT_TEXT_MAX];
 };
 
-/* The functions run on the socket's thread, one at a time, and never after
+/* A host. Its functions run on the socket's thread, one at a time, and never after
  * mr_transport_host_remove. */
 struct mr_transport_host {
     struct mr_list node;
     const char *session;
     uint32_t index;
     bool is_group;
-    /* Fills slot and buffers of `w` and lends descriptors in `fds`. Owns `fd` (-1: none), also when
-     * it fails. */
+    /* Fills in slot and buffers of `w` and lends descriptors in `fds`. Owns `fd` (-1: none), also
+     * when it fails. */
     int (*admit)(struct mr_transport_host *h, const struct mr_transport_hello *hello, int fd,
         struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], struct mr_error *e);
     void (*gone)(struct mr_transport_host *h, uint32_t slot); /* the client hung up */
 };
 
-/* MR_EEXIST: this process serves the same shard or group already. */
+/* Adds a host. MR_EEXIST: this process already serves the same shard or group. */
 int mr_transport_host_add(struct mr_transport_host *h, struct mr_error *e);
-/* Hangs up the host's connections without a call of `gone`. */
+/* Removes a host: hangs up its connections, without calling `gone`. */
 void mr_transport_host_remove(struct mr_transport_host *h);
 
 void mr_transport_hello_fill(struct mr_transport_hello *h, const char *session);
-/* Connects, sends the hello, waits for the admission. `*socket` stays open for as long as the
- * client uses the host. */
+/* Connects to a host: sends the hello and waits for the admission. `*socket` stays open as long as
+ * the client uses the host. */
 int mr_transport_connect(const char *path, const struct mr_transport_hello *hello, int fd,
     mr_time deadline, struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], int *socket,
     struct mr_error *e);

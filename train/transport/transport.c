@@ -1,5 +1,5 @@
 /* The UNIX socket of this process. One thread accepts connections, reads one hello from each client
- * and lets the host answer. After that the thread only waits for the connection to break. */
+ * and lets the host answer. After that the thread only waits until the connection breaks. */
 #include "train/transport/transport.h"
 
 #include "base/alloc.h"
@@ -24,20 +24,20 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 2048u
-#define HELLO_WAIT (10 * MR_SECOND) /* a client that sends no hello for so long is hung up */
+#define HELLO_WAIT (10 * MR_SECOND) /* a client that sends no hello within this time is hung up */
 #define CONNECT_PAUSE (10 * MR_MS)
 #define DIR_KIND "millrace-share"
 #define CUT_TO 1024u /* slices start at multiples of this number */
 
 struct connection {
     int fd;
-    mr_time until;                  /* deadline of the hello; MR_NEVER: the hello came */
-    struct mr_transport_host *host; /* NULL: no hello yet, or the host is removed */
+    mr_time until;                  /* deadline of the hello; MR_NEVER: the hello has come */
+    struct mr_transport_host *host; /* NULL: no hello has come yet, or the host was removed */
     uint32_t slot;
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t idle;
     bool is_configured;
     char node[256];
@@ -49,7 +49,7 @@ static struct {
     bool is_open, is_ending;
     struct mr_thread *thread;
     struct mr_list hosts;
-    struct mr_transport_host *busy; /* the host whose function runs; NULL: none */
+    struct mr_transport_host *busy; /* the host whose function is running; NULL: none */
     struct connection *connections;
     uint32_t connections_count;
 } transport = {
@@ -113,7 +113,8 @@ void mr_transport_hello_fill(struct mr_transport_hello *h, const char *session)
 
 /* ---- the thread -------------------------------------------------------------------------------*/
 
-static bool secret_is_right(struct mr_str shown) /* in constant time */
+/* Compares secrets in constant time. */
+static bool secret_is_right(struct mr_str shown)
 {
     const struct mr_credential *c = transport.credential;
     if (!c) return !shown.n;
@@ -143,8 +144,8 @@ static int hello_check(struct mr_transport_hello *h, struct mr_error *e)
     return MR_OK;
 }
 
-/* A host's functions run without the lock. mr_transport_host_remove waits until they have
- * returned. */
+/* Marks the host as busy and releases the lock: a host's functions run without the lock.
+ * mr_transport_host_remove waits until they have returned. */
 static void busy_begin(struct mr_transport_host *h)
 {
     transport.busy = h;
@@ -158,7 +159,8 @@ static void busy_end(void)
     pthread_cond_broadcast(&transport.idle);
 }
 
-/* Answers a hello. False: the connection ends. The lock is held, as in all functions below. */
+/* Answers a hello. False: the connection is to be closed. The lock is held, as in all functions
+ * below. */
 static bool greet(uint32_t at, struct mr_transport_hello *hello, int fd)
 {
     struct mr_transport_admission w = {.magic = MR_TRANSPORT_MAGIC};
@@ -200,7 +202,7 @@ static bool hear(uint32_t at)
     if (fds[1] >= 0) (void)close(fds[1]);
     if (!err && transport.connections[at].until != MR_NEVER) return greet(at, &hello, fds[0]);
     if (fds[0] >= 0) (void)close(fds[0]);
-    return false; /* the client hung up, or sent a second packet */
+    return false; /* the client has hung up, or has sent a second packet */
 }
 
 static void drop(uint32_t at)
@@ -265,7 +267,8 @@ static void serve(void *ctx)
 static const char *base_dir(void)
 {
     const char *base = secure_getenv("XDG_RUNTIME_DIR");
-    return base && strlen(base) <= 30 ? base : "/tmp"; /* sun_path has 108 bytes */
+    /* the path has to fit into sun_path, which has 108 bytes */
+    return base && strlen(base) <= 30 ? base : "/tmp";
 }
 
 size_t mr_transport_sweep(void)
@@ -281,7 +284,7 @@ static int open_locked(struct mr_error *e)
     (void)snprintf(transport.path, sizeof transport.path, "%s/share.sock", transport.dir.path);
     struct sockaddr_un at;
     err = mr_transport_address(transport.path, &at, e);
-    mr_assert(!err); /* base_dir bounds the length */
+    mr_assert(!err); /* base_dir limits the length */
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof at) ||
         chmod(transport.path, mr_peer_socket_mode(&transport.peers)) || listen(fd, 128)) {
@@ -367,7 +370,7 @@ void mr_transport_host_remove(struct mr_transport_host *h)
         struct connection *c = &transport.connections[i];
         if (c->host != h) continue;
         c->host = NULL;
-        (void)shutdown(c->fd, SHUT_RDWR); /* the thread notices and drops the connection */
+        (void)shutdown(c->fd, SHUT_RDWR); /* the thread notices this and drops the connection */
     }
     pthread_mutex_unlock(&transport.lock);
 }
@@ -383,7 +386,8 @@ static int wait_readable(int socket, mr_time deadline)
     return poll(&p, 1, ms);
 }
 
-/* The hello carries the cluster's secret, so it is not sent to another user's socket. */
+/* True: the socket is of the same user. The hello carries the cluster's secret, so it is not sent
+ * to another user's socket. */
 static bool is_peer_ours(int socket)
 {
     struct ucred peer;

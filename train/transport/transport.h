@@ -1,6 +1,6 @@
-/* How the roles of different processes reach each other: the UNIX socket of this process, over
- * which descriptors of shared memory travel; the name of this node; the secret; and the cut of a
- * vector into slices.
+/* How roles of different processes reach each other: the UNIX socket of this process, over which
+ * descriptors of shared memory travel; the name of this node; the secret; and the slices of a
+ * vector.
  *
  * The state is process-wide: all roles of a process use one socket, which is opened at its first
  * use. Any thread may call any function. */
@@ -16,53 +16,55 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#define MR_SESSION_MAX 64u /* bytes of a session's id, with the NUL */
+#define MR_SESSION_MAX 64u /* limit of a session's id in bytes, with the NUL */
 
-/* Where the server of a shard or a rank is reached: from the TrainingMember of a Join. */
+/* The place where the server of a shard or a rank is reached, from the TrainingMember of a Join. */
 struct mr_place {
-    const char *address; /* gRPC; "": none */
+    const char *address; /* gRPC address; "": none */
     const char *node;
-    const char *socket; /* "": none */
+    const char *socket; /* path of the UNIX socket; "": none */
     uint64_t incarnation;
 };
 
 struct mr_transport_options {
     const char *node; /* name of this node: roles on the same node use shared memory */
-    const struct mr_credential *credential; /* the cluster's secret: shown, and required
-                                             * of clients; lent. NULL: none */
+    /* the cluster's secret, which is shown and required of clients; lent. NULL: none */
+    const struct mr_credential *credential;
     struct mr_peer_rules peers;
 };
 
-/* Call once, before any role runs. Without it the node is "" and there is no secret. Copies the
- * options. */
+/* Sets the options and copies them. Called once, before any role runs. If it is not called, the
+ * node is "" and there is no secret. */
 void mr_transport_configure(const struct mr_transport_options *o);
 const char *mr_transport_node(void);
-const struct mr_credential *mr_transport_credential(void); /* NULL: none */
+/* Returns the cluster's secret; NULL: there is none. */
+const struct mr_credential *mr_transport_credential(void);
 
-/* The path of this process's socket, for Join. The first call opens the socket. The text lives as
- * long as the process. */
+/* Returns the path of this process's socket, for Join. The first call opens the socket. The text
+ * lives as long as the process. */
 int mr_transport_socket(const char **path, struct mr_error *e);
 /* Closes the socket and ends its thread. All shards and groups must be closed. */
 void mr_transport_close(void);
-/* Removes the socket directories that killed processes of this user have left. Returns their
- * number. */
+/* Removes the socket directories that killed processes of this user have left, and returns how
+ * many. */
 size_t mr_transport_sweep(void);
-/* Removes only the file of the socket: for a process that exits while roles may still run. */
+/* Removes the file of the socket and nothing else: for a process that exits while roles may still
+ * run. */
 void mr_transport_unlink(void);
 
 /* Totals since the start of the process, for its metrics. */
 struct mr_transport_traffic {
     /* Connections to shards and groups, by shared memory and by gRPC. */
     _Atomic uint64_t shm_links, grpc_links;
-    _Atomic uint64_t grpc_bytes; /* parameters and gradients, sent and pulled */
-    /* For ranks of this process in rings: steps, including the exchange at the opening; streams to
-     * the next rank; messages on these streams, and their bytes before TLS; times that the network
-     * thread woke a rank. */
+    _Atomic uint64_t grpc_bytes; /* bytes of parameters and gradients, sent and pulled */
+    /* Totals over the rings of which ranks are in this process: steps, including the exchange at
+     * the opening; streams to the next rank; messages on these streams, and their bytes before TLS;
+     * how often the network thread has woken a rank. */
     _Atomic uint64_t ring_steps, ring_streams, ring_messages, ring_bytes, ring_wakes;
 };
 struct mr_transport_traffic *mr_transport_traffic(void);
 
-/* Part `part` of `parts` of a vector of `count` numbers. Shards and the slices of an all-reduce use
- * the same cut. The last parts of a short vector may be empty. */
+/* Returns part `part` of `parts` of a vector of `count` numbers. Shards and the slices of an
+ * all-reduce are the same parts. The last parts of a short vector may be empty. */
 void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);

@@ -13,8 +13,8 @@ struct mr_piece { /* a piece of an export: `n` bytes at position `at` … */
 };
 
 struct mr_format_job {
-    struct mr_ostore_call
-        *call; /* the call's question is open; its `err` and `error` are set at the end */
+    /* the call's question is open; its `err` and `error` are set at the end */
+    struct mr_ostore_call *call;
     bool is_import;
     enum mr_format format; /* the format; an import: given; an export: chosen by `accept` */
     struct mr_format_options options;

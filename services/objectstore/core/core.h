@@ -52,11 +52,9 @@ enum mr_ostore_event_type {
     MR_OE_USED,      /* object: a client has read the object */
     MR_OE_WANT,      /* id, flags (AT_ONCE): a client will get the object soon */
     MR_OE_DRAIN,     /* what jobs and names hold is to be written to disk */
-    /* id: the scheduler was asked whether it claims the object; no id: asked for every object */
-    MR_OE_OFFERED,
-    MR_OE_PLACED, /* id: the cluster's directory has an entry for the object on this node */
-    /* another scheduler has connected: the holds of the scheduler before are in doubt */
-    MR_OE_ASK_AGAIN,
+    MR_OE_OFFERED,   /* id (none: all objects): the scheduler was asked if it claims the object */
+    MR_OE_PLACED,    /* id: the cluster's directory has an entry for the object on this node */
+    MR_OE_ASK_AGAIN, /* a new scheduler has connected: holds of the old scheduler are in doubt */
 };
 
 enum {
@@ -102,24 +100,18 @@ enum mr_ostore_effect_type {
     MR_OX_ADD,     /* object, id: the catalog gets a new entry, which is not in memory */
     MR_OX_PUBLISH, /* object, segment, offset, bytes: the object is in memory from now on */
     MR_OX_REMOVE,  /* object: the entry leaves the catalog; the object is not in memory */
-    /* object, flags (1: the object is deleted, so no reader may pin it again): the answer is
-     * EVICT_DONE */
-    MR_OX_EVICT,
+    MR_OX_EVICT,   /* object, flags (1: deleted, so no reader may pin it); answer: EVICT_DONE */
     MR_OX_FREED,   /* client, segment, offset, room: the client may use the room again */
     MR_OX_RECLAIM, /* client, bytes: asks for empty segments; the answer is RETURN */
     MR_OX_CLOSE,   /* segment: to be unmapped and closed everywhere */
     MR_OX_WRITE,   /* object, id, bytes, flags (PERSISTED, BY_HOLDERS): the answer is WRITTEN */
-    /* id, flags (BY_HOLDERS or 0): tells whether the file is to be deleted with the last holder */
-    MR_OX_MOVE,
-    MR_OX_ERASE,   /* id: the object's file is to be deleted */
+    MR_OX_MOVE,  /* id, flags (BY_HOLDERS: the file is to be deleted with the last holder; or 0) */
+    MR_OX_ERASE, /* id: the object's file is to be deleted */
     MR_OX_RESTORE, /* object, id, bytes: the answer is SEAL or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the answer is SEAL or FETCH_FAILED */
     MR_OX_LOST,    /* id: the object is gone although a job held it */
-    /* id: the object has left this node, so its entry in the cluster's directory is to be
-     * removed */
-    MR_OX_UNPLACE,
-    /* id, client: the client has sealed the object, but the store has too many objects */
-    MR_OX_REFUSED,
+    MR_OX_UNPLACE, /* id: its entry is to be removed: the object has left this node */
+    MR_OX_REFUSED, /* id, client: the client's seal is refused, since there are too many objects */
 };
 
 struct mr_ostore_effect {

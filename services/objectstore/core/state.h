@@ -225,9 +225,8 @@ struct mr_ostore {
     uint64_t coming_bytes;  /* sum of the running restores */
     uint64_t leaving_bytes; /* sum of the rooms of objects that are `leaving` */
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
-    mr_duration
-        /* time until doomed objects are tried again; grows while they stay pinned */
-        doomed_wait;
+    /* time until doomed objects are tried again; grows while they stay pinned */
+    mr_duration doomed_wait;
     mr_time stuck_since; /* since when a grant waits and no memory was freed; 0: none waits so */
     /* when to ask all clients for empty segments again, whatever they answered */
     mr_time reclaim_again;

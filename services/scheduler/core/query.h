@@ -1,5 +1,5 @@
-/* Queries of the shell between steps. Texts and graphs in an answer are lent until the next
- * step. */
+/* Queries of the shell between steps. Texts and graphs of an answer are lent until the next step.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -8,9 +8,8 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    /* node of the failed task; MR_NODE_NONE: the job was cancelled or its deadline passed */
-    uint32_t index;
-    int code; /* google.rpc.Code */
+    uint32_t index; /* of the failed task; MR_NODE_NONE: job cancelled, or its deadline passed */
+    int code;       /* google.rpc.Code */
     uint32_t attempts;
     uint32_t fallen; /* tasks that failed as dependents of that task */
     uint32_t op;
@@ -28,10 +27,9 @@ struct mr_sched_job_info {
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
-    uint32_t given;   /* nodes that are not tasks but had values from the start */
-    uint32_t skipped; /* released tasks of loop rounds that did not run */
-    /* released tasks that did not run, because the tasks that needed them failed */
-    uint32_t abandoned;
+    uint32_t given;     /* nodes that are not tasks but had values from the start */
+    uint32_t skipped;   /* released tasks of loop rounds that did not run */
+    uint32_t abandoned; /* released tasks that did not run: the tasks that needed them failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -47,9 +45,8 @@ struct mr_sched_task_info {
     /* slot of the worker that the task was sent to or that made the value; UINT32_MAX: none */
     uint32_t worker;
     bool is_sent;
-    bool is_skipped; /* the task was released, because the loop did not run its round */
-    /* the task was released without having run, because the tasks that needed it failed */
-    bool is_abandoned;
+    bool is_skipped;   /* the task was released, because the loop did not run its round */
+    bool is_abandoned; /* the task was released unrun: the tasks that needed it failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* times of the last attempt */
@@ -57,8 +54,7 @@ struct mr_sched_task_info {
     struct mr_sched_error error;
     /* node whose failure keeps this task from a value; MR_NODE_NONE: no node, or the task itself */
     uint32_t cause;
-    /* failure of `cause`; empty message: its texts are no longer kept */
-    struct mr_sched_error cause_error;
+    struct mr_sched_error cause_error; /* of `cause`; empty message: texts no longer kept */
 };
 
 enum mr_sched_value_kind {
@@ -109,8 +105,7 @@ struct mr_sched_totals {
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* Returns the wall-clock time when the job of this id was forgotten; 0: unknown, or too long
- * ago. */
+/* Returns when the job of this id was forgotten (wall clock); 0: unknown, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
 /* True: ids with this tag were given by a scheduler whose journal is lost (task/epoch.c). */
 bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
@@ -141,8 +136,7 @@ uint32_t mr_sched_ops_count(const struct mr_sched *s);
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
-/* Returns a count n: the stores have the numbers 1 to n. A number is never given to another store.
- */
+/* Returns a count n: the stores have the numbers 1 to n, which are never given again. */
 uint32_t mr_sched_stores_count(const struct mr_sched *s);
 /* Returns a number that changes when a store registers, and when its session opens or closes. */
 uint32_t mr_sched_stores_changes(const struct mr_sched *s);

@@ -26,13 +26,11 @@ struct mr_sched_submit {
     uint64_t ticket, template; /* `template`: the number of the job's template, 0: none */
     struct mr_graph *graph;    /* the core takes ownership */
     struct mr_str graph_bytes; /* written by mr_graph_to_bytes; empty: the core writes them */
-    /* if not 0: size of the graph's bytes, which the submitter has: mr_sched_record_head.piece */
-    uint64_t piece_bytes;
+    uint64_t piece_bytes;    /* not 0: the submitter has the graph's bytes (mr_sched_record_head) */
     mr_graph_hash body_hash; /* a known request id with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    /* if the parent's job ends other than DONE, this job is cancelled */
-    struct mr_sched_parent parent;
+    struct mr_sched_parent parent; /* when its job fails or is cancelled, this job is cancelled */
 };
 
 struct mr_sched_store {

@@ -25,9 +25,8 @@ struct ready_queue { /* index/ready_queue.c */
 };
 
 struct shared_keys { /* task/shared_key.c */
-    uint32_t *source, *next,
-        /* lists of the tasks that share another task's value; an entry is number + 1, 0: none */
-        *head;
+    /* lists of the tasks that share another task's value; an entry is number + 1, 0: none */
+    uint32_t *source, *next, *head;
     struct mr_index index; /* from namespace and key to a task; on the heap */
 };
 

@@ -217,9 +217,8 @@ struct job {
     mr_time ran_mark;          /* start of the present run; 0: the job does not run */
     uint64_t slots_mark;       /* mr_sched__slots_us at ran_mark */
     uint64_t slots_us, ran_us; /* sums over earlier runs */
-    mr_time away_since,
-        /* cluster/store_grace.c: first and last failure of a task because of a store; 0: none */
-        away_at;
+    /* cluster/store_grace.c: first and last failure of a task because of a store; 0: none */
+    mr_time away_since, away_at;
     uint64_t away_events;
     uint32_t away_count, away_renewed;
     struct failure failure;
