@@ -33,7 +33,7 @@ struct config {
     uint64_t objects;
     mr_duration claim_time;
     const char *dir;
-    uint64_t directory; /* number of `dir` (disk/directory_lock.h) */
+    uint64_t directory; /* number of the directory `dir`, from mr_claim_directory; 0: none */
     const char *redis;
     const char *redis_password_file;
     const char *scheduler;

@@ -16,7 +16,7 @@ struct exchange {
 
 static struct mr_list exchanges;
 
-/* Called when the stream of the previous rank has ended, with or without an error. */
+/* Tells the inbox that the stream of the previous rank has ended, with or without an error. */
 static void over(struct exchange *x)
 {
     x->has_ended = true;

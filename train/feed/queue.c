@@ -40,7 +40,7 @@ struct mr_queue_feed {
     uint64_t y_bytes; /* size of one row of y */
     uint32_t filled;  /* how many rows the current batch has so far */
     uint64_t batches;
-    mr_time begun;    /* when the current batch was complete; 0: it is not */
+    mr_time begun;    /* when the current batch was complete; 0: rows are still missing */
     mr_duration pace; /* smoothed time from `begun` until mr_queue_feed_done */
     struct mr_taker *taker;
 };

@@ -279,7 +279,7 @@ static void report(struct mr_agent *a)
     r.incarnation = a->incarnation;
     r.generation = a->view.generation;
     r.finished = a->finished && a->finished == a->view.phase;
-    if (a->failure) r.failure = a->failure; /* these three texts do not change once they are set */
+    if (a->failure) r.failure = a->failure; /* the three texts do not change once they are set */
     if (a->model_object) r.model_object = a->model_object;
     if (a->score_json) r.score_json = a->score_json;
     bool has_checkpoint = a->checkpoints_count;
@@ -435,7 +435,8 @@ void mr_agent_count_scored(
     c->scored += examples;
 }
 
-/* Called inside the monitor after a post that the trainer has to acknowledge. */
+/* Makes the agent report at once, and counts the report as one that the trainer has to acknowledge.
+ * Called inside the monitor. */
 static void must_report(struct mr_agent *a)
 {
     a->said++;

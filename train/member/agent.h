@@ -21,7 +21,7 @@ struct mr_agent_config { /* the struct and its texts are copied */
     const char *session;
     Millrace__V1__TrainingRole role;
     uint32_t index;
-    const char *task; /* such as "j1kq07ab-7/0/1": job, index, attempt */
+    const char *task; /* job, index and attempt, such as "j1kq07ab-7/0/1" */
     const char *address;
     const char *node;
     const char *socket;       /* path of the socket; "": none */

@@ -12,7 +12,7 @@ struct mr_role_env {
     const char *trainer;
     const struct mr_credential *for_trainer; /* NULL: the cluster has no secret */
     const struct mr_credential *for_store;
-    /* address at which this process serves Parameters and Collective; "": it does not */
+    /* address at which this process serves Parameters and Collective; "": they are not served */
     const char *address;
     const char *node;
     uint32_t processor;     /* roles prefer this processor and those after it */

@@ -182,7 +182,8 @@ static int pass(struct link *l, struct mr_error *e)
     return err;
 }
 
-/* Called when no batch came in time. */
+/* Handles that no batch came in time: settles the batches, and pushes an empty gradient if the
+ * worker has starved for STARVE_MAX. */
 static int starve(struct link *l, struct mr_error *e)
 {
     mr_time now = mr_clock_now();

@@ -82,7 +82,7 @@ static int find(const char *session, uint32_t shard, struct mr_shard **out, stru
 
 /* ---- pull -------------------------------------------------------------------------------------*/
 
-/* Called when the pull no longer waits. */
+/* Removes the pull from those that wait. */
 static void pull_forget(struct pull *p)
 {
     mr_list_remove(&p->node);

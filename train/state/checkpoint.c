@@ -28,7 +28,7 @@ struct mr_checkpointer {
     struct mr_role *role;
     uint32_t shard;
     bool waits;
-    struct mr_role_store store; /* its link is used on the second thread */
+    struct mr_role_store store; /* the store's link is used on the second thread */
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     struct mr_flag busy;

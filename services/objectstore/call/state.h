@@ -20,7 +20,7 @@ struct mr_service_config {
     const char *advertise; /* address for other processes; NULL: the last of `listen` */
     const char *node;
     const char *dir;
-    uint64_t directory; /* number of `dir` (disk/directory_lock.h); 0: none */
+    uint64_t directory; /* number of the directory `dir`, from mr_claim_directory; 0: none */
     const char *redis;
     const char *redis_password; /* NULL: none */
     const char *scheduler;

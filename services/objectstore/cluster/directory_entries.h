@@ -9,7 +9,7 @@
 struct mr_places;
 
 struct mr_places *mr_places_new(struct mr_service *sv);
-/* Called after mr_names_close. */
+/* Frees the entries. Called after mr_names_close. */
 void mr_places_free(struct mr_places **p);
 
 /* A question of a call: writes the directory's entry of call->id, so that other stores find the

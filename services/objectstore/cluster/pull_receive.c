@@ -44,7 +44,7 @@ struct pull {
         int err;
         struct mr_error error;
     } checked;
-    _Atomic uint32_t unchecked; /* number of chunks that the offload thread has */
+    _Atomic uint32_t unchecked; /* number of chunks that the offload thread is still to check */
     _Atomic bool paused;        /* the gRPC thread reads no chunk until half the window is free */
 };
 
@@ -280,7 +280,7 @@ static void draft_came(void *ctx)
         mr_rpc_call_cancel(p->rpc);
 }
 
-static void draft_done(struct mr_draft_ask *ask) /* Called on a fetcher thread. */
+static void draft_done(struct mr_draft_ask *ask) /* on a fetcher thread */
 {
     struct pull *p = ask->ctx;
     mr_posts_add(p->sv->posts, draft_came, p);

@@ -15,7 +15,7 @@ void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o);
 void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
 /* says that the object's holders may no longer exist */
 void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);
-/* puts the object where the most recently used one is */
+/* as the most recently used object of the list */
 void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list);
 bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
@@ -87,7 +87,7 @@ void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g);
 uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group); /* UINT64_MAX: no limit */
 /* UINT64_MAX: no limit */
 uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group);
-/* puts the object where the most recently used one is */
+/* as the most recently used object of the list */
 void mr_ostore__group_enlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_leaving(struct mr_ostore *s, const struct object *x, bool starts);

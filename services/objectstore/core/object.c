@@ -153,8 +153,8 @@ void mr_ostore__unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->persisted && !x->by_holders) return; /* such an object lives until a client deletes it */
-    if (x->place == PLACE_WANTED) return; /* such an object lives as long as clients wait for it */
+    if (x->persisted && !x->by_holders) return; /* the object lives until a client deletes it */
+    if (x->place == PLACE_WANTED) return; /* the object lives as long as clients wait for it */
     mr_ostore__doom(s, o);
 }
 

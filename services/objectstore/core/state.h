@@ -159,7 +159,7 @@ struct grant { /* a request for a segment that waits for memory */
 };
 
 #define GRANTS_MAX 1024u
-#define RETRY_NS (20 * MR_MS) /* between two attempts to evict an object that was found pinned */
+#define RETRY_NS (20 * MR_MS) /* time between two attempts to evict a pinned object */
 /* limit of the time between two attempts to evict a deleted object that was found pinned */
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)

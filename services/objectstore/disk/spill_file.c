@@ -203,8 +203,8 @@ struct reading {
     uint64_t *checksums;
 };
 
-/* Reads the checksums, which follow the value. MR_EFORMAT: the head there is damaged or of another
- * object. */
+/* Reads the checksums, which follow the value. MR_EFORMAT: the head behind the value is damaged or
+ * of another object. */
 static int read_tail(struct reading *r)
 {
     const struct slot *x = &r->slot;
@@ -346,7 +346,7 @@ int mr_spill_write(
         give(s, at);
         punch(s); /* also frees the pages of the failed write */
     } else {
-        /* replaces an earlier copy, which has the same bytes, as every copy of an id has */
+        /* removes an earlier copy; all copies of an id have the same bytes */
         (void)erase(s, id);
         mr_index_add(&s->by_id, mr_object_id_hash(id), at, hash_of, s);
         s->stats.objects++;

@@ -43,7 +43,7 @@ struct mr_scheduler_options {
     uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
     /* limit of bytes of all bodies of submissions that are being received */
     uint64_t reading_bytes;
-    mr_duration reading_idle; /* a submission that sends no byte for so long is refused */
+    mr_duration reading_idle; /* a submission that sends no byte for this time is refused */
     uint32_t events_kept;     /* number of cluster events from which Cluster.Watch can resume */
     struct mr_sched_config core;
 };

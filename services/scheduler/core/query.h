@@ -1,5 +1,4 @@
-/* Queries of the shell between steps. Texts and graphs of an answer are lent until the next step.
- */
+/* Queries of the shell between steps. Texts and graphs in answers are lent until the next step. */
 #pragma once
 
 #include "base/buf.h"

@@ -17,7 +17,7 @@ struct mr_tasklog_job {
     uint64_t id;
     struct mr_list pieces;
     struct mr_index index; /* of tasks */
-    struct task **tasks;   /* those tasks that have a piece */
+    struct task **tasks;   /* the tasks that have a piece */
     uint32_t tasks_count, tasks_room;
     size_t bytes;
     uint64_t position, dropped;

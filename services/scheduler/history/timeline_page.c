@@ -113,7 +113,7 @@ static void put_named(
     *to = *span;
     to->op_id = name_number(&g->ops, span->op);
     to->worker_id = name_number(&g->workers, span->worker);
-    /* these texts are lent by the block and end with it */
+    /* the block lends both texts, and they end with the block */
     to->op = to->worker = (struct mr_str){0};
 }
 

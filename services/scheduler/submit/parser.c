@@ -28,7 +28,7 @@ struct piece { /* a piece of a stream */
     bool is_drop; /* the piece has no bytes: the call has ended, and the stream is to be freed */
 };
 
-struct message { /* one of the three members is set */
+struct message { /* exactly one of the members is set */
     struct mr_parser_request *request;
     struct piece *piece;
     char *op;

@@ -96,7 +96,7 @@ static void feed_columns(struct mr_parser_stream *s, struct mr_buf *bytes)
         mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
 }
 
-/* Called on the parser thread, when the first piece of JSON arrives. */
+/* Opens the JSON parser when the first piece arrives. Runs on the parser thread. */
 static void json_open(struct mr_parser_stream *s)
 {
     if (s->json) return;

@@ -113,7 +113,7 @@ static int no_such(struct mr_str name, struct mr_error *e)
     return mr_fail(e, MR_ENOENT, "there is no template \"%.*s\"", MR_STR_ARG(name));
 }
 
-/* A record in Redis is a pack: [installed_ns, text]. */
+/* Reads a record of Redis, which is a pack: [installed_ns, text]. */
 static bool read_record(struct mr_str bytes, uint64_t *installed_ns, struct mr_str *text)
 {
     struct mr_pack_reader r = mr_pack_read(bytes);

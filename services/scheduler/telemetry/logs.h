@@ -11,7 +11,8 @@ void mr_logs_free(struct mr_logs **l);
  * mr_logs_tell sends it to followers, after the step, since it reuses the message's memory. */
 void mr_logs_message(struct mr_shell *sh, uint32_t worker, const struct mr_ws_up *m);
 void mr_logs_tell(struct mr_shell *sh);
-/* Called when the job, or one of its tasks, may have ended. */
+/* Sends the job's followers what they lack, and ends their calls if the job or their task has
+ * ended. */
 void mr_logs_job_changed(struct mr_shell *sh, mr_job_id job);
 void mr_logs_forget(struct mr_shell *sh, mr_job_id job);
 

@@ -209,7 +209,7 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     struct mr_trace *t = sh->trace;
     if (!mr_sched_worker(sh->core, slot, &info)) return;
     ops_tell(sh);
-    pending_give(t); /* these are spans of the worker that had the slot before */
+    pending_give(t); /* the spans are of the worker that had the slot before */
     struct mr_trace_message m = {
         .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);

@@ -14,7 +14,7 @@
 struct mr_feeds;
 
 struct mr_feeds *mr_feeds_new(struct mr_trainer_shell *t);
-/* Called after Redis is closed, so that no answer can come. */
+/* Frees the feeds. Called after Redis is closed, so that no answer can come. */
 void mr_feeds_free(struct mr_feeds **f);
 
 /* Called when the channel has changed. "" and `all`: any channel may have changed. */

@@ -37,7 +37,7 @@ enum mr_trainer_effect_type {
     /* session, version, index (the shard), object: an object of a checkpoint and its name are to be
      * deleted. Repeated after a restart, so NOT_FOUND is no error. There is no answer */
     MR_TX_ERASE,
-    /* channel: asks for the channel's last entry. LOCATED answers, as soon as Redis does */
+    /* channel: asks for the channel's last entry. LOCATED answers, as soon as Redis has answered */
     MR_TX_LOCATE,
     /* channel, text: the entries after this one ("": all entries) are to be sent as ENTRY events,
      * until UNFOLLOW or another FOLLOW of the channel */
@@ -48,7 +48,7 @@ enum mr_trainer_effect_type {
     MR_TX_CHANGED,
 };
 
-struct mr_trainer_instruction { /* the answer to Join and Report; shows only what Redis has */
+struct mr_trainer_instruction { /* the answer to Join and Report; shows what Redis has stored */
     uint32_t generation;
     uint32_t restore_epoch;
     enum mr_training_phase phase;

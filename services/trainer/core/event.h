@@ -83,6 +83,7 @@ enum mr_training_job_state {
     MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer; the core asks again */
 };
 
+/* Each comment lists the members of struct mr_trainer_event that the event uses. */
 enum mr_trainer_event_type {
     MR_TE_TICK,
     MR_TE_START,  /* ticket, text: the request id ("": none), document: taken */

@@ -178,7 +178,7 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
 static void keep(struct mr_records *r, struct row *w)
 {
     struct row *had = copy_find(r, str(&w->id));
-    if (had && !w->document.n) { /* the write left the document as it was */
+    if (had && !w->document.n) { /* the write did not change the document */
         struct text none = w->document;
         w->document = had->document;
         had->document = none;

@@ -118,7 +118,7 @@ void mr_queue_object_hold(struct mr_queue_op *op);
 /* Called when the put has ended with `err`. True: the object has no name yet; the request goes on
  * until it has, and is answered then. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
-/* Called when the request ends without a put. */
+/* Removes the name that the request has given the object: the request ends without a put. */
 void mr_queue_object_drop(struct mr_queue_op *op);
 /* Asks the store whether the objects of taken items exist. True: the reply waits for the
  * answers. */

@@ -25,7 +25,7 @@ struct mr_sched_link_config {
 };
 
 struct mr_sched_link *mr_sched_link_new(const struct mr_sched_link_config *config);
-/* Called after the channel is closed, so no call is open. */
+/* Frees the client. Called after the channel is closed, so no call is open. */
 void mr_sched_link_free(struct mr_sched_link **link);
 
 struct mr_sched_link_job {

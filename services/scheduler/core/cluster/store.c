@@ -148,7 +148,7 @@ void mr_sched__store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
-        /* not registered, and not known from the journal */
+        /* the store has not registered, and the journal does not name it */
         if (!st->is_alive || !(*st->node || st->is_expected)) continue;
         mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
         mr_time end = mr_time_after(st->last_heard, lease);

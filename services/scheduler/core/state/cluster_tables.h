@@ -31,11 +31,11 @@ struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
     bool is_known;         /* the journal has its incarnation, so tasks may be sent to it */
-    bool is_full;          /* it returned a task, and gets no other until its next report */
-    bool is_reserved;      /* it gets no tasks, so that a quarantined task can run alone on it */
-    bool is_node_reserved; /* its node is kept free for one task: place/memory_retry.c */
+    bool is_full;          /* the worker returned a task: it gets no other until it reports */
+    bool is_reserved;      /* the worker gets no tasks: a quarantined task is to run alone there */
+    bool is_node_reserved; /* the worker's node is kept free for one task: place/memory_retry.c */
     bool is_unrecovered;   /* the journal names it, and it has not registered since the restart */
-    bool is_closed;        /* it gets no tasks while the task `probation` is on it */
+    bool is_closed;        /* the worker gets no tasks while it has the task `probation` */
     uint64_t queue_ns;
     uint32_t slots;
     uint32_t sent, sent_head, sent_tail;
@@ -61,7 +61,7 @@ struct worker {
     /* sum of the marks of those attempts that were told to stop and have not ended */
     uint32_t stopping;
     mr_time stopping_at;  /* when the last of these attempts was told to stop */
-    mr_time probation_at; /* when the task `probation` started; 0: it has not */
+    mr_time probation_at; /* when the task `probation` started; 0: not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence number of the worker's journal record */
@@ -103,11 +103,11 @@ struct store {
     bool is_alive, is_connected, is_lost;
     /* the journal names it and it has not registered: its lease runs since the start */
     bool is_expected;
-    bool is_heir; /* it replaced another store of its node, says the journal */
+    bool is_heir; /* this store replaced another one of its node, says the journal */
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
-    uint64_t kept_bytes;   /* of the objects in it that workers keep */
+    uint64_t kept_bytes;   /* bytes of the objects in the store that workers keep */
     uint64_t coming_bytes; /* estimate of the large results that its workers are computing */
     uint32_t coming;       /* tasks that compute these large results */
     char disk_full[128];   /* the directory whose disk is full; "": none */

@@ -13,6 +13,7 @@ struct mr_sched_store_batch { /* StoreCommand of session.proto */
     struct mr_buf hold, unhold, claimed, verify; /* mr_object_id */
 };
 
+/* Each comment begins with the members of struct mr_sched_note that the note uses. */
 enum mr_sched_note_type {
     MR_NOTE_REPLY,        /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; */
                           /* index: PENDING if this reply announces a new job, otherwise 0 */

@@ -10,7 +10,7 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task);
 uint64_t mr_sched__slots_us(const struct mr_sched *s);
 /* Moves the worker to `state` (W_CONNECTED …) and counts its slots. */
 void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state);
-/* Called when the job starts to run. */
+/* Begins to count the slots that the cluster has while the job runs. */
 void mr_sched__slots_begin(struct mr_sched *s, struct job *j);
-/* Called when the job has ended. */
+/* Ends the count of slots and adds it to the job's sums. */
 void mr_sched__slots_end(struct mr_sched *s, struct job *j);

@@ -181,7 +181,7 @@ struct job {
     struct mr_graph *graph;
     uint16_t *ops; /* from an operator's number in the graph to its number in the core */
     struct loop *loops;
-    /* first by the graph's loop slot; then, if the job has a template, by node */
+    /* entries by the graph's loop slot; then, if the job has a template, by node */
     struct cached_placement *cache;
     /* 1 + the table that the template's instances share; 0: the job has its own table */
     uint32_t shape_1;

@@ -46,7 +46,7 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
 
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    /* such a tag does not tell which scheduler gave the id */
+    /* the tag does not tell which scheduler gave the id */
     if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false;
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
-/* Makes the id of a job or a worker from its number. */
 
+/* Makes the id of a job or a worker from its number. */
 uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number);
-/* Called when the whole journal was read. */
+/* Notes an incarnation that the journal names: of a scheduler that wrote it. */
 void mr_sched__epoch_replay(struct mr_sched *s, uint64_t incarnation);
+/* Writes the own epoch to the journal. Called when the whole journal was read. */
 void mr_sched__epoch_begin(struct mr_sched *s);
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation);
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag);

@@ -5,7 +5,8 @@
 
 /* Returns the number of uses that is sent with the task; 0: the worker reports the value. */
 uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task);
-/* Called when the task's worker has reported the task as consumed. */
+/* Marks the task as consumed, because its worker has reported so. */
 void mr_sched__fused_consumed(struct mr_sched *s, uint32_t task);
-/* Called when something outside the fused run needs the task's value. */
+/* Makes sure that the task's value exists outside the fused run, where it is needed: a consumed
+ * task runs again. */
 void mr_sched__fused_other(struct mr_sched *s, uint32_t task);

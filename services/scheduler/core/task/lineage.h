@@ -7,5 +7,5 @@
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task);
 /* Plans a released task again, because its value is needed again. */
 void mr_sched__task_again(struct mr_sched *s, uint32_t task);
-/* Called when the task's value is lost. */
+/* Performs the consequences of the loss of the task's value. */
 void mr_sched__task_lost(struct mr_sched *s, uint32_t task);

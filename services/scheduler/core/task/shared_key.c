@@ -427,8 +427,8 @@ void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Writes those targets to the journal that took another job's value at once. A restart reads
- * them. */
+/* Writes to the journal the targets that took another job's value at once, so that a restart finds
+ * their values. */
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
