@@ -45,8 +45,8 @@ struct mr_taker {
     const char *trainer, *queue;
     const struct mr_credential *credential;
     struct mr_thread *thread;
-    struct mr_inbox *in;  /* of struct mr_taken */
-    struct mr_inbox *out; /* of struct answer */
+    struct mr_inbox *in;  /* items are struct mr_taken */
+    struct mr_inbox *out; /* items are struct answer */
     struct mr_flag stop;
     _Atomic int state;
     _Atomic uint64_t lease;

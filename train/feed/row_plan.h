@@ -28,10 +28,10 @@ struct mr_row_range {
 };
 
 struct mr_row_plan {
-    /* no ranges: the even split holds, because it is as good or nothing can be planned */
+    /* the even split holds, because it is as good or nothing can be planned; no ranges */
     bool is_even;
     uint32_t workers;
-    /* of one worker after another; a worker's ranges ascend and are disjoint */
+    /* ranges of one worker after another; those of a worker ascend and are disjoint */
     struct mr_row_range *ranges;
     /* For each worker, the end of its ranges, which start where those of the worker before end. */
     uint32_t *ends;

@@ -33,7 +33,7 @@ struct mr_role {
     char *session, *trainer;
     const struct mr_credential *credential; /* credential for the trainer; NULL: none */
     const struct mr_arg *data; /* the task's argument: a dict of sets, each with x and y */
-    struct mr_flag stop;       /* when set, ends every wait of the role */
+    struct mr_flag stop;       /* ends every wait of the role when it is set */
     /* when set, ends waits inside a group; set with `stop`, and when the session goes back to a
      * checkpoint, which makes the parameters invalid */
     struct mr_flag is_void;

@@ -27,7 +27,7 @@ struct link {
     uint64_t dropped;       /* number of dropped pushes at the last settle */
     bool is_pushed;         /* sync: the gradient of the current batch was pushed */
     uint64_t passed;        /* sync: 1 + the version for which an empty gradient was pushed */
-    mr_time starving_since; /* since when the queue has given no item; 0: it gives items */
+    mr_time starving_since; /* time since which the queue gives no items; 0: it gives items */
 };
 
 static void counts_add(struct link *l)

@@ -33,8 +33,8 @@ struct ring {
     struct mr_reduce_counts before;
     uint64_t updated_ns;    /* time of the optimizer, which is reported as compute time */
     double publish_s;       /* time of the copies for the scorer and for checkpoints */
-    mr_time broken_at;      /* when the ring broke; 0: it is whole */
-    mr_time starving_since; /* since when the queue has given no item; 0: it gives items */
+    mr_time broken_at;      /* time when the ring broke; 0: the ring is whole */
+    mr_time starving_since; /* time since which the queue gives no items; 0: it gives items */
     bool others_learn;      /* some rank had a batch in the last step */
     bool has_halted;        /* all ranks have halted, after the same step */
     float *kept; /* rank 0: the parameters to save, which are of version `kept_version` */

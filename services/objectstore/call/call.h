@@ -11,8 +11,8 @@
 
 #include <millrace/v1/objects.pb-c.h>
 
-struct naming; /* of api/naming.c */
-struct remote; /* of cluster/remote.c */
+struct naming; /* defined in api/naming.c */
+struct remote; /* defined in cluster/remote.c */
 struct mr_ostore_call;
 typedef void (*mr_ostore_call_fn)(struct mr_ostore_call *call);
 

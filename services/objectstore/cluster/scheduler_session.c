@@ -33,7 +33,7 @@ struct mr_scheduler_session {
     struct mr_store_stats told; /* what the last heartbeat said */
     bool told_full;
     mr_duration retry_ns;
-    mr_time next; /* when the next heartbeat or attempt to connect is due */
+    mr_time next; /* time of the next heartbeat, or of the next attempt to connect */
     uint64_t sequence;
     struct mr_ask ask;
     bool asking;

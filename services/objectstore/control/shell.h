@@ -117,7 +117,7 @@ struct mr_ostore_shell {
     /* Removes the object's entry from the directory. Returns without waiting for Redis. */
     void (*unplace)(void *ctx, mr_object_id id);
     void *answer_ctx;
-    const char *address; /* of this store's gRPC server; NULL: none */
+    const char *address; /* address of this store's gRPC server; NULL: none */
 
     struct mr_disk *disk;
 };

@@ -71,7 +71,7 @@ struct object {
     uint32_t maker;        /* the client that sealed the object */
     uint32_t source;       /* source of the running pull */
     uint32_t other_source; /* source that is tried if that pull fails; 0: none */
-    uint32_t group; /* if in_place: the control group that is charged; 0: none with a limit */
+    uint32_t group; /* the control group that is charged, if in_place; 0: none with a limit */
     struct mr_store_owner owner;
     uint32_t pins; /* pins that the store took for clients */
     uint32_t holders;
@@ -146,7 +146,7 @@ struct client {
     bool reclaiming;    /* the client was sent RECLAIM, and its last RETURN has not come */
     /* a room of the client was freed since it said that it has no empty segment */
     bool may_have_empty;
-    mr_time reclaim_asked; /* when RECLAIM was sent; for a while, grants wait for the answer */
+    mr_time reclaim_asked; /* time when RECLAIM was sent; for a while, grants wait for the answer */
     bool gave;             /* the client has returned a segment in answer to the last RECLAIM */
 };
 
@@ -179,7 +179,7 @@ struct grant { /* a request for a segment that waits for memory */
 #define SCAN_FULL 64u
 /* time before an object is written again whose write has failed */
 #define DISK_RETRY_NS (5 * MR_SECOND)
-#define DISK_PROBE_NS (250 * MR_MS) /* between two attempts to write to a full disk */
+#define DISK_PROBE_NS (250 * MR_MS) /* time between two attempts to write to a full disk */
 #define AHEAD_SHARE 8u              /* at most 1/8 of memory is prefetched at a time */
 
 struct mr_ostore {
@@ -216,10 +216,10 @@ struct mr_ostore {
     struct grant grants[GRANTS_MAX];  /* a queue, the oldest grant first */
     uint32_t grants_count;
 
-    uint32_t writes;    /* number of running writes */
-    bool disk_full;     /* a write found no space, and no write has succeeded since */
-    mr_time disk_probe; /* while the disk is full: time of the next spill, which is of one object */
-    mr_time disk_failed; /* when a write last found the disk full */
+    uint32_t writes;     /* number of running writes */
+    bool disk_full;      /* a write found no space, and no write has succeeded since */
+    mr_time disk_probe;  /* time of the next spill, of one object, while the disk is full */
+    mr_time disk_failed; /* time when a write last found the disk full */
     uint64_t write_failures;
     uint64_t rooms_bytes;   /* sum of the rooms of objects in memory */
     uint64_t coming_bytes;  /* sum of the running restores */
@@ -227,8 +227,8 @@ struct mr_ostore {
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
     /* time until doomed objects are tried again; grows while they stay pinned */
     mr_duration doomed_wait;
-    mr_time stuck_since; /* since when a grant waits and no memory was freed; 0: none waits so */
-    /* when to ask all clients for empty segments again, whatever they answered */
+    mr_time stuck_since; /* time since which a grant waits and no memory was freed; 0: none does */
+    /* time to ask all clients for empty segments again, whatever they answered */
     mr_time reclaim_again;
     mr_time orphan_check;
     uint32_t replicas;

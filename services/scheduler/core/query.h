@@ -7,8 +7,8 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    uint32_t index; /* of the failed task; MR_NODE_NONE: job cancelled, or its deadline passed */
-    int code;       /* google.rpc.Code */
+    uint32_t index;     /* node of the failed task; MR_NODE_NONE: job cancelled, or too late */
+    int code;           /* google.rpc.Code */
     uint32_t attempts;
     uint32_t fallen; /* tasks that failed as dependents of that task */
     uint32_t op;
@@ -53,7 +53,7 @@ struct mr_sched_task_info {
     struct mr_sched_error error;
     /* node whose failure keeps this task from a value; MR_NODE_NONE: no node, or the task itself */
     uint32_t cause;
-    struct mr_sched_error cause_error; /* of `cause`; empty message: texts no longer kept */
+    struct mr_sched_error cause_error; /* failure of `cause`; empty message: its texts are gone */
 };
 
 enum mr_sched_value_kind {
@@ -90,7 +90,7 @@ struct mr_sched_op_info {
     uint32_t workers; /* workers that offer the operator */
     /* sums over all jobs since the scheduler's start */
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
-    uint64_t estimate_ns; /* of one task; 0: no task has finished yet */
+    uint64_t estimate_ns; /* run time of one task; 0: none has finished yet */
 };
 
 struct mr_sched_totals {

@@ -16,7 +16,7 @@ struct task {
 struct mr_tasklog_job {
     uint64_t id;
     struct mr_list pieces;
-    struct mr_index index; /* of tasks */
+    struct mr_index index; /* finds a task by its index */
     struct task **tasks;   /* the tasks that have a piece */
     uint32_t tasks_count, tasks_room;
     size_t bytes;

@@ -40,7 +40,7 @@ enum { QUEUE_SMALL, QUEUE_TEMPLATES, QUEUE_LARGE, QUEUES };
 struct queue { /* owned by the queue's thread, except where a member names another owner */
     struct mr_parser *parser;
     struct mr_thread *thread;
-    struct mr_inbox *inbox; /* of struct message */
+    struct mr_inbox *inbox; /* items are struct message */
     struct mr_redis *redis;
     struct mr_parse_thread tools;
     uint32_t waiting; /* owned by the core thread: requests that were pushed and are not answered */

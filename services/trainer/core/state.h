@@ -116,7 +116,7 @@ struct durable { /* what Redis has: answers may show no more than this */
 struct session {
     mr_training_id id;
     struct mr_training_document *document;
-    uint64_t hash[2]; /* of the document's text */
+    uint64_t hash[2]; /* hash of the document's text */
     enum mr_training_state state;
     enum mr_training_phase phase;
     uint64_t created_ns, started_ns, ended_ns;

@@ -34,7 +34,7 @@ struct mr_queue_line {
     struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;
-    /* when to send the first requests again: a lease expires, or news may have been lost */
+    /* time to send the first requests again: a lease expires, or news may have been lost */
     mr_time retry_at;
 };
 
@@ -58,7 +58,7 @@ struct mr_queue_op {
     bool is_held;     /* this request has given the object its name */
     bool is_in_doubt; /* Redis has not answered a put: the queue may have the item */
 
-    /* of a take: items_max; of a create: both; of a list: items_max, the limit of its rows */
+    /* take uses items_max, create uses both; in list, items_max is the limit of the rows */
     uint32_t items_max, deliveries_max;
     uint64_t lease_ms;
     size_t checking; /* number of objects of taken items that the store is still asked about */

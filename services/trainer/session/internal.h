@@ -50,7 +50,7 @@ struct mr_training_call { /* the context of every call of the service */
     mr_duration wait;    /* only in Start: how long to wait for the end of the session */
     struct mr_list node; /* member of tr->waiting or tr->followers */
     mr_rpc_call_id call;
-    /* of a follower; is_watch: it is a Watch; has_sent: a message was sent */
+    /* the follower is a Watch; a message was sent to it */
     bool is_watch, has_sent;
     uint64_t seen;                     /* only in Watch: number of the last change that was sent */
     mr_time until;                     /* only in Get and Start: end of the wait */

@@ -12,7 +12,7 @@ enum { W_FREE, W_CONNECTED, W_SILENT };
 
 #define BEGAN_MAX 64u
 
-struct began { /* when a task began to run, from its worker's last heartbeat */
+struct began { /* the time when a task began to run, from its worker's last heartbeat */
     uint32_t task, attempt;
     mr_time at;
 };
@@ -47,7 +47,7 @@ struct worker {
     uint32_t stealing;
     uint32_t held_head;
 
-    uint64_t held_bytes; /* of the values that it keeps, as the scheduler counts them */
+    uint64_t held_bytes; /* sum of the values that the worker keeps, as the scheduler counts */
     uint64_t memory_bytes, memory_used_bytes;
     uint64_t incarnation;
     mr_time last_heard;
@@ -60,8 +60,8 @@ struct worker {
     uint32_t name_hash;
     /* sum of the marks of those attempts that were told to stop and have not ended */
     uint32_t stopping;
-    mr_time stopping_at;  /* when the last of these attempts was told to stop */
-    mr_time probation_at; /* when the task `probation` started; 0: not started */
+    mr_time stopping_at;  /* time when the last of these attempts was told to stop */
+    mr_time probation_at; /* time when the task `probation` started; 0: not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence number of the worker's journal record */
@@ -112,7 +112,7 @@ struct store {
     uint32_t coming;       /* tasks that compute these large results */
     char disk_full[128];   /* the directory whose disk is full; "": none */
     mr_time last_heard;
-    /* when a worker of this store was lost; 0: none, or that worker's name has registered since */
+    /* time when a worker of this store was lost; 0: none, or that name has registered since */
     mr_time lost_at;
     uint32_t lost_name; /* hash of the lost worker's name; 0: several workers were lost */
 };

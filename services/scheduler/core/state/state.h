@@ -55,7 +55,7 @@ struct worker_list { /* index/worker_index.c */
     uint64_t *op_bits; /* a bit for each worker and op: the worker offers it */
     uint32_t op_words, top, live, number;
     uint32_t free_at;                        /* no slot before this one is free */
-    struct mr_index by_name, by_incarnation; /* of registered or recovered workers; on the heap */
+    struct mr_index by_name, by_incarnation; /* find registered or recovered workers; on the heap */
 };
 
 struct load_index { /* index/load_index.c: buckets of those workers that may be given work */
