@@ -201,7 +201,7 @@ def markdown(report):
     shares = bandwidth(report)
     out += ["", copying(report), "", *pipes(shares)] if shares else []
     missed = [sentence for sentence, good in verdicts(report) if not good]
-    out += ["", f"Of {len(list(verdicts(report)))} bounds of these rows, not met: {len(missed)}.", *(["", *("- " + m for m in missed)] if missed else [])]
+    out += ["", f"Bounds for these rows that are not met: {len(missed)} of {len(list(verdicts(report)))}.", *(["", *("- " + m for m in missed)] if missed else [])]
     for name, lines in report.get("alone", {}).items():
         if name == "bench_graph":
             continue  # this text is long and is in the JSON
