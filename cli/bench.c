@@ -89,7 +89,7 @@ struct bench {
     size_t printed;
 };
 
-/* The tasks of a submission: independent, or each one an input of the next. */
+/* The form of a submission: its tasks are independent, or each task is an input of the next one. */
 struct shape {
     uint32_t tasks;
     bool chained;
@@ -155,7 +155,8 @@ static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
         key[i] = (unsigned char)('0' + node % 10);
 }
 
-/* Nodes first..first+n-1: inc of a literal, or of the previous node. */
+/* Fills columns with the nodes first … first+n-1. Each node is inc of a literal, or of the node
+ * before it. */
 static void columns_fill(struct columns *c, const struct shape *shape, uint32_t first, uint32_t n,
     Millrace__V1__SubmitColumns *m)
 {
@@ -223,7 +224,7 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
 {
     struct mr_rpc_stream *s = mr_rpc_stream_open(b->rpc, "/millrace.v1.Jobs/SubmitStream", NULL);
     struct mr_rpc_message *reply = NULL;
-    (void)send_columns(s, shape); /* the read returns the error */
+    (void)send_columns(s, shape); /* the error is ignored here: reading the answer returns it */
     int err = mr_rpc_stream_read(s, MR_NEVER, &reply, e);
     if (!err) {
         mr_pb_arena_clear(&b->arena);
@@ -239,7 +240,7 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
     return err;
 }
 
-/* Checks the values: that of key "task7" is 8, with and without a chain. */
+/* Checks a value: that of key "task7" is 8, with and without a chain. */
 static int check_item(const Millrace__V1__ResultItem *m, const struct shape *shape, uint64_t *seen,
     struct mr_error *e)
 {
@@ -429,7 +430,7 @@ static int bench_latency(struct bench *b, uint64_t count, const char *way,
     return err;
 }
 
-/* The measurement of empty tasks with one JSON body and one JSON answer. */
+/* Measures empty tasks with one JSON body and one JSON answer. */
 static int http_empty_once(struct bench *b, uint64_t tasks, double *total_s, struct mr_error *e)
 {
     struct mr_buf body;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX MR_SECOND /* the user waits for the completion */
+/* Time for an answer of the cluster, because the user waits for the completion. */
+#define ANSWER_MAX MR_SECOND
 #define WORDS_MAX 1000
 
 #define COMMAND_ROW(name, summary) {#name, summary, &mr_##name##_spec, mr_command_##name},
@@ -100,12 +101,14 @@ static const char fish_script[] =
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-struct line {                 /* the command line so far */
-    const char *const *words; /* after `millrace`; the last one is to be completed */
+struct line { /* the command line so far */
+    /* The words after `millrace`; the last word is to be completed. */
+    const char *const *words;
     size_t count;
     const struct mr_command *command;
-    const struct mr_option *open; /* the last word is the value of this flag; NULL: it is not */
-    const char *rest[WORDS_MAX];  /* arguments before the last word, without flags */
+    /* The flag whose value the last word is; NULL: the last word is no value. */
+    const struct mr_option *open;
+    const char *rest[WORDS_MAX]; /* arguments before the last word, without flags */
     size_t rest_count;
     struct mr_client_options client;
 };
@@ -141,7 +144,7 @@ static const struct mr_option *find_flag(const struct mr_config_spec *spec, cons
     return NULL;
 }
 
-/* Takes the flags that name the cluster. */
+/* Takes over the value of a flag that names the cluster. */
 static void take_client(struct line *l, const struct mr_option *o, const char *value)
 {
     if (!strcmp(o->name, "url")) l->client.url = value;
@@ -175,7 +178,7 @@ static void read_line(struct line *l)
     }
 }
 
-/* Offers ids of the cluster; none if the cluster does not answer. */
+/* Offers ids of the cluster. Offers nothing if the cluster does not answer. */
 static void offer_rows(
     const struct line *l, const char *path, const char *rows, const char *field, const char *about)
 {
@@ -215,15 +218,16 @@ static bool is_verb(const char *word)
     return word[0] >= 'a' && word[0] <= 'z';
 }
 
-/* Offers the next word of one alternative of a usage text, e.g. "put NAME VALUE", if the arguments
- * so far fit it. A last word that ends in "..." may be repeated. */
+/* Offers the next word of one alternative of a usage text, such as "put NAME VALUE", if the
+ * arguments so far fit the alternative. A last word that ends in "..." may be repeated. */
 static void offer_alternative(const struct line *l, char *alternative)
 {
     char *save = NULL;
     size_t at = 0;
     for (char *w = strtok_r(alternative, " []", &save); w; w = strtok_r(NULL, " []", &save)) {
         bool repeats = strlen(w) > 3 && !strcmp(w + strlen(w) - 3, "...");
-        if (w[0] == '-') return; /* "--follow ID": this alternative is a flag */
+        /* An alternative such as "--follow ID" is a flag and not offered here. */
+        if (w[0] == '-') return;
         if (at == l->rest_count || (repeats && at < l->rest_count)) {
             if (is_verb(w))
                 offer(l, w, "");

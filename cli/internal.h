@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /* clang-format off */
-/* X(name, summary): `mr_command_name` runs the command, `mr_name_spec` has its flags. Help and
- * completion list the commands in this order. */
+/* Calls X(name, summary) for each command: `mr_command_name` runs the command, `mr_name_spec` has
+ * its flags. Help and completion list the commands in this order. */
 #define MR_COMMANDS(X) \
     X(up, "start a whole cluster on this machine") \
     X(run, "run a job file and fetch its targets") \
@@ -60,20 +60,21 @@ MR_COMMANDS(MR_COMMAND_IS)
 
 /* ---- submitting a file ----------------------------------------------------------------------- */
 
-/* POST /v1/jobs. The job's id is in the answer's document. `request_id` may be NULL. jobs.c */
+/* In jobs.c: submits a job (POST /v1/jobs). The answer's document has the job's id. `request_id`
+ * may be NULL. */
 int mr_client_submit(const struct mr_client *c, struct mr_str body, const char *request_id,
     yyjson_doc **doc, struct mr_error *e);
 
-struct mr_submit_options { /* the first member of the config of a command that submits a file */
+/* Must be the first member of the config of a command that submits a file. */
+struct mr_submit_options {
     struct mr_client_options client;
     struct mr_texts set;
     const char *data;
     const char *out;
 };
 
-/* Rows of a command's table of options, with those of MR_CLIENT_OPTIONS. `out_help` describes
- * --out.
- */
+/* Rows of a command's table of options, including those of MR_CLIENT_OPTIONS. `out_help` is the
+ * help of --out. */
 #define MR_SUBMIT_OPTIONS(out_help)                                                                \
     MR_CLIENT_OPTIONS,                                                                             \
         {.name = "set",                                                                            \
@@ -98,5 +99,6 @@ struct mr_submit_options { /* the first member of the config of a command that s
 
 #define MR_CLUSTER_BYTES_MAX ((size_t)1 << 28)
 
-/* Appends the table of a WorkersResponse, for a terminal of `columns`; 0: no terminal. cluster.c */
+/* In cluster.c: appends the table of a WorkersResponse, for a terminal of `columns` columns; 0: no
+ * terminal. */
 void mr_workers_write(yyjson_val *root, unsigned columns, struct mr_buf *out);

@@ -187,7 +187,7 @@ static int find_state(const char *word, const char **state, struct mr_error *e)
         e, MR_EINVAL, "--state: \"%s\" is not pending, running, done, failed or cancelled", word);
 }
 
-/* Reads pages until `limit` jobs are printed. With --json each page is a document. */
+/* Reads pages until `limit` jobs are printed. With --json each page is printed as a document. */
 static int list_jobs(const struct mr_client *c, const struct id_config *k, struct mr_error *e)
 {
     const char *state = "";

@@ -32,7 +32,7 @@ const struct mr_config_spec mr_logs_spec = {.program = "millrace logs",
 
 struct reader {
     struct mr_sse sse;
-    struct mr_error error; /* from an error event */
+    struct mr_error error; /* the error in an error event */
     bool json, has_key;
 };
 
@@ -75,7 +75,8 @@ static bool is_over(void *ctx)
     return r->error.code != 0;
 }
 
-/* A complete answer is the end. After a broken connection the stream is resumed. */
+/* Prints the log events. A complete answer is the end. After a broken connection the stream is
+ * resumed. */
 static int logs(const struct mr_client *c, const void *config, const struct mr_texts *rest,
     int *code, struct mr_error *e)
 {

@@ -1,4 +1,4 @@
-/* millrace: finds the command and runs it. */
+/* The program millrace: finds the command and runs it. */
 #include "cli/internal.h"
 #include "host/config/help.h"
 
@@ -77,7 +77,7 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* A failed write to stdout is an error of the command. */
+/* Closes stdout and returns the exit code. A failed write to stdout is an error of the command. */
 static int close_output(int code)
 {
     errno = 0;
@@ -91,6 +91,6 @@ static int close_output(int code)
 int main(int argc, char **argv)
 {
     hold_standard_streams();
-    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for the widths of characters */
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth(3) needs this locale */
     return close_output(run(argc, argv));
 }

@@ -1,4 +1,5 @@
-/* The commands retry, forget, profile, graph and retire: one call for a job or a worker. */
+/* The commands retry, forget, profile, graph and retire, each of which makes one call for a job or
+ * a worker. */
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/internal.h"
@@ -181,7 +182,7 @@ const struct mr_config_spec mr_graph_spec = {.program = "millrace graph",
     .rest_min = 1,
     .rest_max = 1};
 
-/* "TASK_RUNNING" becomes "RUNNING". */
+/* Returns the last part of a state's name: "RUNNING" for "TASK_RUNNING". */
 static const char *state_word(const char *state)
 {
     return strncmp(state, "TASK_", 5) ? state : state + 5;
@@ -190,7 +191,7 @@ static const char *state_word(const char *state)
 static const struct mr_column graph_columns[] = {{"STATE", MR_COLUMN_WORD, false},
     {"OPERATOR", MR_COLUMN_KEY, false}, {"KEY", MR_COLUMN_SENTENCE, false}};
 
-/* "svm/mean (target) <- svm/sum, svm/count" */
+/* Writes a node and its inputs, as "svm/mean (target) <- svm/sum, svm/count". */
 static void add_node(yyjson_val *nodes, yyjson_val *node, struct mr_buf *out)
 {
     size_t i = 0;

@@ -64,13 +64,13 @@ static int write_to(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, ctx) == n ? MR_OK : MR_EIO;
 }
 
-/* The API's "name:a/b" is the name a/b. */
+/* Returns the name without the prefix of the API: "a/b" for "name:a/b". */
 static const char *bare_name(const char *name)
 {
     return strncmp(name, "name:", 5) ? name : name + 5;
 }
 
-/* The id of the object with this name; mr_release it. */
+/* Finds the id of the object with this name, to be freed with mr_release. */
 static int resolve(const struct mr_client *c, const char *name, char **object, struct mr_error *e)
 {
     yyjson_doc *doc = NULL;

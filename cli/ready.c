@@ -1,6 +1,6 @@
-/* `millrace ready`: is a service, or the cluster, ready? For health checks of containers and
- * scripts. Unlike other commands it also speaks gRPC (grpc.health.v1), for the ports of the
- * services. */
+/* `millrace ready`: tells whether a service, or the cluster, is ready, for health checks of
+ * containers and scripts. Unlike other commands it also speaks gRPC (grpc.health.v1), for the ports
+ * of the services. */
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "cli/internal.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define SERVING 1 /* grpc.health.v1.HealthCheckResponse.ServingStatus */
+#define SERVING 1 /* a value of grpc.health.v1.HealthCheckResponse.ServingStatus */
 
 struct ready_config {
     struct mr_client_options client;
@@ -69,7 +69,7 @@ static int ask_service(const struct ready_config *k, const char *address, struct
     return err;
 }
 
-/* The request has no secrets, so the gateway's certificate is not verified. */
+/* Asks the gateway. The request has no secrets, so the gateway's certificate is not verified. */
 static int ask_gateway(const struct ready_config *k, struct mr_error *e)
 {
     struct mr_client c = {0};

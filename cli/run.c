@@ -1,5 +1,5 @@
-/* `millrace run`: submits, follows, and fetches the targets. Without --out it prints small values.
- * With --out it writes each target to a file, in the format of its type. */
+/* `millrace run`: submits a job, follows it, and fetches the targets. Without --out it prints small
+ * values. With --out it writes each target to a file, in the format of the target's type. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/units.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHOWN_MAX 50 /* targets printed */
+#define SHOWN_MAX 50 /* targets that are printed at most */
 
 static const struct mr_option options[] = {
     MR_SUBMIT_OPTIONS("write each target to a file in this directory"),
@@ -42,7 +42,8 @@ struct output {
     uint64_t bytes;
 };
 
-/* "svm/mean" becomes DIR/svm_mean.npy. The extension is not added twice. */
+/* Returns the path for a target: DIR/svm_mean.npy for "svm/mean". The extension is not added
+ * twice. */
 static char *path_for(const char *dir, const char *key, const char *content_type)
 {
     static const char *const types[][2] = {{"application/x-npy", ".npy"},
@@ -96,8 +97,8 @@ static int fetch(
     return MR_OK;
 }
 
-/* Fetches all targets. Of a failed job it fetches those that exist; a missing one is printed, and
- * is no error. */
+/* Fetches all targets. If the job has failed, fetches those that exist; a missing target is
+ * printed, and is no error. */
 static int fetch_all(const struct mr_client *c, yyjson_val *job, const char *dir, bool has_failed,
     struct mr_error *e)
 {
@@ -150,7 +151,8 @@ static void print_results(yyjson_val *root)
     }
 }
 
-/* One object: the job and the members of /results: `results`, `places`, `errors`. */
+/* Prints one object: the job and the members of /results, which are `results`, `places` and
+ * `errors`. */
 static void print_json(yyjson_val *job, yyjson_val *results)
 {
     size_t at = 0;

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECRET_BYTES 32 /* random; written as hexadecimal digits */
+#define SECRET_BYTES 32 /* random bytes of a secret, which is written as hexadecimal digits */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define SETTLES_S 4 /* until every service has read a changed file */
+#define SETTLES_S 4 /* seconds until every service has read a changed file */
 #define YOURS "# yours: what follows is kept\n"
 
 struct config {
@@ -46,7 +46,7 @@ const struct mr_config_spec mr_secrets_spec = {.program = "millrace secrets",
 
 #define S(x) (1u << MR_SERVICE_##x)
 static const unsigned calls[MR_SERVICE_COUNT] = {
-    /* the services that each service calls */
+    /* Lists for each service the services that it calls. */
     [MR_SERVICE_SCHEDULER] = S(OBJECTSTORE),
     [MR_SERVICE_OBJECTSTORE] = S(SCHEDULER) | S(OBJECTSTORE),
     [MR_SERVICE_WORKER] = S(SCHEDULER) | S(OBJECTSTORE) | S(TRAINER) | S(WORKER),
@@ -59,9 +59,11 @@ typedef char secret_text[2 * SECRET_BYTES + 1];
 
 struct set {
     const char *dir;
-    secret_text fresh[MR_SERVICE_COUNT][MR_SERVICE_COUNT]; /* by caller, by callee */
-    struct mr_secrets *old[MR_SERVICE_COUNT];              /* NULL: there was no file */
-    struct mr_buf yours[MR_SERVICE_COUNT];                 /* lines that the user has added */
+    /* New secrets, by caller and by callee. */
+    secret_text fresh[MR_SERVICE_COUNT][MR_SERVICE_COUNT];
+    struct mr_secrets *old[MR_SERVICE_COUNT]; /* by service: the old file; NULL: there was none */
+    /* By service: lines that the user has added to the file. */
+    struct mr_buf yours[MR_SERVICE_COUNT];
 };
 
 static char *path_of(const struct set *s, unsigned service)
@@ -96,7 +98,7 @@ static int read_old(struct set *s, unsigned service, struct mr_error *e)
     int err = mr_file_read_secret(path, &text, e);
     if (!err && mr_secrets_parse(mr_buf_str(&text), &s->old[service], &why))
         err = mr_fail(e, MR_EINVAL, "\"%s\": %s", path, why.text);
-    mr_buf_add_text(&text, "\n"); /* mr_file_read_secret cuts the last newline */
+    mr_buf_add_text(&text, "\n"); /* adds the newline that mr_file_read_secret has removed */
     mr_buf_add(&text, "", 1);
     const char *mark = err ? NULL : strstr((const char *)text.p, YOURS);
     if (mark) mr_buf_add_text(&s->yours[service], mark + strlen(YOURS));
@@ -118,8 +120,9 @@ static void add_accept(struct mr_buf *b, unsigned from, const char *secret)
     mr_buf_printf(b, "accept %s sha256:%s\n", mr_service_name((enum mr_service_kind)from), text);
 }
 
-/* Rotation writes each file twice. First each service accepts the new secrets and still sends the
- * previous ones. With `is_last` it sends the new ones, which all services accept by then. */
+/* Writes the file of one service. Rotation writes each file twice. After the first time, each
+ * service accepts the new secrets and still sends the old ones. With `is_last`, it sends the new
+ * ones, which all services accept by then. */
 static int write_one(const struct set *s, unsigned service, bool is_last, struct mr_error *e)
 {
     struct mr_buf b;
@@ -159,9 +162,9 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
     return err;
 }
 
-/* Waits until all services have read their files. A service may send the content of a changed
- * file's previous version for two seconds (host/os/reread.h), and the next write makes that
- * invalid. */
+/* Waits until all services have read their files. After a file has changed, a service may send the
+ * old secret for two more seconds (host/os/reread.h). The next write makes the old secret invalid,
+ * so it has to wait. */
 static void await_renewals(const struct set *s)
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {

@@ -107,7 +107,7 @@ static int install(
     return err;
 }
 
-/* {"params": {…}}: a value that is JSON keeps its type, any other value becomes a string. */
+/* Writes {"params": {…}}. A value that is JSON keeps its type; any other value becomes a string. */
 static int write_params(const struct mr_texts *set, char **text, size_t *n, struct mr_error *e)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);

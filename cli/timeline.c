@@ -1,6 +1,5 @@
-/* `millrace timeline`: when each task of a job waited and ran. The data come from the cluster or,
- * with
- * --offline, from Redis and the scheduler's files beneath --dir. Both have the same format. */
+/* `millrace timeline`: when each task of a job waited and ran. The data comes from the cluster or,
+ * with --offline, from Redis and the scheduler's files beneath --dir. The format is the same. */
 #include "base/alloc.h"
 #include "cli/internal.h"
 #include "cli/client/paths.h"
@@ -81,7 +80,8 @@ static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uin
 {
     char text[24];
     (void)snprintf(text, sizeof text, "%" PRIu64, v);
-    (void)yyjson_mut_obj_add_strcpy(d, to, name, text); /* quoted, as in the gateway's answers */
+    /* As a quoted number, which the gateway's answers have too. */
+    (void)yyjson_mut_obj_add_strcpy(d, to, name, text);
 }
 
 static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, struct mr_str s)
@@ -89,7 +89,7 @@ static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, st
     (void)yyjson_mut_obj_add_strncpy(d, to, name, s.p ? s.p : "", s.n);
 }
 
-/* The name of the enum of TimelineSpan. */
+/* Returns the name that the enum of TimelineSpan has for an outcome. */
 static const char *outcome_of(uint32_t outcome)
 {
     static const char *const names[] = {[MR_OUTCOME_OK] = "SPAN_OUTCOME_OK",

@@ -1,4 +1,4 @@
-/* `millrace top`: shows the cluster's state repeatedly, in place on a terminal, as plain lines
+/* `millrace top`: shows the cluster's state again and again: in place on a terminal, as plain lines
  * elsewhere. On a terminal, requests run beside the handling of keys and signals. */
 #include "base/alloc.h"
 #include "base/units.h"
@@ -45,11 +45,11 @@ const struct mr_config_spec mr_top_spec = {.program = "millrace top",
     .options = top_options,
     .options_count = MR_ARRAY_LEN(top_options)};
 
-/* The latest answers. */
+/* The latest answers of the gateway. */
 struct view {
     yyjson_doc *docs[ANSWERS];
     mr_time at;
-    double rate; /* tasks a second */
+    double rate; /* finished tasks a second */
 };
 
 static void view_take(struct view *v, yyjson_doc *docs[ANSWERS])
@@ -148,7 +148,8 @@ struct top {
     struct mr_http_reply replies[ANSWERS];
     char *urls[ANSWERS];
     struct view view;
-    struct mr_error why; /* why there is no answer; code 0: there is one */
+    /* The reason why there is no answer; code 0: there is an answer. */
+    struct mr_error why;
     mr_time away_since;
     bool is_left;
 };

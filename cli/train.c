@@ -21,7 +21,7 @@
 #define PLOT_ROWS 12
 #define PICTURE_WIDTH 800
 #define PICTURE_HEIGHT 400
-#define BODY_BYTES_MAX ((size_t)4 << 20) /* the trainer's bound */
+#define BODY_BYTES_MAX ((size_t)4 << 20) /* bytes; the trainer has the same bound */
 #define START_TRIES 20
 
 struct config {
@@ -81,8 +81,8 @@ const struct mr_config_spec mr_train_spec = {.program = "millrace train",
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Posts the document. After a broken connection it is posted again with the same idempotency key,
- * so that only one session starts. */
+/* Posts the document. After a broken connection the document is posted again with the same
+ * idempotency key, so that only one session starts. */
 static int start(const struct mr_client *c, struct mr_str body, char **id, struct mr_error *e)
 {
     uint64_t dice[2];
@@ -276,7 +276,7 @@ int mr_command_train(int argc, char **argv)
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
     mr_config_load(&mr_train_spec, argc, argv, &k, &rest);
-    mr_signal_block(); /* Ctrl-C asks the training to stop */
+    mr_signal_block(); /* so that Ctrl-C can ask the training to stop */
     bool is_clear = rest.count + (k.follow != NULL) + (k.stop != NULL) == 1;
     int err = is_clear ? run(&k, &rest, &code, &e) : MR_OK;
     mr_texts_fini(&rest);

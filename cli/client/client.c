@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ":8470" of a URL whose host is a name of loopback; NULL: it is another host. */
+/* Returns the part ":8470" of a URL whose host is a name of loopback. NULL: the URL has another
+ * host. */
 static const char *loopback_port(const char *url)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
@@ -21,7 +22,7 @@ static const char *loopback_port(const char *url)
     return NULL;
 }
 
-/* Does the URL mean the gateway of `up`? A tunnel to another machine's gateway has another local
+/* True: the URL means the gateway of `up`. A tunnel to another machine's gateway has another local
  * port, because `up` listens on this one. */
 static bool is_same(const char *url, const struct mr_last_cluster *last)
 {
@@ -30,8 +31,8 @@ static bool is_same(const char *url, const struct mr_last_cluster *last)
     return !strcmp(url, last->url) || (a && b && !strcmp(a, b));
 }
 
-/* Adds what `up` wrote about its last cluster. Token and CA are used for that cluster's URL only.
- */
+/* Takes over what `up` wrote about its last cluster. Token and CA are used only for the URL of that
+ * cluster. */
 static int add_last(char **token, struct mr_client *out, struct mr_error *e)
 {
     struct mr_last_cluster last;
@@ -88,7 +89,7 @@ void mr_client_fini(struct mr_client *c)
     *c = (struct mr_client){0};
 }
 
-/* The body is {"code": 5, "message": "…"}. */
+/* Reads the error in an answer, whose body is {"code": 5, "message": "…"}. */
 int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e)
 {
     yyjson_doc *doc = yyjson_read((const char *)reply->body.p, reply->body.n, 0);
@@ -157,7 +158,8 @@ int mr_client_call(const struct mr_client *c, const char *method, struct mr_str 
     return err;
 }
 
-/* Appends the rows of `page` to `all`, and takes over the page token of `page`. */
+/* Appends the rows of `page` to `all`, and takes over the page token of `page`. Returns the joined
+ * document. */
 static yyjson_doc *join_pages(yyjson_doc *all, yyjson_doc *page, const char *rows)
 {
     yyjson_mut_doc *m = yyjson_doc_mut_copy(all, NULL);

@@ -1,4 +1,5 @@
-/* What the commands share: the address of the cluster, calls that answer JSON, and exit codes. */
+/* What the commands share: the address of the cluster, calls that answer in JSON, and exit
+ * codes. */
 #pragma once
 
 #include "cli/client/exit_code.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <yyjson.h>
 
-struct mr_client_options { /* the first member of every command's config */
+struct mr_client_options { /* must be the first member of every command's config */
     const char *url;
     const char *token;
     const char *tls_ca;
@@ -42,30 +43,32 @@ struct mr_client_options { /* the first member of every command's config */
     }
 
 struct mr_client {
-    char *url; /* without a slash at the end */
+    char *url; /* the gateway's URL, without a slash at the end */
     char *authorization;
-    char *ca; /* NULL: the CAs that the system trusts */
+    char *ca; /* file with the CA to trust; NULL: the CAs that the system trusts */
     bool json;
-    bool tty;      /* stderr is a terminal */
-    bool is_local; /* `up` runs the cluster on this machine */
+    bool tty;      /* true: stderr is a terminal */
+    bool is_local; /* true: `up` runs the cluster on this machine */
 };
 
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e);
 void mr_client_fini(struct mr_client *c);
-/* The path that `--data DIR` means to the cluster. If `up` runs the cluster on this machine, it is
- * the absolute path of DIR; otherwise DIR unchanged. NULL stays NULL; mr_release it. */
+/* Sets `*path` to the path that `--data DIR` means to the cluster, to be freed with mr_release. If
+ * `up` runs the cluster on this machine, that is the absolute path of DIR; otherwise DIR unchanged.
+ * NULL stays NULL. */
 int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e);
 
 /* Calls the gateway. Arguments of the path have to be escaped. If the status is 2xx, the answer is
- * parsed into `*doc` (yyjson_doc_free it; `doc` may be NULL); otherwise the answer's error is
- * returned. */
+ * parsed into `*doc` (to be freed with yyjson_doc_free; `doc` may be NULL). Otherwise the answer's
+ * error is returned. */
 int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
 /* Reads all pages of a list into one document, whose member `rows` has the rows of all pages.
  * `path` is escaped and may have a query. */
 int mr_client_list(const struct mr_client *c, const char *path, const char *rows, yyjson_doc **doc,
     struct mr_error *e);
-/* As mr_client_call, with headers and streamed bodies. The function sets the URL and the token. */
+/* Like mr_client_call, with headers and streamed bodies. The function sets the URL and the
+ * token. */
 int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);
 
@@ -73,32 +76,35 @@ int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
 int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e);
 
 /* Runs a command: parses the flags into `config`, which begins with struct mr_client_options, opens
- * the client, calls `act`, and returns the exit code. `act` may set `*code`; it is MR_EXIT_OK. */
+ * the client, calls `act`, and returns the exit code. `*code` is MR_EXIT_OK before the call of
+ * `act`, which may change it. */
 typedef int (*mr_client_act)(const struct mr_client *c, const void *config,
     const struct mr_texts *rest, int *code, struct mr_error *e);
 int mr_client_run(
     const struct mr_config_spec *spec, int argc, char **argv, void *config, mr_client_act act);
-/* GETs the path and prints the answer: as JSON with --json, otherwise with `print`. */
+/* Requests the path with GET and prints the answer: as JSON with --json, otherwise with `print`. */
 int mr_client_show(const struct mr_client *c, void (*print)(yyjson_val *root), struct mr_error *e,
     const char *path_fmt, ...) MR_PRINTF(4, 5);
 
-/* The same for all pages of a list; `path` and `rows` are as for mr_client_list. */
+/* Prints all pages of a list, in the way of mr_client_show. `path` and `rows` are those of
+ * mr_client_list. */
 int mr_client_show_list(const struct mr_client *c, void (*print)(yyjson_val *root),
     const char *path, const char *rows, struct mr_error *e);
-/* Sends `*body`, which is given. `doc` is as for mr_client_call. */
+/* Sends `*body`, which the function frees. `doc` is that of mr_client_call. */
 int mr_client_put(const struct mr_client *c, const char *method, yyjson_mut_doc **body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
-yyjson_mut_doc *mr_json_object(void); /* a new document: an empty object */
+yyjson_mut_doc *mr_json_object(void); /* makes a document with an empty object */
 
 /* Prints which arguments the command expects. Returns MR_EXIT_USAGE. */
 int mr_client_wrong_usage(const struct mr_config_spec *spec);
 /* Prints `millrace NAME: sentence` and returns the exit code of the error. */
 int mr_client_fail(const char *command, const struct mr_error *e);
-void mr_client_print(const yyjson_doc *doc); /* indented */
+void mr_client_print(const yyjson_doc *doc); /* indents the JSON */
 
-/* Members of an answer. Texts are lent by the document. */
+/* Return members of an answer. Texts are lent by the document. */
 const char *mr_json_get_text(yyjson_val *object, const char *name); /* "": absent */
-uint64_t mr_json_get_u64(yyjson_val *object, const char *name); /* a number or a quoted number */
+/* The member is a number or a quoted number. */
+uint64_t mr_json_get_u64(yyjson_val *object, const char *name);
 double mr_json_get_real(yyjson_val *object, const char *name);
 bool mr_json_get_bool(yyjson_val *object, const char *name);
-const char *mr_job_state_word(const char *state); /* "JOB_DONE": "done" */
+const char *mr_job_state_word(const char *state); /* for example "done" for "JOB_DONE" */

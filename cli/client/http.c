@@ -17,7 +17,7 @@ struct exchange {
     struct mr_http_reply *reply;
     FILE *file;
     struct curl_slist *headers;
-    struct mr_error refused; /* by on_data */
+    struct mr_error refused; /* the error of on_data */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -32,7 +32,8 @@ void mr_http_reply_fini(struct mr_http_reply *r)
     mr_buf_fini(&r->body);
 }
 
-/* An error of on_data is this machine's, not the gateway's, so the request is not repeated. */
+/* Passes bytes to on_data. An error of on_data comes from this machine and not from the gateway, so
+ * the request is not repeated. */
 static int give_away(struct exchange *x, const char *p, size_t n)
 {
     errno = 0;
@@ -110,14 +111,15 @@ static int open_exchange(struct exchange *x, const struct mr_http_request *reque
 {
     *x = (struct exchange){.curl = curl_easy_init(), .request = request, .reply = reply};
     if (!x->curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
-    x->headers = curl_slist_append(NULL, "Expect:"); /* without 100-continue: saves a round trip */
+    /* No 100-continue, which saves a round trip. */
+    x->headers = curl_slist_append(NULL, "Expect:");
     for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
         x->headers = curl_slist_append(x->headers, request->headers[i]);
     set_options(x, x->headers, x->why);
     return set_body(x, e);
 }
 
-/* Adds to libcurl's message which flag or URL would help. */
+/* Returns a text to add to libcurl's message: which flag or URL would help. */
 static const char *advice(CURLcode code, const char *url)
 {
     bool is_https = strncmp(url, "https://", 8) == 0;
@@ -204,7 +206,8 @@ int mr_http_streams_start(struct mr_http_streams *s, unsigned slot,
 {
     mr_assert(slot < MR_HTTP_STREAMS_MAX);
     mr_assert(!s->slots[slot].curl);
-    struct exchange *x = &s->slots[slot]; /* must not move: libcurl keeps its address */
+    /* The struct must not move, because libcurl keeps its address. */
+    struct exchange *x = &s->slots[slot];
     int err = open_exchange(x, request, reply, e);
     if (!err && curl_multi_add_handle(s->multi, x->curl))
         err = mr_fail(e, MR_EINTERNAL, "libcurl cannot start another stream");
@@ -236,7 +239,7 @@ void mr_http_streams_wait(struct mr_http_streams *s, int fd, mr_duration timeout
             outcome[i] = (struct mr_error){0};
             (void)read_outcome(&s->slots[i], m->data.result, &outcome[i]);
             mr_http_streams_drop(s, i);
-            break; /* `m` was freed with its handle */
+            break; /* `m` was freed together with its handle */
         }
     }
 }

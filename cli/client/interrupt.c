@@ -10,12 +10,12 @@
 
 #define CANCEL_TIMEOUT (5 * MR_SECOND)
 
-static char left_text[128]; /* for the signal handler, which cannot format text */
+static char left_text[128]; /* formatted in advance, because a signal handler cannot format text */
 
 struct mr_interrupts {
     const struct mr_client *c;
     const char *id;
-    unsigned count; /* the signal thread's */
+    unsigned count; /* number of signals; used by the signal thread only */
     struct mr_signals *signals;
 };
 
@@ -45,7 +45,8 @@ static void on_third(int number)
     _exit(128 + number);
 }
 
-/* Blocks the signal thread while the cluster answers, so the third Ctrl-C needs a handler. */
+/* Cancels the job, or leaves. The cancel blocks the signal thread until the cluster answers, so the
+ * third Ctrl-C needs a signal handler. */
 static void cancel_or_leave(const struct mr_interrupts *x)
 {
     struct mr_error e = {0};
@@ -64,7 +65,7 @@ static void cancel_or_leave(const struct mr_interrupts *x)
         err ? e.text : NULL);
 }
 
-/* On the signal thread. */
+/* Handles one signal, on the signal thread. */
 static void on_signal(void *ctx, int number)
 {
     struct mr_interrupts *x = ctx;
@@ -94,7 +95,7 @@ void mr_interrupts_close(struct mr_interrupts **interrupts)
     struct mr_interrupts *x = *interrupts;
     if (!x) return;
     mr_signal_close(&x->signals);
-    mr_signal_reset_child(); /* the defaults, which the process started with */
+    mr_signal_reset_child(); /* sets the default actions, with which the process started */
     mr_release(x);
     *interrupts = NULL;
 }

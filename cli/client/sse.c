@@ -26,7 +26,7 @@ void mr_sse_restart(struct mr_sse *s)
     s->type[0] = 0;
 }
 
-/* The text after "name: " or "name:"; false: the line has another field. */
+/* Finds the text after "name: " or "name:". False: the line has another field. */
 static bool field(struct mr_str line, const char *name, struct mr_str *value)
 {
     size_t n = strlen(name);

@@ -6,11 +6,11 @@
 #define MR_SSE_ID_BYTES_MAX 128
 
 struct mr_sse {
-    struct mr_buf line;           /* not yet complete */
-    struct mr_buf event;          /* data of the current event */
-    char type[32];                /* of the current event; "": message */
-    char id[MR_SSE_ID_BYTES_MAX]; /* of the last event with an id, after which a new connection
-                                     resumes */
+    struct mr_buf line;  /* bytes of a line that is not yet complete */
+    struct mr_buf event; /* data of the current event */
+    char type[32];       /* type of the current event; "": message */
+    /* Id of the last event that had one. A new connection resumes after this event. */
+    char id[MR_SSE_ID_BYTES_MAX];
     void (*on_event)(void *ctx, const char *type, struct mr_str data);
     void *ctx;
 };
@@ -18,6 +18,7 @@ struct mr_sse {
 void mr_sse_init(
     struct mr_sse *s, void (*on_event)(void *ctx, const char *type, struct mr_str data), void *ctx);
 void mr_sse_fini(struct mr_sse *s);
-/* For a new connection: drops an incomplete event and keeps the id. */
+/* Prepares for a new connection: drops an incomplete event and keeps the id. */
 void mr_sse_restart(struct mr_sse *s);
-int mr_sse_take(void *sse, const char *p, size_t n); /* as mr_http_request.on_data; MR_ELIMIT */
+/* Used as mr_http_request.on_data; MR_ELIMIT: a line or event is too long. */
+int mr_sse_take(void *sse, const char *p, size_t n);

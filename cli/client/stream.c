@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#define AWAY_MAX (60 * MR_SECOND) /* the gateway sends a heartbeat every 15 s */
+/* The gateway is away after this time without bytes. It sends a heartbeat every 15 s. */
+#define AWAY_MAX (60 * MR_SECOND)
 #define AGAIN (200 * MR_MS)
 #define TURN (200 * MR_MS)
 
@@ -16,8 +17,9 @@ struct reading {
     struct mr_http_reply reply;
     char *url;
     char resume[MR_SSE_ID_BYTES_MAX + 32];
-    mr_duration silent; /* time spent waiting, so not the time while this process was stopped */
-    mr_time again;      /* when the stream may be opened again */
+    /* Time spent waiting without bytes. Time while this process was stopped does not count. */
+    mr_duration silent;
+    mr_time again; /* when the stream may be opened again */
 };
 
 static int on_bytes(void *ctx, const char *p, size_t n)
@@ -43,7 +45,7 @@ static int start(struct reading *r, struct mr_error *e)
     return mr_http_streams_start(r->streams, 0, &r->request, &r->reply, e);
 }
 
-/* The outcome of an ended connection. MR_EAWAY: it is tried again. */
+/* Returns the outcome of a connection that has ended. MR_EAWAY: the caller connects again. */
 static int outcome_of(struct reading *r, const struct mr_error *outcome, struct mr_error *e)
 {
     if (outcome->code) return mr_fail(e, outcome->code, "%s", outcome->text);
@@ -52,7 +54,7 @@ static int outcome_of(struct reading *r, const struct mr_error *outcome, struct 
     return MR_OK;
 }
 
-/* *is_end: the answer was complete. */
+/* Reads until the connection ends or the caller stops. `*is_end`: the answer was complete. */
 static int turn(struct reading *r, bool *is_end, struct mr_error *e)
 {
     struct mr_error outcome[MR_HTTP_STREAMS_MAX];
@@ -68,7 +70,8 @@ static int turn(struct reading *r, bool *is_end, struct mr_error *e)
     mr_http_streams_wait(r->streams, r->s->fd, TURN, outcome);
     if (r->silent) r->silent -= TURN - MR_MIN(mr_clock_now() - before, TURN);
     if (!was_open || mr_http_streams_is_open(r->streams, 0)) return MR_OK;
-    r->again = mr_clock_now() + AGAIN; /* gives a restarting gateway or scheduler time */
+    /* The pause gives a gateway or scheduler time to restart. */
+    r->again = mr_clock_now() + AGAIN;
     err = outcome_of(r, &outcome[0], e);
     *is_end = !err;
     return err;

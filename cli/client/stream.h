@@ -7,14 +7,17 @@
 
 struct mr_stream {
     const struct mr_client *client;
-    const char *path; /* "/v1/jobs/j1-7/events", escaped */
+    const char *path; /* escaped path, for example "/v1/jobs/j1-7/events" */
     struct mr_sse *sse;
-    bool ends; /* a complete answer is the end; otherwise the stream is requested again */
-    int fd;    /* watched as well; -1: none */
-    /* Called when bytes came, when `fd` is readable, and every 200 ms. True: stop reading. */
+    /* True: a complete answer ends the reading. False: the stream is then requested again. */
+    bool ends;
+    int fd; /* a descriptor that is watched, too; -1: none */
+    /* Called when bytes have come, when `fd` is readable, and every 200 ms. True: the reading
+     * ends. */
     bool (*is_over)(void *ctx);
     void *ctx;
 };
 
-/* MR_EAWAY: there was no sign of the gateway for a minute. Other errors are its answers. */
+/* Reads the stream. MR_EAWAY: there was no sign of the gateway for a minute. Other errors are the
+ * gateway's answers. */
 int mr_stream_read(const struct mr_stream *s, struct mr_error *e);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POWERS_FROM 20.0 /* highest / lowest value, from which an axis is logarithmic */
+/* An axis is logarithmic if the highest value is at least this many times the lowest. */
+#define POWERS_FROM 20.0
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
@@ -22,7 +23,7 @@ void mr_plot_number(double v, char out[16])
         (void)snprintf(out, 16, "%.3g", a < 1e-12 ? 0 : v);
 }
 
-/* The distance of ticks: 1, 2 or 5 times a power of ten, about a quarter of `span`. */
+/* Returns the distance of ticks: 1, 2 or 5 times a power of ten, about a quarter of `span`. */
 static double nice_step(double span)
 {
     double base = pow(10, floor(log10(span / 4)));
@@ -43,7 +44,7 @@ static void set_even_ticks(struct mr_plot_axis *a)
         add_tick(a, k * step);
 }
 
-/* Ticks at 1, 2 and 5 of each decade, or at 1 only if there are many decades. */
+/* Sets ticks at 1, 2 and 5 of each decade, or only at 1 if there are many decades. */
 static void set_power_ticks(struct mr_plot_axis *a)
 {
     static const double steps[] = {1, 2, 5};
@@ -77,7 +78,8 @@ void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark
     *out = (struct mr_plot_axis){.low = low, .high = high};
     out->by_powers = may_be_powers && low > 0 && high / low >= POWERS_FROM;
     if (!out->by_powers &&
-        high - low <= 1e-9 * fmax(fabs(high), 1e-9)) { /* the line has one value only */
+        /* All values of the line are equal. */
+        high - low <= 1e-9 * fmax(fabs(high), 1e-9)) {
         double around = fabs(high) > 0 ? fabs(high) * 0.5 : 0.5;
         out->low -= of_x ? 0 : around;
         out->high += around;
@@ -99,9 +101,11 @@ double mr_plot_axis_position(const struct mr_plot_axis *a, double v)
 
 #define LABEL_WIDTH 8
 
-struct sheet { /* two dots across and four down make one character */
+/* A drawing of dots. Two dots across and four down make one character. */
+struct sheet {
     unsigned columns, rows;
-    uint8_t dots[MR_PLOT_ROWS_MAX][MR_PLOT_COLUMNS_MAX]; /* bits of a Unicode braille pattern */
+    /* For each character: bits of a Unicode braille pattern. */
+    uint8_t dots[MR_PLOT_ROWS_MAX][MR_PLOT_COLUMNS_MAX];
     bool mark[MR_PLOT_ROWS_MAX];
 };
 

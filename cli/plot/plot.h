@@ -9,7 +9,7 @@
 
 struct mr_plot_point {
     double x;
-    double y; /* not finite: the line has a gap here */
+    double y; /* not finite: the line has a gap at this point */
 };
 
 struct mr_plot_line {
@@ -21,9 +21,10 @@ struct mr_plot_line {
 struct mr_plot {
     const char *title;
     const char *x_name;
-    struct mr_plot_line left;  /* on the left axis, which is logarithmic for a wide range */
-    struct mr_plot_line right; /* on the right axis; only in PNG */
-    bool has_mark;             /* a dashed horizontal line, on the left axis */
+    /* The line on the left axis, which is logarithmic for a wide range. */
+    struct mr_plot_line left;
+    struct mr_plot_line right; /* the line on the right axis; drawn only in PNG */
+    bool has_mark; /* true: `mark` is drawn as a dashed horizontal line on the left axis */
     double mark;
 };
 
@@ -33,24 +34,27 @@ struct mr_plot {
 
 struct mr_plot_axis {
     double low;
-    double high; /* above low */
+    double high; /* upper end of the axis, above low */
     bool by_powers;
     double ticks[MR_PLOT_TICKS_MAX];
     unsigned ticks_count;
 };
 
-/* The axis for all y (or x) of the line and for `mark`, if given; 0 to 1 for an empty line. */
+/* Computes the axis for all y (with `of_x`: all x) of the line and for `mark`, if it is given. An
+ * empty line gets the axis 0 to 1. */
 void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark,
     bool may_be_powers, struct mr_plot_axis *out);
-double mr_plot_axis_position(const struct mr_plot_axis *a, double v); /* 0 at low, 1 at high */
-void mr_plot_number(double v, char out[16]);                          /* "0.05", "1.2k", "3M" */
+/* Returns 0 at low and 1 at high. */
+double mr_plot_axis_position(const struct mr_plot_axis *a, double v);
+void mr_plot_number(double v, char out[16]); /* "0.05", "1.2k", "3M" */
 
 /* ---- output ---- */
 
 #define MR_PLOT_COLUMNS_MAX 200
 #define MR_PLOT_ROWS_MAX 60
 
-/* The curve has `columns` and `rows` of characters; the labels need more. */
+/* Appends the plot as text. The curve has `columns` × `rows` characters; the labels need more
+ * room. */
 void mr_plot_text(
     const struct mr_plot *p, unsigned columns, unsigned rows, bool ascii, struct mr_buf *out);
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LETTER 2 /* pixels for a dot of a letter */
+#define LETTER 2 /* pixels of the side of a letter's dot */
 #define ADVANCE (6 * LETTER)
 #define HEIGHT (7 * LETTER)
 
@@ -24,8 +24,8 @@ static const struct colour red = {190, 40, 40};
 
 struct canvas {
     int width, height;
-    int left, right, top, bottom; /* of the frame around the curve */
-    unsigned char *pixels;        /* rows of r, g, b */
+    int left, right, top, bottom; /* edges of the frame around the curve, in pixels */
+    unsigned char *pixels;        /* rows of pixels, each with the bytes r, g, b */
 };
 
 static void set_pixel(struct canvas *c, int x, int y, struct colour k, double share)

@@ -20,11 +20,11 @@
 
 struct mr_screen {
     struct termios before;
-    bool has_keys; /* stdin is a terminal */
+    bool has_keys; /* true: stdin is a terminal */
     int signal_fd;
-    int fd;        /* epoll: keys and signals */
-    sigset_t mask; /* of the thread, before */
-    int ended_by;  /* the number of a signal; 0: none */
+    int fd;        /* epoll descriptor for keys and signals */
+    sigset_t mask; /* signal mask of the thread before the screen was opened */
+    int ended_by;  /* number of the signal that ends the process; 0: none came */
 };
 
 static void say(const char *text)
@@ -119,7 +119,8 @@ void mr_screen_draw(struct mr_screen *s, struct mr_str text)
     mr_buf_add_text(&out, "\033[J");
     for (size_t at = 0; at < out.n;) {
         ssize_t n = write(STDOUT_FILENO, out.p + at, out.n - at);
-        if (n <= 0) break; /* the terminal has gone: SIGHUP follows */
+        /* The terminal is gone, and SIGHUP will follow. */
+        if (n <= 0) break;
         at += (size_t)n;
     }
     mr_buf_fini(&out);

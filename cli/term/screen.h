@@ -10,19 +10,22 @@
 
 #include <stdbool.h>
 
-struct mr_screen; /* one a process, owned by its main thread */
+struct mr_screen; /* a process has at most one, owned by its main thread */
 
 struct mr_screen *mr_screen_open(void); /* NULL: stdout is not a terminal */
 void mr_screen_close(struct mr_screen **screen);
 
 unsigned mr_screen_columns(const struct mr_screen *s);
-/* Draws the whole screen: lines that end with '\n'. Lines and columns that do not fit are cut. */
+/* Draws the whole screen. The lines of `text` end with '
+ * '. Lines and columns that do not fit are cut. */
 void mr_screen_draw(struct mr_screen *s, struct mr_str text);
 
 enum mr_screen_event {
     MR_SCREEN_NONE,
-    MR_SCREEN_REDRAW, /* the terminal has a new size, or another program has used it */
-    MR_SCREEN_LEAVE,  /* the key q, or a signal */
+    /* The terminal has a new size, or another program has written to it. */
+    MR_SCREEN_REDRAW,
+    MR_SCREEN_LEAVE, /* the key q or a signal came */
 };
-int mr_screen_fd(const struct mr_screen *s); /* readable: mr_screen_take has an event */
-enum mr_screen_event mr_screen_take(struct mr_screen *s); /* never blocks */
+/* The descriptor is readable when mr_screen_take has an event. */
+int mr_screen_fd(const struct mr_screen *s);
+enum mr_screen_event mr_screen_take(struct mr_screen *s); /* never waits */

@@ -10,21 +10,23 @@
 
 #define TABLE_BYTES_MAX ((size_t)1 << 30)
 #define GAP 2
-#define STUMP 12 /* keys are cut to this width before optional columns are left out … */
-#define LEAST 5  /* … and to this width after that */
+/* Keys are cut to this width before optional columns are left out. */
+#define STUMP 12
+/* Keys are cut to this width after optional columns are left out. */
+#define LEAST 5
 #define SENTENCE_MIN 24
 
 struct mr_table {
     const struct mr_column *columns;
     size_t count;
-    struct mr_buf text;              /* the texts of all cells, joined */
-    struct mr_buf ends;              /* size_t: where each cell ends in `text` */
-    unsigned wanted[MR_COLUMNS_MAX]; /* the widest cell of each column so far */
+    struct mr_buf text;              /* the texts of all cells, one after the other */
+    struct mr_buf ends;              /* size_t numbers: the end of each cell in `text` */
+    unsigned wanted[MR_COLUMNS_MAX]; /* width of the widest cell of each column so far */
     bool has_heading;
 };
 
 struct layout {
-    unsigned width[MR_COLUMNS_MAX]; /* 0: left out */
+    unsigned width[MR_COLUMNS_MAX]; /* 0: the column is left out */
 };
 
 struct mr_table *mr_table_new(const struct mr_column *columns, size_t count)
@@ -92,7 +94,7 @@ static unsigned total(const struct mr_table *t, const struct layout *l)
     return sum;
 }
 
-/* Narrows the columns of keys, the widest first, down to `least`. */
+/* Narrows the columns of keys, the widest column first, down to the width `least`. */
 static void shorten(const struct mr_table *t, struct layout *l, unsigned width, unsigned least)
 {
     while (total(t, l) > width) {
@@ -131,7 +133,8 @@ static struct layout layout_of(const struct mr_table *t, unsigned width)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Words that are wider than the column are keys: they lose their middle. */
+/* Appends a sentence that is wrapped. Words that are wider than the column are keys, and lose their
+ * middle. */
 static void add_sentence(
     struct mr_str text, unsigned at, unsigned width, bool is_terminal, struct mr_buf *out)
 {

@@ -38,7 +38,7 @@ unsigned mr_text_live_columns(FILE *file)
 struct glyph {
     size_t bytes;
     unsigned columns;
-    bool shown; /* otherwise "?" replaces it */
+    bool shown; /* false: "?" is shown instead of the character */
 };
 
 static struct glyph broken(void)
@@ -46,7 +46,7 @@ static struct glyph broken(void)
     return (struct glyph){.bytes = 1, .columns = 1};
 }
 
-/* The first character of a text that is not empty. */
+/* Returns the first character of a text that is not empty. */
 static struct glyph glyph_of(struct mr_str s)
 {
     unsigned char lead = (unsigned char)s.p[0];
@@ -78,7 +78,7 @@ unsigned mr_text_width(struct mr_str text)
     return columns;
 }
 
-/* How many bytes of the text's start fit into `columns`. */
+/* Returns how many bytes from the start of the text fit into `columns`. */
 static size_t bytes_of(struct mr_str text, unsigned columns)
 {
     size_t at = 0;
@@ -116,8 +116,8 @@ void mr_text_add_elided(struct mr_str text, unsigned columns, struct mr_buf *out
     }
     unsigned tail = (columns - 1) / 2;
     size_t from = bytes_of(text, width - tail);
-    if (mr_text_width(after(text, from)) > tail) /* a wide character lies across the cut */
-        from += glyph_of(after(text, from)).bytes;
+    /* A wide character lies across the cut. */
+    if (mr_text_width(after(text, from)) > tail) from += glyph_of(after(text, from)).bytes;
     mr_text_add(mr_str_of(text.p, bytes_of(text, columns - 1 - tail)), out);
     mr_buf_add_text(out, CUT);
     mr_text_add(after(text, from), out);
@@ -131,7 +131,7 @@ static struct mr_str line_of(struct mr_str text)
     return mr_str_of(text.p, end ? (size_t)(end - text.p) : text.n);
 }
 
-/* The bytes of a long line before its break: at a space if it has one. */
+/* Returns the bytes of a long line before its break, which is at a space if the line has one. */
 static size_t break_of(struct mr_str line, unsigned columns)
 {
     size_t lead = 0;

@@ -35,7 +35,7 @@ static void arg_program(struct args *a, const char *name)
     arg(a, "%s", path);
 }
 
-/* Without a CA only the gateway uses TLS (HTTPS). */
+/* Adds the flags for TLS. Without a CA only the gateway uses TLS (HTTPS). */
 static void arg_tls(const struct mr_up *u, struct args *a, bool is_gateway)
 {
     const struct mr_certificate_files *f = &u->config.tls.files;
@@ -45,7 +45,7 @@ static void arg_tls(const struct mr_up *u, struct args *a, bool is_gateway)
     if (f->ca) arg(a, "--tls-ca=%s", f->ca);
 }
 
-/* Flags for authentication: TLS, the cluster's secret, the tokens of users. */
+/* Adds the flags for authentication: TLS, the cluster's secret, the tokens of users. */
 static void arg_access(const struct mr_up *u, struct args *a, bool is_gateway)
 {
     arg_tls(u, a, is_gateway);
@@ -53,8 +53,8 @@ static void arg_access(const struct mr_up *u, struct args *a, bool is_gateway)
     if (u->config.rules.token_file) arg(a, "--token-file=%s", u->config.rules.token_file);
 }
 
-/* Called before the flag for the UNIX socket: a service announces its last --listen to the others.
- */
+/* Adds the flag for the TCP address of a service. Must be called before the flag for the UNIX
+ * socket is added, because a service announces its last --listen to the others. */
 static void arg_grpc(const struct mr_up *u, struct args *a, enum mr_up_grpc_service service)
 {
     char address[MR_UP_GRPC_TEXT_MAX];

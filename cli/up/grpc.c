@@ -14,7 +14,7 @@
 
 #define PORTS 3
 #define PORT_MAX (65535 - PORTS + 1)
-/* Free ports are searched below the usual range of ephemeral ports. */
+/* The search for free ports begins here, below the usual range of ephemeral ports. */
 #define FREE_FROM 20000
 #define FREE_COUNT 12000
 #define FREE_TRIES 200
@@ -45,8 +45,8 @@ static int split(struct mr_up_grpc *g, struct mr_error *e)
     return MR_OK;
 }
 
-/* Tries to listen at the port. Returns errno; 0: it works. A host that does not resolve counts as
- * working, because the service reports that error. */
+/* Tries to listen at the port. Returns 0 if that is possible, and otherwise errno. A host that does
+ * not resolve counts as possible, because the service reports that error. */
 static int try_port(const struct mr_up_grpc *g, int port)
 {
     char host[sizeof g->host], service[16];

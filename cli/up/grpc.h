@@ -1,6 +1,6 @@
-/* --grpc of `up`: gRPC over TCP at three consecutive ports, for the scheduler, the object store of
- * node 0 and the trainer. The services listen there and at their UNIX sockets. TCP clients need
- * tokens. */
+/* The flag --grpc of `up`: gRPC over TCP at three consecutive ports, for the scheduler, the object
+ * store of node 0 and the trainer. The services listen there and at their UNIX sockets. TCP clients
+ * need tokens. */
 #pragma once
 
 #include "base/err.h"
@@ -9,12 +9,13 @@
 #include <stdbool.h>
 
 struct mr_up_grpc {
-    const char *address; /* as given: HOST:PORT; NULL: none */
+    const char *address; /* HOST:PORT as the user gave it; NULL: --grpc was not given */
     char host[256];      /* set by mr_up_grpc_prepare */
-    int port;            /* the scheduler's; set by mr_up_grpc_prepare; 0: none */
+    /* Port of the scheduler, set by mr_up_grpc_prepare; 0: --grpc was not given. */
+    int port;
 };
 
-enum mr_up_grpc_service { /* offsets of their ports */
+enum mr_up_grpc_service { /* the offset of each service's port from the scheduler's */
     MR_UP_GRPC_SCHEDULER,
     MR_UP_GRPC_STORE,
     MR_UP_GRPC_TRAINER,
@@ -28,13 +29,13 @@ enum mr_up_grpc_service { /* offsets of their ports */
         .at = (offset) + offsetof(struct mr_up_grpc, address)                                      \
     }
 
-/* Called before the children start. MR_EINVAL: a malformed address, or a certificate without a CA.
- * MR_EEXIST: a port is taken. MR_EPERM: other machines can reach the address, and there are no
- * tokens. */
+/* Checks the address and finds the ports; to be called before the children start. MR_EINVAL: a
+ * malformed address, or a certificate without a CA. MR_EEXIST: a port is taken. MR_EPERM: other
+ * machines can reach the address, and there are no tokens. */
 int mr_up_grpc_prepare(struct mr_up_grpc *g, bool has_tokens,
     const struct mr_certificate_files *tls, struct mr_error *e);
 
-/* Writes "HOST:PORT" of a service; false: --grpc was not given. */
+/* Writes "HOST:PORT" of a service. False: --grpc was not given. */
 #define MR_UP_GRPC_TEXT_MAX 300
 bool mr_up_grpc_address(
     const struct mr_up_grpc *g, enum mr_up_grpc_service service, char out[MR_UP_GRPC_TEXT_MAX]);

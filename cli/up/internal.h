@@ -1,5 +1,6 @@
-/* The parts of `millrace up`. Private to cli/up. up.c has the flags and waits while the cluster
- * runs, prepare.c does all that precedes the first process, children.c starts the processes. */
+/* The parts of `millrace up`. Private to cli/up. up.c has the flags, and waits while the cluster
+ * runs; prepare.c does everything that precedes the first process; children.c starts the
+ * processes. */
 #pragma once
 
 #include "base/buf.h"
@@ -28,17 +29,18 @@ struct mr_up_config {
 struct mr_up {
     struct mr_up_config config;
     char *dir;
-    char *run;  /* the directory of the sockets */
-    char *home; /* mr_paths_home */
+    char *run;  /* directory of the sockets */
+    char *home; /* result of mr_paths_home */
     char *redis;
     char *scheduler;
     char *trainer;
     char host[256];
     int port;
     int lock_fd;
-    int listen_fd; /* the gateway inherits it, so it outlives each gateway; 0: none */
+    /* The listening socket that each gateway inherits, so it outlives each gateway; 0: none. */
+    int listen_fd;
     struct mr_supervisor *supervisor;
-    struct mr_buf paths; /* char *: paths that `config` points to, to be freed */
+    struct mr_buf paths; /* char * items: paths that `config` points to, to be freed */
 };
 
 /* Makes paths absolute, creates the directory, its lock, the secret, the listening socket and the

@@ -23,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SOCKET_PATH_MAX 105 /* of sun_path's 108 */
+/* Bytes; sun_path has room for 108. */
+#define SOCKET_PATH_MAX 105
 #define SOCKET_LONGEST "/worker-63-1023.sock"
 #define LISTEN_QUEUE 512
 
@@ -80,7 +81,8 @@ static int make_dirs(struct mr_up *u, struct mr_error *e)
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/node-%" PRIu64, u->dir, i);
         err = mr_file_make_dirs(path, 0700, e);
     }
-    if (!err && chmod(u->run, 0700)) /* the directory may have existed with another mode */
+    /* The directory may have existed already, with another mode. */
+    if (!err && chmod(u->run, 0700))
         return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
     return err;
 }
@@ -93,7 +95,7 @@ static int take_lock(struct mr_up *u, struct mr_error *e)
     if (flock(u->lock_fd, LOCK_EX | LOCK_NB)) {
         char pid[32] = "";
         ssize_t n = read(u->lock_fd, pid, sizeof pid - 1);
-        pid[n > 1 ? n - 1 : 0] = 0; /* without its newline */
+        pid[n > 1 ? n - 1 : 0] = 0; /* removes the newline */
         return mr_fail(e, MR_EEXIST,
             "a cluster runs in %s already (process %.20s): stop it, or give another --dir", u->dir,
             pid);
@@ -109,7 +111,8 @@ static int take_lock(struct mr_up *u, struct mr_error *e)
 static int prepare_secret(const struct mr_up *u, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/secret", u->dir);
-    if (access(path, F_OK) == 0) return MR_OK; /* each service checks its mode and content */
+    /* Each service checks the mode and the content of an existing file. */
+    if (access(path, F_OK) == 0) return MR_OK;
     unsigned char bytes[32];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return mr_fail(e, MR_EIO, "getrandom: %s", strerror(errno));
@@ -139,7 +142,7 @@ static int listen_at(const struct addrinfo *a, int *fd, int *port)
     return err;
 }
 
-/* Listens at u->host ("[::1]", "localhost", a name of this machine) and u->port. */
+/* Listens at the address u->host ("[::1]", "localhost", a name of this machine) and u->port. */
 static int listen_there(struct mr_up *u, struct mr_error *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
@@ -148,10 +151,10 @@ static int listen_there(struct mr_up *u, struct mr_error *e)
     (void)snprintf(port, sizeof port, "%d", u->port);
     (void)snprintf(host, sizeof host, "%.*s", (int)(strlen(u->host) - (is_v6 ? 2 : 0)),
         u->host + (is_v6 ? 1 : 0));
-    if (!strcmp(host, "localhost")) /* "localhost" may resolve to ::1 only, and every client tries
-                                       127.0.0.1 */
-        (void)snprintf(host, sizeof host, "127.0.0.1");
-    if (getaddrinfo(host, port, &hints, &list)) return MR_OK; /* the gateway reports the error */
+    /* "localhost" may resolve to ::1 only, but every client tries 127.0.0.1. */
+    if (!strcmp(host, "localhost")) (void)snprintf(host, sizeof host, "127.0.0.1");
+    /* A name that does not resolve is no error here, because the gateway reports it. */
+    if (getaddrinfo(host, port, &hints, &list)) return MR_OK;
     int fd = 0, err = listen_at(list, &fd, &u->port);
     freeaddrinfo(list);
     if (err)
@@ -204,7 +207,7 @@ int mr_up_prepare(struct mr_up *u, struct mr_error *e)
     struct mr_machine machine;
     mr_machine_read(&machine);
     if (!c->workers) c->workers = machine.cpus;
-    /* The same bound as in the stores, so that greet() prints the memory that they take. */
+    /* The object stores have the same bound, so greet() prints the memory that they take. */
     uint64_t most = mr_machine_share(&machine, UINT64_MAX) / c->nodes;
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 2 / c->nodes, most);
     int err = prepare_paths(u, e);

@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 struct mr_rules {
-    struct mr_texts data_root; /* canonical paths that operators may read */
+    struct mr_texts data_root; /* canonical paths of directories that operators may read */
     bool allow_exec;
-    const char *exec_user;  /* NULL: programs run as this process's user */
-    const char *token_file; /* NULL: none */
+    const char *exec_user;  /* NULL: programs run as the user of this process */
+    const char *token_file; /* path of the token file; NULL: none */
 };
 
-/* Refuses an --exec-user that does not exist or cannot be used, and a data root inside one of the
- * `denied` directories (canonical paths, NULL at the end). */
+/* Checks the rules. Refuses an --exec-user that does not exist or cannot be used, and a data root
+ * inside one of the `denied` directories (canonical paths, NULL at the end). */
 int mr_rules_check(const struct mr_rules *r, const char *const *denied, struct mr_error *e);
 /* Prints the rules for the user who starts the cluster. */
 void mr_rules_print(const struct mr_rules *r, FILE *out);

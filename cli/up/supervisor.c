@@ -1,4 +1,4 @@
-/* Signals come through a signalfd, so no code runs in a signal handler. */
+/* The supervisor of `up`. Signals come through a signalfd, so no code runs in a signal handler. */
 #include "cli/up/supervisor.h"
 
 #include "base/alloc.h"
@@ -38,9 +38,9 @@ struct child {
     bool runs_user_code;
     int listen_fd; /* 0: none */
     pid_t pid;
-    mr_time ends[RESTARTS_MAX]; /* when it last ended, a ring */
+    mr_time ends[RESTARTS_MAX]; /* times at which it last ended, as a ring */
     uint32_t ends_count;
-    mr_time again; /* when to restart it; 0: it runs */
+    mr_time again; /* when it will be restarted; 0: it runs */
     int status;
 };
 
@@ -48,16 +48,17 @@ struct mr_supervisor {
     struct child *children[CHILDREN_MAX];
     size_t count;
     int signal_fd;
-    mr_time stopping; /* since when; 0: not stopping */
-    bool is_hurried;  /* asked to stop a second time */
-    bool is_started;  /* mr_supervisor_end_startup was called */
+    mr_time stopping; /* when the stopping began; 0: the supervisor is not stopping */
+    bool is_hurried;  /* true: a second signal has asked to stop */
+    bool is_started;  /* true: mr_supervisor_end_startup was called */
 };
 
 struct mr_supervisor *mr_supervisor_new(void)
 {
     struct mr_supervisor *s = mr_alloc(sizeof *s);
     sigset_t set;
-    mr_signal_block(); /* SIGPIPE, too: the reader of our output may end first */
+    /* Blocks SIGPIPE, too, because the reader of our output may end first. */
+    mr_signal_block();
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGINT);
@@ -95,8 +96,8 @@ void mr_supervisor_free(struct mr_supervisor **sp)
     mr_release(s);
 }
 
-/* In the child: passes a listening socket as sd_listen_fds(3) wants it. setenv is allowed after
- * this fork, because the parent has one thread. */
+/* Runs in the child: passes a listening socket as sd_listen_fds(3) wants it. setenv is allowed
+ * after this fork, because the parent has one thread. */
 static void pass_socket(int fd)
 {
     char pid[16];
@@ -109,8 +110,8 @@ static void pass_socket(int fd)
     (void)setenv("LISTEN_PID", pid, 1);
 }
 
-/* In the child. A terminal's Ctrl-C reaches the whole process group. SIGINT stays blocked, because
- * the supervisor stops the children in order. */
+/* Runs in the child, and executes the program. A terminal's Ctrl-C reaches the whole process group.
+ * SIGINT stays blocked, because the supervisor stops the children in order. */
 static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
 {
     mr_signal_reset_child();
@@ -119,7 +120,8 @@ static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
     (void)sigaddset(&set, SIGINT);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1); /* the parent died before prctl */
+    /* The parent died before the call of prctl. */
+    if (getppid() != parent) _exit(1);
     (void)dup2(null_fd, 0);
     (void)dup2(log_fd, 1);
     (void)dup2(log_fd, 2);
@@ -173,7 +175,7 @@ int mr_supervisor_start(
     return MR_OK;
 }
 
-/* The last bytes of the log, for the message that tells why the child ended. */
+/* Reads the last bytes of a log, for the message that tells why the child ended. */
 static void tail(const char *path, char out[TAIL_BYTES])
 {
     out[0] = 0;
@@ -204,7 +206,8 @@ static int give_up(const struct child *c, struct mr_error *e)
         how(c->status), number(c->status), RESTARTS_MAX, c->log_path, log);
 }
 
-/* A child has ended: sets when to restart it. An error: it has ended too often. */
+/* Handles the end of a child: sets the time of its restart. An error means that the child has ended
+ * too often. */
 static int ended(struct mr_supervisor *s, struct child *c, int status, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
@@ -236,7 +239,7 @@ static int reap(struct mr_supervisor *s, struct mr_error *e)
     return MR_OK;
 }
 
-/* Restarts children that are due. *next: when the next one is. */
+/* Restarts the children that are due, and sets `*next` to the time of the next restart. */
 static int restart(struct mr_supervisor *s, mr_time *next, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
@@ -279,7 +282,7 @@ enum mr_supervisor_event mr_supervisor_run(
     }
 }
 
-/* Waits for the end of a child, until `until`; false: it still runs. */
+/* Waits until `until` for the end of a child. False: the child still runs. */
 static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
 {
     while (c->pid) {
@@ -316,9 +319,9 @@ static void await_end(struct mr_supervisor *s, struct child *c, mr_time asked)
     (void)wait_end(s, c, MR_NEVER);
 }
 
-/* The first child that is stopped together with child end - 1. Workers are stopped together: one
- * after the other, each would get the tasks that the previous one returned, and use its whole
- * grace. */
+/* Returns the first child that is stopped together with child end - 1. Workers are stopped
+ * together. If they were stopped one after the other, each worker would get the tasks that the
+ * worker before it returned, and use its whole grace. */
 static size_t group_of(const struct mr_supervisor *s, size_t end)
 {
     size_t first = end - 1;

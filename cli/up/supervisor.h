@@ -15,37 +15,40 @@
 struct mr_supervisor;
 
 struct mr_child_spec {       /* texts are copied */
-    const char *name;        /* for messages: "worker-0" */
-    const char *const *argv; /* argv[0]: the program; NULL at the end */
+    const char *name;        /* name for messages, such as "worker-0" */
+    const char *const *argv; /* argv[0] is the program; NULL at the end */
     const char *log_path;    /* stdout and stderr are appended to this file */
-    mr_duration stop_grace;  /* after SIGTERM, before SIGKILL */
-    bool runs_user_code;     /* restarted without a bound */
-    int listen_fd;           /* inherited, as sd_listen_fds(3) describes; 0: none */
+    mr_duration stop_grace;  /* time between SIGTERM and SIGKILL */
+    bool runs_user_code;     /* true: the child is restarted without a bound */
+    /* A socket that the child inherits, as sd_listen_fds(3) describes; 0: none. */
+    int listen_fd;
 };
 
 struct mr_supervisor *mr_supervisor_new(void);
-void mr_supervisor_free(struct mr_supervisor **s); /* kills children that still run */
+void mr_supervisor_free(struct mr_supervisor **s); /* kills the children that still run */
 
-/* Starts a child. MR_ENOENT: there is no such program. */
+/* Starts a child. MR_ENOENT: the program does not exist. */
 int mr_supervisor_start(
     struct mr_supervisor *s, const struct mr_child_spec *spec, struct mr_error *e);
 
-/* The cluster is ready. From now on a child with `runs_user_code` is restarted however often it
- * ends, with a back-off of up to 5 s. Before this call the bound holds for it, too, because a child
- * that ends often during startup cannot start at all. */
+/* Tells the supervisor that the cluster is ready. From now on a child with `runs_user_code` is
+ * restarted however often it ends, with a back-off of up to 5 s. Before this call the bound holds
+ * for this child, too, because a child that ends often during startup cannot start at all. */
 void mr_supervisor_end_startup(struct mr_supervisor *s);
 
 enum mr_supervisor_event {
     MR_SUPERVISOR_TIMEOUT,
-    MR_SUPERVISOR_STOP,    /* SIGINT, SIGTERM or SIGHUP */
-    MR_SUPERVISOR_GAVE_UP, /* a child ended too often; `e` says which and why */
+    MR_SUPERVISOR_STOP, /* SIGINT, SIGTERM or SIGHUP came */
+    /* A child has ended too often; `e` names the child and the reason. */
+    MR_SUPERVISOR_GAVE_UP,
 };
 
-/* Reaps and restarts children until `deadline`, a signal, or a child that ends too often. */
+/* Reaps and restarts children, until `deadline`, until a signal comes, or until a child ends too
+ * often. */
 enum mr_supervisor_event mr_supervisor_run(
     struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
 
-/* Sends SIGTERM to each child, the last started first, and waits for its end before the next.
- * Consecutive children with `runs_user_code` end together. Another signal, two seconds later or
- * more, ends the waiting: children that still run are killed. */
+/* Stops the children in the reverse order of their start. Sends SIGTERM to a child and waits for
+ * its end before the next one. Consecutive children with `runs_user_code` end together. Another
+ * signal, two seconds later or more, ends the waiting: children that still run are killed. */
 void mr_supervisor_stop(struct mr_supervisor *s);

@@ -22,10 +22,12 @@
 
 #define DAY_S ((int64_t)86400)
 #define CA_LASTS_S (3650 * DAY_S)
-#define CA_LEFT_S (400 * DAY_S) /* more than LASTS_S: a certificate never outlives its CA */
+/* More than LASTS_S, because a certificate never outlives its CA. */
+#define CA_LEFT_S (400 * DAY_S)
 #define LASTS_S (365 * DAY_S)
 #define LEFT_S (90 * DAY_S)
-#define BEGINS_S (-3600) /* valid since an hour ago, as clocks differ */
+/* Certificates are valid since an hour ago, because clocks differ. */
+#define BEGINS_S (-3600)
 
 bool mr_up_tls_is_on(const struct mr_up_tls *t)
 {
@@ -50,8 +52,8 @@ void mr_up_tls_fini(struct mr_up_tls *t)
 
 static void add_name(struct mr_up_tls *t, const char *name)
 {
-    static const char plain[] = /* what a certificate allows in names */
-        "-.:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    /* The characters that a name in a certificate may have. */
+    static const char plain[] = "-.:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if (!name[0] || name[strspn(name, plain)]) return;
     for (size_t i = 0; i < t->names.count; i++)
         if (strcmp(t->names.items[i], name) == 0) return;
@@ -60,7 +62,8 @@ static void add_name(struct mr_up_tls *t, const char *name)
     t->names.items[t->names.count++] = mr_copy_text(name);
 }
 
-/* A gateway that listens at 0.0.0.0 or :: is reached at each address of the machine. */
+/* Adds the addresses of this machine as names. A gateway that listens at 0.0.0.0 or :: is reached
+ * at each of them. */
 static void add_addresses(struct mr_up_tls *t)
 {
     struct ifaddrs *all = NULL;
@@ -71,7 +74,8 @@ static void add_addresses(struct mr_up_tls *t)
         char text[NI_MAXHOST];
         socklen_t n = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
         if (getnameinfo(a->ifa_addr, n, text, sizeof text, NULL, 0, NI_NUMERICHOST)) continue;
-        if (!strchr(text, '%')) add_name(t, text); /* '%': a link-local address */
+        /* A '%' means a link-local address, which is left out. */
+        if (!strchr(text, '%')) add_name(t, text);
     }
     freeifaddrs(all);
 }
@@ -141,7 +145,7 @@ static int prepare_given(struct mr_up_tls *t, struct mr_error *e)
             "three");
     int err = mr_certificate_check(&t->files, e);
     if (err) return err;
-    t->directory = mr_copy_text(""); /* mr_up_tls_fini frees the paths from here on */
+    t->directory = mr_copy_text(""); /* mr_up_tls_fini frees the paths because `directory` is set */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths); i++) {
         const char *given = *paths[i];
         char full[PATH_MAX];

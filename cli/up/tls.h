@@ -1,14 +1,17 @@
-/* TLS of `up`: given certificates, or a CA and a certificate that it makes in DIR/tls. */
+/* TLS of `up`: certificates that the user gives, or a CA and a certificate that `up` makes in
+ * DIR/tls. */
 #pragma once
 
 #include "host/tls/certificate.h"
 #include "host/config/common_options.h"
 
 struct mr_up_tls {
-    bool own;                          /* --tls */
-    struct mr_certificate_files files; /* as given; absolute after mr_up_tls_prepare */
-    char *directory;                   /* DIR/tls; "": the files were given; NULL: not prepared */
-    struct mr_texts names;             /* host names of the certificate that --tls makes */
+    bool own; /* --tls */
+    /* The files as the user gave them; absolute paths after mr_up_tls_prepare. */
+    struct mr_certificate_files files;
+    /* DIR/tls. "": the user gave the files. NULL: not prepared. */
+    char *directory;
+    struct mr_texts names; /* host names for the certificate that --tls makes */
 };
 
 // clang-format off
@@ -24,14 +27,14 @@ struct mr_up_tls {
         "the CA that has signed it (PEM): services verify each other by it")
 // clang-format on
 
-/* Adds a host name to the certificate. Called before mr_up_tls_prepare. */
+/* Adds a host name to the certificate; to be called before mr_up_tls_prepare. */
 void mr_up_tls_name(struct mr_up_tls *t, const char *host);
-/* Called before the children start. Checks the given files, or makes those of --tls in
- * `directory`/tls for a gateway that listens at `host`. Removes MILLRACE_TLS_* from the
- * environment, because children get the files as flags. */
+/* Checks the given files, or makes those of --tls in `directory`/tls for a gateway that listens at
+ * `host`. To be called before the children start. Removes MILLRACE_TLS_* from the environment,
+ * because children get the files as flags. */
 int mr_up_tls_prepare(
     struct mr_up_tls *t, const char *directory, const char *host, struct mr_error *e);
-/* Replaces a certificate of --tls that expires soon. */
+/* Replaces the certificate of --tls if it expires soon. */
 int mr_up_tls_renew(struct mr_up_tls *t, struct mr_error *e);
-bool mr_up_tls_is_on(const struct mr_up_tls *t); /* the gateway speaks HTTPS */
+bool mr_up_tls_is_on(const struct mr_up_tls *t); /* true: the gateway speaks HTTPS */
 void mr_up_tls_fini(struct mr_up_tls *t);

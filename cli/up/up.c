@@ -132,7 +132,7 @@ const struct mr_config_spec mr_up_spec = {.program = "millrace up",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* Asks the gateway until a job could run. `e` keeps the last reason why not. */
+/* Asks the gateway again and again until a job could run. `e` has the last reason why none can. */
 static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + READY_TIMEOUT;
@@ -148,7 +148,8 @@ static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, str
                 (int)(READY_TIMEOUT / MR_SECOND), MR_STR_ARG(mr_buf_str(&body)));
         mr_buf_fini(&body);
         if (ready && access(u->trainer + strlen("unix:"),
-                         F_OK)) { /* the gateway is ready without a trainer */
+                         /* The gateway is ready even without a trainer. */
+                         F_OK)) {
             ready = false;
             (void)mr_fail(e, MR_ETIMEOUT, "the trainer does not serve; see %s/log", u->dir);
         }
@@ -185,10 +186,11 @@ static void greet(const struct mr_up *u, const char *url)
             c->tls.files.ca);
     if (fflush(stdout))
         (void)freopen(
-            "/dev/null", "w", stdout); /* the cluster runs on when the reader of stdout ends */
+            /* The cluster runs on after the reader of stdout has ended. */
+            "/dev/null", "w", stdout);
 }
 
-/* Waits for the end, and renews certificates. */
+/* Runs the cluster until it ends, and renews certificates. */
 static enum mr_supervisor_event serve(struct mr_up *u, struct mr_error *e)
 {
     enum mr_supervisor_event ev = MR_SUPERVISOR_TIMEOUT;
@@ -206,7 +208,7 @@ static int run(struct mr_up *u, struct mr_error *e)
     const char *scheme = mr_up_tls_is_on(&u->config.tls) ? "https" : "http";
     MR_AUTO(mr_free_ptr) char *url = mr_format("%s://%s:%d", scheme, u->host, u->port);
     (void)setenv("MILLRACE_SUPERVISED", "1", 1);
-    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the workers' slots use all cores already */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the workers' slots already use all cores */
     u->supervisor = mr_supervisor_new();
     int err = mr_up_start_all(u, e);
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);
@@ -215,14 +217,16 @@ static int run(struct mr_up *u, struct mr_error *e)
             .ca = mr_unconst(u->config.tls.files.ca),
             .scheduler = u->scheduler,
             .directory = u->dir};
-        (void)mr_last_cluster_write(&last, NULL); /* on an error commands only need --url */
+        /* The error is ignored: without the file, commands need --url. */
+        (void)mr_last_cluster_write(&last, NULL);
         if (!u->config.quiet) greet(u, url);
         mr_supervisor_end_startup(u->supervisor);
         ev = serve(u, e);
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
         (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
-    if (u->listen_fd) (void)close(u->listen_fd); /* no other gateway will be started */
+    /* No other gateway will be started after this one. */
+    if (u->listen_fd) (void)close(u->listen_fd);
     u->listen_fd = 0;
     mr_supervisor_stop(u->supervisor);
     return ev == MR_SUPERVISOR_STOP ? MR_OK : MR_EABORTED;

@@ -16,13 +16,13 @@
 
 struct follow {
     const struct mr_client *c;
-    const char *path; /* of the job's resource */
+    const char *path; /* path of the job's resource */
     enum mr_follow_style style;
     struct mr_sse sse;
     struct mr_progress progress;
     struct mr_screen *screen;
-    yyjson_doc *event; /* the last one */
-    yyjson_doc *asked; /* a newer answer of Jobs.Get; NULL: none */
+    yyjson_doc *event; /* the last event */
+    yyjson_doc *asked; /* an answer of Jobs.Get that is newer than `event`; NULL: none */
     mr_time asked_at;
     mr_time drawn_at;
     bool is_left;
@@ -103,8 +103,7 @@ static void on_event(void *ctx, const char *type, struct mr_str data)
     show(f, data);
 }
 
-/* Events come only when tasks end. Between them the job's state has to be requested, to show what
- * the job waits for. */
+/* Requests the job's state, to show what the job waits for. Events come only when tasks end. */
 static void ask(struct follow *f)
 {
     struct mr_http_reply reply;

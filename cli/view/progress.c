@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define IDLE MR_SECOND
-#define STUCK (3 * MR_SECOND) /* without the end of a task, before a running task is named */
+/* A running task is named if no task has ended for this time. */
+#define STUCK (3 * MR_SECOND)
 #define BAR_MIN 10u
 #define BAR_MAX 30u
 #define PICTURE_BAR_MAX 60u
@@ -42,7 +43,7 @@ static uint64_t tasks_of(yyjson_val *counts)
     return mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled");
 }
 
-/* "12.3 s", "4 min 12 s", "3 h 4 min". */
+/* Writes a time as text: "12.3 s", "4 min 12 s", "3 h 4 min". */
 static void time_text(double seconds, char out[32])
 {
     uint64_t s = (uint64_t)seconds;
@@ -63,8 +64,8 @@ static void add_bar(uint64_t done, uint64_t all, unsigned width, struct mr_buf *
     mr_buf_add_byte(out, ']');
 }
 
-/* What the job waits for; nothing if that is not known or tasks still end. The text has at most
- * `columns`: a long key is cut. */
+/* Appends what the job waits for. Appends nothing if that is not known, or while tasks end. The
+ * text has at most `columns` columns: a long key is cut. */
 static void add_wait(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
     unsigned columns, struct mr_buf *out)
 {

@@ -10,22 +10,22 @@
 #include <yyjson.h>
 
 struct mr_progress {
-    mr_time since; /* when following began */
-    mr_time moved; /* when a task last ended */
-    uint64_t over; /* tasks that have ended */
+    mr_time since; /* time at which following began */
+    mr_time moved; /* time at which a task last ended */
+    uint64_t over; /* number of tasks that have ended */
     char state[32];
 };
 
 void mr_progress_init(struct mr_progress *p, mr_time now);
-/* Takes the newest Job. */
+/* Takes over the newest state of the job. */
 void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now);
-/* No task has ended for a second: the caller should request what the job waits for. */
+/* True: no task has ended for a second, so the caller should request what the job waits for. */
 bool mr_progress_is_idle(const struct mr_progress *p, mr_time now);
 
-/* "running   [#####.....] 47/48 tasks, 1 running, 12.3 s; persisting 3.5 GiB": one line of at most
- * `columns`. `wall_ns` is the time of day. */
+/* Appends one line of at most `columns` columns, such as "running [#####.....] 47/48 tasks, 1
+ * running, 12.3 s; persisting 3.5 GiB". `wall_ns` is the time of day. */
 void mr_progress_line(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
     unsigned columns, struct mr_buf *out);
-/* The same as several lines for a screen. */
+/* Appends the progress as several lines for a screen. */
 void mr_progress_screen(const struct mr_progress *p, yyjson_val *job, mr_time now, uint64_t wall_ns,
     unsigned columns, struct mr_buf *out);

@@ -22,7 +22,7 @@ enum { SESSION, SCORES, SIDES };
 
 struct follow;
 
-struct side { /* one of the two streams */
+struct side { /* one of the two streams: state or scores */
     struct follow *f;
     struct mr_sse sse;
     struct mr_http_reply reply;
@@ -41,10 +41,10 @@ struct follow {
     struct side sides[SIDES];
     int signal_pipe[2];
     unsigned interrupts;
-    bool stop_asked; /* the trainer has confirmed it */
+    bool stop_asked; /* true: the trainer has confirmed the stop */
     mr_time since;   /* when the session began, on this machine's clock */
-    mr_time heard;   /* when bytes last came */
-    mr_time shown;   /* when the line was last written */
+    mr_time heard;   /* time at which bytes last came */
+    mr_time shown;   /* time at which the line was last written */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ int mr_train_stop(const struct mr_client *c, const char *id, const char *reason,
     return mr_client_put(c, "POST", &body, doc, e, "/v1/trainings/%s:stop", escaped);
 }
 
-/* Reads the scores after the last one that the stream had. */
+/* Reads the scores after the last one that came in the stream. */
 static int read_rest(struct follow *f, struct mr_error *e)
 {
     struct mr_sse *sse = &f->sides[SCORES].sse;
@@ -122,7 +122,7 @@ static void on_score(void *ctx, const char *type, struct mr_str data)
     yyjson_doc_free(doc);
 }
 
-/* Heartbeats count, too: they show that the gateway is there. */
+/* Handles bytes of a stream. Heartbeats count, too, because they show that the gateway is there. */
 static int on_bytes(void *ctx, const char *p, size_t n)
 {
     struct side *s = ctx;
@@ -148,7 +148,8 @@ static void open_side(struct follow *f, unsigned i)
         s->again = mr_clock_now() + AGAIN;
 }
 
-/* A stream has ended. It is opened again, unless the answer is an error that will not pass. */
+/* Handles the end of a stream. The stream is opened again, unless the answer is an error that will
+ * not pass. */
 static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, struct mr_error *e)
 {
     struct side *s = &f->sides[i];
@@ -157,7 +158,7 @@ static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, 
     if (status < 400 || status >= 500 || status == 429) return MR_OK;
     int err = mr_client_answer(&s->reply, e);
     if (i == SESSION && err != MR_EAWAY) return err;
-    return MR_OK; /* the channel does not exist before its first entry */
+    return MR_OK; /* no error: the channel does not exist before its first entry */
 }
 
 static int turn_streams(struct follow *f, struct mr_error *e)
@@ -203,7 +204,8 @@ static int take_signals(struct follow *f, struct mr_error *e)
         f->stop_asked = true;
         say(f, "asked it to stop and to keep its model; Ctrl-C again leaves while it runs");
     }
-    return err == MR_EAWAY || err == MR_ETIMEOUT ? MR_OK : err; /* the next turn asks again */
+    /* After a temporary error the next turn asks again. */
+    return err == MR_EAWAY || err == MR_ETIMEOUT ? MR_OK : err;
 }
 
 static void show(struct follow *f)
@@ -216,7 +218,8 @@ static void show(struct follow *f)
     mr_buf_init(&line, 4096);
     mr_buf_init(&cut, 8192);
     mr_train_view_line(f->view, now - f->since, &line);
-    bool away = now - f->heard > 20 * MR_SECOND; /* the streams have heartbeats every 15 s */
+    /* A live stream has a heartbeat every 15 s. */
+    bool away = now - f->heard > 20 * MR_SECOND;
     if (away) mr_buf_add_text(&line, "  (no connection)");
     mr_text_add_truncated(mr_buf_str(&line), mr_text_live_columns(stderr), &cut);
     (void)fprintf(stderr, "%s%.*s%s", f->c->tty ? "\r" : "", MR_STR_ARG(mr_buf_str(&cut)),
@@ -237,7 +240,8 @@ static int watch(struct follow *f, struct mr_error *e)
         if (!err) show(f);
         if (!err && !f->view->is_over && mr_clock_now() - f->heard > AWAY_MAX) {
             err = mr_train_get(
-                f->c, f->id, f->view, e); /* is the session idle, or the gateway away? */
+                /* Finds out whether the session is idle or the gateway is away. */
+                f->c, f->id, f->view, e);
             f->heard = mr_clock_now();
         }
     }
@@ -252,8 +256,8 @@ static bool is_away(int err, mr_time until)
     return true;
 }
 
-/* Reads the state that the streams continue. Retries, as the gateway may have died since the start.
- */
+/* Reads the state with which the streams begin. Retries, because the gateway may have died after
+ * the start. */
 static int begin(
     const struct mr_client *c, const char *id, struct mr_train_view *view, struct mr_error *e)
 {
@@ -265,7 +269,7 @@ static int begin(
     return err;
 }
 
-/* Reads the last scores and the final state. Retries, as the trainer may be restarting. */
+/* Reads the last scores and the final state. Retries, because the trainer may be restarting. */
 static int finish(struct follow *f, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + FINISH_MAX;

@@ -6,7 +6,7 @@
 #include "cli/view/train_view.h"
 
 struct mr_train_follow_options {
-    bool quiet; /* no progress line */
+    bool quiet; /* true: no progress line */
 };
 
 /* Returns MR_OK when the session has ended; the view then has all its scores. MR_ECANCELED: the

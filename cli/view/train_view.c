@@ -136,12 +136,13 @@ void mr_train_view_line(const struct mr_train_view *v, mr_duration elapsed, stru
         mr_buf_printf(out, "  accuracy %.2f %%", v->accuracy * 100);
     if (rate > 0)
         mr_buf_printf(
-            out, "  %.0f examples/s", rate); /* 0: not known yet, or the training is over */
+            /* 0: the rate is not known yet, or the training is over. */
+            out, "  %.0f examples/s", rate);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* "cross_entropy 0.1134, accuracy 97.12 %": the numbers of an object. */
+/* Appends the numbers of an object: "cross_entropy 0.1134, accuracy 97.12 %". */
 static void add_numbers(yyjson_val *object, struct mr_buf *out)
 {
     size_t at = 0;
@@ -186,7 +187,7 @@ static void add_scores(const struct mr_train_view *v, struct mr_buf *out)
     yyjson_doc_free(doc);
 }
 
-/* A warning if no data was given and the training generated its own. */
+/* Appends a warning if no data was given and the training generated its own data. */
 static void add_data(const struct mr_train_view *v, struct mr_buf *out)
 {
     const char *text = mr_json_get_text(v->training, "score_json");
@@ -270,7 +271,7 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
         mr_train_state_word(mr_json_get_text(t, "state")));
     if (reason[0]) mr_buf_printf(out, "  %-11s %s\n", v->is_done ? "stopped" : "failed", reason);
     if (v->is_over && !v->is_done && !mr_json_get_u64(yyjson_obj_get(t, "counters"), "steps")) {
-        return; /* it has not made a step */
+        return; /* the session has not made a step */
     }
     add_data(v, out);
     add_scores(v, out);
