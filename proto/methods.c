@@ -1,10 +1,10 @@
 /* Lookups in the generated tables, which are in the build directory (tables.c). The extern
- * declarations below must match them. */
+ * declarations below must match these tables. */
 #include "proto/methods.h"
 
 #include "base/assert.h"
 
-/* Two tables: sorted by path, and sorted by name. */
+/* The first table is sorted by path, the second by name. */
 extern const struct mr_proto_method mr_proto_method_table[];
 extern const ProtobufCMessageDescriptor *const mr_proto_map_entry_table[];
 extern const size_t mr_proto_map_entries_count;

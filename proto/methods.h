@@ -1,6 +1,6 @@
-/* Tables that are generated from the .proto files (proto/gen/), for what protobuf-c does not keep:
- * methods with their streaming flags, HTTP routes, which messages are map entries, the descriptor
- * set, and the OpenAPI document. */
+/* Tables that are generated from the .proto files (proto/gen/), for facts that protobuf-c does not
+ * keep: methods with their streaming flags, HTTP routes, which messages are map entries, the
+ * descriptor set, and the OpenAPI document. */
 #pragma once
 
 #include "base/role.h"
@@ -10,30 +10,31 @@
 #include <protobuf-c/protobuf-c.h>
 
 struct mr_proto_method {
-    const char *path;    /* "/millrace.v1.Jobs/Get" */
-    const char *service; /* "millrace.v1.Jobs" */
+    const char *path;    /* for example "/millrace.v1.Jobs/Get" */
+    const char *service; /* for example "millrace.v1.Jobs" */
     const char *name;    /* "Get" */
     const ProtobufCMessageDescriptor *request;
     const ProtobufCMessageDescriptor *response;
     bool client_streaming;
     bool server_streaming;
     enum mr_role role; /* the role that a caller needs */
-    /* 1 << MR_SERVICE_…: the services that call the method for themselves, not for a user. */
+    /* The services that call the method for themselves and not for a user: bits 1 <<
+     * MR_SERVICE_…. */
     unsigned callers;
 };
 
-/* Indexed by enum mr_method_id; there are MR_METHOD_COUNT methods. */
+/* Returns a method by its id, which is below MR_METHOD_COUNT. */
 const struct mr_proto_method *mr_proto_method(enum mr_method_id id);
-/* NULL: there is no such method. */
+/* Finds a method by its path. NULL: there is no such method. */
 const struct mr_proto_method *mr_proto_method_find(struct mr_str path);
-/* The role that a call of "/package.Service/Method" needs. Methods that are not in the table belong
- * to gRPC itself (health, reflection); they need the role of a reader. */
+/* Returns the role that a call of "/package.Service/Method" needs. Methods that are not in the
+ * table belong to gRPC itself (health, reflection), and need the role of a reader. */
 enum mr_role mr_proto_role(struct mr_str path);
-/* The services that call this method for themselves, as bits 1 << MR_SERVICE_…. A service with a
- * secret of its own may call only these methods. */
+/* Returns the services that call this method for themselves, as bits 1 << MR_SERVICE_…. A service
+ * with a secret of its own may call only these methods. */
 unsigned mr_proto_callers(struct mr_str path);
 
-/* Does this message stand for one entry of a map field (field 1 is the key, field 2 the value)? A
+/* True: this message stands for one entry of a map field (field 1 is the key, field 2 the value). A
  * repeated field of such messages is a map. */
 bool mr_proto_is_map_entry(const ProtobufCMessageDescriptor *type);
 
@@ -53,8 +54,8 @@ enum mr_proto_backend {
 
 struct mr_route_segment {
     const char *text; /* literal text, or the name of the field to which the segment is bound */
-    bool is_field;    /* the segment is bound to a field */
-    /* The field gets the rest of the path: `{name=**}`; only literals may follow. */
+    bool is_field;    /* true: the segment is bound to a field */
+    /* True: the field gets the rest of the path, as in `{name=**}`. Only literals may follow. */
     bool rest;
 };
 
@@ -67,16 +68,16 @@ struct mr_route {
     enum mr_http_verb verb;
     enum mr_method_id method;
     enum mr_proto_backend backend;
-    const char *path; /* as in the annotation: "/v1/jobs/{id}:cancel" */
+    const char *path; /* the path of the annotation, for example "/v1/jobs/{id}:cancel" */
     const struct mr_route_segment *segments;
     unsigned segments_count;
     const struct mr_route_header *headers; /* the last element has the field NULL */
-    /* What follows the colon at the end of the path; NULL: nothing. */
+    /* The text after the colon at the end of the path. NULL: the path has none. */
     const char *action;
-    /* Name of the field that is the body; "*": the whole request; NULL: no body. */
+    /* Name of the field that is the body. "*": the whole request is. NULL: there is no body. */
     const char *body;
-    bool raw_request;  /* the body field is a google.api.HttpBody */
-    bool raw_response; /* the response is a google.api.HttpBody */
+    bool raw_request;  /* true: the field of the body is a google.api.HttpBody */
+    bool raw_response; /* true: the response is a google.api.HttpBody */
 };
 
 const struct mr_route *mr_proto_routes(size_t *count);
@@ -88,10 +89,10 @@ struct mr_proto_bound {
     double min, max;
 };
 const struct mr_proto_bound *mr_proto_bound_find(
-    const ProtobufCMessageDescriptor *message, const char *field); /* NULL: no bounds */
+    /* NULL: the field has no bounds */
+    const ProtobufCMessageDescriptor *message, const char *field);
 
-/* A bytes field that holds a value as a pack. Over HTTP the value itself is there, under this name.
- * NULL: the field holds plain bytes. */
+/* A bytes field that holds a value as a pack. Over HTTP the value itself has the name `shown`. */
 struct mr_proto_value_field {
     const ProtobufCMessageDescriptor *message;
     const char *field;
@@ -99,6 +100,6 @@ struct mr_proto_value_field {
 };
 const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field);
 
-/* A serialized google.protobuf.FileDescriptorSet of all files, without comments. */
+/* Returns a serialized google.protobuf.FileDescriptorSet of all files, without comments. */
 struct mr_str mr_proto_descriptor_set(void);
 struct mr_str mr_proto_openapi(void); /* the text of openapi.json */
