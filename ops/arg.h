@@ -9,5 +9,5 @@
  * MR_PACK_EXT_VALUE with all their bytes. MR_ELIMIT: the argument nests deeper than MR_DEPTH_MAX,
  * or does not fit under the ceiling of `out`. */
 int mr_arg_pack(const struct mr_arg *arg, struct mr_buf *out, struct mr_error *e);
-/* returns the name of a type for error texts */
+/* Returns the name of a type for error texts. */
 const char *mr_arg_type_name(enum mr_arg_type type);

@@ -451,7 +451,7 @@ static void mark_result(
     struct mr_op_result *result = r->result;
     result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
     if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
-        /* the extent is this result's own memory */
+        /* The extent is this result's own memory. */
         mr_value_mark_drawn(mr_unconst(result->extent.p));
 }
 

@@ -68,9 +68,9 @@ struct mr_op_services {
      * return_extent. */
     void *(*return_tensor)(
         struct mr_op_call *call, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
-    /* memory for a value of kind bytes */
+    /* Memory for a value of kind bytes. */
     void *(*return_bytes)(struct mr_op_call *call, uint64_t bytes);
-    /* an input is returned without a copy */
+    /* An input is returned without a copy. */
     int (*return_arg)(struct mr_op_call *call, const struct mr_arg *arg);
     int (*return_pack)(struct mr_op_call *call, struct mr_str pack); /* copied */
     int (*return_nil)(struct mr_op_call *call);

@@ -59,7 +59,7 @@ enum {
     MR_TAKES_OBJECT = 1 << 10,
     MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
-    /* each of these becomes a tensor */
+    /* Each of these becomes a tensor. */
     MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST,
     MR_TAKES_ANY = (1 << 11) - 1,
 };

@@ -260,7 +260,7 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_metadata who[] = {
         {MR_RPC_USER, mr_str(x->user.name)},
         {MR_RPC_ROLE, mr_str(mr_role_name(x->user.role))},
-        /* must be the last entry: only calls that wait have it */
+        /* Must be the last entry: only calls that wait have it. */
         {MR_RPC_WAITER, mr_str(b->waiter)},
     };
     struct mr_rpc_call_options options = {

@@ -31,7 +31,7 @@ enum mr_bridge_post_kind {
 struct mr_bridge;
 
 struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *options);
-/* to be called after the last HTTP thread has ended */
+/* To be called after the last HTTP thread has ended. */
 void mr_bridge_free(struct mr_bridge **bridge);
 
 /* Posts to the bridge; called by HTTP threads. START gives the exchange to the bridge, CHUNK gives

@@ -108,7 +108,7 @@ struct mr_exchange {
 struct mr_exchange *mr_exchange_new(void);
 void mr_exchange_free(struct mr_exchange **x); /* frees what is still queued, too */
 
-/* on the gRPC thread; checks the move against the table */
+/* On the gRPC thread; checks the move against the table. */
 void mr_exchange_move(struct mr_exchange *x, enum mr_exchange_state to);
 
 /* A piece of an uploaded body. It becomes one message of the request's type. */

@@ -25,5 +25,5 @@ void mr_collect_add(struct mr_collect *c, const Millrace__V1__ResultItem *item, 
  * complete. */
 void mr_collect_end(struct mr_collect *c, struct mr_str status, struct mr_buf *out);
 
-/* writes one message as an object of its own */
+/* Writes one message as an object of its own. */
 void mr_collect_one(const Millrace__V1__ResultItem *item, struct mr_buf *out);

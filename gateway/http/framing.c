@@ -81,7 +81,7 @@ static bool is_token(struct mr_str s)
     return s.n > 0;
 }
 
-/* true: the text has a control character other than a tab */
+/* True: the text has a control character other than a tab. */
 static bool has_control(struct mr_str s)
 {
     for (size_t i = 0; i < s.n; i++) {

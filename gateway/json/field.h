@@ -42,5 +42,5 @@ int mr_field_from_quoted(const ProtobufCMessageDescriptor *type, const ProtobufC
 void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct mr_buf *wire);
 
 bool mr_field_is_number(const ProtobufCFieldDescriptor *f); /* true for integers and floats */
-/* true for a 64-bit integer, which is a string in JSON */
+/* True for a 64-bit integer, which is a string in JSON. */
 bool mr_field_is_64(const ProtobufCFieldDescriptor *f);

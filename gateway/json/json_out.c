@@ -123,7 +123,7 @@ static void write_enum(const ProtobufCFieldDescriptor *f, int32_t v, struct mr_b
     if (value)
         mr_json_text(out, mr_str(value->name));
     else
-        /* the value comes from a newer version of the proto file */
+        /* The value comes from a newer version of the proto file. */
         mr_buf_printf(out, "%" PRId32, v);
 }
 

@@ -15,5 +15,5 @@ int mr_json_from_message(const ProtobufCMessage *m, struct mr_buf *out);
 
 /* Appends `s` in quotes. Bytes that are not UTF-8 become U+FFFD. */
 void mr_json_text(struct mr_buf *out, struct mr_str s);
-/* writes the shortest text that reads back as the same number */
+/* Writes the shortest text that reads back as the same number. */
 void mr_json_real(struct mr_buf *out, double v);

@@ -149,7 +149,7 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
-    /* without `info`, the sentence is that of the call's error */
+    /* Without `info`, the sentence is that of the call's error. */
     const struct mr_buf *why = &r->x->text;
     MR_AUTO(mr_free_ptr)
     char *away = mr_format(

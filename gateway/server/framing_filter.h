@@ -14,5 +14,5 @@ struct mr_framing_filter { /* the filter of one connection, used on the connecti
 
 /* Starts to check the bytes that arrive on `fd`. False: the reads cannot be intercepted. */
 bool mr_framing_filter_add(struct mr_framing_filter *c, int fd, bool is_tls);
-/* to be called before `fd` is closed */
+/* To be called before `fd` is closed. */
 void mr_framing_filter_remove(struct mr_framing_filter *c, int fd);

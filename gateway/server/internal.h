@@ -88,7 +88,7 @@ struct mr_request {
     char *target;
     struct mr_uri uri;
     struct mr_uri_text text;
-    /* route NULL: the path is one of the gateway's own. */
+    /* Route NULL: the path is one of the gateway's own. */
     struct mr_match match;
     enum mr_http_verb verb;
     enum mr_answer_kind answer_kind;
@@ -154,7 +154,7 @@ void mr_request_sleep(struct mr_request *r); /* suspends the connection until a 
 
 /* answer.c */
 enum MHD_Result mr_answer_error(struct mr_request *r);
-/* to be called when a reply, END or OPENED is there */
+/* To be called when a reply, END or OPENED is there. */
 enum MHD_Result mr_answer(struct mr_request *r);
 /* Answers with r->error, with this status and with one more header. */
 enum MHD_Result mr_answer_refused(

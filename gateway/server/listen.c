@@ -54,7 +54,7 @@ static int listen_unix(
         (void)close(fd);
         return mr_fail(e, MR_EEXIST, "--listen: another server answers at \"%s\"", path);
     }
-    /* the socket file belongs to a process that died */
+    /* The socket file belongs to a process that died. */
     if (errno == ECONNREFUSED) (void)unlink(path);
     if (bind(fd, (const struct sockaddr *)&a, sizeof a) ||
         chmod(path, mr_peer_socket_mode(peers)) || listen(fd, BACKLOG)) {

@@ -6,7 +6,7 @@
 
 /* True: the path is /v1/login or /v1/logout. Sets answer_kind and allow then. */
 bool mr_login_find(struct mr_request *r);
-/* true: the request is one of the login's; to be called after mr_login_find */
+/* True: the request is one of the login's; to be called after mr_login_find. */
 bool mr_login_is_asked(const struct mr_request *r);
 bool mr_login_is_open(const struct mr_request *r); /* true: the request needs no token */
 /* Sets r->user from the header Authorization or from the login's cookie. MR_EAUTH or MR_EPERM: the

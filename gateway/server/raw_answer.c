@@ -64,7 +64,7 @@ static void read_first(const struct mr_request *r, struct first *f)
 {
     struct mr_str message = mr_rpc_message_str(r->raw_message);
     struct mr_str part =
-        /* stays empty for a piece, because the message describes the whole value */
+        /* Stays empty for a piece, because the message describes the whole value. */
         mr_str_of("", 0);
     if (!r->is_piece) part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
     struct mr_str object = bytes_field(part, PART_OBJECT);

@@ -96,8 +96,8 @@ static void write_end(struct mr_request *r)
         bool is_gap = x->error == MR_ERANGE && x->method->response == CHANNEL_ENTRY;
         mr_sse_event(
             &r->out, is_gap ? MR_STR(BEGINNING) : mr_str_of("", 0), "error", mr_buf_str(&status));
-        /* An incomplete answer must not look complete, so the connection is broken. */
     } else if (x->error) {
+        /* An incomplete answer must not look complete, so the connection is broken. */
         r->is_broken = true;
     }
     mr_buf_fini(&status);

@@ -8,12 +8,12 @@ void *mr_alloc(size_t bytes);                     /* never returns NULL; the mem
 void *mr_alloc_array(size_t count, size_t bytes); /* panics if count * bytes overflows */
 /* Resizes a block as realloc does, and zeroes the added bytes. */
 void *mr_grow(void *p, size_t old_bytes, size_t new_bytes);
-/* the memory is zeroed; `align` is a power of two */
+/* The memory is zeroed; `align` is a power of two. */
 void *mr_alloc_aligned(size_t bytes, size_t align);
 void *mr_copy(const void *p, size_t bytes);
-/* copies a C string with its terminating NUL, as strdup does */
+/* Copies a C string with its terminating NUL, as strdup does. */
 char *mr_copy_text(const char *text);
-/* formats into new memory, as asprintf does */
+/* Formats into new memory, as asprintf does. */
 char *mr_format(const char *fmt, ...) MR_PRINTF(1, 2);
 void mr_release(void *p); /* frees a block, as free does; `p` may be NULL */
 

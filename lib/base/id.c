@@ -8,7 +8,7 @@
 
 #define TAG_DIGITS 7 /* digits of 5 bits; 7 of them hold the 32 bits of a tag */
 
-/* the digits of Crockford's base 32 */
+/* The digits of Crockford's base 32. */
 static const char tag_digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX])

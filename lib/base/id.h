@@ -18,7 +18,7 @@ int mr_job_id_parse(struct mr_str text, mr_job_id *out); /* MR_EINVAL: not the t
 void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX]);
 /* Reads the text of an object id. MR_EINVAL: `text` is not the text of an object id. */
 int mr_object_id_parse(struct mr_str text, mr_object_id *out);
-/* big endian, as in messages of the services */
+/* Big endian, as in messages of the services. */
 void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]);
 int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL: not 16 bytes */
 

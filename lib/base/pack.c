@@ -262,7 +262,7 @@ int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e)
 {
     if (is_simple((const unsigned char *)bytes.p, bytes.n, inputs_max)) return MR_OK;
     struct mr_pack_reader r = mr_pack_read(bytes);
-    /* the items that are still to come, at each level of nesting */
+    /* The items that are still to come, at each level of nesting. */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     bool is_map[MR_DEPTH_MAX + 1] = {false};
     unsigned depth = 0;

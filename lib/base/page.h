@@ -22,5 +22,5 @@ int mr_page_read(uint32_t page_size, const char *page_token, uint32_t rows_init,
 
 /* True: a row of this name is on the page or on a later one. */
 bool mr_page_has(const struct mr_page *p, const char *name);
-/* returns the token of the next page; the caller frees it with mr_release */
+/* Returns the token of the next page; the caller frees it with mr_release. */
 char *mr_page_token(const char *last);

@@ -111,7 +111,7 @@ size_t mr_protowire_begin(struct mr_buf *b, uint32_t number)
 
 void mr_protowire_end(struct mr_buf *b, size_t began)
 {
-    /* if an append was dropped, `began` may lie behind the end of the buffer */
+    /* If an append was dropped, `began` may lie behind the end of the buffer. */
     if (b->failed) return;
     size_t n = b->n - began;
     unsigned char length[MR_PROTOWIRE_VARINT_MAX];

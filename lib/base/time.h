@@ -11,7 +11,7 @@ typedef uint64_t mr_duration; /* ns */
 #define MR_MS ((mr_duration)1000000)
 #define MR_SECOND ((mr_duration)1000000000)
 
-/* returns t + d, but at most MR_NEVER */
+/* Returns t + d, but at most MR_NEVER. */
 static inline mr_time mr_time_after(mr_time t, mr_duration d)
 {
     return t > MR_NEVER - d ? MR_NEVER : t + d;

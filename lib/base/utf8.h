@@ -3,12 +3,12 @@
 
 #include "base/str.h"
 
-/* as RFC 3629 defines UTF-8: no surrogates, no overlong forms */
+/* As RFC 3629 defines UTF-8: no surrogates, no overlong forms. */
 bool mr_utf8_is_valid(struct mr_str s);
-/* control characters are C0, DEL and C1; `s` must be valid UTF-8 */
+/* Control characters are C0, DEL and C1; `s` must be valid UTF-8. */
 bool mr_utf8_has_control(struct mr_str s);
 bool mr_utf8_is_key(
-    /* true: `s` is valid UTF-8 without control characters, of 1 to n_max bytes */
+    /* True: `s` is valid UTF-8 without control characters, of 1 to n_max bytes. */
     struct mr_str s, size_t n_max);
 
 /* Copies `n` bytes of `p` into `out`, which has `out_bytes` bytes and gets a terminating NUL. Every

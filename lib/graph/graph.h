@@ -25,8 +25,7 @@ enum mr_node_kind {
 typedef struct {
     uint64_t hi;
     uint64_t lo;
-    /* A hash of a node's definition, which is all that the node's value depends on. */
-} mr_graph_hash;
+} mr_graph_hash; /* of a definition, which is all that a node's value depends on */
 
 enum { /* bits of `given`: the options that the task sets; all other options are zero */
     MR_OPTION_RETRIES = 1 << 0,
@@ -49,12 +48,10 @@ struct mr_graph_resource {
 struct mr_task_options {
     uint32_t given; /* the options that are set: bits MR_OPTION_… */
     uint32_t retries;
-    /* A larger priority runs sooner; -100 to 100 (MR_PRIORITY_MAX), as the priority of a job. */
-    int32_t priority;
+    int32_t priority;    /* -100 to 100 (MR_PRIORITY_MAX), as of a job; larger runs sooner */
     mr_duration timeout; /* in ns; 0: no timeout */
     bool allow_other_workers;
-    /* Valid if `given` has MR_OPTION_PURE; mr_graph_is_pure returns the default otherwise. */
-    bool pure;
+    bool pure; /* valid with MR_OPTION_PURE; otherwise mr_graph_is_pure has the default */
     bool persist;
     bool long_running;
     struct mr_str persist_name; /* empty: persisted without a name */
@@ -74,15 +71,13 @@ struct mr_job_options {
     struct mr_str name;
     struct mr_str name_space; /* empty: the job has a namespace of its own */
     struct mr_str request_id; /* empty: no request id */
-    /* MessagePack: a map of the parameters with the values that were used. Empty: no parameters. */
-    struct mr_str params;
+    struct mr_str params;     /* MessagePack: a map of parameters and their values; empty: none */
     const struct mr_graph_label *labels;
     uint32_t labels_count;
     int32_t priority;
     mr_duration deadline; /* ns after the job was accepted; 0: no deadline */
     enum mr_on_error on_error;
-    /* "fuse": false in the request: each task is run and reported on its own. */
-    bool unfused;
+    bool unfused; /* "fuse": false: each task is run and reported on its own */
 };
 
 struct mr_graph_loop;
@@ -100,14 +95,12 @@ struct mr_graph {
     uint32_t *args_at; /* offsets into args; args_count + 1 of them */
     unsigned char *args;
     uint32_t args_count;
-    uint32_t *input_at; /* offsets into inputs; nodes_count + 1 of them */
-    /* The inputs of each node, in the order of their numbers; no node has an input twice. */
-    uint32_t *inputs;
+    uint32_t *input_at;     /* offsets into inputs; nodes_count + 1 of them */
+    uint32_t *inputs;       /* of each node, in the order of their numbers; none twice */
     uint32_t *dependent_at; /* offsets into dependents; nodes_count + 1 of them */
     uint32_t *dependents;   /* the dependents of each node, ascending */
     mr_graph_hash *hash;    /* by node; NULL: hashes are not needed (mr_graph_wants_hashes) */
-    /* By node: index in options[], or MR_NODE_NONE. NULL: no node has options. */
-    uint32_t *option_of;
+    uint32_t *option_of;    /* by node: index in options[], or MR_NODE_NONE; NULL: none has any */
     struct mr_task_options *options;
     uint32_t options_count;
     uint32_t ops_count;
@@ -120,13 +113,11 @@ struct mr_graph {
 
     struct mr_graph_loop *loops;       /* loops with a condition (graph/loop.h) */
     uint32_t loops_count, slots_count; /* slots_count: tasks in the bodies of all loops */
-    /* By node: its slot, or MR_NODE_NONE. NULL: the graph has no loop. */
-    uint32_t *slot_of;
+    uint32_t *slot_of;  /* by node: its slot, or MR_NODE_NONE; NULL: there is no loop */
     uint32_t *round_of; /* by node with a slot: its round */
 
     struct mr_text_arena text; /* memory of the texts in options[], ops[] and job */
-    /* Kept nodes, then culled keys, by key; made by the first mr_graph_find. */
-    struct mr_index by_key;
+    struct mr_index by_key;    /* kept nodes, then culled keys; made by the first mr_graph_find */
     bool has_by_key;
 };
 
@@ -134,13 +125,10 @@ void mr_graph_free(struct mr_graph **g);
 
 /* The returned texts are lent until the graph is freed. */
 struct mr_str mr_graph_key(const struct mr_graph *g, uint32_t node);
-/* empty: the node is not a task */
-struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node);
+struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node); /* empty: not a task */
 bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node);
-/* for a node of kind OBJECT */
-mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node);
-/* for a node of kind NAME or ALIAS */
-struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);
+mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node); /* kind OBJECT only */
+struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* kinds NAME and ALIAS */
 
 /* mr_graph_set_hash sets the hash of a NAME or an ALIAS, which at first is a hash of the text, to
  * the hash of the definition that the caller has found. mr_graph_rehash then recomputes the hashes

@@ -66,7 +66,7 @@ static void room_for(struct mr_intern *t, size_t texts, size_t bytes)
     if (t->room - t->count < texts) {
         uint32_t room = MR_MAX(t->room * 2, t->count + (uint32_t)texts);
         size_t n = ((size_t)room + 1) * sizeof *t->at;
-        /* not zeroed, so pages that are never touched are not committed */
+        /* Not zeroed, so pages that are never touched are not committed. */
         t->at = mr_grow(t->at, n, n);
         t->room = room;
     }

@@ -7,8 +7,8 @@
 
 struct mr_order_graph {
     uint32_t count;              /* nodes, at most 2^31 */
-    const uint32_t *input_at;    /* index in `inputs` of each node's first input … */
-    const uint32_t *input_count; /* … and the number of each node's inputs */
+    const uint32_t *input_at;    /* by node: index of the first input in `inputs` */
+    const uint32_t *input_count; /* by node: number of inputs */
     const uint32_t *inputs;
     uint32_t inputs_count;
     const uint32_t *targets;

@@ -12,6 +12,6 @@ struct mr_text_arena {
 };
 
 void mr_text_arena_fini(struct mr_text_arena *a);
-/* the memory is zeroed and aligned for any type */
+/* The memory is zeroed and aligned for any type. */
 void *mr_text_arena_take(struct mr_text_arena *a, size_t bytes);
 struct mr_str mr_text_arena_copy(struct mr_text_arena *a, struct mr_str s);

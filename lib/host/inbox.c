@@ -49,7 +49,7 @@ struct mr_inbox {
     struct mr_waiter waiter;
     bool has_waiter;
     alignas(LINE) _Atomic uint32_t tail; /* position of the next cell that a sender claims */
-    /* position of the next cell that the owner reads; used by the owner only */
+    /* Position of the next cell that the owner reads; used by the owner only. */
     alignas(LINE) uint32_t head;
     uint32_t short_waits;  /* short waits in a row; used by the owner only */
     mr_time crowded_until; /* no polling before this time; used by the owner only */

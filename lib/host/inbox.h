@@ -55,7 +55,7 @@ size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max);
  * processor. */
 size_t mr_inbox_wait_eager(struct mr_inbox *inbox, void *items, size_t count_max);
 
-/* on any thread: the present or next wait returns early */
+/* On any thread: the present or next wait returns early. */
 void mr_inbox_wake(struct mr_inbox *inbox);
 /* On any thread: closes the inbox. Later pushes are refused; items in the inbox can still be
  * taken. */

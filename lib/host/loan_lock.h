@@ -17,7 +17,7 @@ static inline void mr_loan_lock_init(struct mr_loan_lock *l)
     (void)pthread_mutex_init(&l->lock, NULL);
 }
 
-/* to be called when no thread holds the lock */
+/* To be called when no thread holds the lock. */
 static inline void mr_loan_lock_fini(struct mr_loan_lock *l)
 {
     (void)pthread_mutex_destroy(&l->lock);

@@ -58,7 +58,7 @@ uint64_t mr_thread_self(void)
 
 void mr_thread_set_background(void)
 {
-    /* on Linux this changes the calling thread alone */
+    /* On Linux this changes the calling thread alone. */
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
 }
 

@@ -48,7 +48,7 @@ struct mr_rpc_side {
     void (*sleep)(void *ctx, bool on);
     void *ctx;
 };
-/* all zeros: no second source */
+/* All zeros: no second source. */
 void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side);
 
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* on any thread: ends a waiting mr_rpc_loop_run */

@@ -65,7 +65,7 @@ struct mr_str mr_rpc_message_str(struct mr_rpc_message *m)
     if (!b->count) return mr_str_of("", 0);
     if (b->count == 1) return str_of_slice(&b->slices[0]);
     if (!m->joined) {
-        /* not zeroed: every byte is written below */
+        /* Not zeroed: every byte is written below. */
         m->joined = mr_grow(NULL, b->length, b->length);
         size_t at = 0;
         for (size_t i = 0; i < b->count; i++) {

@@ -15,7 +15,7 @@
 /* A call with more queued bytes is not writable. It is writable again when less than half of this
  * is queued. */
 #define MR_RPC_QUEUE_BYTES_HIGH ((size_t)4 << 20)
-/* bytes in the queue of a call; a larger send is refused */
+/* Bytes in the queue of a call; a larger send is refused. */
 #define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20)
 #define MR_RPC_QUEUE_COUNT_HIGH 4096
 #define MR_RPC_QUEUE_COUNT_MAX 65536
@@ -65,7 +65,7 @@ struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
 void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
-/* for example "/millrace.v1.Jobs/Get" */
+/* For example "/millrace.v1.Jobs/Get". */
 struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call);
 /* MR_NEVER: the call has no deadline */
 mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);
@@ -94,7 +94,7 @@ struct mr_rpc_part {
 int mr_rpc_call_send_parts(
     struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
 
-/* false: the caller waits for on_writable */
+/* False: the caller waits for on_writable. */
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call);
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
 /* True: the call is writable and at most `bytes_max` bytes are queued. False: wait for on_writable

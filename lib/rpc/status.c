@@ -37,7 +37,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     struct mr_rpc_status s = {.code = mr_err_grpc(code), .message = text};
     if (!details) return s;
     mr_buf_clear(details);
-    /* no details are needed: the gRPC code alone gives our code */
+    /* No details are needed: the gRPC code alone gives our code. */
     if (mr_err_from_grpc(s.code) == code) return s;
     struct mr_buf info;
     mr_buf_init(&info, INFO_BYTES_MAX);

@@ -23,7 +23,7 @@ struct mr_rpc_tls_options {
 /* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the flag. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
-/* to be called after its servers and channels are closed */
+/* To be called after its servers and channels are closed. */
 void mr_rpc_tls_free(struct mr_rpc_tls **tls);
 
 /* Sets the TLS of the process, to be called in `main` before the first server or channel. Each TCP

@@ -45,7 +45,7 @@ int mr_array_axes(struct mr_op_call *call, const struct mr_arg *arg, const char 
     unsigned ndim, uint32_t *out);
 int mr_arg_int(struct mr_op_call *call, const struct mr_arg *arg, const char *name, int64_t min,
     int64_t max, int64_t *out);
-/* the number of a BOOL, INT, UINT or FLOAT; 0 for other types */
+/* The number of a BOOL, INT, UINT or FLOAT; 0 for other types. */
 double mr_arg_f64(const struct mr_arg *arg);
 
 /* ---- types (types.c) ---- */

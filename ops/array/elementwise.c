@@ -41,7 +41,7 @@ static enum mr_dtype computed_in(enum mr_binary op, enum mr_dtype t)
 {
     if (is_logical(op)) return MR_DTYPE_BOOL;
     if (op == MR_DIV && !mr_dtype_is_float(t)) return MR_DTYPE_F64;
-    /* these operations compute bools as i8 */
+    /* These operations compute bools as i8. */
     bool is_numeric = op == MR_POW || op == MR_FLOOR_DIV || op == MR_MOD;
     return is_numeric && t == MR_DTYPE_BOOL ? MR_DTYPE_I8 : t;
 }
@@ -206,7 +206,7 @@ int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_ar
     if (err) return err;
     enum mr_dtype computed = rule->floats ? mr_dtype_float_of(x.dtype) : x.dtype;
     if (rule->as_bool) computed = MR_DTYPE_BOOL;
-    /* the square of a bool is an i8, as in NumPy */
+    /* The square of a bool is an i8, as in NumPy. */
     if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8;
     enum mr_dtype inner = kernel_type(computed);
     struct mr_loop l = {.ndim = x.ndim, .count = 2, .kernel = mr_unary_kernel(op, inner)};

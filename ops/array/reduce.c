@@ -100,7 +100,7 @@ int mr_reduction_result(struct mr_op_call *call, enum mr_dtype t, unsigned ndim,
 
 int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out)
 {
-    /* a tensor is in its final place already */
+    /* A tensor is in its final place already. */
     return out->ndim ? MR_OK : mr_array_return(call, out);
 }
 

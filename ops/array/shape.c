@@ -81,7 +81,7 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    /* a tensor without elements is reshaped too: 0 × 4 */
+    /* A tensor without elements is reshaped too: 0 × 4. */
     if (open < *ndim && known && n % known == 0) {
         shape[open] = n / known;
         return MR_OK;
@@ -241,7 +241,7 @@ static int run_take(struct mr_op_call *call)
     memcpy(out.shape + axis + k.ndim, x.shape + axis + 1, (x.ndim - axis - 1) * sizeof *x.shape);
     char *data = call->does->return_tensor(call, x.dtype, out.ndim, out.shape);
     if (!data) return MR_ELIMIT;
-    /* the result has the axes outer × indices × inner */
+    /* The result has the axes outer × indices × inner. */
     uint64_t n = mr_tensor_elements(&k);
     struct mr_tensor line = x; /* the elements at one index of the axis */
     line.shape[axis] = 1;

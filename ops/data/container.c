@@ -42,7 +42,7 @@ static int run_dict(struct mr_op_call *call)
         members[i].name = pair->items[0].bytes;
     }
     uint32_t count = 0;
-    /* the search is linear, because dicts have few names */
+    /* The search is linear, because dicts have few names. */
     for (uint32_t i = 0; i < x->count; i++) {
         uint32_t at = 0;
         while (at < count && !mr_str_eq(members[at].name, members[i].name))

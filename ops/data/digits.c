@@ -96,7 +96,7 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
                 float d = distance2(pen, i, (float)x + 0.5f, (float)y + 0.5f);
                 nearest = d < nearest ? d : nearest;
             }
-            /* the edge is antialiased over one pixel */
+            /* The edge is antialiased over one pixel. */
             float ink = pen->width + 0.5f - sqrtf(nearest);
             ink = ink < 0 ? 0 : ink > 1 ? 1 : ink;
             out[y * SIDE + x] = (unsigned char)(ink * 255 + 0.5f);

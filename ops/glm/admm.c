@@ -22,9 +22,9 @@
 /* Bound on the Newton step of a chunk that makes no progress, as a multiple of tol. */
 #define STUCK_TOL 100.0
 #define RELAXATION 1.6
-/* rho changes if the residuals differ by this factor. */
+/* If the residuals differ by this factor, rho changes. */
 #define BALANCE 2.0
-/* rho changes by at most this factor. */
+/* The largest factor by which rho changes at once. */
 #define BALANCE_MAX 10.0
 #define BALANCE_EVERY 3 /* rho changes at most once in this many iterations */
 /* After this many iterations rho stays constant, which convergence needs. */

@@ -24,9 +24,9 @@ void mr_stream_init(
     struct mr_stream *s, enum mr_generator generator, uint64_t seed, uint64_t stream);
 uint64_t mr_stream_u64(struct mr_stream *s);
 uint32_t mr_stream_u32(struct mr_stream *s); /* returns the halves of a u64, the low half first */
-/* returns a number in [0, 1) with 53 bits, as Generator.random() */
+/* Returns a number in [0, 1) with 53 bits, as Generator.random(). */
 double mr_stream_f64(struct mr_stream *s);
-/* returns a number in [0, 1) with 24 bits, as random(dtype=float32) */
+/* Returns a number in [0, 1) with 24 bits, as random(dtype=float32). */
 float mr_stream_f32(struct mr_stream *s);
 /* Returns an integer from 0 to `range`, both included, as Generator.integers for i64 (Lemire
  * 2019). */

@@ -15,7 +15,7 @@ struct mr_mt {
 
 void mr_mt_init(struct mr_mt *m, uint32_t seed); /* the generator of RandomState(seed) */
 uint32_t mr_mt_u32(struct mr_mt *m);
-/* returns 0 … max, both included, as randint(max + 1) */
+/* Returns 0 … max, both included, as randint(max + 1). */
 uint64_t mr_mt_upto(struct mr_mt *m, uint64_t max);
 double mr_mt_f64(struct mr_mt *m); /* returns a number in [0, 1) with 53 bits, as random_sample() */
 

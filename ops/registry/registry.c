@@ -11,7 +11,7 @@
 
 struct entry {
     const struct mr_op_desc *op;
-    /* the parameters in the form that the check of a graph needs */
+    /* The parameters in the form that the check of a graph needs. */
     struct mr_graph_param params[MR_OP_PARAMS_MAX];
 };
 
@@ -166,7 +166,7 @@ int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_e
         (void)dlclose(library);
         return err;
     }
-    /* the plug-in stays loaded, because its descriptors are in use */
+    /* The plug-in stays loaded, because its descriptors are in use. */
     return add_all(r, path, ops, count, e);
 }
 

@@ -48,7 +48,7 @@ uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
 
 /* True: the object is in memory. The answer may be out of date at once. */
 bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id);
-/* number of objects that are on disk and not in memory */
+/* Number of objects that are on disk and not in memory. */
 uint64_t mr_catalog_away(const struct mr_catalog *d);
 
 /* ---- writer ---------------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ void mr_catalog_publish(
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
-/* frees an entry whose object is AWAY */
+/* Frees an entry whose object is AWAY. */
 void mr_catalog_remove(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);

@@ -15,8 +15,7 @@ struct mr_store;
  * this process. */
 int mr_store_open(
     const char *socket_path, const char *name, struct mr_store **out, struct mr_error *e);
-/* ends all holds of this client and closes the connection */
-void mr_store_close(struct mr_store **st);
+void mr_store_close(struct mr_store **st); /* ends all holds of this client */
 mr_node_id mr_store_node(const struct mr_store *st);
 bool mr_store_is_alive(const struct mr_store *st);
 
@@ -37,8 +36,7 @@ struct mr_store_draft {
     uint32_t segment; /* this member and all after it are private */
     uint64_t offset;
     uint64_t room;
-    /* False: the object is a copy, which does not count against the limit of objects. */
-    bool is_new;
+    bool is_new; /* false: a copy, which does not count against the limit of objects */
 };
 
 /* A pinned object: its bytes are read-only and never change. */
@@ -58,14 +56,13 @@ int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 
 /* Publishes the draft: its bytes never change afterwards. `*view` (may be NULL) receives a pinned
- * view of the object, to be released like any other view. The message to the store has no answer,
- * so the call does not wait. The draft is used up, also after an error. */
+ * view of the object, which the caller releases. The message to the store has no answer, so the
+ * call does not wait. The draft is used up, also after an error. */
 int mr_store_seal(struct mr_store *st, struct mr_store_draft *draft,
     const struct mr_store_owner *owner, struct mr_store_view *view, struct mr_error *e);
 void mr_store_abort(struct mr_store *st, struct mr_store_draft *draft);
 
-/* Creates an object, copies the bytes into it and seals it in one call. Several threads copy large
- * objects. */
+/* Creates, fills and seals an object in one call. Several threads copy the bytes of a large one. */
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
     const struct mr_store_owner *owner, mr_duration timeout, mr_object_id *id, struct mr_error *e);
 
@@ -78,8 +75,7 @@ int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
  * MR_ELOST: the object existed and is lost. */
 int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_duration timeout,
     struct mr_store_view *out, struct mr_error *e);
-/* does nothing to a view that was released already */
-void mr_store_release(struct mr_store *st, struct mr_store_view *view);
+void mr_store_release(struct mr_store *st, struct mr_store_view *view); /* may be called twice */
 
 /* Like mr_store_get, but does not block. MR_OK: the object is in memory, and `*out` is its view.
  * MR_EAGAIN: exactly one completion with this `token` follows, also after a timeout. Any other code
@@ -97,19 +93,16 @@ int mr_store_fd(const struct mr_store *st); /* the descriptor is readable while 
 size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out, size_t n_max);
 
 /* Prefetches: asks the store to restore those of the objects that are on disk, as far as there is
- * free memory. `at_once`: a get for them follows soon. Nothing is pinned, and the store does not
- * answer. */
+ * free memory. `at_once`: a get for them follows soon. Nothing is pinned. */
 void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once);
-/* true: some object is on disk and not in memory */
-bool mr_store_has_spilled(const struct mr_store *st);
+bool mr_store_has_spilled(const struct mr_store *st); /* true: an object is on disk only */
 
 /* ---- life of an object ----------------------------------------------------------------------- */
 
 enum mr_store_holder_kind {
-    /* This client, until its connection ends; `key` is ignored. */
-    MR_HOLD_CLIENT = 1,
-    MR_HOLD_JOB,  /* `key` is the id of the job */
-    MR_HOLD_NAME, /* `key` is a number that the store has given to the name */
+    MR_HOLD_CLIENT = 1, /* this client, until its connection ends; `key` is ignored */
+    MR_HOLD_JOB,        /* `key` is the id of the job */
+    MR_HOLD_NAME,       /* `key` is a number that the store has given to the name */
     MR_HOLD_QUEUE,
     MR_HOLD_COLLECTION,
     MR_HOLD_CHECKPOINT,
@@ -121,8 +114,8 @@ struct mr_store_holder {
 };
 
 /* Add and remove holders of objects. The holders of an object are a set. When the last holder is
- * removed, the object is freed as soon as it is not pinned. Unknown ids are skipped. The store does
- * not answer. */
+ * removed, the object is freed as soon as it is not pinned. Unknown ids are skipped. There is no
+ * answer. */
 void mr_store_hold(
     struct mr_store *st, const mr_object_id *ids, size_t n, struct mr_store_holder holder);
 void mr_store_unhold(
@@ -141,14 +134,12 @@ struct mr_store_stats {
     uint64_t persisted_bytes;
     uint64_t objects;
     uint64_t objects_spilled; /* objects that are on disk and not in memory at present */
-    /* This counter and those below count since the start of the store. */
-    uint64_t spills;
+    uint64_t spills;          /* this counter and those below count since the store's start */
     uint64_t restores;
     uint64_t pulls;
     uint64_t pulled_bytes;
-    /* Objects that were freed because they had had no holder for too long. */
-    uint64_t orphans_freed;
-    uint64_t pinned_bytes; /* bytes of the objects in memory that a client has pinned */
+    uint64_t orphans_freed; /* objects that were freed after too long a time without a holder */
+    uint64_t pinned_bytes;  /* bytes of the objects in memory that a client has pinned */
     uint64_t objects_max;
     uint64_t seals_refused; /* objects that were lost because objects_max was reached */
     uint64_t clients;

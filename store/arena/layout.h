@@ -19,7 +19,7 @@
 #define MR_PIN_MAGIC 0x314e49506d72726du
 #define MR_EXTENT_MAGIC 0x315458456d72726du
 
-/* pins that a client can hold at the same time without a request to the store */
+/* Pins that a client can hold at the same time without a request to the store. */
 #define MR_PIN_SLOTS 2048u
 /* Size of a ring of the entries that the client has used, for the store's LRU order. A power of
  * two. */

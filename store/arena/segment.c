@@ -97,7 +97,7 @@ int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_
         if (at) (void)munmap(at, bytes);
         return err;
     }
-    /* only a hint: the mapping also works without huge pages */
+    /* Only a hint: the mapping also works without huge pages. */
     (void)madvise(p, bytes, MADV_HUGEPAGE);
     *out = p;
     return MR_OK;

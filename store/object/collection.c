@@ -130,7 +130,7 @@ static bool frame_of(const struct mr_collection_spec *s, struct mr_value_frame *
     uint64_t data_bytes = s->divisions.n;
     for (uint32_t i = 0; i < s->count; i++) {
         if (!is_part_ok(s, &s->parts[i])) return false;
-        /* cannot overflow: at most 2^20 parts of less than 2^32 bytes */
+        /* Cannot overflow: at most 2^20 parts of less than 2^32 bytes. */
         data_bytes += s->parts[i].inline_pack.n;
     }
     if (data_bytes > MR_OBJECT_BYTES_MAX / 2) return false;

@@ -50,7 +50,7 @@ struct mr_column_layout {
 };
 #define MR_COLUMN_NULLABLE 1u
 
-/* for example "i64", "utf8", "timestamp[us]" */
+/* For example "i64", "utf8", "timestamp[us]". */
 const char *mr_column_type_name(enum mr_column_type t);
 /* True: elements of this type have different lengths. Such a type has offsets. */
 bool mr_column_type_is_varied(enum mr_column_type t);
@@ -72,7 +72,7 @@ struct mr_column {
     uint64_t rows;
     uint64_t null_count;
     const uint8_t *validity; /* NULL: no row is missing, so there is no bitmap */
-    /* rows + 1 offsets of type int32_t or int64_t. NULL for types of fixed width. */
+    /* `rows` + 1 offsets of type int32_t or int64_t. NULL for types of fixed width. */
     const void *offsets;
     const void *data;
     uint64_t data_bytes;
@@ -90,7 +90,7 @@ static inline bool mr_bit_get(const uint8_t *bits, uint64_t i)
     return bits[i >> 3] >> (i & 7) & 1;
 }
 
-/* true: the row has a value */
+/* True: the row has a value. */
 static inline bool mr_column_has(const struct mr_column *c, uint64_t row)
 {
     return !c->validity || mr_bit_get(c->validity, row);

@@ -37,7 +37,7 @@ int mr_tensor_shape_check(enum mr_dtype dtype, unsigned ndim, const uint64_t *sh
 
 uint64_t mr_tensor_elements(const struct mr_tensor *t); /* 1 for a tensor without axes */
 uint64_t mr_tensor_data_bytes(const struct mr_tensor *t);
-/* true: the elements are row-major and without gaps */
+/* True: the elements are row-major and without gaps. */
 bool mr_tensor_is_contiguous(const struct mr_tensor *t);
 bool mr_tensor_same_shape(const struct mr_tensor *a, const struct mr_tensor *b);
 

@@ -135,5 +135,5 @@ int mr_value_from_pack(
  * written: the pack would be longer than MR_INLINE_VALUE_BYTES_MAX. */
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out);
 
-/* for example "tensor", "table", "json", "bytes" */
+/* For example "tensor", "table", "json", "bytes". */
 const char *mr_value_kind_name(enum mr_value_kind kind);

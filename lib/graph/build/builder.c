@@ -298,7 +298,7 @@ int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, str
 
 int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
 {
-    /* a copy, because the builder's memory of keys moves when it grows */
+    /* A copy, because the builder's memory of keys moves when it grows. */
     char text[MR_KEY_BYTES_MAX];
     struct mr_str key = mr_builder_key(b, node);
     mr_assert(key.n <= sizeof text);
@@ -423,7 +423,7 @@ int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e)
     if (err) return err;
     err = open_push(b, node, true, e);
     if (err) return err;
-    /* arguments of the operator `identity`: a list of the one value */
+    /* Arguments of the operator `identity`: a list of the one value. */
     mr_pack_list(mr_builder_args(b), 1);
     return MR_OK;
 }

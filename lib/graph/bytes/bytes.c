@@ -20,7 +20,7 @@
 
 struct writer {
     const struct mr_graph *g;
-    /* the sections that are made in memory before writing begins */
+    /* The sections that are made in memory before writing begins. */
     struct mr_buf packs[MR_COLUMNS_ALL];
     uint64_t total;
     const struct mr_graph_pieces *pieces;

@@ -85,7 +85,7 @@ static int add_leaf(struct adder *a, uint32_t v, enum mr_node_kind kind)
     struct mr_pack_item item;
     mr_object_id id;
     if (kind == MR_NODE_LITERAL) return mr_builder_literal(a->b, a->node[v], pack, a->e);
-    /* the node stays undefined: the build makes it an alias */
+    /* The node stays undefined: the build makes it an alias. */
     if (kind == MR_NODE_ALIAS) return MR_OK;
     int err = mr_pack_next(&r, &item);
     mr_assert(!err);

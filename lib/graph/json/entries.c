@@ -177,7 +177,7 @@ void mr_json_slicer_fini(struct mr_json_slicer *s)
 
 static int malformed_slice(struct mr_json *j)
 {
-    /* the whole text is parsed again, which finds the error text */
+    /* The whole text is parsed again, which finds the error text. */
     return mr_fail(j->e, MR_EFORMAT, "malformed");
 }
 

@@ -37,7 +37,7 @@ static void add_real(struct mr_buf *out, double d)
     mr_buf_add_text(out, text);
 }
 
-/* fast, because loops write millions of numbers */
+/* Fast, because loops write millions of numbers. */
 static void add_uint(struct mr_buf *out, uint64_t v)
 {
     char digits[20];
@@ -298,7 +298,7 @@ int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *
             MR_JSON_LOOP_VARS_MAX);
     yyjson_obj_iter it = yyjson_obj_iter_with(spec);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
-        /* the loop's variables are not bound yet, so no variable sees another */
+        /* The loop's variables are not bound yet, so no variable sees another. */
         int err = loop_var(j, loop, k);
         if (err) return err;
     }

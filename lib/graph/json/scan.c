@@ -97,7 +97,7 @@ static bool take_integer(struct reader *r)
     const char *from = r->p + is_negative;
     uint64_t v = 0;
     for (r->p = from; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
-        /* an overflow does no harm: too many digits are refused below */
+        /* An overflow does no harm: too many digits are refused below. */
         v = v * 10 + (uint64_t)(*r->p - '0');
     size_t digits = (size_t)(r->p - from);
     if (!digits || digits > DIGITS_MAX || (*from == '0' && (digits > 1 || is_negative)))
@@ -171,7 +171,7 @@ static bool take_items(struct reader *r, bool is_begun)
     struct mr_buf *to = &r->c->args;
     uint32_t depth = 0;
     do {
-        /* the number of items is added to the head when the list ends */
+        /* The number of items is added to the head when the list ends. */
         if (!depth || *r->p == '[') {
             if (depth && (r->j->dsk || depth == MR_JSON_FAST_LISTS_MAX)) return false;
             r->p += depth > 0;
@@ -232,7 +232,7 @@ static bool take_entry(struct reader *r, uint32_t *op)
     *op = 0;
     if (!take(r, '"')) return false;
     r->p = memchr(
-        /* keys with escapes do not come here: slice.c has checked this */
+        /* Keys with escapes do not come here: slice.c has checked this. */
         r->p, '"', (size_t)(r->end - r->p));
     if (!r->p++ || !take(r, ':')) return false;
     skip_space(r);

@@ -143,7 +143,7 @@ static bool cut_entries(
     s->from = (uint32_t)(c->p - text);
     struct mr_json_slice slice = {.at = s->from, .is_plain = true};
     do {
-        /* the caller compares keys_count with the limit */
+        /* The caller compares keys_count with the limit. */
         if (s->keys_count > MR_TASKS_MAX) return true;
         if (!cut_entry(text, c, s, &slice.is_plain)) return false;
         uint32_t end = (uint32_t)(c->p - text);

@@ -314,7 +314,7 @@ static void head(
         if (a->head.n > HEAD_BYTES_MAX) give_up(a);
         return;
     }
-    /* the brace lies in this piece: the previous call would have found it otherwise */
+    /* The brace lies in this piece: the previous call would have found it otherwise. */
     mr_assert(at > had);
     a->head.n = at;
     if (at <= HEAD_BYTES_MAX && !has(&a->head, MR_STR("\"params\"")) &&
@@ -350,7 +350,7 @@ void mr_json_stream_feed(
 static void join(struct mr_json_stream *a, struct mr_buf *text)
 {
     mr_buf_init(text, MR_JOB_BODY_BYTES_MAX);
-    /* the text may be empty, and the reservation must be positive */
+    /* The text may be empty, and the reservation must be positive. */
     mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1));
     mr_buf_add(text, a->head.p, a->head.n);
     for (uint32_t i = 0; i < a->stretches_count; i++) {

@@ -25,10 +25,10 @@ struct mr_json_frame {
         yyjson_arr_iter list;
         yyjson_obj_iter map;
     };
-    /* members of a FRAME_EACH */
+    /* Members of a FRAME_EACH. */
     struct mr_json_loop *loop;
     yyjson_val *each;
-    /* members of a FRAME_TASK */
+    /* Members of a FRAME_TASK. */
     uint32_t node;
     bool is_outermost;
     struct named *named;

@@ -24,6 +24,6 @@ void mr_allowance_free(struct mr_allowance **q);
 int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, struct mr_str user,
     uint64_t bytes, struct mr_error *e);
 void mr_allowance_drop(
-    /* gives back all bytes that the request has taken */
+    /* Gives back all bytes that the request has taken. */
     struct mr_allowance *q, struct mr_allowance_hold *hold);
 uint64_t mr_allowance_bytes(struct mr_allowance *q); /* bytes that count at present */

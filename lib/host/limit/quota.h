@@ -16,5 +16,5 @@ void mr_quota_free(struct mr_quota **q);
 
 bool mr_quota_has_room(struct mr_quota *q, struct mr_str key);
 void mr_quota_add(struct mr_quota *q, struct mr_str key);
-/* undoes one mr_quota_add of the key */
+/* Undoes one mr_quota_add of the key. */
 void mr_quota_remove(struct mr_quota *q, struct mr_str key);

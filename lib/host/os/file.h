@@ -22,5 +22,5 @@ int mr_file_read_secret(const char *path, struct mr_buf *out, struct mr_error *e
 /* Returns the error code for an errno of a write: MR_EDISKFULL or MR_EIO. */
 int mr_file_write_error(int number);
 
-/* makes a directory and its parents, like mkdir -p */
+/* Makes a directory and its parents, like mkdir -p. */
 int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-/* bytes; a smaller limit is taken for a mistake and ignored */
+/* A limit of fewer bytes is taken for a mistake and ignored. */
 #define MEMORY_MIN ((uint64_t)1 << 20)
 
 /* The limits of a control group. UINT64_MAX: no limit. */

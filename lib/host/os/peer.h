@@ -24,5 +24,5 @@ int mr_peer_rules_parse(
  * logged; `where` names the listener in the log line. */
 bool mr_peer_may_enter(const struct mr_peer_rules *rules, int fd, const char *where);
 
-/* returns the mode for the socket's file */
+/* Returns the mode for the socket's file. */
 mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules);

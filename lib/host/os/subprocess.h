@@ -17,7 +17,7 @@ struct mr_process {
     struct mr_str input;
     uint64_t memory_bytes_max; /* bytes of memory; 0: no limit */
     uint64_t cpu_s_max;
-    /* called every few milliseconds; true: the process is killed */
+    /* Called every few milliseconds; true: the process is killed. */
     bool (*is_cancelled)(void *ctx);
     void (*on_err)(
         /* Called for each line of stderr, which is then not kept in `err`. May be NULL. */

@@ -83,7 +83,7 @@ static bool describe(X509 *cert, EVP_PKEY *key, const struct mr_certificate_spec
     unsigned char serial[16];
     X509_NAME *name = X509_get_subject_name(cert);
     if (RAND_bytes(serial, sizeof serial) != 1) return false;
-    /* the serial number is positive and has its full length */
+    /* The serial number is positive and has its full length. */
     serial[0] = (unsigned char)((serial[0] & 0x3f) | 0x40);
     BIGNUM *number = BN_bin2bn(serial, sizeof serial, NULL);
     bool ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));

@@ -102,7 +102,7 @@ struct mr_nn_model {
  * is allowed. */
 int mr_nn_model_new(struct mr_str json, struct mr_nn_model **out, struct mr_error *e);
 void mr_nn_model_free(struct mr_nn_model **m);
-/* returns the JSON text, lent for the life of the model */
+/* Returns the JSON text, lent for the life of the model. */
 struct mr_str mr_nn_model_text(const struct mr_nn_model *m);
 
 /* Writes initial values for all `m->count` numbers. The same seed gives the same numbers on every

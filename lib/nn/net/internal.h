@@ -57,12 +57,12 @@ struct mr_nn_net {
 };
 
 struct mr_nn_kind_ops {
-    /* prepares a unit; may be NULL */
+    /* Prepares a unit; may be NULL. */
     int (*build)(struct mr_nn_net *n, struct mr_nn_unit *u, struct mr_error *e);
     int (*forward)(struct mr_nn_net *n, struct mr_nn_unit *u);
     int (*backward)(struct mr_nn_net *n, struct mr_nn_unit *u);
     bool alias; /* y is x and dy is dx, because only the shape differs */
-    /* the layer may overwrite x with y if the previous layer does not need its output */
+    /* The layer may overwrite x with y if the previous layer does not need its output. */
     bool in_place;
     bool needs_y; /* the backward pass reads y */
 };

@@ -8,7 +8,7 @@
 #include "nn/model/model.h"
 
 #define MR_NN_BATCH_MAX 65536
-/* bytes of activations and scratch memory of one net */
+/* Bytes of activations and scratch memory of one net. */
 #define MR_NN_NET_BYTES_MAX ((uint64_t)16 << 30)
 
 struct mr_nn_net;

@@ -9,7 +9,7 @@ static void info_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     const struct mr_rpc_server *s = mr_rpc_call_server(call);
     struct mr_str services[MR_RPC_SERVICES_MAX + 1];
     size_t count = 0;
-    /* begins at 1, because health[0] is the server as a whole */
+    /* Begins at 1, because health[0] is the server as a whole. */
     for (uint32_t i = 1; i < s->health_count; i++)
         services[count++] = mr_str(s->health[i].service);
     struct mr_buf out;

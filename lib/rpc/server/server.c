@@ -20,7 +20,7 @@ struct mr_rpc_accept { /* one grpc_server_request_call that waits for a call */
     grpc_metadata_array metadata;
 };
 
-/* converts a time to milliseconds, as an integer argument of gRPC */
+/* Converts a time to milliseconds, as an integer argument of gRPC. */
 static int arg_ms(mr_duration d)
 {
     uint64_t ms = d / MR_MS;

@@ -38,7 +38,7 @@ struct mr_rpc_auth_options {
     /* Path of the token file; NULL: no tokens. A token file needs a secret_file. */
     const char *token_file;
     const char *secret_file; /* path of the secret file; NULL: none */
-    /* returns the role that "/package.Service/Method" needs */
+    /* Returns the role that "/package.Service/Method" needs. */
     enum mr_role (*role_of)(struct mr_str method);
     /* Returns the services that call the method: bits 1 << MR_SERVICE_…. */
     unsigned (*callers_of)(struct mr_str method);

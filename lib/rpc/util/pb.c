@@ -70,7 +70,7 @@ void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes)
     struct mr_pb_chunk *chunk = a->chunks;
     if (!chunk || chunk->room - chunk->bytes < rounded) {
         size_t room = MR_MAX(rounded, MR_MIN(MR_MAX(a->bytes, CHUNK_BYTES_MIN), (size_t)1 << 20));
-        /* not zeroed: callers write the memory before they read it */
+        /* Not zeroed: callers write the memory before they read it. */
         chunk = mr_grow(NULL, sizeof *chunk + room, sizeof *chunk + room);
         *chunk = (struct mr_pb_chunk){.next = a->chunks, .room = room};
         a->chunks = chunk;

@@ -20,7 +20,7 @@ struct mr_pb_arena {
 
 void mr_pb_arena_init(struct mr_pb_arena *a, size_t bytes_max);
 void mr_pb_arena_fini(struct mr_pb_arena *a);
-/* frees the messages; keeps one chunk of memory for the next one */
+/* Frees the messages; keeps one chunk of memory for the next one. */
 void mr_pb_arena_clear(struct mr_pb_arena *a);
 /* NULL: the arena would exceed its ceiling */
 void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes);

@@ -52,5 +52,5 @@ bool mr_rpc_stream_metadata(
 /* Returns the status of the call, after the last message has been read. Its details are valid until
  * the stream is closed. */
 const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *stream);
-/* frees the stream; cancels the call if it is not over */
+/* Frees the stream; cancels the call if it is not over. */
 void mr_rpc_stream_close(struct mr_rpc_stream **stream);

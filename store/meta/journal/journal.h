@@ -34,7 +34,7 @@ struct mr_journal_config {
     const char *password; /* NULL: no password */
     const char *prefix;   /* NULL: MR_META_PREFIX */
     /* The callbacks come one at a time, on the connection's thread or in mr_journal_look. */
-    /* this record and all records before it are in Redis */
+    /* This record and all records before it are in Redis. */
     void (*on_acked)(void *ctx, uint64_t sequence);
     /* The state of Redis has changed. `here` false: Redis is away, or refuses to serve (out of
      * memory, a key of another type). */

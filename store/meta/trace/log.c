@@ -450,7 +450,7 @@ void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
 {
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
-    /* if the load finds the trace of this job, it deletes the trace */
+    /* If the load finds the trace of this job, it deletes the trace. */
     if (!l->was_loaded) not_alive(l, job);
     if (!j) return;
     l->bytes -= j->counts.bytes;

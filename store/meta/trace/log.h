@@ -47,7 +47,7 @@ struct mr_trace_log_config {
 
 int mr_trace_log_open(
     const struct mr_trace_log_config *config, struct mr_trace_log **out, struct mr_error *e);
-/* entries that have not been written are lost */
+/* Entries that have not been written are lost. */
 void mr_trace_log_close(struct mr_trace_log **log);
 
 /* Adds a block with `count` spans of `job`. The bytes are copied. */

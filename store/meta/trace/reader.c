@@ -35,7 +35,7 @@ static void one_block(struct reading *r, struct mr_str bytes)
     if (r->wants && !r->wants(r->ctx, &head))
         r->spans += head.count;
     else
-        /* if spans are damaged, the count shows that they are missing */
+        /* If spans are damaged, the count shows that they are missing. */
         (void)mr_trace_decode(bytes, one_span, r);
 }
 

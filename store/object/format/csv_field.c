@@ -118,7 +118,7 @@ int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_err
 
 /* ---- what a text may be ---------------------------------------------------------------------- */
 
-/* compares without regard to case; `word` is in lower case */
+/* Compares without regard to case; `word` is in lower case. */
 static bool is_word(struct mr_str s, const char *word)
 {
     if (s.n != strlen(word)) return false;

@@ -44,8 +44,8 @@ static int export_value(const struct mr_value *v, const struct mr_format_options
     int err = MR_OK;
     if (v->extent) {
         err = sink.write(sink.ctx, v->extent, v->nbytes);
-        /* A pack without an extent gets the header that its extent would have. */
     } else {
+        /* A pack without an extent gets the header that its extent would have. */
         _Alignas(MR_VALUE_ALIGN) unsigned char header[MR_VALUE_ALIGN];
         (void)mr_value_pack_build(header, v->data_bytes);
         err = sink.write(sink.ctx, header, sizeof header);

@@ -121,7 +121,7 @@ static int put_node(yyjson_val *v, struct mr_buf *out, struct mr_error *e)
 
 int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
 {
-    /* the nodes that are still to come, at each level of nesting */
+    /* The nodes that are still to come, at each level of nesting. */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     unsigned depth = 0;
     const yyjson_val *end = unsafe_yyjson_get_next(node);

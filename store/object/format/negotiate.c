@@ -13,7 +13,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* compares without regard to case; `word` is in lower case */
+/* Compares without regard to case; `word` is in lower case. */
 static bool same_word(struct mr_str s, const char *word)
 {
     if (s.n != strlen(word)) return false;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* bytes of the magic number, the version and the length of the header */
+/* Bytes of the magic number, the version and the length of the header. */
 #define PREAMBLE_BYTES_MAX 12
 #define HEADER_BYTES_MAX 65536
 
