@@ -26,9 +26,8 @@
 #define BACKOFF_MAX (5 * MR_SECOND)
 #define TAIL_BYTES 600
 #define HURRIED_GRACE (MR_SECOND / 2)
-#define SAME_REQUEST                                                                               \
-    (2 * MR_SECOND) /* signals closer together count as one: tools send several                    \
-                     */
+/* Signals that are closer together count as one, because tools send several signals. */
+#define SAME_REQUEST (2 * MR_SECOND)
 
 struct child {
     char *name;

@@ -14,9 +14,8 @@
 
 #include <microhttpd.h>
 
-#define MR_CHUNK_GATHER_BYTES                                                                      \
-    ((size_t)256 << 10) /* uploads are passed on in pieces of this size                            \
-                         */
+/* Uploads are passed on to the service in pieces of this size. */
+#define MR_CHUNK_GATHER_BYTES ((size_t)256 << 10)
 #define MR_HEADERS_TIMEOUT (15 * MR_SECOND)
 /* Time for a whole JSON body, or for each piece of an upload. */
 #define MR_BODY_TIMEOUT (60 * MR_SECOND)

@@ -170,7 +170,7 @@ DOWNLOAD_TYPES = [
 
 
 def request_messages(model):
-    """Every message that a request may contain."""
+    """Returns every message that a request may contain."""
     todo = [m.request for m in model.methods if m.routes]
     seen = []
     while todo:

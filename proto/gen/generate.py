@@ -13,8 +13,8 @@ from model import Model, Wrong
 
 
 def plain(model):
-    """The descriptor set for protoc-c: without options of methods, and without the import of the
-    file that declares them."""
+    """Returns the descriptor set for protoc-c: without options of methods, and without the import of
+    the file that declares these options."""
     out = type(model.set)()
     for f in model.set.file:
         if f.name in ("google/api/annotations.proto", "google/api/http.proto"):

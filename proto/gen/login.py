@@ -1,5 +1,5 @@
-"""The gateway's login in openapi.json. The gateway answers it itself, so no .proto file describes
-it."""
+"""The gateway's login in openapi.json. The gateway itself answers requests of the login, so no .proto
+file describes them."""
 
 IDENTITY = {
     "type": "object",

@@ -72,7 +72,7 @@ class Message:
 
 
 def snake(name):
-    """A name in protoc-c's lower case: an underscore before each upper-case letter."""
+    """Returns a name in protoc-c's lower case: an underscore before each upper-case letter."""
     out, last_upper = "", True
     for c in name:
         if c.isupper() and not last_upper:
@@ -228,7 +228,7 @@ class Model:
         return route.method.response == "google.api.HttpBody"
 
     def map_entry(self, f):
-        """The entry message of a map field, or None."""
+        """Returns the entry message of a map field, or None if the field is no map."""
         if f.type != F.TYPE_MESSAGE or f.label != F.LABEL_REPEATED:
             return None
         m = self.messages[f.type_name.lstrip(".")]

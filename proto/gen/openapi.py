@@ -109,7 +109,7 @@ class Document:
         return name
 
     def is_always_there(self, full_name, f):
-        """Is the field always in an answer? Default values are written, except for messages and
+        """True: the field is always in an answer. Default values are written, except for messages and
         fields of a oneof."""
         if f"{full_name}.{f.name}" in api.VALUE_FIELDS or f.HasField("oneof_index"):
             return False
@@ -194,7 +194,7 @@ class Document:
         return {"required": False, "content": {"application/json": {"schema": schema}}}
 
     def body_message(self, route):
-        """The request without the fields that are in the path."""
+        """Returns the request without the fields that are in the path."""
         full_name = route.method.request
         name = self.message(full_name)
         schema = self.schemas[name]

@@ -88,7 +88,7 @@ def routes_table(model, routes, headers):
 
 
 def plain_set(model):
-    """The descriptor set without comments, for reflection."""
+    """Returns the descriptor set without comments, for reflection."""
     copy = type(model.set)()
     copy.CopyFrom(model.set)
     for f in copy.file:

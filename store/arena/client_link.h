@@ -61,7 +61,7 @@ struct mr_store {
     struct mr_space space;
 
     pthread_mutex_t pool_lock;   /* protects the pool; held during a copy */
-    struct mr_thread_pool *pool; /* copies large objects; NULL before the first of them */
+    struct mr_thread_pool *pool; /* copies large objects; NULL until the first one is put */
 
     /* Protects the members below; never held together with another lock. */
     pthread_mutex_t lock;

@@ -8,7 +8,7 @@
 
 // clang-format off
 
-/* Addresses to listen on or to connect to. */
+/* Rows for addresses to listen on or to connect to. */
 #define MR_OPTION_GRPC_LISTEN(variable, address, offset)                                           \
     {.name = "listen", .env = (variable), .type = MR_OPTION_TEXTS, .value = "ADDR",                \
         .init = (address), .help = "where to serve gRPC: unix:PATH or HOST:PORT", .at = (offset)}
@@ -25,7 +25,8 @@
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME",              \
         .init = "node", .help = (text), .at = (offset)}
 
-/* Redis: for a program that needs Redis, and for a program that also works without it. */
+/* Rows for Redis: one for a program that needs Redis, and one for a program that also works without
+ * it. */
 #define MR_OPTION_REDIS(offset)                                                                    \
     MR_OPTION_REDIS_IF_ANY(offset, "Redis: unix:PATH or HOST:PORT", .init = "127.0.0.1:6379")
 
@@ -42,7 +43,7 @@
     {.name = "redis-timeout", .type = MR_OPTION_DURATION, .value = "TIME", .init = "30s",          \
         .help = "how long to wait for Redis at the start", .at = (offset)}
 
-/* Tokens, secrets and users. */
+/* Rows for tokens, secrets and users. */
 #define MR_OPTION_TOKEN_FILE(offset, text)                                                         \
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",  \
         .help = (text), .at = (offset)}
@@ -54,14 +55,15 @@
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT,                 \
         .value = "FILE", .help = (text), .at = (offset)}
 
-/* The offset is that of a struct mr_texts, which mr_peer_rules_parse (host/os/peer.h) reads. */
+/* The row of --allow-uid. `offset` is the offset of a struct mr_texts, which mr_peer_rules_parse
+ * (host/os/peer.h) reads. */
 #define MR_OPTION_ALLOW_UID(offset)                                                                \
     {.name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID",    \
         .help = "id of a user who may connect to the UNIX sockets, besides root and this program's user",             \
         .at = (offset)}
 
-/* TLS for programs with one server certificate. Services use the three rows of MR_RPC_TLS_OPTIONS
- * (rpc/tls.h) instead. */
+/* Rows for the TLS files of programs with one server certificate. Services use the three rows of
+ * MR_RPC_TLS_OPTIONS (rpc/tls.h) instead. */
 #define MR_OPTION_TLS_CERT(offset, text)                                                           \
     {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",      \
         .help = (text), .at = (offset)}

@@ -6,7 +6,7 @@
 -- the floor, bound of the change feed, then the values.
 -- Answers {"ok", id of the last entry} | {"full"}: there are too many channels.
 -- The floor is the id after which no entry was dropped. It is "-" when more entries were dropped
--- than the script looks at: no reader stands exactly there. The token stands in the last entry.
+-- than the script looks at: no entry has this id. The token stands in the last entry.
 local s, name, token, ns = KEYS[1], ARGV[1], ARGV[3], ARGV[5]
 local look_back, channels_max, default_max = ARGV[6], tonumber(ARGV[7]), ARGV[8]
 local floor_max, tail_max = tonumber(ARGV[9]), ARGV[10]

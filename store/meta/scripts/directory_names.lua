@@ -1,4 +1,4 @@
--- One page of names, ordered by bytes. KEYS: names, order. ARGV: min, max, count.
+-- Returns one page of names, ordered by bytes. KEYS: names, order. ARGV: min, max, count.
 -- Answers {name, record, name, record, ...}.
 local names = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])
 local out = {}

@@ -1,4 +1,4 @@
--- One page of queues.
+-- Returns one page of queues.
 -- KEYS: prefix of queues, all queues.
 -- ARGV: lower bound of the names, rows at most.
 -- All scores are 0, so the names are sorted by bytes.

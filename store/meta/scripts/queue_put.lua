@@ -1,6 +1,6 @@
 -- Puts an item.
 -- ARGV: id, kind ("o": an object, "v": a value), value, ids remembered.
--- An item whose id is in the queue, or was recently, is not put again.
+-- An item is not put again if an item with its id is in the queue, or was there recently.
 if not max then return {'none'} end
 local id = ARGV[5]
 local live = call('HEXISTS', it, id)

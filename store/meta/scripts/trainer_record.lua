@@ -1,4 +1,4 @@
--- Writes or deletes the record of a training, unless a later trainer has written.
+-- Writes or deletes the record of a training, unless a later trainer has written a record.
 -- KEYS: records, documents, epoch. ARGV: epoch, id ("": check the epoch only), record ("":
 -- delete), document ("": keep).
 local e = tonumber(redis.call('GET', KEYS[3]) or '0')

@@ -63,8 +63,8 @@ mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
 bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* true: no entry waits to be written */
 
-/* The part of a job's trace that is neither in Redis nor in files. A reader (reader.h) needs it for
- * the whole trace. */
+/* What a reader (reader.h) needs for a job's whole trace, beside the entries in Redis and in files.
+ */
 struct mr_trace_view {
     mr_job_id job;
     uint64_t spans; /* all spans of the job so far */
