@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "millrace/v1/objects.pb-c.h"
 
-/* Returns the number of the store that the request's page token names; 0 without a token. Appends
+/* Returns the number of the store that the request's page token names; 0 if it names none. Appends
  * the store's own token to the request, which is in wire format. */
 uint32_t mr_pages_begin(struct mr_buf *request);
 

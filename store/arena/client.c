@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The least size of a room whose pages are populated at once. Smaller rooms share a slab with
- * others. */
+/* The pages of a larger room are populated at once. Smaller rooms share a slab with others. */
 #define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD)
 #define HUGE_AGAIN MR_SECOND
 
