@@ -106,8 +106,7 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
-/* ---- Issue 11, G: a machine that crashed and is there again
- * ----------------------------------------------- */
+/* ---- Issue 11, G: a machine that crashed and is there again ---------------------------------- */
 
 static uint32_t replaced(const struct rig *r)
 {
