@@ -88,8 +88,8 @@ struct mr_proto_bound {
     const char *field;
     double min, max;
 };
+/* NULL: the field has no bounds */
 const struct mr_proto_bound *mr_proto_bound_find(
-    /* NULL: the field has no bounds */
     const ProtobufCMessageDescriptor *message, const char *field);
 
 /* A bytes field that holds a value as a pack. Over HTTP the value itself has the name `shown`. */

@@ -40,9 +40,8 @@ void mr_train_view_fini(struct mr_train_view *v);
 
 /* Takes over `doc`; `training` is the session in it. */
 void mr_train_view_take(struct mr_train_view *v, yyjson_doc *doc, yyjson_val *training);
-void mr_train_view_document(
-    /* Reads the threshold from the session's document. */
-    struct mr_train_view *v, const char *json);
+/* Reads the threshold from the session's document. */
+void mr_train_view_document(struct mr_train_view *v, const char *json);
 void mr_train_view_score(struct mr_train_view *v, const char *json); /* takes one score */
 
 const char *mr_train_state_word(const char *state); /* for example "done" for "TRAINING_DONE" */

@@ -7,9 +7,8 @@
 bool mr_utf8_is_valid(struct mr_str s);
 /* Control characters are C0, DEL and C1; `s` must be valid UTF-8. */
 bool mr_utf8_has_control(struct mr_str s);
-bool mr_utf8_is_key(
-    /* True: `s` is valid UTF-8 without control characters, of 1 to n_max bytes. */
-    struct mr_str s, size_t n_max);
+/* True: `s` is valid UTF-8 without control characters, of 1 to n_max bytes. */
+bool mr_utf8_is_key(struct mr_str s, size_t n_max);
 
 /* Copies `n` bytes of `p` into `out`, which has `out_bytes` bytes and gets a terminating NUL. Every
  * byte that is not printable UTF-8 becomes `\xNN`. A text that does not fit is cut between two

@@ -104,9 +104,8 @@ const char *rig_leftover(struct rig *r); /* of all jobs, when the test has forgo
 /* Returns the job's id. 0: the job was refused; `code` and `text` say why. */
 uint64_t rig_submit(struct rig *r, const char *json);
 uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
-int rig_ask(
-    /* Returns the status code of the reply; 1: no reply yet. */
-    struct rig *r, enum mr_sched_event_type type, uint64_t job);
+/* Returns the status code of the reply; 1: no reply yet. */
+int rig_ask(struct rig *r, enum mr_sched_event_type type, uint64_t job);
 void rig_want(struct rig *r, uint64_t job, const char *key);
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
 enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);
@@ -116,9 +115,9 @@ struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key)
 struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
 
 struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
-struct rig_worker rig_join_as(struct rig *r, const struct rig_spec *spec,
-    /* Incarnation, holding, queued and suspects are those of `more`. */
-    const struct mr_ws_register *more);
+/* Incarnation, holding, queued and suspects are those of `more`. */
+struct rig_worker rig_join_as(
+    struct rig *r, const struct rig_spec *spec, const struct mr_ws_register *more);
 void rig_close(struct rig *r, struct rig_worker w);
 void rig_message(struct rig *r, struct rig_worker w, struct mr_ws_up *m);
 void rig_heartbeat(struct rig *r, struct rig_worker w);
@@ -147,9 +146,8 @@ uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const cha
 uint32_t rig_count(struct rig *r, enum rig_said said, struct rig_worker w, uint64_t job,
     const char *key); /* a NULL key counts rows of all tasks of the job */
 const struct rig_row *rig_row(struct rig *r, enum rig_said said, uint64_t job, const char *key);
-uint32_t rig_notes(
-    /* Returns the number of notes of `type` about the job. */
-    const struct rig *r, enum mr_sched_note_type type, uint64_t job);
+/* Returns the number of notes of `type` about the job. */
+uint32_t rig_notes(const struct rig *r, enum mr_sched_note_type type, uint64_t job);
 void rig_forget_rows(struct rig *r);
 
 void rig_store(struct rig *r, uint64_t store, const char *node);

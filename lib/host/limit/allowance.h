@@ -23,7 +23,6 @@ void mr_allowance_free(struct mr_allowance **q);
  * taken; `e` has the sentence for the client. */
 int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, struct mr_str user,
     uint64_t bytes, struct mr_error *e);
-void mr_allowance_drop(
-    /* Gives back all bytes that the request has taken. */
-    struct mr_allowance *q, struct mr_allowance_hold *hold);
+/* Gives back all bytes that the request has taken. */
+void mr_allowance_drop(struct mr_allowance *q, struct mr_allowance_hold *hold);
 uint64_t mr_allowance_bytes(struct mr_allowance *q); /* bytes that count at present */

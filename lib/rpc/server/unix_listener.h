@@ -15,7 +15,6 @@ int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
  * listener's thread. The callee owns the descriptor, which is non-blocking. */
 void mr_unix_listener_start(
     struct mr_unix_listener *d, void (*on_accept)(void *ctx, int fd), void *ctx);
-void mr_unix_listener_close(
-    /* Closes the listener. Removes the socket file if it is still the file that this listener
-     * made. */
-    struct mr_unix_listener **d);
+/* Closes the listener. Removes the socket file if it is still the file that this listener
+ * made. */
+void mr_unix_listener_close(struct mr_unix_listener **d);
