@@ -186,6 +186,29 @@ static void what_a_new_store_finds_on_its_disk_is_not_made_again(void **state)
     }
 }
 
+/* A worker reports an object of the new store before that store registers. The journal then names
+ * the new store in a value before it says on which node the store is. */
+static void a_new_store_that_a_value_names_first_ends_the_old_one(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = crashed(r, 0);
+    const struct rig_spec spec = {.name = "b", .store = 2};
+    struct rig_worker b = rig_join(r, &spec);
+    uint64_t other = rig_submit(r, JOB("\"z\":{\"op\":\"f\",\"args\":[2]}", "\"z\""));
+    (void)rig_done_object(r, rig_attempt(r, b, other, "z") ? b : r->last, other, "z");
+    r->has_disk = true;
+    rig_store(r, 2, "n");
+    rig_crash(r); /* compares the snapshot with what is read back from it */
+    rig_compact(r);
+    rig_crash(r);
+    r->has_disk = true;
+    rig_store(r, 2, "n");
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    assert_int_equal(rig_state(r, other, "z"), MR_TASK_DONE);
+    (void)rig_teardown(state);
+}
+
 static void a_new_worker_ends_one_of_its_name_whose_store_is_dead(void **state)
 {
     (void)state;
@@ -210,6 +233,7 @@ int main(void)
         RIG_TEST(a_journal_says_who_wrote_it),
         RIG_TEST(a_new_store_of_its_node_ends_the_old_one_at_once),
         RIG_TEST(what_a_new_store_finds_on_its_disk_is_not_made_again),
+        RIG_TEST(a_new_store_that_a_value_names_first_ends_the_old_one),
         RIG_TEST(a_new_worker_ends_one_of_its_name_whose_store_is_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

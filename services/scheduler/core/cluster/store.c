@@ -86,13 +86,29 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
+/* Replays that store `heir`, which a value of the journal names already, replaced store `n` of its
+ * node: the objects of `n` are objects of `heir` from now on. */
+static void replay_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
+{
+    for (uint32_t v = 0; v < s->value_list.top; v++)
+        if (s->values[v].kind == V_OBJECT && s->values[v].store == n)
+            s->values[v].store = (uint16_t)heir;
+    s->stores[n].is_alive = s->stores[n].is_expected = false;
+    s->stores[n].is_lost = true;
+    s->stores[heir].is_heir = true;
+}
+
 /* Replays the registration of a store. A store that replaced another store of its node takes the
  * other's number, so that numbers do not grow with restarts. */
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
-    for (uint32_t i = 1; i <= s->store_list.count && !n; i++) {
-        if (!is_on(&s->stores[i], node)) continue;
+    for (uint32_t i = 1; i <= s->store_list.count; i++) {
+        if (i == n || !is_on(&s->stores[i], node)) continue;
+        if (n) {
+            replay_replaced(s, i, n);
+            continue;
+        }
         s->stores[i].incarnation = incarnation;
         s->stores[i].is_heir = true;
         return;
