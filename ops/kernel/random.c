@@ -230,5 +230,7 @@ static double quantile(double p)
 
 double mr_stream_normal(struct mr_stream *s)
 {
-    return quantile(((double)(mr_stream_u64(s) >> 11) + 0.5) * 0x1p-53);
+    /* The largest draw rounds to 1, whose quantile is infinite. */
+    double p = ((double)(mr_stream_u64(s) >> 11) + 0.5) * 0x1p-53;
+    return quantile(fmin(p, 1 - 0x1p-53));
 }

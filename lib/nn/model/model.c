@@ -287,9 +287,10 @@ void mr_nn_model_free(struct mr_nn_model **m)
 
 /* ---- how parameters start -------------------------------------------------------------------- */
 
+/* Returns a number above 0 and at most 1. */
 static double uniform(struct mr_rng *r)
 {
-    return ((double)(mr_rng_next(r) >> 11) + 0.5) * 0x1p-53; /* a number above 0 and below 1 */
+    return ((double)(mr_rng_next(r) >> 11) + 0.5) * 0x1p-53;
 }
 
 static double normal_cut(struct mr_rng *r)
