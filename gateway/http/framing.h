@@ -39,7 +39,8 @@ struct mr_framing {
     uint64_t left;      /* in BODY and CHUNK_DATA: bytes until the end of the data */
     struct mr_buf hold; /* bytes of an incomplete head or line */
     size_t scanned;     /* bytes of `hold` that have been searched for the end */
-    /* Number of heads that have passed, with the substitute for a refused one. */
+    /* Number of heads that were handed to libmicrohttpd. A refused head counts, too, because a
+     * substitute is handed on in its place. */
     uint64_t heads;
     /* In REFUSED: the HTTP status and the sentence of the error. */
     int status;

@@ -1,5 +1,5 @@
-/* Functions that the files of the simulator call of each other, by file. Their common world is in
- * world.h. */
+/* Functions that files of the simulator share, grouped by the file that defines them. The state
+ * that they share is in world.h. */
 #pragma once
 
 #include "graph/build/builder.h"

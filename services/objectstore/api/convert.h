@@ -6,8 +6,8 @@
 #include "services/objectstore/call/call.h"
 #include "store/object/format/format.h"
 
-struct mr_piece { /* a piece of an export: `n` bytes at position `at` … */
-    bool owned;   /* true: … of the job's text; false: … of the value */
+struct mr_piece { /* a piece of an export: `n` bytes from position `at` on */
+    bool owned;   /* true: of mr_format_job.text; false: of the value's own bytes */
     size_t at;
     size_t n;
 };

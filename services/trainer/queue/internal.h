@@ -84,7 +84,8 @@ struct mr_queues {
 };
 
 /* service.c */
-/* Sends the request to Redis, or puts it into its line. */
+/* Sends the request to Redis. While an earlier request of the same queue is not answered, puts the
+ * request behind it into the queue's list of waiting requests. */
 void mr_queue_op_begin(struct mr_queue_op *op);
 /* Frees the request, which must not be in any list. */
 void mr_queue_op_end(struct mr_queue_op **op);

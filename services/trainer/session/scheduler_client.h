@@ -1,7 +1,7 @@
 /* The trainer's requests to the scheduler: submit, poll, cancel and forget the jobs of a session.
  * Each request is sent once, and its answer becomes one event of the core, which decides about
- * retries. Only forgetting has no answer. It is retried here, and cancels a job that still runs. No
- * function blocks; all run on the loop's thread. */
+ * retries. Forgetting is different: it yields no event. It is repeated here until it succeeds, and
+ * it cancels a job that still runs. No function blocks; all run on the loop's thread. */
 #pragma once
 
 #include "services/trainer/core/event.h"

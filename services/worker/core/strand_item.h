@@ -102,7 +102,7 @@ struct mr_strand {
     uint32_t asked;     /* where the last TAKE asked for a cut */
     uint32_t stop_at;   /* the item whose cancel flag was set */
     uint32_t leave_at;  /* the item that is to run on without a slot, as the last of the strand */
-    int32_t priority;   /* the lowest priority of its tasks */
+    int32_t priority;   /* the smallest priority of the strand's tasks; larger numbers run first */
     bool alive;
     bool held;     /* the executor has not released the strand */
     bool taking;   /* TAKE was sent, and CUT has not come */

@@ -312,7 +312,7 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     struct mr_buf text;
     mr_buf_init(&text, 1 << 24);
     mr_buf_printf(&text, "{\"tasks\":{");
-    for (uint32_t i = 0; i < 5; i++) { /* each task's argument is half a piece long */
+    for (uint32_t i = 0; i < 5; i++) { /* two arguments fill one piece of the journal's record */
         mr_buf_printf(&text, "\"x%u\":{\"op\":\"f\",\"args\":[\"", i);
         for (size_t k = 0; k < MR_CHUNK_BYTES / 2; k++)
             mr_buf_add(&text, &"vwxyz"[i], 1);

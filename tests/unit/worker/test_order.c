@@ -106,7 +106,8 @@ static void send_objects(struct rig *r)
     rig_deliver(r);
 }
 
-/* The first object that is under way comes, and its task fails, so that nothing of it stays. */
+/* The first object that the worker fetches arrives. Then the task that needs it fails, so the
+ * worker keeps neither the task nor the object. */
 static void fetched(struct rig *r)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
