@@ -56,7 +56,7 @@ struct rig {
     uint32_t rows_count, rows_room;
     struct mr_buf notes; /* struct mr_sched_note of the core since its last start */
     struct mr_buf spans; /* struct mr_sched_span of the core since its first start */
-    char *texts[4096];   /* the texts of `notes`, by number */
+    char *texts[4096];   /* texts[i]: the text of note i of `notes` */
     uint32_t notes_count;
     struct rig_worker last; /* the worker that registered last */
     struct rig_hold holds[1024];

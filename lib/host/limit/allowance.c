@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-struct user { /* a user whose requests hold bytes that count */
+struct user { /* a user with requests whose bytes are charged to the allowance */
     uint64_t id;
     uint64_t bytes;
     uint32_t holds;

@@ -32,7 +32,8 @@ struct mr_nn_patience_state { /* state of the rule in one training; starts zeroe
 };
 
 enum mr_nn_patience_says {
-    MR_NN_PATIENCE_SAME,   /* the score is no improvement, or lacks the field */
+    MR_NN_PATIENCE_SAME,   /* the score is no improvement, or has no value of the metric that is
+                              watched */
     MR_NN_PATIENCE_BETTER, /* the score is the best one so far */
     MR_NN_PATIENCE_ENDS,   /* patience is exhausted: the training ends */
 };

@@ -25,7 +25,8 @@ struct build {
     uint32_t taken;
     uint32_t idle;      /* number of idle slots */
     uint32_t siblings;  /* number of ready tasks among the candidates */
-    uint64_t branch_ns; /* of several dependents, those that cost more are left for other slots */
+    uint64_t branch_ns; /* limit in ns: of several dependents, those whose operators take longer go
+                           to other slots */
     uint32_t candidates[CANDIDATES_MAX]; /* tasks that the strand makes ready */
     uint32_t candidates_count;
 };

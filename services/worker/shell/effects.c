@@ -100,8 +100,8 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     mr_worker_shell_step(sh, &ev);
 }
 
-/* Reports in the executor's place what the strand has finished. The executor's own report comes
- * later. */
+/* Reports, instead of the executor, the tasks that the strand has finished so far. The executor
+ * itself reports only when it leaves the strand. */
 static void look(struct mr_worker_shell *sh, uint32_t strand)
 {
     struct mr_run *run = run_of(sh, strand);

@@ -1,5 +1,5 @@
-/* The trainer's core: which checkpoints are kept and which are erased, and the rules and bounds
- * that end a session by the reports of its roles and by the clock. */
+/* The trainer's core: which checkpoints are kept and which are erased; which rules and limits end a
+ * session, because of what its roles (servers, workers, scorer) report or because time is over. */
 #include "tests/unit/trainer/rig.h"
 
 struct many { /* two servers, two workers, a scorer */

@@ -168,7 +168,8 @@ static void a_lost_rank_takes_the_ring_back(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
 
-/* While it stops, all ranks have the same parameters: rank 0 is enough. */
+/* While a session stops, all ranks have the same parameters, and rank 0 alone saves them. The loss
+ * of another rank costs nothing. */
 static void a_rank_that_is_lost_at_the_stop_costs_nothing_but_the_first(void **state)
 {
     struct rig *r = *state;

@@ -49,8 +49,9 @@ static void reserve(struct mr_sched *s, uint32_t worker)
     mr_sched__load_changed(s, worker, false);
 }
 
-/* True: no task there runs or could start, but long-running ones. Tasks that wait for inputs may
- * stay: they may wait for the quarantined task, and they do not start beside it. */
+/* True: except for long-running tasks, no task of the worker runs or could start. Tasks that wait
+ * for inputs are allowed: the quarantined task may make these inputs, and until then they do not
+ * start. */
 static bool is_empty(const struct mr_sched *s, uint32_t worker)
 {
     if (s->workers[worker].probation != NONE) return false;

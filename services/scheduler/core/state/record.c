@@ -1,22 +1,24 @@
 /* Writes the payloads of journal records; job/replay.c reads them. Fields are little-endian,
- * without gaps; a text is a u32 length and its bytes. The layouts:
+ * without gaps. A text is a u32 length and its bytes. An object is its id, u64 maker and u64
+ * number. A failure is i32 code, u32 attempts, and five texts: operator, message, arguments,
+ * worker, output. The layouts:
  *
  *   EPOCH        u64 incarnation of a scheduler, u32 epoch
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
- *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 body hash,
- *                u32 n, n x (u32 index, u64 u64 object, u64 bytes, u64 store)
- *   VALUES       u64 job, rows: u32 index, u32 attempt (its highest bit: the value contains the
- *                ids of those inputs that are objects), u32 inline bytes, then the bytes, or, if
- *                0, u64 u64 object, u64 bytes, u64 store
- *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
- *   LOOP         u64 job, u32 loop, u32 rounds that are decided not to be the last, u32 the last
- *                round or 2^32-1: unknown
- *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
- *                u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts
- *   FORGOTTEN    u64 job, u64 wall
+ *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 hash of the
+ * body, u32 n, n x (u32 index, object, u64 bytes, u64 store) VALUES       u64 job, rows: u32 index,
+ * u32 attempt (its highest bit: the value contains the ids of those inputs that are objects), u32
+ * inline bytes, then the bytes, or, if 0, object, u64 bytes, u64 store ERRED        u64 job, u32
+ * index, failure LOOP         u64 job, u32 loop, u32 number of rounds after which the loop went on,
+ * u32 the last round or 2^32-1: not known JOB_STATE    u64 job, u32 state (its highest bit: the job
+ * was retried), u64 started, u64 finished, u32 number of tasks that failed because of another, u32
+ * 1: a failure follows, as u32 index and failure; u64 slot-time and u64 run time in microseconds
+ *   FORGOTTEN    u64 job, u64 time
  *   WORKER       u64 incarnation, text name
  *   WORKER_LOST  u64 incarnation
- *   STORE        u64 incarnation, text node */
+ *   STORE        u64 incarnation, text node
+ *
+ * Times are nanoseconds since 1970. */
 #include "services/scheduler/core/state/record.h"
 
 #include "services/scheduler/core/state/inline_bytes.h"

@@ -59,7 +59,8 @@ enum fused_use {
     /* the worker reports the value and keeps it until the scheduler releases the value */
     FUSED_REPORTED,
     FUSED_COUNTED, /* the task was sent with the number of its uses, and has no more uses since */
-    /* the task and its uses have run; the completion of the last use releases the task */
+    /* the task and all tasks that use its value have run inside one strand; handling the completion
+     * of the last of them releases the value */
     FUSED_CONSUMED,
 };
 
