@@ -67,12 +67,9 @@ class Stubs(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster("--workers", "2", "--threads", "1")
+        cls.addClassCleanup(cls.cluster.close)  # also when the rest of this function fails
         cls.store = f"unix:{cls.cluster.dir}/c/run/store-0.sock"
         cls.go_tools = interop.prepare_go(WORK / "interop/work")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.close()
 
     def client(self, argv, **kw):
         done = interop.run(argv, **kw)
