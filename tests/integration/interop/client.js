@@ -15,10 +15,10 @@ const credentials = grpc.credentials.createInsecure();
 const test = new pkg.TestService(process.argv[2], credentials);
 const gone = new pkg.UnimplementedService(process.argv[2], credentials);
 
-const patience = () => ({deadline: Date.now() + 20000});
+const withTimeout = () => ({deadline: Date.now() + 20000});
 const outputs = (...sizes) => ({responses: sizes.map((bytes) => ({bytes}))});
 
-function unary(client, method, request, metadata = new grpc.Metadata(), options = patience()) {
+function unary(client, method, request, metadata = new grpc.Metadata(), options = withTimeout()) {
   return new Promise((resolve, reject) => {
     const got = {};
     const call = client[method](request, metadata, options, (err, reply) => {
@@ -62,7 +62,7 @@ const cases = {
   },
   async client_streaming() {
     const reply = await new Promise((resolve, reject) => {
-      const call = test.StreamingInputCall(new grpc.Metadata(), patience(),
+      const call = test.StreamingInputCall(new grpc.Metadata(), withTimeout(),
           (err, r) => err ? reject(err) : resolve(r));
       for (const n of [27182, 8, 1828, 45904, 0]) call.write({payload: Buffer.alloc(n)});
       call.end();
@@ -72,12 +72,12 @@ const cases = {
   },
   async server_streaming() {
     const got = await drain(
-        test.StreamingOutputCall(outputs(...SIZES), new grpc.Metadata(), patience()));
+        test.StreamingOutputCall(outputs(...SIZES), new grpc.Metadata(), withTimeout()));
     assert.deepStrictEqual(got.messages.map((m) => m.payload.length), SIZES);
     assert.strictEqual(got.status.code, 0);
   },
   async ping_pong() {
-    const call = test.FullDuplexCall(new grpc.Metadata(), patience());
+    const call = test.FullDuplexCall(new grpc.Metadata(), withTimeout());
     let at = 0;
     call.on('data', (m) => {
       assert.strictEqual(m.payload.length, SIZES[at]);
@@ -91,7 +91,7 @@ const cases = {
     assert.strictEqual(at, SIZES.length);
   },
   async empty_stream() {
-    const call = test.FullDuplexCall(new grpc.Metadata(), patience());
+    const call = test.FullDuplexCall(new grpc.Metadata(), withTimeout());
     call.end();
     const got = await drain(call);
     assert.strictEqual(got.messages.length, 0);
@@ -113,13 +113,13 @@ const cases = {
     await fails(unary(gone, 'UnimplementedCall', {}), grpc.status.UNIMPLEMENTED);
   },
   async cancel_after_begin() {
-    const call = test.FullDuplexCall(new grpc.Metadata(), patience());
+    const call = test.FullDuplexCall(new grpc.Metadata(), withTimeout());
     const end = drain(call);
     call.cancel();
     assert.strictEqual((await end).status.code, grpc.status.CANCELLED);
   },
   async cancel_after_first_response() {
-    const call = test.FullDuplexCall(new grpc.Metadata(), patience());
+    const call = test.FullDuplexCall(new grpc.Metadata(), withTimeout());
     call.once('data', () => call.cancel());
     const end = drain(call);
     call.write(outputs(31415));

@@ -9,7 +9,7 @@ import grpc
 import contract
 import interop_pb2 as pb
 
-PATIENCE = 20
+TIMEOUT_S = 20
 
 
 def output_request(*sizes, status=None):
@@ -27,43 +27,43 @@ def status_of(act):
 
 
 def empty_unary(channel):
-    assert contract.stub(channel, "EmptyCall")(pb.Empty(), timeout=PATIENCE) == pb.Empty()
+    assert contract.stub(channel, "EmptyCall")(pb.Empty(), timeout=TIMEOUT_S) == pb.Empty()
 
 
 def large_unary(channel):
     request = pb.SimpleRequest(response_bytes=contract.LARGE, payload=bytes(contract.LARGE))
-    reply = contract.stub(channel, "UnaryCall")(request, timeout=PATIENCE)
+    reply = contract.stub(channel, "UnaryCall")(request, timeout=TIMEOUT_S)
     assert reply.payload == bytes(contract.LARGE)
 
 
 def too_large_answer(channel):
     """The response is larger than this client's own limit of 4 MiB."""
     request = pb.SimpleRequest(response_bytes=5 << 20)
-    e = status_of(lambda: contract.stub(channel, "UnaryCall")(request, timeout=PATIENCE))
+    e = status_of(lambda: contract.stub(channel, "UnaryCall")(request, timeout=TIMEOUT_S))
     assert e.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def client_streaming(channel):
     sizes = [27182, 8, 1828, 45904, 0]
     requests = (pb.StreamingInputRequest(payload=bytes(n)) for n in sizes)
-    reply = contract.stub(channel, "StreamingInputCall")(requests, timeout=PATIENCE)
+    reply = contract.stub(channel, "StreamingInputCall")(requests, timeout=TIMEOUT_S)
     assert (reply.payload_bytes, reply.messages) == (sum(sizes), len(sizes))
 
 
 def empty_client_stream(channel):
-    reply = contract.stub(channel, "StreamingInputCall")(iter(()), timeout=PATIENCE)
+    reply = contract.stub(channel, "StreamingInputCall")(iter(()), timeout=TIMEOUT_S)
     assert reply.messages == 0
 
 
 def server_streaming(channel):
     call = contract.stub(channel, "StreamingOutputCall")(
-        output_request(*contract.SIZES), timeout=PATIENCE)
+        output_request(*contract.SIZES), timeout=TIMEOUT_S)
     assert [len(r.payload) for r in call] == contract.SIZES
 
 
 def many_small_messages(channel):
     call = contract.stub(channel, "StreamingOutputCall")(
-        output_request(*([1] * 20000)), timeout=PATIENCE)
+        output_request(*([1] * 20000)), timeout=TIMEOUT_S)
     assert sum(len(r.payload) for r in call) == 20000
 
 
@@ -75,7 +75,7 @@ def ping_pong(channel):
             turn.acquire()
             yield output_request(n)
 
-    call = contract.stub(channel, "FullDuplexCall")(requests(), timeout=PATIENCE)
+    call = contract.stub(channel, "FullDuplexCall")(requests(), timeout=TIMEOUT_S)
     got = []
     for reply in call:
         got.append(len(reply.payload))
@@ -84,33 +84,33 @@ def ping_pong(channel):
 
 
 def empty_stream(channel):
-    assert list(contract.stub(channel, "FullDuplexCall")(iter(()), timeout=PATIENCE)) == []
+    assert list(contract.stub(channel, "FullDuplexCall")(iter(()), timeout=TIMEOUT_S)) == []
 
 
 def status_code_and_message(channel):
     wanted = pb.WantedStatus(code=9, message=contract.WORDS)
     unary = contract.stub(channel, "UnaryCall")
-    e = status_of(lambda: unary(pb.SimpleRequest(status=wanted), timeout=PATIENCE))
+    e = status_of(lambda: unary(pb.SimpleRequest(status=wanted), timeout=TIMEOUT_S))
     assert (e.code(), e.details()) == (grpc.StatusCode.FAILED_PRECONDITION, contract.WORDS)
     duplex = contract.stub(channel, "FullDuplexCall")
-    e = status_of(lambda: list(duplex(iter([output_request(1, status=wanted)]), timeout=PATIENCE)))
+    e = status_of(lambda: list(duplex(iter([output_request(1, status=wanted)]), timeout=TIMEOUT_S)))
     assert (e.code(), e.details()) == (grpc.StatusCode.FAILED_PRECONDITION, contract.WORDS)
 
 
 def status_with_details(channel):
     wanted = pb.WantedStatus(code=3, message="bad", details=True)
     unary = contract.stub(channel, "UnaryCall")
-    e = status_of(lambda: unary(pb.SimpleRequest(status=wanted), timeout=PATIENCE))
+    e = status_of(lambda: unary(pb.SimpleRequest(status=wanted), timeout=TIMEOUT_S))
     details = dict(e.trailing_metadata())["grpc-status-details-bin"]
     assert b"INTEROP" in details and b"google.rpc.ErrorInfo" in details
 
 
 def unimplemented(channel):
     e = status_of(
-        lambda: contract.stub(channel, "UnimplementedCall")(pb.Empty(), timeout=PATIENCE))
+        lambda: contract.stub(channel, "UnimplementedCall")(pb.Empty(), timeout=TIMEOUT_S))
     assert e.code() == grpc.StatusCode.UNIMPLEMENTED
     gone = channel.unary_unary(contract.GONE, pb.Empty.SerializeToString, pb.Empty.FromString)
-    e = status_of(lambda: gone(pb.Empty(), timeout=PATIENCE))
+    e = status_of(lambda: gone(pb.Empty(), timeout=TIMEOUT_S))
     assert e.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -122,7 +122,7 @@ def cancel_after_begin(channel):
         return
         yield
 
-    call = contract.stub(channel, "StreamingInputCall").future(requests(), timeout=PATIENCE)
+    call = contract.stub(channel, "StreamingInputCall").future(requests(), timeout=TIMEOUT_S)
     call.cancel()
     hold.set()
     assert call.cancelled()
@@ -135,7 +135,7 @@ def cancel_after_first_response(channel):
         yield output_request(31415)
         hold.wait()
 
-    call = contract.stub(channel, "FullDuplexCall")(requests(), timeout=PATIENCE)
+    call = contract.stub(channel, "FullDuplexCall")(requests(), timeout=TIMEOUT_S)
     assert len(next(call).payload) == 31415
     call.cancel()
     hold.set()
@@ -158,10 +158,10 @@ def deadline(channel):
 def custom_metadata(channel):
     metadata = (("x-interop-echo", "text"), ("x-interop-echo-bin", b"\xab\x00\xff"))
     reply, call = contract.stub(channel, "UnaryCall").with_call(
-        pb.SimpleRequest(), metadata=metadata, timeout=PATIENCE)
+        pb.SimpleRequest(), metadata=metadata, timeout=TIMEOUT_S)
     assert dict(call.initial_metadata())["x-interop-echo"] == "text"
     assert dict(call.trailing_metadata())["x-interop-echo-bin"] == b"\xab\x00\xff"
-    call = contract.stub(channel, "FullDuplexCall")(iter(()), metadata=metadata, timeout=PATIENCE)
+    call = contract.stub(channel, "FullDuplexCall")(iter(()), metadata=metadata, timeout=TIMEOUT_S)
     assert list(call) == []
     assert dict(call.trailing_metadata())["x-interop-echo-bin"] == b"\xab\x00\xff"
 
@@ -169,14 +169,14 @@ def custom_metadata(channel):
 def bad_request(channel):
     """The request is not a valid message."""
     raw = channel.unary_unary(contract.TEST + "UnaryCall")
-    e = status_of(lambda: raw(b"\xff\xff\xff", timeout=PATIENCE))
+    e = status_of(lambda: raw(b"\xff\xff\xff", timeout=TIMEOUT_S))
     assert e.code() != grpc.StatusCode.OK
 
 
 def compressed(channel):
     request = pb.SimpleRequest(response_bytes=100000, payload=bytes(100000))
     reply = contract.stub(channel, "UnaryCall")(
-        request, timeout=PATIENCE, compression=grpc.Compression.Gzip)
+        request, timeout=TIMEOUT_S, compression=grpc.Compression.Gzip)
     assert len(reply.payload) == 100000
 
 
@@ -184,7 +184,7 @@ def many_at_once(channel):
     unary = contract.stub(channel, "UnaryCall")
 
     def one(n):
-        return len(unary(pb.SimpleRequest(response_bytes=n), timeout=PATIENCE).payload)
+        return len(unary(pb.SimpleRequest(response_bytes=n), timeout=TIMEOUT_S).payload)
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert list(pool.map(one, range(200))) == list(range(200))
@@ -192,8 +192,8 @@ def many_at_once(channel):
 
 def health(channel):
     check = channel.unary_unary("/grpc.health.v1.Health/Check")
-    assert check(b"\x0a\x1cmillrace.interop.TestService", timeout=PATIENCE) == b"\x08\x01"
-    e = status_of(lambda: check(b"\x0a\x01x", timeout=PATIENCE))
+    assert check(b"\x0a\x1cmillrace.interop.TestService", timeout=TIMEOUT_S) == b"\x08\x01"
+    e = status_of(lambda: check(b"\x0a\x01x", timeout=TIMEOUT_S))
     assert e.code() == grpc.StatusCode.NOT_FOUND
 
 

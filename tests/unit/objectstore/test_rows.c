@@ -404,8 +404,8 @@ static void what_is_about_to_leave_memory_is_persisted_a_moment_later(void **sta
     assert_non_null(effect(w, MR_OX_WRITE)); /* the file becomes one that stays */
 }
 
-/* No store has what was to be pulled: whoever gets it may wait until it is made, but there is
- * nothing to persist. */
+/* No store has the object that was to be pulled. A client that gets the object may wait until a
+ * task makes it. A persist has nothing to write and is answered. */
 static void a_persist_of_what_no_store_has_is_answered(void **state)
 {
     struct world *w = *state;
