@@ -35,7 +35,7 @@ type peers struct {
 	health healthpb.HealthClient
 }
 
-func patience() (context.Context, context.CancelFunc) {
+func withTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 20*time.Second)
 }
 
@@ -293,7 +293,7 @@ func main() {
 	}
 	failed := 0
 	for _, c := range cases {
-		ctx, cancel := patience()
+		ctx, cancel := withTimeout()
 		if err := c.run(ctx, p); err != nil {
 			failed++
 			fmt.Println("FAIL", c.name, err)

@@ -12,17 +12,17 @@ const v1 = grpc.loadPackageDefinition(definition).millrace.v1;
 const insecure = grpc.credentials.createInsecure();
 const jobs = new v1.Jobs(process.argv[2], insecure);
 const store = new v1.Objects(process.argv[3], insecure);
-const patience = () => ({deadline: Date.now() + 60000});
+const withTimeout = () => ({deadline: Date.now() + 60000});
 
 function unary(client, method, request) {
   return new Promise((resolve, reject) => {
-    client[method](request, patience(), (err, reply) => err ? reject(err) : resolve(reply));
+    client[method](request, withTimeout(), (err, reply) => err ? reject(err) : resolve(reply));
   });
 }
 
 function upload(client, method, ...messages) {
   return new Promise((resolve, reject) => {
-    const call = client[method](new grpc.Metadata(), patience(),
+    const call = client[method](new grpc.Metadata(), withTimeout(),
         (err, reply) => err ? reject(err) : resolve(reply));
     messages.forEach((m) => call.write(m));
     call.end();
@@ -52,13 +52,13 @@ async function fails(promise, code, word) {
 const cases = {
   async submit_follow_read() {
     const {id} = await upload(jobs, 'Submit', json(GRAPH.slice(0, 20)), json(GRAPH.slice(20)));
-    const last = (await all(jobs.Watch({id}, patience()))).pop();
+    const last = (await all(jobs.Watch({id}, withTimeout()))).pop();
     assert.strictEqual(last.job.state, 'JOB_DONE');
     assert(last.event_id);
-    const items = await all(jobs.Results({id, key: ['z'], json: true}, patience()));
+    const items = await all(jobs.Results({id, key: ['z'], json: true}, withTimeout()));
     assert.deepStrictEqual(items.map((i) => [i.keys, i.json]), [[['z'], ['3']]]);
     assert.deepStrictEqual([...items[0].packs], [3]);
-    const bodies = await all(jobs.Result({id, key: 'z'}, patience()));
+    const bodies = await all(jobs.Result({id, key: 'z'}, withTimeout()));
     assert.strictEqual(text(bodies), '3');
     assert.strictEqual(bodies[0].content_type, 'application/json');
   },
@@ -86,7 +86,7 @@ const cases = {
   },
   async an_object_goes_up_and_down() {
     const {id} = await upload(store, 'Put', json('{"three": [3]}'));
-    assert.deepStrictEqual(JSON.parse(text(await all(store.Get({id}, patience())))), {three: [3]});
+    assert.deepStrictEqual(JSON.parse(text(await all(store.Get({id}, withTimeout())))), {three: [3]});
   },
 };
 
