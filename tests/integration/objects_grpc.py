@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 STORE, DESCRIPTORS = sys.argv[1], sys.argv[2]
 MIB = 1 << 20
-PATIENCE = float(os.environ.get("MR_PATIENCE", "60"))
+TIMEOUT_S = float(os.environ.get("MILLRACE_TEST_TIMEOUT", "60"))
 
 
 def load():
@@ -58,12 +58,12 @@ class Store:
         self.process = subprocess.Popen(self.args, stderr=self.log)
         self.channel = grpc.insecure_channel(self.address, options=[("grpc.max_receive_message_length", 16 * MIB),
                                                                     ("grpc.use_local_subchannel_pool", 1)])
-        grpc.channel_ready_future(self.channel).result(PATIENCE)
+        grpc.channel_ready_future(self.channel).result(TIMEOUT_S)
 
     def stop(self, how=signal.SIGTERM):
         self.channel.close()
         self.process.send_signal(how)
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(TIMEOUT_S)
         self.log.close()
         if how == signal.SIGTERM and code != 0:
             raise AssertionError(f"the store ended with {code}:\n" + (self.dir / "log").read_text()[-3000:])
@@ -78,7 +78,7 @@ class Store:
         kind = self.channel.unary_stream if m.server_streaming else self.channel.unary_unary
         stub = kind(f"/{V}Objects/{method}", request_serializer=type(request).SerializeToString,
                     response_deserializer=M(m.output_type.full_name).FromString)
-        return stub(request, timeout=PATIENCE, metadata=metadata)
+        return stub(request, timeout=TIMEOUT_S, metadata=metadata)
 
     def put(self, data, mime, chunk=MIB, metadata=None, **options):
         P, B = M(V + "PutRequest"), M("google.api.HttpBody")
@@ -90,7 +90,7 @@ class Store:
                 yield P(body=B(content_type=mime if i == 0 else "", data=piece), **first)
         stub = self.channel.stream_unary(f"/{V}Objects/Put", request_serializer=P.SerializeToString,
                                          response_deserializer=M(V + "ObjectInfo").FromString)
-        return stub(requests(), timeout=PATIENCE, metadata=metadata)
+        return stub(requests(), timeout=TIMEOUT_S, metadata=metadata)
 
     def get(self, id, accept="", wait_s=0):
         mime, out = None, []
@@ -212,7 +212,7 @@ class Objects(unittest.TestCase):
         self.assertEqual(stats.memory_bytes, 128 * MIB)
         read = self.s.channel.unary_unary(f"/{V}Metrics/Read", request_serializer=lambda m: b"",
                                           response_deserializer=M(V + "ReadMetricsResponse").FromString)
-        text = read(None, timeout=PATIENCE).text
+        text = read(None, timeout=TIMEOUT_S).text
         self.assertIn("millrace_store_objects ", text)
         self.assertIn("process_", text)
 
@@ -268,7 +268,7 @@ class Life(unittest.TestCase):
             s.call("Delete", id=kept.id)
         self.assertIn("name kept", e.exception.details())
         s.call("Delete", id=kept.id, force=True)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_S
         while (s.dir / "data-n1" / "objects" / kept.id).exists():
             self.assertLess(time.monotonic(), end)
             time.sleep(0.02)
@@ -343,13 +343,13 @@ class Life(unittest.TestCase):
         address = s.call("Resolve", name="x").address
         self.assertRegex(address, r"^127\.0\.0\.1:[1-9][0-9]*$")
         with grpc.insecure_channel(address) as channel:
-            grpc.channel_ready_future(channel).result(PATIENCE)
+            grpc.channel_ready_future(channel).result(TIMEOUT_S)
         s.close()
 
     def test_a_public_address_without_a_token_is_refused(self):
         for address in ("0.0.0.0:0", "127.evil.test:0", "127.0.0.1.evil.test:0"):
             done = subprocess.run([STORE, "--listen", address, "--socket", f"{tempfile.mkdtemp()}/c"],
-                                  capture_output=True, timeout=PATIENCE)
+                                  capture_output=True, timeout=TIMEOUT_S)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(b"--token-file", done.stderr)
 
@@ -358,8 +358,8 @@ class Life(unittest.TestCase):
         port = re.search(r"event=objectstore.listening address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             call = channel.unary_unary("/millrace.v1.Objects/Stats")
-            self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: call(b"", timeout=PATIENCE))
-            call(b"", timeout=PATIENCE, metadata=[("authorization", "Bearer reader-0123456789")])
+            self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: call(b"", timeout=TIMEOUT_S))
+            call(b"", timeout=TIMEOUT_S, metadata=[("authorization", "Bearer reader-0123456789")])
         s.close()
 
     def test_bad_token_files_are_refused_by_line(self):
@@ -371,7 +371,7 @@ class Life(unittest.TestCase):
         (directory / "secret").chmod(0o600)
         run = lambda *flags: subprocess.run(  # noqa: E731
             [STORE, "--listen", f"unix:{directory}/s", "--socket", f"{directory}/c", "--token-file", str(tokens), *flags],
-            capture_output=True, timeout=PATIENCE, text=True)
+            capture_output=True, timeout=TIMEOUT_S, text=True)
         done = run("--secret-file", f"{directory}/secret")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('line 2: role "boss" is none of admin, user, reader', done.stderr)
@@ -389,7 +389,7 @@ class Life(unittest.TestCase):
             self.assertEqual((s.dir / name).stat().st_mode & 0o777, 0o666)
         s.close()
         done = subprocess.run([STORE, "--listen", "127.0.0.1:0", "--socket", f"{s.dir}x", "--allow-uid", "root"],
-                              capture_output=True, timeout=PATIENCE)
+                              capture_output=True, timeout=TIMEOUT_S)
         self.assertIn(b"--allow-uid", done.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
@@ -402,7 +402,7 @@ class Life(unittest.TestCase):
                         f"s.connect('{s.dir}/{name}'); s.settimeout(0.5)\n"
                         "try: n = len(s.recv(9)); print('open' if n else 'closed')\n"
                         "except socket.timeout: print('open')\nexcept ConnectionResetError: print('closed')")
-                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT_S)
                 self.assertEqual(done.stdout.strip(), "open" if welcome else "closed", (uid, name, done.stderr))
         s.close()
 
@@ -410,7 +410,7 @@ class Life(unittest.TestCase):
         s = Store()
         for args, words in ((s.args[:-2], "another object store"), (s.args, f"(pid {s.process.pid}) has {s.dir}/data-n1")):
             # of the socket, and of the directory's lock
-            done = subprocess.run(args, capture_output=True, timeout=PATIENCE)
+            done = subprocess.run(args, capture_output=True, timeout=TIMEOUT_S)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr.decode())
         s.close()
@@ -438,7 +438,7 @@ class Cluster(unittest.TestCase):
 
     def retry(self, act):
         """While Redis is starting, calls for names fail with UNAVAILABLE."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_S
         while True:
             try:
                 return act()
@@ -475,7 +475,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual([n.name for n in self.b.call("Names").names], ["x/y"])
 
     def wait_until(self, what, ready):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_S
         while not ready():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.05)
@@ -528,7 +528,7 @@ class Cluster(unittest.TestCase):
         self.retry(lambda: self.a.put(b"[6]", "application/json", name="kept", persist=True))
         self.a.stop(signal.SIGKILL)
         self.a.start()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_S
         while [n.name for n in self.retry(lambda: self.b.call("Names")).names] != ["kept"]:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
