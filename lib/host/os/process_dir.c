@@ -1,6 +1,7 @@
 /* A process claims a directory by an exclusive flock on it. Between mkdtemp and flock a new
  * directory has no lock, and a sweep may remove it. So the maker looks again once it has the lock,
- * and makes another directory if the first one is gone. */
+ * and makes another directory if the first one is gone. Processes sweep once, at their start, so
+ * one or two tries are usual. The bound is for a base directory where no lock is ever granted. */
 #include "host/os/process_dir.h"
 
 #include "base/alloc.h"
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES_MAX 10
+#define TRIES_MAX 10000
 #define DEPTH_FDS 16
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -15,6 +15,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 ROUTE = b"\x82\xd3\xe4\x93\x02"
 
 
+def number_of(text):
+    """The number that an event id or a page token has; 0 for a text that is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+
+
 class Types:
     def __init__(self, path):
         with open(path, "rb") as f:
@@ -133,7 +138,7 @@ class Fake:
     def Cluster_Watch(self, request, context):
         """Sends three events of one scheduler, then a gap of another one."""
         who, _, number = request.last_event_id.partition("-")
-        at = int(number or 0)
+        at = number_of(number)
         if who and who != "00000000000000aa":
             yield self.types.ClusterEvent(event_id="00000000000000aa-0", change=1, time_ns=1)
             at = 0
@@ -226,7 +231,7 @@ class Fake:
             context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
         if request.id == "over":
             return
-        first = int(request.last_event_id) if request.last_event_id.isdecimal() else 0
+        first = number_of(request.last_event_id)
         for i in range(first, 1 + first if request.id == "returns" else 3):
             yield self.types.JobEvent(event_id=str(i + 1), job=self.job(request.id, i + 1))
             yield self.types.JobEvent(job=self.job(request.id, 2))
@@ -286,7 +291,7 @@ class Fake:
     def Jobs_FollowLogs(self, request, context):
         if request.id == "missing":
             context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
-        first = int(request.last_event_id) if request.last_event_id.isdecimal() else 0
+        first = number_of(request.last_event_id)
         for i in range(first, 3):
             yield self.types.LogEvent(event_id=str(i + 1), key=request.key, attempt=1, worker="w", text=f"line {i}\n")
 
@@ -349,7 +354,7 @@ class Fake:
     Objects_Pin = Objects_Persist = Objects_Stat
 
     def Objects_List(self, request, context):
-        start = int(request.page_token or 0) if request.page_token.isdecimal() or not request.page_token else 0
+        start = number_of(request.page_token)
         ids = self.listed[start : start + (request.page_size or 100)]
         more = start + len(ids) < len(self.listed)
         return self.types.ListObjectsResponse(
