@@ -5,7 +5,7 @@
   scripts/mutate.sh --again FILE [--jobs J] [--keep FILE]
 
 It draws N changes of one line (change.py says which there are), the same ones for the same N, SEED and
-sources. It copies the sources to a temporary folder, builds the cores and their tests there (release),
+sources. It copies the sources to a temporary folder, builds the cores and their tests there (with ASan and UBSan, as scripts/test.sh does),
 and compiles each changed file. A change that does not compile, or that compiles to the same object, is
 replaced by another draw. The tests of the changed core run until one fails: unit tests first, then the
 simulator in the modes of ctest. --files draws from files whose path has WORD. --keep writes the changes
@@ -54,7 +54,7 @@ class Build:
             (self.source / ".deps").symlink_to((ROOT / ".deps").resolve())
         os.environ.update(CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
         self.run("cmake", "-S", self.source, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                 "-DCMAKE_C_FLAGS_RELEASE=-O2", "-DMR_SANITIZE=leak", "-DMR_TESTS=ON")
+                 "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DMR_SANITIZE=address,undefined", "-DMR_TESTS=ON")
         self.find_programs()
         self.run("ninja", "-C", self.folder, f"-j{jobs}", *self.links)
         self.find_sources()
