@@ -4,9 +4,10 @@
     sample.py COUNT SEED [sentences|comments]
 
 Prints COUNT sentences of README.md, CONTRIBUTING.md and docs/, and COUNT comments of the C, header, proto
-and Lua files, as Markdown. Each stands with its file, line and context: the heading and the paragraph of a
-sentence, the lines of code after a comment. The same COUNT, SEED and sources give the same draw. How the
-test goes on is written in docs/testing.md."""
+and Lua files, as Markdown. Each stands with its file, line and context, as a reader of the file has it: the
+title of the page, the heading, the paragraph before and the paragraph of a sentence; the comment at the head
+of the file, the function or the type, and the lines before and after a comment. The same COUNT, SEED and
+sources give the same draw. How the test goes on is written in docs/testing.md."""
 import pathlib
 import random
 import re
@@ -15,7 +16,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORDS_LEAST = 4  # a shorter text is a label
-CODE_LINES = 3   # lines of code shown after a comment
+LINES_BEFORE, LINES_AFTER = 5, 8 # lines of code shown before and after a comment
+HEAD_MAX = 500   # characters shown of the comment at the head of a file
+NOT_DRAWN = "prose-read-by-strangers.md" # quotes sentences that were not understood
 LITERAL = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
 PATTERNS = { # strings are matched, too, so that comment marks inside them do not count
     ".c": LITERAL + r"|/\*.*?\*/|(?://[^\n]*\n[ \t]*)*//[^\n]*".replace(".*?", r"[\s\S]*?"),
@@ -30,12 +33,14 @@ def files(*patterns):
 
 def paragraphs(text):
     """(line, context, paragraph) of Markdown, without code blocks; a list item or a table cell is a paragraph."""
-    heading, head, block, begin, in_code = "", "", [], 0, False
+    title, heading, head, block, begin, in_code, last = "", "", "", [], 0, False, ""
     for number, line in enumerate(text.split("\n") + [""], 1):
         bare = line.strip()
         starts = re.match(r"([-*]|\d+\.) ", bare)
         if block and (not bare or starts or bare[0] in "#|" or bare.startswith("```")):
-            yield begin, f"Section “{heading}”: {' '.join(block)}", " ".join(block)
+            paragraph = " ".join(block)
+            yield begin, f"“{title}”, section “{heading}”\n   {last}\n   {paragraph}", paragraph
+            last = paragraph if last[-1:] != ":" or not was_item else last
             block = []
         if not bare.startswith("|"):
             head = ""
@@ -44,39 +49,54 @@ def paragraphs(text):
         elif in_code or not bare or re.fullmatch(r"[|:\s-]+", bare):
             pass
         elif bare.startswith("#"):
-            heading = bare.lstrip("# ")
+            heading, last = bare.lstrip("# "), ""
+            title = title or heading
         elif bare.startswith("|"):
             for cell in re.split(r"(?<!\\)\|", bare.strip("|")):
-                yield number, f"Section “{heading}”, table\n   {head}\n   {bare}", cell.strip()
+                yield number, f"“{title}”, section “{heading}”\n   {last}\n   {head}\n   {bare}", cell.strip()
             head = head or bare
         else:
             if not block:
-                begin = number
+                begin, was_item = number, bool(starts)
             block.append(bare[starts.end():] if starts else bare)
 
 
 def sentences():
     for name in files("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/**/*.md"):
+        if name.endswith(NOT_DRAWN):
+            continue
         for line, context, paragraph in paragraphs((ROOT / name).read_text()):
             for sentence in re.split(r"(?<=[.!?:])\s+(?=[A-Z`*\"(])", paragraph):
                 if len(re.findall(r"[A-Za-z]{2,}", re.sub(r"`[^`]*`|\]\([^)]*\)", "", sentence))) >= WORDS_LEAST:
                     yield f"{name}:{line}", context, sentence
 
 
+def code_around(lines, first, last, head):
+    """The lines around a comment of the lines `first` to `last` (from 0), below the head of the file and the line
+    that opens the function or type."""
+    begin, end = max(0, first - LINES_BEFORE), last + 1 + LINES_AFTER
+    opening = next((i for i in range(begin - 1, -1, -1) if re.match(r"[a-zA-Z_]", lines[i])), None)
+    around = "\n".join(lines[begin:end]).rstrip()
+    is_inside = opening is not None and not any(line.startswith("}") for line in lines[opening:first])
+    parts = [head] if begin > 0 and head else []
+    parts += [lines[opening]] if is_inside else []
+    return "\n   ...\n".join([*parts, around])
+
+
 def comments():
     """(place, code, comment). Lines of // or -- that touch each other are one comment."""
     for name in files("*.c", "*.h", "*.proto", "*.lua"):
-        text = (ROOT / name).read_text()
+        text, head = (ROOT / name).read_text(), None
+        lines = text.split("\n")
         for found in re.finditer(PATTERNS.get(pathlib.Path(name).suffix, PATTERNS[".c"]), text):
             if not found[0].startswith(("/*", "//", "--")): # the match is a string
                 continue
+            head = head or found[0][:HEAD_MAX].rstrip()
             words = re.sub(r"\s+", " ", re.sub(r"(?m)^\s*(//|--|\*(?!/)|/\*)|\*/|/\*", " ", found[0])).strip()
             if len(re.findall(r"[A-Za-z]{2,}", words)) < WORDS_LEAST or "clang-format" in words:
                 continue
-            begin = text.rfind("\n", 0, found.start()) + 1
-            before = text[begin:found.start()].strip()
-            after = text[found.end():].lstrip("\n").split("\n")[:CODE_LINES]
-            yield f"{name}:{text.count(chr(10), 0, found.start()) + 1}", before or "\n".join(after).rstrip(), words
+            first = text.count("\n", 0, found.start())
+            yield f"{name}:{first + 1}", code_around(lines, first, first + found[0].rstrip().count("\n"), head), words
 
 
 def draw(found, count, seed):
