@@ -59,6 +59,7 @@ static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run 
     x->object_bytes = (4096 + r->value[at] % 200000) * (s->seed % 4 ? OBJECT_SCALE : 1);
     x->object = (mr_object_id){
         MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
+    s->figures.stored_bytes += x->object_bytes;
     sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
 }
 
@@ -125,9 +126,10 @@ static bool inputs_of(struct sim *s, const struct sim_proc *p, const struct sim_
     return true;
 }
 
-static mr_duration duration(struct sim *s, uint32_t op)
+static mr_duration duration(struct sim *s, const struct mr_strand_item *item)
 {
-    switch ((enum sim_op)op) {
+    if (s->is_steady) return sim_schedules_duration(s, item);
+    switch ((enum sim_op)item->op) {
     case OP_SLOW:
     case OP_STUBBORN: return 60 * MR_SECOND;
     case OP_ROLE: return ROLE_TURN;
@@ -152,6 +154,7 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
 {
     struct sim_job *j = sim_job_of(s, item->job.v);
     s->count.starts++;
+    s->figures.starts++;
     sim_say(s, "w%" PRIu32 " starts task %" PRIu32 " attempt %" PRIu32 " of job %" PRIx64, p->name,
         item->index, item->attempt, item->job.v);
     if (!j) sim_fail(s, "a task of an unknown job starts");
@@ -281,7 +284,7 @@ static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
     r->running = true;
     r->started = s->now;
     r->serial = ++s->serial;
-    sim_push(s, duration(s, item->op),
+    sim_push(s, duration(s, item),
         (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
     return true;
 }

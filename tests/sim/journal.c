@@ -49,6 +49,7 @@ static void append(struct sim *s, struct mr_buf *b, bool of_core)
             sim_fail(
                 s, "I18: record %" PRIu64 " comes as number %" PRIu64, head.sequence, j->core_last);
         add(j, &head, b->p + at);
+        s->figures.journal_bytes += sizeof head + head.bytes;
         if (head.type == MR_RECORD_LOOP)
             sim_loop_record(s, mr_str_of(b->p + at, head.bytes), false);
         if (of_core && head.type == MR_RECORD_EPOCH) j->epoch = mr_sched_epoch(s->sched);

@@ -171,9 +171,7 @@ static void handle(struct sim *s, struct sim_ev *ev)
     }
 }
 
-/* Handles events until the time `until` or, with stop_when_content, until all clients are
- * content. */
-static bool run(struct sim *s, mr_time until, bool stop_when_content)
+bool sim_run(struct sim *s, mr_time until, bool stop_when_content)
 {
     struct sim_ev ev;
     for (uint64_t n = 0; s->heap_count && s->heap[0].at <= until; n++) {
@@ -189,7 +187,7 @@ static bool run(struct sim *s, mr_time until, bool stop_when_content)
     return stop_when_content && sim_client_is_content(s);
 }
 
-static void set_up(struct sim *s, const struct options *o)
+void sim_configure(struct sim *s)
 {
     mr_rng_init(&s->rng, s->seed);
     mr_sched_config_default(&s->config);
@@ -206,6 +204,11 @@ static void set_up(struct sim *s, const struct options *o)
     s->config.probation = 200 * MR_MS;
     s->config.keep_jobs = 0;
     s->config.keep_jobs_max = 64;
+}
+
+static void set_up(struct sim *s, const struct options *o)
+{
+    sim_configure(s);
     s->now = MR_SECOND;
     s->names = 1 + (uint32_t)sim_below(s, NAMES_MAX);
     s->names = MR_MAX(s->names, 2u);
@@ -254,7 +257,7 @@ static void check_leaks(struct sim *s)
             object);
 }
 
-static void tear_down(struct sim *s)
+void sim_tear_down(struct sim *s)
 {
     if (s->sched) {
         mr_sched_free(&s->sched);
@@ -293,10 +296,10 @@ static void again(struct sim *s)
         if (i == 2) { /* a worker dies and is replaced */
             uint32_t name = (uint32_t)sim_below(s, s->names);
             if (s->proc_of[name] != NONE) sim_proc_kill(s, s->proc_of[name]);
-            (void)run(s, s->now + 4 * s->config.lease, false);
+            (void)sim_run(s, s->now + 4 * s->config.lease, false);
         }
         sim_template_again(s, i);
-        if (!run(s, s->now + CALM_MAX, true)) {
+        if (!sim_run(s, s->now + CALM_MAX, true)) {
             sim_client_complain(s);
             sim_fail(s, "I9: an instance of a template has not ended");
         }
@@ -310,7 +313,7 @@ static void run_to(struct sim *s, bool (*is_so)(struct sim *s))
     mr_time end = s->now + CALM_MAX;
     while (!is_so(s)) {
         if (s->now >= end) sim_fail(s, "I9: a job beside another has not ended");
-        (void)run(s, s->now + 100 * MR_US, false);
+        (void)sim_run(s, s->now + 100 * MR_US, false);
     }
 }
 
@@ -320,7 +323,7 @@ static void fair(struct sim *s)
     sim_fair_begin(s);
     run_to(s, sim_fair_add);
     run_to(s, sim_fair_check);
-    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a large job has not ended");
+    if (!sim_run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a large job has not ended");
 }
 
 static void add_up(const struct sim_counts *c)
@@ -348,27 +351,27 @@ static void one(const struct options *o, uint64_t seed)
     s->check_every = (uint32_t)o->check_every;
     sim_digest_begin(s);
     set_up(s, o);
-    (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
+    (void)sim_run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
     sim_calm(s);
-    if (!run(s, s->now + CALM_MAX, true)) {
+    if (!sim_run(s, s->now + CALM_MAX, true)) {
         sim_client_complain(s);
         sim_fail(s, "I9: not every job has ended");
     }
-    (void)run(s, s->now + 2 * MR_SECOND, false);
-    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
+    (void)sim_run(s, s->now + 2 * MR_SECOND, false);
+    if (!sim_run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
     if (s->has_templates) again(s);
     if (s->has_fair) fair(s);
     for (uint32_t i = 0; i < 3; i++) { /* values that turn out to be lost are asked for again */
         sim_client_values(s, true, i == 0);
-        (void)run(s, s->now + 5 * MR_SECOND, false);
+        (void)sim_run(s, s->now + 5 * MR_SECOND, false);
     }
     sim_client_values(s, false, false);
     sim_client_forget(s);
-    if (!run(s, s->now + CALM_MAX, true)) {
+    if (!sim_run(s, s->now + CALM_MAX, true)) {
         sim_client_complain(s);
         sim_fail(s, "forgotten jobs stay");
     }
-    (void)run(s, s->now + 5 * MR_SECOND, false);
+    (void)sim_run(s, s->now + 5 * MR_SECOND, false);
     mr_sched_check(s->sched);
     check_leaks(s);
     sim_sched_count(s);
@@ -385,7 +388,7 @@ static void one(const struct options *o, uint64_t seed)
             s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled);
     add_up(&s->count);
     digest = (digest << 1 | digest >> 63) ^ s->digest;
-    tear_down(s);
+    sim_tear_down(s);
     sim_current = NULL;
     mr_release(s);
 }
@@ -459,6 +462,8 @@ int main(int argc, char **argv)
             o.has_stores = true;
         else if (mr_str_eq(a, MR_STR("--fair")))
             o.has_fair = true;
+        else if (mr_str_eq(a, MR_STR("--schedules")))
+            return sim_schedules(value);
         else if (mr_str_eq(a, MR_STR("--covers")))
             o.covers = true;
         else if (mr_str_eq(a, MR_STR("--start")))
@@ -479,7 +484,8 @@ int main(int argc, char **argv)
                 "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
                 "[--faults MASK] [--plant BUG] [--roles] [--loops] [--templates] [--tears] "
                 "[--rewinds] [--stores] [--fair] "
-                "[--covers] [--trace] [--quiet]\n");
+                "[--covers] [--trace] [--quiet]\n"
+                "sim --schedules [FILE]\n");
             return 2;
         }
     }

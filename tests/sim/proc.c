@@ -127,6 +127,8 @@ static void fetch(struct sim *s, struct sim_proc *p, const struct mr_worker_effe
     for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++) {
         if (p->pins[i].serial) continue;
         p->pins[i] = (struct sim_pin){.serial = e->object.serial};
+        if (!sim_object_has(s, e->object.object.number, p->store))
+            s->figures.moved_bytes += s->objects[e->object.object.number].bytes;
         sim_push(s, 50 * MR_US + sim_below(s, 5 * MR_MS), ev);
         return;
     }

@@ -22,6 +22,17 @@ bool sim_chance(struct sim *s, uint32_t in);
 void *sim_keep(struct sim_msg *m, const void *p, size_t n);
 void sim_msg_free(struct sim_msg **m);
 
+/* main.c */
+/* Handles events until the time `until` or, with stop_when_content, until all clients are
+ * content. */
+bool sim_run(struct sim *s, mr_time until, bool stop_when_content);
+void sim_configure(struct sim *s);
+void sim_tear_down(struct sim *s);
+
+/* schedules.c */
+mr_duration sim_schedules_duration(struct sim *s, const struct mr_strand_item *item);
+int sim_schedules(const char *path);
+
 /* graphs.c */
 extern const char *const sim_ops[OPS];
 extern const struct mr_graph_catalogue sim_catalogue;

@@ -57,6 +57,8 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
         (void)sim_job_of(s, down.tasks.runs[i].job.v); /* learnt while the scheduler can tell */
     mr_buf_init(&wire, MR_MESSAGE_BYTES_MAX);
     mr_ws_encode_down(&down, &wire);
+    s->figures.messages++;
+    s->figures.wire_bytes += wire.n;
     if (mr_ws_decode_down(keep_bytes(m, &wire), &memory, &m->down, &e))
         sim_fail(s, "the scheduler's message: %s", e.text);
     return m;
@@ -120,6 +122,8 @@ struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struc
     }
     mr_buf_init(&wire, MR_MESSAGE_BYTES_MAX);
     mr_ws_encode_up(&up, &wire);
+    s->figures.messages++;
+    s->figures.wire_bytes += wire.n;
     if (mr_ws_decode_up(keep_bytes(m, &wire), &memory, &m->up, &e))
         sim_fail(s, "the worker's message: %s", e.text);
     if (up.reg) return m;

@@ -84,12 +84,12 @@ void sim_fail(struct sim *s, const char *fmt, ...)
 
 uint64_t sim_below(struct sim *s, uint64_t n)
 {
-    return mr_rng_below(&s->rng, n);
+    return s->is_steady ? n / 2 : mr_rng_below(&s->rng, n);
 }
 
 bool sim_chance(struct sim *s, uint32_t in)
 {
-    return mr_rng_below(&s->rng, in) == 0;
+    return !s->is_steady && mr_rng_below(&s->rng, in) == 0;
 }
 
 void *sim_keep(struct sim_msg *m, const void *p, size_t n)

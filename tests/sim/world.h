@@ -126,6 +126,17 @@ struct sim {
     bool fair_is_sent;
     bool has_stores;    /* stores die often, and tasks that use them fail */
     mr_time store_died; /* time of the last death of a store */
+    bool is_steady; /* a run of schedules.c: no dice, and every delay is fixed */
+    struct sim_figures {
+        uint64_t end_ns;     /* virtual time from the first submission to the end of the last job */
+        uint64_t jobs_ns;    /* virtual times from submission to end, added up over the jobs */
+        uint64_t starts;     /* tasks started, also those that start again */
+        uint64_t messages;   /* between scheduler and workers */
+        uint64_t wire_bytes; /* of these messages */
+        uint64_t journal_bytes;
+        uint64_t stored_bytes; /* of objects that were made in stores */
+        uint64_t moved_bytes;  /* of objects that were fetched from another node */
+    } figures;
     bool has_rewinds; /* Redis comes back empty or from an older copy while the scheduler is down */
     uint64_t tears, draws;
     uint32_t faults_mask;

@@ -1,6 +1,6 @@
 /* Performs and checks the effects of the trainer's core: answers to calls, records for Redis, jobs
  * for the scheduler. */
-#include "tests/sim/trainer.h"
+#include "tests/sim/trainer/trainer.h"
 
 void ts_later(struct mr_trainer_event ev, mr_duration most)
 {

@@ -1,5 +1,5 @@
 /* The roles of a session, and the scheduler, which runs an attempt of each role. */
-#include "tests/sim/trainer.h"
+#include "tests/sim/trainer/trainer.h"
 
 static void cut(struct proc *r, const struct mr_trainer_event *ev)
 {

@@ -131,11 +131,11 @@ struct plan *ts_plan_of(mr_training_id id);
 void ts_role_of(const struct plan *p, uint32_t member, struct mr_trainer_event *ev);
 bool ts_is_owner(const struct plan *p, const struct mr_trainer_event *ev);
 
-/* trainer_told.c: ts_step gives the core an event, and performs and checks the effects; ts_later
+/* told.c: ts_step gives the core an event, and performs and checks the effects; ts_later
  * does so later. */
 void ts_step(struct mr_trainer_event *ev);
 void ts_later(struct mr_trainer_event ev, mr_duration most);
 
-/* Functions of trainer_roles.c. */
+/* Functions of roles.c. */
 void ts_role_turn(struct proc *r);
 void ts_scheduler_turn(struct plan *p);

@@ -8,7 +8,7 @@
  * processes; generation, restore epoch and phase never go back; a checkpoint to restore has been
  * cut by all shards and not been erased; a session that has ended stays as it is; at last every
  * session has ended, with a reason. */
-#include "tests/sim/trainer.h"
+#include "tests/sim/trainer/trainer.h"
 
 struct trainer_world w;
 
