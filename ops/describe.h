@@ -1,5 +1,5 @@
-/* Descriptions of operators: as JSON, and the types of a parameter in words. Checks whether a call
- * fits a descriptor. ops/registry finds descriptors by name. */
+/* The types of a parameter in words, and whether a call fits a descriptor. ops/registry finds
+ * descriptors by name. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,9 +15,5 @@ int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
 uint32_t mr_op_args_min(const struct mr_op_desc *op);
 uint32_t mr_op_args_max(const struct mr_op_desc *op); /* UINT32_MAX: any number */
 
-/* Appends the descriptor as a JSON object: {"name", "summary", "result", "params": [{"name",
- * "type", "required", "default", "doc"}], "variadic", "deterministic", "by_reference",
- * "long_running", "may_block", "cost_ns"}. For GET /v1/ops and the docs. */
-void mr_op_describe_json(const struct mr_op_desc *op, struct mr_buf *out);
 /* Appends in words what a parameter takes, such as "int or list". */
 void mr_op_takes_words(uint32_t takes, struct mr_buf *out);

@@ -20,26 +20,6 @@ static const struct row rows[] = {
 #undef MR_ROW
 };
 
-static const char *const grpc_names[] = {
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-};
-
 static const struct row *find(int code)
 {
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
@@ -97,10 +77,4 @@ int mr_err_from_grpc(int grpc_status)
              * general code. */
             return rows[i].code;
     return MR_EUNKNOWN;
-}
-
-const char *mr_err_grpc_name(int grpc_status)
-{
-    if (grpc_status < 0 || (size_t)grpc_status >= MR_ARRAY_LEN(grpc_names)) return "UNKNOWN";
-    return grpc_names[grpc_status];
 }

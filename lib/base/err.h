@@ -26,4 +26,3 @@ int mr_err_grpc(int code);          /* the number of google.rpc.Code; 0 for MR_O
 int mr_err_http(int code);          /* the HTTP status; 200 for MR_OK */
 int mr_err_from_grpc(
     int grpc_status); /* our code for a gRPC status; MR_EUNKNOWN if the table has none */
-const char *mr_err_grpc_name(int grpc_status); /* for example "INVALID_ARGUMENT" */

@@ -63,54 +63,6 @@ static bool is_marked(const unsigned char *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* Marks all nodes that can be reached from `node` along inputs (`up`) or dependents. One pass is
- * enough in canonical order, where dependents follow a node and inputs precede it. */
-static unsigned char *reach(const struct mr_graph *g, uint32_t node, bool up)
-{
-    unsigned char *bits = mr_alloc((size_t)g->nodes_count / 8 + 1);
-    mark(bits, node);
-    for (uint32_t k = 0; k < g->nodes_count; k++) {
-        uint32_t v = up ? node - k : node + k, count = 0;
-        if (v >= g->nodes_count) break; /* in the direction up, v wraps around below zero */
-        if (!is_marked(bits, v)) continue;
-        const uint32_t *next =
-            up ? mr_graph_inputs(g, v, &count) : mr_graph_dependents(g, v, &count);
-        for (uint32_t i = 0; i < count; i++)
-            mark(bits, next[i]);
-    }
-    return bits;
-}
-
-static uint32_t collect(const struct mr_graph *g, uint32_t node, bool up, uint32_t *nodes,
-    uint32_t nodes_max, bool *more)
-{
-    mr_assert(node < g->nodes_count);
-    unsigned char *bits = reach(g, node, up);
-    uint32_t n = 0;
-    *more = false;
-    for (uint32_t v = 0; v < g->nodes_count && !*more; v++) {
-        if (v == node || !is_marked(bits, v)) continue;
-        if (n == nodes_max)
-            *more = true;
-        else
-            nodes[n++] = v;
-    }
-    mr_release(bits);
-    return n;
-}
-
-uint32_t mr_graph_ancestors(
-    const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more)
-{
-    return collect(g, node, true, nodes, nodes_max, more);
-}
-
-uint32_t mr_graph_descendants(
-    const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more)
-{
-    return collect(g, node, false, nodes, nodes_max, more);
-}
-
 /* Every kept node is a target or has a dependent, so following the first dependents ends at a
  * target. */
 uint32_t mr_graph_path_to_target(

@@ -1,5 +1,4 @@
-/* Queries on a finished graph: the node of a key, ancestors and descendants, why a key is absent.
- */
+/* Queries on a finished graph: the node of a key, and why a key is in the graph or not. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,14 +10,6 @@ uint32_t mr_graph_find(struct mr_graph *g, struct mr_str key);
 
 /* True: the key was submitted and then culled, because no target needs it. */
 bool mr_graph_was_culled(struct mr_graph *g, struct mr_str key);
-
-/* Return the number of nodes that `node` needs (ancestors), or that need `node` (descendants), and
- * write them into `nodes`: ascending, without `node` itself, at most `nodes_max`. `*more` is true
- * if there are more than `nodes_max`. */
-uint32_t mr_graph_ancestors(
-    const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
-uint32_t mr_graph_descendants(
-    const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max, bool *more);
 
 /* Finds a path from `node` to a target that needs it, which is the reason why the node is in the
  * graph. The path begins with `node`. Returns its length, at most nodes_max. */

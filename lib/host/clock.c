@@ -34,7 +34,8 @@ mr_duration mr_clock_process_cpu(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-void mr_clock_sleep_until(mr_time t)
+/* At MR_NEVER, the thread sleeps for ever. */
+static void sleep_until(mr_time t)
 {
     /* 2^62 ns are 146 years of uptime, which fit into time_t on every machine */
     const mr_time far = (mr_time)1 << 62;
@@ -46,5 +47,5 @@ void mr_clock_sleep_until(mr_time t)
 
 void mr_clock_sleep(mr_duration d)
 {
-    mr_clock_sleep_until(mr_time_after(mr_clock_now(), d));
+    sleep_until(mr_time_after(mr_clock_now(), d));
 }

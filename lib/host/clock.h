@@ -8,4 +8,3 @@ uint64_t mr_clock_wall(void);           /* ns since 1970; the wall clock may jum
 mr_duration mr_clock_thread_cpu(void);  /* returns the CPU time of the calling thread */
 mr_duration mr_clock_process_cpu(void); /* returns the CPU time of all threads of the process */
 void mr_clock_sleep(mr_duration d);     /* sleeps; must not be called on a core thread */
-void mr_clock_sleep_until(mr_time t);   /* MR_NEVER: sleeps for ever */

@@ -133,8 +133,7 @@ static inline bool mr_rpc_call_has_batch(const struct mr_rpc_call *call, enum mr
     return call->batches >> batch & 1;
 }
 
-/* Functions of loop.c. */
-gpr_timespec mr_rpc_timespec(mr_time t);
+/* Defined in loop.c. */
 mr_time mr_rpc_time(gpr_timespec t);
 
 /* Functions of call.c. */

@@ -26,7 +26,7 @@
 #define CROWD (500 * MR_US)  /* a sched_yield that took longer has let another thread run */
 #define CROWDED (20 * MR_MS) /* how long the loop does not poll after such a sched_yield */
 
-gpr_timespec mr_rpc_timespec(mr_time t)
+static gpr_timespec timespec_of(mr_time t)
 {
     if (t == MR_NEVER) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
     gpr_timespec at = {(int64_t)(t / MR_SECOND), (int32_t)(t % MR_SECOND), GPR_CLOCK_MONOTONIC};
@@ -205,7 +205,7 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
     if (!found) {
         if (loop->side.attend) loop->side.attend(loop->side.ctx, false);
         if (loop->side.sleep) loop->side.sleep(loop->side.ctx, true);
-        ev = grpc_completion_queue_next(loop->cq, mr_rpc_timespec(deadline), NULL);
+        ev = grpc_completion_queue_next(loop->cq, timespec_of(deadline), NULL);
         if (loop->side.sleep) loop->side.sleep(loop->side.ctx, false);
         found = ev.type != GRPC_QUEUE_TIMEOUT;
     }

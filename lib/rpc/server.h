@@ -83,7 +83,6 @@ void mr_rpc_server_drain(struct mr_rpc_server *server);
 bool mr_rpc_server_is_drained(const struct mr_rpc_server *server);
 size_t mr_rpc_server_calls(
     const struct mr_rpc_server *server); /* open calls, without health and reflection */
-void mr_rpc_server_cancel_all(struct mr_rpc_server *server);
 
 /* Drains the server, runs the loop until no call is left or `grace` has passed, ends the remaining
  * calls with UNAVAILABLE and destroys the server. Must not be called from a callback. */

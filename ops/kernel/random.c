@@ -137,7 +137,8 @@ uint64_t mr_stream_u64(struct mr_stream *s)
     return s->buffer[4 - s->buffered--];
 }
 
-uint32_t mr_stream_u32(struct mr_stream *s)
+/* Returns the halves of a u64, the low half first. */
+static uint32_t next_u32(struct mr_stream *s)
 {
     if (s->has_half) {
         s->has_half = false;
@@ -156,17 +157,17 @@ double mr_stream_f64(struct mr_stream *s)
 
 float mr_stream_f32(struct mr_stream *s)
 {
-    return (float)(mr_stream_u32(s) >> 8) * 0x1p-24f;
+    return (float)(next_u32(s) >> 8) * 0x1p-24f;
 }
 
 static uint64_t upto_32(struct mr_stream *s, uint32_t range)
 {
     uint64_t count = (uint64_t)range + 1;
-    uint64_t m = (uint64_t)mr_stream_u32(s) * count;
+    uint64_t m = (uint64_t)next_u32(s) * count;
     if ((uint32_t)m < count) {
         uint64_t threshold = (UINT32_MAX - range) % count;
         while ((uint32_t)m < threshold)
-            m = (uint64_t)mr_stream_u32(s) * count;
+            m = (uint64_t)next_u32(s) * count;
     }
     return m >> 32;
 }
@@ -174,7 +175,7 @@ static uint64_t upto_32(struct mr_stream *s, uint32_t range)
 uint64_t mr_stream_upto(struct mr_stream *s, uint64_t range)
 {
     if (range == 0) return 0;
-    if (range == UINT32_MAX) return mr_stream_u32(s);
+    if (range == UINT32_MAX) return next_u32(s);
     if (range < UINT32_MAX) return upto_32(s, (uint32_t)range);
     if (range == UINT64_MAX) return mr_stream_u64(s);
     uint64_t count = range + 1;

@@ -23,7 +23,6 @@ struct mr_stream {
 void mr_stream_init(
     struct mr_stream *s, enum mr_generator generator, uint64_t seed, uint64_t stream);
 uint64_t mr_stream_u64(struct mr_stream *s);
-uint32_t mr_stream_u32(struct mr_stream *s); /* returns the halves of a u64, the low half first */
 /* Returns a number in [0, 1) with 53 bits, as Generator.random(). */
 double mr_stream_f64(struct mr_stream *s);
 /* Returns a number in [0, 1) with 24 bits, as random(dtype=float32). */

@@ -250,7 +250,7 @@ void mr_catalog_remove(struct mr_catalog *d, uint32_t entry)
     set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_FREE);
 }
 
-uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry)
+static uint32_t generation_of(const struct mr_catalog *d, uint32_t entry)
 {
     return mr_entry_generation(atomic_load_explicit(&d->entries[entry].word, memory_order_relaxed));
 }
@@ -277,7 +277,7 @@ void mr_pin_page_scan(
         uint64_t pin = atomic_load(&page->slots[i]);
         uint32_t entry = (uint32_t)(pin >> 32);
         if (entry == 0 || entry >= d->entries_count) continue;
-        if (mr_catalog_generation(d, entry) == (uint32_t)pin) seen(ctx, entry);
+        if (generation_of(d, entry) == (uint32_t)pin) seen(ctx, entry);
     }
 }
 

@@ -68,7 +68,6 @@ void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_remove(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
 void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);
-uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 
 /* ---- pin pages ------------------------------------------------------------------------------- */
 

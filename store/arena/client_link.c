@@ -45,7 +45,7 @@ struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, 
     return p ? &p[number % MR_SEGMENT_BLOCK] : NULL;
 }
 
-int mr_store_map(
+static int map_segment(
     struct mr_store *st, uint32_t number, int fd, uint64_t bytes, bool ours, struct mr_error *e)
 {
     struct mr_store_segment *g = mr_store_segment(st, number, true);
@@ -183,7 +183,7 @@ static void on_granted(struct mr_store *st, const struct mr_ctl_message *m, int 
     struct mr_error e = {.code = g->err};
     memcpy(e.text, g->text, sizeof g->text);
     if (!e.code && fd < 0) e.code = MR_EFORMAT;
-    if (!e.code) (void)mr_store_map(st, g->segment, fd, g->bytes, true, &e);
+    if (!e.code) (void)map_segment(st, g->segment, fd, g->bytes, true, &e);
     /* The segment belongs to this client even if the request for it was cancelled. */
     if (!e.code) {
         pthread_mutex_lock(&st->space_lock);
@@ -206,7 +206,7 @@ static int take_got(struct mr_store *st, const struct mr_ctl_got *g, int fd,
     struct mr_store_view *view, struct mr_error *e)
 {
     if (fd >= 0) {
-        int err = mr_store_map(st, g->segment, fd, g->segment_bytes, false, e);
+        int err = map_segment(st, g->segment, fd, g->segment_bytes, false, e);
         if (err) return err;
     }
     struct mr_store_segment *s = mr_store_segment(st, g->segment, false);

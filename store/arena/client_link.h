@@ -123,8 +123,6 @@ int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct
 void *mr_store_thread(void *st); /* the client's thread: reads the socket until it is closed */
 
 struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make);
-int mr_store_map(
-    struct mr_store *st, uint32_t number, int fd, uint64_t bytes, bool ours, struct mr_error *e);
 
 /* Take a request, and give it up. A request is taken, sent and waited for. The caller holds `lock`
  * in all three steps, but not while it sends. mr_store_request_take returns NULL if too many

@@ -126,7 +126,7 @@ struct sim {
     bool fair_is_sent;
     bool has_stores;    /* stores die often, and tasks that use them fail */
     mr_time store_died; /* time of the last death of a store */
-    bool is_steady; /* a run of schedules.c: no dice, and every delay is fixed */
+    bool is_steady;     /* a run of schedules.c: no dice, and every delay is fixed */
     struct sim_figures {
         uint64_t end_ns;     /* virtual time from the first submission to the end of the last job */
         uint64_t jobs_ns;    /* virtual times from submission to end, added up over the jobs */

@@ -27,7 +27,6 @@ struct mr_reduce {
     bool passes;           /* this rank has no examples in this step */
     uint32_t contributors; /* number of ranks that have examples in this step */
     uint64_t low;          /* the gradients of this rank are final from this number on */
-    struct mr_flag aborted;
     struct mr_reduce_counts counts;
 };
 
@@ -63,8 +62,7 @@ static void slots_make(struct mr_reduce *r, const float *const *slots)
 static int shm_open_group(
     struct mr_reduce *r, const struct mr_reduce_options *o, mr_time deadline, struct mr_error *e)
 {
-    const struct mr_reduce_wait w = {o->stop, &r->aborted};
-    int err = mr_shm_group_open(o, w, deadline, &r->shm, e);
+    int err = mr_shm_group_open(o, deadline, &r->shm, e);
     if (err) return err;
     r->params = mr_shm_group_params(r->shm);
     r->grads = mr_shm_group_grads(r->shm, r->rank);
@@ -77,13 +75,12 @@ static int shm_open_group(
 static int ring_open(
     struct mr_reduce *r, const struct mr_reduce_options *o, mr_time deadline, struct mr_error *e)
 {
-    const struct mr_reduce_wait w = {o->stop, &r->aborted};
     r->counts.is_remote = true;
     r->params = mr_alloc_aligned(r->count * sizeof(float) + 64, 64);
     r->grads = mr_alloc_aligned(r->count * sizeof(float) + 64, 64);
     memcpy(r->params + r->first, o->params, r->slice_count * sizeof(float));
     if (r->ranks == 1) return MR_OK;
-    int err = mr_ring_open(o, w, deadline, &r->ring, e);
+    int err = mr_ring_open(o, deadline, &r->ring, e);
     if (err) return err;
     mr_ring_begin(r->ring, r->ring_steps++, true);
     err = mr_ring_gather(r->ring, r->params, deadline, e);
@@ -275,12 +272,6 @@ void mr_reduce_slice(const struct mr_reduce *r, uint64_t *first, uint64_t *count
 float *const *mr_reduce_slots(struct mr_reduce *r)
 {
     return r->slots;
-}
-
-void mr_reduce_abort(struct mr_reduce *r)
-{
-    mr_flag_set(&r->aborted, true);
-    if (r->shm) mr_shm_group_abort(r->shm);
 }
 
 void mr_reduce_counts(const struct mr_reduce *r, struct mr_reduce_counts *out)

@@ -13,7 +13,7 @@
  *     }
  *     mr_reduce_close(&r);
  *
- * MR_EAWAY: a rank is gone. MR_ECANCELED: the stop flag is set, or mr_reduce_abort was called.
+ * MR_EAWAY: a rank is gone. MR_ECANCELED: the stop flag is set.
  * MR_EABORTED: the ranks disagree about generation, version or size. MR_ETIMEOUT: a rank was late.
  * After any of these errors the parameters are invalid: close, Join again, and open anew from a
  * checkpoint.
@@ -80,6 +80,4 @@ uint64_t mr_reduce_version(const struct mr_reduce *r);
 void mr_reduce_slice(const struct mr_reduce *r, uint64_t *first, uint64_t *count);
 float *const *mr_reduce_slots(struct mr_reduce *r);
 
-/* Ends the running step of all ranks. Any thread may call this function. */
-void mr_reduce_abort(struct mr_reduce *r);
 void mr_reduce_counts(const struct mr_reduce *r, struct mr_reduce_counts *out);

@@ -24,7 +24,7 @@ struct mr_ring {
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
     uint64_t count;
-    struct mr_reduce_wait wait;
+    const struct mr_flag *stop; /* NULL: none */
     struct mr_ring_inbox *inbox;
     struct mr_rpc_client *client; /* connection to the next rank */
     struct mr_rpc_stream *stream; /* stream to the next rank; NULL: there was no step yet */
@@ -52,13 +52,12 @@ static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
 static bool is_stopped(void *ctx)
 {
     const struct mr_ring *r = ctx;
-    return mr_transport_is_stopped(r->wait.stop) || mr_transport_is_stopped(r->wait.aborted);
+    return mr_transport_is_stopped(r->stop);
 }
 
 static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
-    if (mr_transport_is_stopped(r->wait.stop) || mr_transport_is_stopped(r->wait.aborted))
-        return mr_fail(e, MR_ECANCELED, "asked to stop");
+    if (mr_transport_is_stopped(r->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
     uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
     if (mr_ring_inbox_is_broken(r->inbox))
         return mr_fail(e, MR_EAWAY, "rank %u of session \"%s\" is gone", before, r->session);
@@ -270,8 +269,8 @@ static void wake(void *ctx)
     mr_rpc_client_wake(ctx);
 }
 
-int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
-    struct mr_ring **out, struct mr_error *e)
+int mr_ring_open(
+    const struct mr_reduce_options *o, mr_time deadline, struct mr_ring **out, struct mr_error *e)
 {
     uint32_t next = (o->rank + 1) % o->ranks;
     const char *address = o->places[next].address;
@@ -284,7 +283,7 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     r->rank = o->rank;
     r->ranks = o->ranks;
     r->count = o->count;
-    r->wait = w;
+    r->stop = o->stop;
     mr_buf_init(&r->head, 4096);
     r->inbox = mr_alloc(sizeof *r->inbox);
     (void)snprintf(r->inbox->session, sizeof r->inbox->session, "%s", o->session);

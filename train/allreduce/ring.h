@@ -2,13 +2,12 @@
 #pragma once
 
 #include "train/allreduce/allreduce.h"
-#include "train/allreduce/wait.h"
 
 struct mr_ring;
 
 /* Opens the rank. Returns as soon as the next rank has answered. */
-int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
-    struct mr_ring **out, struct mr_error *e);
+int mr_ring_open(
+    const struct mr_reduce_options *o, mr_time deadline, struct mr_ring **out, struct mr_error *e);
 void mr_ring_close(struct mr_ring **r);
 
 /* A step is: begin; scatter and gather, or (`gathers_only`) gather alone; end. */

@@ -56,7 +56,7 @@ struct mr_shm_group {
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
     uint64_t count, version;
-    struct mr_reduce_wait wait;
+    const struct mr_flag *stop; /* NULL: none */
     struct page *page;
     uint64_t bytes;
     int fd;     /* used by rank 0 */
@@ -139,8 +139,7 @@ static int serve(struct mr_shm_group *n, struct mr_error *e)
 static int may_wait(
     const struct mr_shm_group *n, mr_time deadline, const char *what, struct mr_error *e)
 {
-    if (mr_transport_is_stopped(n->wait.stop) || mr_transport_is_stopped(n->wait.aborted))
-        return mr_fail(e, MR_ECANCELED, "asked to stop");
+    if (mr_transport_is_stopped(n->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
     if (n->page && atomic_load(&n->page->is_aborted))
         return mr_fail(e, MR_EAWAY, "a rank of session \"%s\" is gone", n->session);
     if (n->socket >= 0 && mr_transport_is_hung_up(n->socket))
@@ -178,7 +177,7 @@ static int join(struct mr_shm_group *n, const char *path, mr_time deadline, stru
     return err;
 }
 
-int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+int mr_shm_group_open(const struct mr_reduce_options *o, mr_time deadline,
     struct mr_shm_group **out, struct mr_error *e)
 {
     MR_AUTO(mr_shm_group_close) struct mr_shm_group *n = mr_alloc(sizeof *n);
@@ -188,7 +187,7 @@ int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w
     n->ranks = o->ranks;
     n->count = o->count;
     n->version = o->version;
-    n->wait = w;
+    n->stop = o->stop;
     n->fd = n->socket = -1;
     n->bytes = PAGE_BYTES + stride(n->count) * ((uint64_t)n->ranks + 1);
     int err = n->rank ? join(n, o->places[0].socket, deadline, e) : serve(n, e);

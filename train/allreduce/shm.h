@@ -2,12 +2,11 @@
 #pragma once
 
 #include "train/allreduce/allreduce.h"
-#include "train/allreduce/wait.h"
 
 struct mr_shm_group;
 
 /* Opens the group. Rank 0 makes and serves the segment, and the other ranks connect to rank 0. */
-int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+int mr_shm_group_open(const struct mr_reduce_options *o, mr_time deadline,
     struct mr_shm_group **out, struct mr_error *e);
 /* Closes the group, which aborts the steps of the other ranks. */
 void mr_shm_group_close(struct mr_shm_group **n);

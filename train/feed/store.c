@@ -57,7 +57,7 @@ void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pin
     *pinned = stats.pinned_bytes;
 }
 
-int mr_role_resolve(
+static int resolve(
     const struct mr_role_store *s, const char *name, struct mr_role_named *out, struct mr_error *e)
 {
     Millrace__V1__ResolveRequest r = MILLRACE__V1__RESOLVE_REQUEST__INIT;
@@ -78,7 +78,7 @@ int mr_role_find(
 {
     *out = (struct mr_role_named){0};
     if (!mr_object_id_parse(mr_str(text), &out->id)) return MR_OK;
-    return mr_role_resolve(s, text, out, e);
+    return resolve(s, text, out, e);
 }
 
 static int persist(const struct mr_role_store *s, char *id, struct mr_error *e)

@@ -37,8 +37,6 @@ struct mr_role_named {
     char address[MR_ADDRESS_BYTES_MAX + 1]; /* address of a store that has the object */
 };
 
-int mr_role_resolve(
-    const struct mr_role_store *s, const char *name, struct mr_role_named *out, struct mr_error *e);
 /* Finds the object that `text` means: a name or an object id. */
 int mr_role_find(
     const struct mr_role_store *s, const char *text, struct mr_role_named *out, struct mr_error *e);

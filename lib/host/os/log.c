@@ -18,7 +18,8 @@ static const char *const level_names[] = {
 static _Atomic int level_shown = -1; /* -1: the environment variable has not been read yet */
 static _Atomic(const char *) program;
 
-int mr_log_parse_level(struct mr_str text, enum mr_log_level *out)
+/* Reads the name of a level. MR_EINVAL: no level has this name. */
+static int parse_level(struct mr_str text, enum mr_log_level *out)
 {
     for (size_t i = 0; i < MR_ARRAY_LEN(level_names); i++) {
         if (!mr_str_eq(text, mr_str(level_names[i]))) continue;
@@ -43,7 +44,7 @@ bool mr_log_is_on(enum mr_log_level level)
     int shown = atomic_load_explicit(&level_shown, memory_order_relaxed);
     if (shown < 0) {
         enum mr_log_level wanted = MR_INFO;
-        (void)mr_log_parse_level(mr_str(getenv("MILLRACE_LOG")), &wanted);
+        (void)parse_level(mr_str(getenv("MILLRACE_LOG")), &wanted);
         shown = (int)wanted;
         atomic_store(&level_shown, shown);
     }

@@ -28,8 +28,6 @@ enum mr_log_level {
 bool mr_log_is_on(enum mr_log_level level);
 void mr_log_line(enum mr_log_level level, const char *event, const char *fmt, ...) MR_PRINTF(3, 4);
 void mr_log_set_level(enum mr_log_level level);
-/* Reads the name of a level. MR_EINVAL: no level has this name. */
-int mr_log_parse_level(struct mr_str text, enum mr_log_level *out);
 /* Adds `program=NAME` to every line; `name` must be a static string. */
 void mr_log_set_program(const char *name);
 

@@ -34,7 +34,9 @@ void mr_nn_rows_free(struct mr_nn_rows **r)
     *r = NULL;
 }
 
-uint32_t mr_nn_rows_batch(const struct mr_nn_rows *r, uint64_t left)
+/* Returns how many examples the next call takes as one batch, at most `left`. For callers that
+ * provide examples piece by piece. */
+static uint32_t batch_of(const struct mr_nn_rows *r, uint64_t left)
 {
     return (uint32_t)MR_MIN(left, (uint64_t)r->batch_max);
 }
@@ -55,7 +57,7 @@ int mr_nn_rows_predict(struct mr_nn_rows *r, const float *params, const float *x
     for (uint64_t at = 0; at < n; at += count) {
         struct mr_nn_net *net = NULL;
         const float *y = NULL;
-        count = mr_nn_rows_batch(r, n - at);
+        count = batch_of(r, n - at);
         int err = net_of(r, count, &net, e);
         if (!err) err = mr_nn_net_predict(net, params, x + at * r->in, &y, e);
         if (err) return err;
@@ -71,7 +73,7 @@ int mr_nn_rows_score(struct mr_nn_rows *r, enum mr_nn_loss loss, const float *pa
     uint32_t count = 0;
     for (uint64_t at = 0; at < n; at += count) {
         struct mr_nn_net *net = NULL;
-        count = mr_nn_rows_batch(r, n - at);
+        count = batch_of(r, n - at);
         struct mr_nn_batch b = {.x = x + at * r->in,
             .y.index = y.index ? y.index + at * r->labels : NULL,
             .y.rows = y.rows ? y.rows + at * r->out : NULL};

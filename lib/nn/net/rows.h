@@ -13,10 +13,6 @@ struct mr_nn_rows;
 struct mr_nn_rows *mr_nn_rows_new(const struct mr_nn_model *m, uint32_t batch_max);
 void mr_nn_rows_free(struct mr_nn_rows **r);
 
-/* Returns how many examples the next call takes as one batch, at most `left`. For callers that
- * provide examples piece by piece. */
-uint32_t mr_nn_rows_batch(const struct mr_nn_rows *r, uint64_t left);
-
 /* Predicts n examples. `x` has n × input numbers; n × output numbers are written to `out`. */
 int mr_nn_rows_predict(struct mr_nn_rows *r, const float *params, const float *x, uint64_t n,
     float *out, struct mr_error *e);

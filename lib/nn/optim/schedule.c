@@ -18,7 +18,7 @@ static const char *const names[MR_NN_SCHEDULES] = {
     [MR_NN_PIECEWISE] = "piecewise",
 };
 
-const char *mr_nn_schedule_name(enum mr_nn_schedule_type t)
+static const char *name_of(enum mr_nn_schedule_type t)
 {
     return t < MR_NN_SCHEDULES ? names[t] : "?";
 }
@@ -127,8 +127,8 @@ static int read_field(struct reader *r, const char *name, yyjson_val *v)
     for (size_t i = 0; i < MR_ARRAY_LEN(fields); i++)
         if (strcmp(name, fields[i].name) == 0 && fields[i].types >> r->out->type & 1u)
             return fields[i].read(r, name, v);
-    return mr_fail(r->e, MR_EINVAL, "%s: %s has no field \"%.60s\"", r->where,
-        mr_nn_schedule_name(r->out->type), name);
+    return mr_fail(
+        r->e, MR_EINVAL, "%s: %s has no field \"%.60s\"", r->where, name_of(r->out->type), name);
 }
 
 int mr_nn_schedule_read(

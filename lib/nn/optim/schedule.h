@@ -44,4 +44,3 @@ struct mr_nn_schedule { /* all zeros: a constant factor of 1 */
 int mr_nn_schedule_read(
     struct yyjson_val *v, const char *where, struct mr_nn_schedule *out, struct mr_error *e);
 double mr_nn_schedule_rate(const struct mr_nn_schedule *s, double learning_rate, uint64_t version);
-const char *mr_nn_schedule_name(enum mr_nn_schedule_type t);

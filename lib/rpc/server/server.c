@@ -303,7 +303,7 @@ size_t mr_rpc_server_calls(const struct mr_rpc_server *s)
     return s->calls_count;
 }
 
-void mr_rpc_server_cancel_all(struct mr_rpc_server *s)
+static void cancel_all(struct mr_rpc_server *s)
 {
     grpc_server_cancel_all_calls(s->grpc);
 }
@@ -335,7 +335,7 @@ void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
     end_all(s);
     mr_rpc_server_close_unix_listeners(s);
     grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
-    mr_rpc_server_cancel_all(s);
+    cancel_all(s);
     while (!s->shut_down || s->accepts_count || !mr_rpc_server_is_drained(s))
         (void)mr_rpc_loop_run(s->loop, MR_NEVER);
     grpc_server_destroy(s->grpc);

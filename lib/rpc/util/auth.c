@@ -55,11 +55,6 @@ void mr_rpc_auth_free(struct mr_rpc_auth **auth)
     mr_release(a);
 }
 
-struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *a)
-{
-    return a->secrets;
-}
-
 const struct mr_credential *mr_rpc_auth_credential(
     const struct mr_rpc_auth *a, enum mr_service_kind to)
 {

@@ -54,8 +54,6 @@ mr_rpc_may_call mr_rpc_auth_callback(const struct mr_rpc_auth *auth);
  * no secret file. */
 const struct mr_credential *mr_rpc_auth_credential(
     const struct mr_rpc_auth *auth, enum mr_service_kind to);
-/* Returns the secret file. NULL: there is none. */
-struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *auth);
 
 /* The credentials of a call. A text whose `p` is NULL: the call has no such credential. */
 struct mr_rpc_credentials {

@@ -30,7 +30,9 @@ void mr_places_free(struct mr_places **p)
     mr_release(MR_STEAL(*p));
 }
 
-void mr_places_added(struct mr_service *sv, mr_object_id id)
+/* Called when the entry is written: tells the core, which will remove the entry with the object.
+ * Any thread may call this function. */
+static void tell_added(struct mr_service *sv, mr_object_id id)
 {
     mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
 }
@@ -38,7 +40,7 @@ void mr_places_added(struct mr_service *sv, mr_object_id id)
 static void place_told(void *ctx, int err) /* Called when the entry is written. Any thread. */
 {
     struct mr_ostore_call *call = ctx;
-    if (!err) mr_places_added(call->sv, call->id);
+    if (!err) tell_added(call->sv, call->id);
     mr_ostore_call_end_soon(call);
 }
 
@@ -92,7 +94,7 @@ static void on_page(
             r.address = mr_str(sv->address);
             mr_names_place(sv->names, &r, ignore, NULL);
         }
-        mr_places_added(sv, r.object);
+        tell_added(sv, r.object);
     }
     if (!err && !mr_str_eq(next, MR_STR("0"))) {
         mr_names_places(sv->names, next, on_page, p);

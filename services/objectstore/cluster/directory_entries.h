@@ -16,9 +16,6 @@ void mr_places_free(struct mr_places **p);
  * object. The question never fails: while Redis is away, the object has no entry. */
 void mr_ostore_call_place(
     struct mr_ostore_call *call, const Millrace__V1__ObjectInfo *info, mr_ostore_call_fn then);
-/* Called when the entry is written: tells the core, which will remove the entry with the object.
- * Any thread may call this function. */
-void mr_places_added(struct mr_service *sv, mr_object_id id);
 /* Removes the entry of `id` if the entry names `node`. Returns without waiting. Any thread may call
  * this function. */
 void mr_places_remove(struct mr_service *sv, mr_object_id id, struct mr_str node);

@@ -70,9 +70,6 @@ void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect
 /* Checks the time to wait in a request. False: the call was failed. */
 bool mr_training_take_wait(
     struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out);
-/* Finds the session that a request names. False: the call was failed. */
-bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
-    mr_training_id *id, struct mr_training_info *info);
 /* Checks a text that records and answers to other clients will show; "" is allowed. False: the call
  * was failed. */
 bool mr_training_is_text(
@@ -113,7 +110,6 @@ Millrace__V1__RowPlan *mr_training_rows_message(
 /* Returns the document with defaults and parameters, lent until the next step. n = 0: there is
  * none. */
 struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id);
-char *mr_training_text(struct mr_trainings *tr, struct mr_str s);
 void mr_training_reply(struct mr_rpc_call *call, struct mr_trainings *tr, mr_training_id id);
 
 /* records.c */

@@ -23,7 +23,7 @@ struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id)
     return mr_training_document_json(info.document);
 }
 
-char *mr_training_text(struct mr_trainings *tr, struct mr_str s)
+static char *text_of(struct mr_trainings *tr, struct mr_str s)
 {
     char *p = take(tr, s.n + 1);
     if (s.n) memcpy(p, s.p, s.n);
@@ -93,12 +93,12 @@ static Millrace__V1__TrainingMember *member(
     millrace__v1__training_member__init(m);
     m->role = (Millrace__V1__TrainingRole)x->role;
     m->index = x->index;
-    m->address = mr_training_text(tr, x->address);
-    m->node = mr_training_text(tr, x->node);
-    m->socket = mr_training_text(tr, x->socket);
+    m->address = text_of(tr, x->address);
+    m->node = text_of(tr, x->node);
+    m->socket = text_of(tr, x->socket);
     m->incarnation = x->incarnation;
-    m->state = mr_training_text(tr, mr_str(states[x->state]));
-    m->task = mr_training_text(tr, x->task);
+    m->state = text_of(tr, mr_str(states[x->state]));
+    m->task = text_of(tr, x->task);
     if (with_counters) m->counters = counters(tr, &x->counters);
     return m;
 }
@@ -143,7 +143,7 @@ static size_t pairs(struct mr_trainings *tr, mr_training_id id, uint32_t at, str
     size_t count = 0;
     mr_buf_init(&b, (size_t)1 << 20);
     mr_trainer_environment(tr->core, id, at, &b);
-    char *copy = mr_training_text(tr, mr_buf_str(&b));
+    char *copy = text_of(tr, mr_buf_str(&b));
     for (size_t i = 0; i < b.n; i++)
         count += copy[i] == 0;
     *out = take(tr, count * sizeof **out);
@@ -182,7 +182,7 @@ static char *shown(struct mr_trainings *tr, const struct mr_training_document *d
     struct mr_buf b;
     mr_buf_init(&b, 4 * MR_TRAINING_DOCUMENT_BYTES_MAX);
     mr_training_document_show(d, &b);
-    char *text = mr_training_text(tr, mr_buf_str(&b));
+    char *text = text_of(tr, mr_buf_str(&b));
     mr_buf_fini(&b);
     return text;
 }
@@ -196,9 +196,9 @@ Millrace__V1__Training *mr_training_message(
     Millrace__V1__Training *m = take(tr, sizeof *m);
     millrace__v1__training__init(m);
     mr_trainer_id_format(id, text);
-    m->id = mr_training_text(tr, mr_str(text));
+    m->id = text_of(tr, mr_str(text));
     m->state = (Millrace__V1__TrainingState)info.state;
-    m->reason = mr_training_text(tr, info.reason);
+    m->reason = text_of(tr, info.reason);
     m->created_ns = info.created_ns;
     m->started_ns = info.started_ns;
     m->ended_ns = info.ended_ns;
@@ -207,8 +207,8 @@ Millrace__V1__Training *mr_training_message(
     m->cluster = cluster(tr, m);
     m->counters = counters(tr, &info.counters);
     m->examples_per_s = info.examples_per_s;
-    m->channel = mr_training_text(tr, info.channel);
-    m->score_json = mr_training_text(tr, info.score_json);
+    m->channel = text_of(tr, info.channel);
+    m->score_json = text_of(tr, info.score_json);
     m->model_object = object_text(tr, info.model_object);
     m->checkpoint = checkpoint(tr, &info.checkpoint);
     m->version = info.version;
@@ -216,11 +216,11 @@ Millrace__V1__Training *mr_training_message(
     m->restores = info.restores;
     m->graph_job = job_text(tr, info.graph_job);
     m->role_job = job_text(tr, info.role_job);
-    m->request_id = mr_training_text(tr, info.request_id);
+    m->request_id = text_of(tr, info.request_id);
     if (info.document) {
-        m->name = mr_training_text(tr, mr_training_document_name(info.document));
+        m->name = text_of(tr, mr_training_document_name(info.document));
         if (m->model_object[0])
-            m->model_name = mr_training_text(tr, mr_training_document_save(info.document));
+            m->model_name = text_of(tr, mr_training_document_save(info.document));
         if (is_whole) m->document_json = shown(tr, info.document);
     }
     if (is_whole) environments(tr, &info, m);
@@ -278,12 +278,11 @@ Millrace__V1__JoinResponse *mr_training_joined_message(
     m->generation = x->instruction.generation;
     m->restore_epoch = x->instruction.restore_epoch;
     m->phase = (Millrace__V1__TrainingPhase)x->instruction.phase;
-    m->channel = mr_training_text(tr, info.channel);
+    m->channel = text_of(tr, info.channel);
     m->members = members(tr, &info, false);
     m->n_members = info.members_count;
     if (x->joined.has_checkpoint) m->checkpoint = checkpoint(tr, &info.restore);
-    if (info.document)
-        m->document_json = mr_training_text(tr, mr_training_document_json(info.document));
+    if (info.document) m->document_json = text_of(tr, mr_training_document_json(info.document));
     if (x->role == MR_TRAINING_WORKER) m->rows = mr_training_rows_message(tr, x);
     for (uint32_t i = 0; i < info.members_count; i++)
         if ((int)m->members[i]->role == (int)x->role && m->members[i]->index == x->index)

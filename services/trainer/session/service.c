@@ -74,7 +74,8 @@ static bool take_id(
     return false;
 }
 
-bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char *text,
+/* Finds the session that a request names. False: the call was failed. */
+static bool lookup(struct mr_rpc_call *call, const char *field, const char *text,
     mr_training_id *id, struct mr_training_info *info)
 {
     const struct mr_training_call *c = mr_training_call_of(call);
@@ -104,7 +105,7 @@ static void get(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     const Millrace__V1__GetTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__get_training_request__descriptor);
     if (!m || !mr_training_take_wait(call, m->wait_s, MR_TRAINING_WAIT_S_MAX, &c->wait)) return;
-    if (mr_training_lookup(call, "id", m->id, &c->session, &info)) mr_training_follow(call);
+    if (lookup(call, "id", m->id, &c->session, &info)) mr_training_follow(call);
 }
 
 static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -113,7 +114,7 @@ static void watch(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_info info;
     const Millrace__V1__WatchTrainingRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__watch_training_request__descriptor);
-    if (!m || !mr_training_lookup(call, "id", m->id, &c->session, &info)) return;
+    if (!m || !lookup(call, "id", m->id, &c->session, &info)) return;
     char *end = NULL;
     c->seen = strtoull(m->last_event_id, &end, 10);
     if (*end || strchr("+- ", m->last_event_id[0] ? m->last_event_id[0] : 'x')) {

@@ -401,14 +401,6 @@ void mr_journal_flush(struct mr_journal *j)
     pump(j);
 }
 
-size_t mr_journal_unacked_bytes(struct mr_journal *j)
-{
-    (void)pthread_mutex_lock(&j->lock);
-    size_t n = j->bytes;
-    (void)pthread_mutex_unlock(&j->lock);
-    return n;
-}
-
 void mr_journal_rewind(struct mr_journal *j)
 {
     (void)pthread_mutex_lock(&j->lock);

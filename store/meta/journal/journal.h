@@ -68,8 +68,8 @@ void mr_journal_close(struct mr_journal **j); /* unacknowledged records are lost
 void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch);
 
 /* Queues a copy of a record, on any thread, in the order of the sequence numbers. Never blocks and
- * never refuses: the owner checks mr_journal_unacked_bytes to bound the queue. mr_journal_flush
- * sends queued records; it writes a small call to the socket itself. */
+ * never refuses: the owner bounds the bytes that are not acknowledged. mr_journal_flush sends
+ * queued records; it writes a small call to the socket itself. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
 /* Append a large record without a copy: the owner fills the memory that mr_journal_record_new
  * returned, and gives it away. */
@@ -77,7 +77,6 @@ void *mr_journal_record_new(size_t bytes);
 void mr_journal_record_free(void **record);
 void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **record);
 void mr_journal_flush(struct mr_journal *j);
-size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
 /* Begin and end a snapshot. mr_journal_rewind drops all unacknowledged records. The records that
  * are appended until mr_journal_rewound, at least one, replace the journal in Redis.

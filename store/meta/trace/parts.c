@@ -65,14 +65,16 @@ int mr_trace_place_unpack(struct mr_str bytes, struct mr_trace_place *out)
     return MR_OK;
 }
 
-char *mr_trace_file(const char *dir, mr_job_id job)
+/* Returns the path DIR/<job>.trace, to be freed with mr_release. */
+static char *path_of(const char *dir, mr_job_id job)
 {
     char id[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(job, id);
     return mr_format("%s/%s" SUFFIX, dir, id);
 }
 
-bool mr_trace_file_job(const char *name, mr_job_id *out)
+/* Finds the job of a file name. False: the name is not that of a trace file. */
+static bool job_of_file(const char *name, mr_job_id *out)
 {
     size_t n = strlen(name);
     size_t suffix = strlen(SUFFIX);
@@ -85,7 +87,7 @@ bool mr_trace_file_job(const char *name, mr_job_id *out)
 int mr_trace_file_append(
     const char *dir, mr_job_id job, struct mr_str block, struct mr_trace_place *out)
 {
-    MR_AUTO(mr_free_ptr) char *path = mr_trace_file(dir, job);
+    MR_AUTO(mr_free_ptr) char *path = path_of(dir, job);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == ENOENT && mkdir(dir, 0700) == 0)
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -107,7 +109,7 @@ int mr_trace_file_append(
 int mr_trace_file_read(
     const char *dir, mr_job_id job, struct mr_trace_place place, struct mr_buf *out)
 {
-    MR_AUTO(mr_free_ptr) char *path = mr_trace_file(dir, job);
+    MR_AUTO(mr_free_ptr) char *path = path_of(dir, job);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return MR_EIO;
     mr_buf_clear(out);
@@ -123,13 +125,13 @@ void mr_trace_file_each(const char *dir, void (*fn)(void *ctx, mr_job_id job), v
     if (!d) return;
     for (const struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
         mr_job_id job;
-        if (mr_trace_file_job(entry->d_name, &job)) fn(ctx, job);
+        if (job_of_file(entry->d_name, &job)) fn(ctx, job);
     }
     (void)closedir(d);
 }
 
 void mr_trace_file_remove(const char *dir, mr_job_id job)
 {
-    MR_AUTO(mr_free_ptr) char *path = mr_trace_file(dir, job);
+    MR_AUTO(mr_free_ptr) char *path = path_of(dir, job);
     (void)unlink(path);
 }

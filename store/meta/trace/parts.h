@@ -22,10 +22,6 @@ void mr_trace_place_pack(struct mr_trace_place p, struct mr_buf *out);
 /* MR_EFORMAT: the bytes are malformed */
 int mr_trace_place_unpack(struct mr_str bytes, struct mr_trace_place *out);
 
-/* Returns the path DIR/<job>.trace, to be freed with mr_release. */
-char *mr_trace_file(const char *dir, mr_job_id job);
-/* Finds the job of a file name. False: the name is not that of a trace file. */
-bool mr_trace_file_job(const char *name, mr_job_id *out);
 int mr_trace_file_append(const char *dir, mr_job_id job, struct mr_str block,
     struct mr_trace_place *out); /* returns MR_EIO or MR_EDISKFULL on failure */
 int mr_trace_file_read(

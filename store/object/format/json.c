@@ -119,7 +119,8 @@ static int put_node(yyjson_val *v, struct mr_buf *out, struct mr_error *e)
     }
 }
 
-int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
+/* Converts a tree that yyjson has read with YYJSON_READ_BIGNUM_AS_RAW. */
+static int node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e)
 {
     /* The nodes that are still to come, at each level of nesting. */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
@@ -147,7 +148,7 @@ int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e)
     MR_AUTO(close_doc) yyjson_doc *doc = NULL;
     int err = read_text(text, &doc, e);
     if (err) return err;
-    return mr_json_node_to_pack(yyjson_doc_get_root(doc), out, e);
+    return node_to_pack(yyjson_doc_get_root(doc), out, e);
 }
 
 /* ---- tensors from nested lists --------------------------------------------------------------- */
@@ -287,7 +288,7 @@ int mr_json_import(struct mr_str text, const struct mr_format_options *o,
     if (o && o->dtype != MR_DTYPE_NONE) return import_tensor(root, o->dtype, a, e);
     MR_AUTO(mr_buf_fini) struct mr_buf pack;
     mr_buf_init(&pack, (size_t)MR_OBJECT_BYTES_MAX);
-    err = mr_json_node_to_pack(root, &pack, e);
+    err = node_to_pack(root, &pack, e);
     if (err) return err;
     return mr_value_put_pack(a, mr_buf_str(&pack), e);
 }

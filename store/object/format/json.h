@@ -11,8 +11,6 @@ struct yyjson_val;
  * an object has the same key twice, a number is neither an int64_t nor a uint64_t nor a finite
  * double, or the nesting is deeper than MR_DEPTH_MAX. */
 int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e);
-/* Converts a tree that yyjson has read with YYJSON_READ_BIGNUM_AS_RAW. */
-int mr_json_node_to_pack(struct yyjson_val *node, struct mr_buf *out, struct mr_error *e);
 
 /* Imports a tensor from nested lists if options->dtype is set, otherwise a pack. */
 int mr_json_import(struct mr_str text, const struct mr_format_options *o,

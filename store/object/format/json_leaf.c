@@ -64,12 +64,7 @@ void mr_json_write_base64(struct mr_out *o, struct mr_str bytes)
     mr_out_byte(o, '"');
 }
 
-void mr_json_write_f64(struct mr_out *o, double v)
-{
-    mr_json_write_element(o, MR_DTYPE_F64, &v);
-}
-
-void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *element)
+static void write_element(struct mr_out *o, enum mr_dtype t, const void *element)
 {
     char *to = mr_out_reserve(o, MR_NUMBER_TEXT_MAX + 2);
     size_t n = mr_number_element(to, t, element);
@@ -81,6 +76,11 @@ void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *elemen
         n += 2;
     }
     o->n += n;
+}
+
+void mr_json_write_f64(struct mr_out *o, double v)
+{
+    write_element(o, MR_DTYPE_F64, &v);
 }
 
 void mr_json_write_u64s(struct mr_out *o, const uint64_t *v, unsigned n)
@@ -100,7 +100,7 @@ static void write_line(struct mr_out *o, const struct mr_tensor *t, const unsign
     unsigned last = t->ndim - 1;
     for (uint64_t i = 0; i < t->shape[last] && !o->err; i++) {
         if (i) mr_out_byte(o, ',');
-        mr_json_write_element(o, t->dtype, at + (int64_t)i * t->strides[last]);
+        write_element(o, t->dtype, at + (int64_t)i * t->strides[last]);
     }
 }
 
@@ -123,7 +123,7 @@ int mr_json_write_tensor(struct mr_out *o, const struct mr_tensor *t, struct mr_
     if (err) return err;
     const unsigned char *at = t->data;
     if (!t->ndim) {
-        mr_json_write_element(o, t->dtype, at);
+        write_element(o, t->dtype, at);
         return MR_OK;
     }
     uint64_t index[MR_TENSOR_DIMS_MAX] = {0};

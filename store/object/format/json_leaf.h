@@ -7,7 +7,6 @@
 int mr_json_write_text(struct mr_out *o, struct mr_str s, struct mr_error *e);
 /* Writes the text in quotes and with padding. */
 void mr_json_write_base64(struct mr_out *o, struct mr_str bytes);
-void mr_json_write_element(struct mr_out *o, enum mr_dtype t, const void *element);
 /* A number that is not finite is written in quotes. */
 void mr_json_write_f64(struct mr_out *o, double v);
 void mr_json_write_u64s(struct mr_out *o, const uint64_t *v, unsigned n);

@@ -257,9 +257,10 @@ size_t mr_number_element(char *out, enum mr_dtype t, const void *element)
 
 /* ---- days and times -------------------------------------------------------------------------- */
 
-/* Formats days since 1970-01-01 in the proleptic Gregorian calendar. Years are counted from March,
- * so that the leap day is the last day of a year; 400 years have 146097 days. */
-size_t mr_number_date(char *out, int64_t days)
+/* Writes days since 1970-01-01 as "2024-02-29", in the proleptic Gregorian calendar. Years are
+ * counted from March, so that the leap day is the last day of a year; 400 years have 146097 days.
+ */
+static size_t date(char *out, int64_t days)
 {
     int64_t z = days + 719468; /* days since 0000-03-01 */
     int64_t era = (z >= 0 ? z : z - 146096) / 146097;
@@ -276,7 +277,8 @@ size_t mr_number_date(char *out, int64_t days)
     return (size_t)n;
 }
 
-size_t mr_number_timestamp(char *out, enum mr_column_type type, int64_t v)
+/* Writes "2024-02-29T12:00:00.123456" with as many digits as the type of the column has. */
+static size_t timestamp(char *out, enum mr_column_type type, int64_t v)
 {
     int digits = type == MR_COLUMN_TIMESTAMP_MS   ? 3
                  : type == MR_COLUMN_TIMESTAMP_US ? 6
@@ -295,7 +297,7 @@ size_t mr_number_timestamp(char *out, enum mr_column_type type, int64_t v)
         clock += 86400;
         days--;
     }
-    size_t n = mr_number_date(out, days);
+    size_t n = date(out, days);
     char text[MR_NUMBER_TEXT_MAX];
     int m = snprintf(text, sizeof text, "T%02d:%02d:%02d", (int)(clock / 3600),
         (int)(clock / 60 % 60), (int)(clock % 60));
@@ -313,7 +315,7 @@ size_t mr_number_cell(char *out, const struct mr_column *c, uint64_t row)
         return mr_number_f32(out, (float)mr_column_f64(c, row));
     int64_t v = mr_column_i64(c, row);
     if (c->type == MR_COLUMN_U64) return mr_number_u64(out, (uint64_t)v);
-    if (c->type == MR_COLUMN_DATE32) return mr_number_date(out, v);
-    if (c->type > MR_COLUMN_DATE32) return mr_number_timestamp(out, c->type, v);
+    if (c->type == MR_COLUMN_DATE32) return date(out, v);
+    if (c->type > MR_COLUMN_DATE32) return timestamp(out, c->type, v);
     return mr_number_i64(out, v);
 }

@@ -39,10 +39,7 @@ size_t mr_number_f32(char *out, float v);
 size_t mr_number_f64(char *out, double v);
 /* Writes an element of a tensor. A bool becomes true or false. */
 size_t mr_number_element(char *out, enum mr_dtype t, const void *element);
-/* Write "2024-02-29", or "2024-02-29T12:00:00.123456" with as many digits as the type of the column
- * has. */
-size_t mr_number_date(char *out, int64_t days);
-size_t mr_number_timestamp(char *out, enum mr_column_type type, int64_t v);
-/* Writes a value of a column of fixed width; the row must not be missing. Days and times have the
- * form above. */
+/* Writes a value of a column of fixed width; the row must not be missing. Days are
+ * written as "2024-02-29", times as "2024-02-29T12:00:00.123456" with as many digits as the type of
+ * the column has. */
 size_t mr_number_cell(char *out, const struct mr_column *c, uint64_t row);
