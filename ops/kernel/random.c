@@ -130,7 +130,7 @@ void mr_stream_init(
         memcpy(s->key, seeds, sizeof s->key);
 }
 
-uint64_t mr_stream_u64(struct mr_stream *s)
+static uint64_t next_u64(struct mr_stream *s)
 {
     if (s->generator == MR_GENERATOR_PCG64) return pcg_next(s);
     if (!s->buffered) philox_block(s);
@@ -144,7 +144,7 @@ static uint32_t next_u32(struct mr_stream *s)
         s->has_half = false;
         return s->half;
     }
-    uint64_t both = mr_stream_u64(s);
+    uint64_t both = next_u64(s);
     s->has_half = true;
     s->half = (uint32_t)(both >> 32);
     return (uint32_t)both;
@@ -152,7 +152,7 @@ static uint32_t next_u32(struct mr_stream *s)
 
 double mr_stream_f64(struct mr_stream *s)
 {
-    return (double)(mr_stream_u64(s) >> 11) * 0x1p-53;
+    return (double)(next_u64(s) >> 11) * 0x1p-53;
 }
 
 float mr_stream_f32(struct mr_stream *s)
@@ -177,13 +177,13 @@ uint64_t mr_stream_upto(struct mr_stream *s, uint64_t range)
     if (range == 0) return 0;
     if (range == UINT32_MAX) return next_u32(s);
     if (range < UINT32_MAX) return upto_32(s, (uint32_t)range);
-    if (range == UINT64_MAX) return mr_stream_u64(s);
+    if (range == UINT64_MAX) return next_u64(s);
     uint64_t count = range + 1;
-    wide m = (wide)mr_stream_u64(s) * count;
+    wide m = (wide)next_u64(s) * count;
     if ((uint64_t)m < count) {
         uint64_t threshold = (UINT64_MAX - range) % count;
         while ((uint64_t)m < threshold)
-            m = (wide)mr_stream_u64(s) * count;
+            m = (wide)next_u64(s) * count;
     }
     return (uint64_t)(m >> 64);
 }
@@ -232,6 +232,6 @@ static double quantile(double p)
 double mr_stream_normal(struct mr_stream *s)
 {
     /* The largest draw rounds to 1, whose quantile is infinite. */
-    double p = ((double)(mr_stream_u64(s) >> 11) + 0.5) * 0x1p-53;
+    double p = ((double)(next_u64(s) >> 11) + 0.5) * 0x1p-53;
     return quantile(fmin(p, 1 - 0x1p-53));
 }

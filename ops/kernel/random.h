@@ -22,7 +22,6 @@ struct mr_stream {
 
 void mr_stream_init(
     struct mr_stream *s, enum mr_generator generator, uint64_t seed, uint64_t stream);
-uint64_t mr_stream_u64(struct mr_stream *s);
 /* Returns a number in [0, 1) with 53 bits, as Generator.random(). */
 double mr_stream_f64(struct mr_stream *s);
 /* Returns a number in [0, 1) with 24 bits, as random(dtype=float32). */
@@ -31,6 +30,6 @@ float mr_stream_f32(struct mr_stream *s);
  * 2019). */
 uint64_t mr_stream_upto(struct mr_stream *s, uint64_t range);
 /* Returns a standard normal number by inversion: the quantile (AS 241, Wichura 1988) of ((u >> 11)
- * + 0.5) / 2^53, where u is one mr_stream_u64. NumPy uses the ziggurat method, so its normal
+ * + 0.5) / 2^53, where u is the next 64 bits. NumPy uses the ziggurat method, so its normal
  * numbers differ. */
 double mr_stream_normal(struct mr_stream *s);

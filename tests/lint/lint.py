@@ -8,7 +8,7 @@
 | layers  | plan.py  | includes go to folders of a lower rank (ranks.txt) or stay inside one; internal.h is for its own folder; services do not see each other; gRPC, hiredis, … only where they belong |
 | calls   | plan.py  | the same for calls, by the symbols of the objects in BUILD; each source stands in a CMake list |
 | cycles  | plan.py  | no circle of files that call each other crosses a folder, none has more than 10 files |
-| symbols | plan.py  | symbols that are not static begin with mr_ or what prefixes.txt says; none is defined in two archives |
+| symbols | plan.py  | symbols that are not static begin with mr_ or what prefixes.txt says; none is defined in two archives; another file, maybe a test, uses each of them |
 | folders | plan.py  | at most 24 .c and .h in a folder |
 | modules | plan.py  | a .c has a header of its name, or its folder an internal.h, or FOLDER/FOLDER.h declares what other files use of the .c |
 | sizes   | source.py| 800 lines a file, 150 a header (250 a private one), 70 a function; 5 parameters a function; 12 bools a struct |

@@ -80,6 +80,7 @@ class Objects:
     def __init__(self, tree):
         self.objects, self.defines, self.needs = {}, collections.defaultdict(dict), collections.defaultdict(set)
         self.wanted = set()  # our sources that the build compiles
+        self.others = set()  # the other objects: tests, benchmarks, examples, generated code
         sources = set(tree.sources())
         commands = json.loads((tree.build / "compile_commands.json").read_text())
         for c in commands:
@@ -90,6 +91,10 @@ class Objects:
                 path = os.path.join(c["directory"], m[1])
                 if source in sources and source not in self.objects and os.path.exists(path):
                     self.objects[source] = path
+            elif m:
+                path = os.path.join(c["directory"], m[1])
+            if m and source not in sources and os.path.exists(path):
+                self.others.add(path)
         by_path = {path: source for source, path in self.objects.items()}
         paths = sorted(by_path)
         for i in range(0, len(paths), 100):
@@ -104,6 +109,15 @@ class Objects:
                     self.needs[source].add(words[0])
                 elif words[1] in "TDBRVWC":
                     self.defines[source][words[0]] = words[1]
+
+    def needed(self):
+        """Symbols that an object of the build needs from another object."""
+        out = set().union(*self.needs.values())
+        paths = sorted(self.others)
+        for i in range(0, len(paths), 100):
+            found = subprocess.run(["nm", "-u", "--format=posix", *paths[i:i + 100]], capture_output=True, text=True, check=True).stdout
+            out.update(line.split()[0] for line in found.splitlines() if line.strip() and not line.endswith(":"))
+        return out
 
     def archive(self, source):
         return re.search(r"CMakeFiles/([^/]+)\.dir/", self.objects[source])[1]
@@ -213,7 +227,10 @@ def check_symbols(tree, shrink=False):
                 owners[s].add(objects.archive(source))
     bad = counted(tree, "symbols", counts, "symbols without the prefix", shrink)
     twice = {s: f"{s}: defined in {' and '.join(sorted(where))}" for s, where in owners.items() if len(where) > 1}
-    return bad + known(tree, "symbols_twice", twice, shrink)
+    needed = objects.needed()
+    alone = {s: f"{source}: {s} could be static, because no other file uses it" for source, symbols in objects.defines.items()
+             for s, kind in symbols.items() if kind not in "VW" and s not in FOREIGN and s not in needed}
+    return bad + known(tree, "symbols_twice", twice, shrink) + known(tree, "symbols_alone", alone, shrink)
 
 
 def check_folders(tree, shrink=False):

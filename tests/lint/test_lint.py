@@ -29,6 +29,7 @@ CLEAN = {
     "services/a/core.c": "#include \"services/a/core.h\"\n\n#include \"host/gate.h\"\n\nint mr_a_step(int n)\n{\n    return mr_gate_open(n);\n}\n",
     "services/a/internal.h": "/* Inside a. */\n#pragma once\n",
     "services/b/core.h": "/* B. */\n#pragma once\nint mr_b_step(int n);\n",
+    "tests/unit/test_steps.c": "#include \"services/a/core.h\"\n#include \"services/b/core.h\"\n\nint main(void)\n{\n    return mr_a_step(1) + mr_b_step(2);\n}\n",
     "services/b/core.c": "#include \"services/b/core.h\"\n\nint mr_b_step(int n)\n{\n    return n;\n}\n",
 }
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -169,6 +170,13 @@ class Planted(unittest.TestCase):
         self.add("services/b/core.c", "\nint mr_gate_open(int n)\n{\n    return n;\n}\n")
         self.build({"services/b/core.c": "mr_b"})
         self.finds("symbols", "mr_gate_open: defined in mr_b and mr_host")
+
+    def test_symbols_that_one_file_uses(self):
+        self.add("lib/base/list.c", "\nint mr_list_sum(int n)\n{\n    return n;\n}\nint mr_list_last(int n)\n{\n    return mr_list_sum(n);\n}\n")
+        self.add("lib/base/list.h", "int mr_list_sum(int n);\nint mr_list_last(int n);\n")
+        self.write("tests/unit/test_list.c", '#include "base/list.h"\n\nint main(void)\n{\n    return mr_list_last(1);\n}\n')
+        self.build()
+        self.assertEqual(self.check("symbols"), ["lib/base/list.c: mr_list_sum could be static, because no other file uses it"])
 
     def test_folders_of_25_files(self):
         for i in range(23):

@@ -84,7 +84,8 @@ float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank)
     return (float *)(void *)((char *)n->page + PAGE_BYTES + stride(n->count) * (rank + 1));
 }
 
-void mr_shm_group_abort(struct mr_shm_group *n)
+/* Aborts the running step of all ranks. Any thread may call this function. */
+static void abort_steps(struct mr_shm_group *n)
 {
     atomic_store(&n->page->is_aborted, 1);
     mr_transport_wake(&n->page->phase);
@@ -115,7 +116,7 @@ static int admit(struct mr_transport_host *host, const struct mr_transport_hello
 static void gone(struct mr_transport_host *host, uint32_t slot)
 {
     (void)slot;
-    mr_shm_group_abort(MR_CONTAINER_OF(host, struct mr_shm_group, host));
+    abort_steps(MR_CONTAINER_OF(host, struct mr_shm_group, host));
 }
 
 static int serve(struct mr_shm_group *n, struct mr_error *e)
@@ -201,7 +202,7 @@ void mr_shm_group_close(struct mr_shm_group **shm)
     if (!*shm) return;
     struct mr_shm_group *n = MR_STEAL(*shm);
     if (n->is_served) mr_transport_host_remove(&n->host);
-    if (n->page) mr_shm_group_abort(n);
+    if (n->page) abort_steps(n);
     if (n->socket >= 0) (void)close(n->socket);
     mr_segment_unmap(n->page, n->bytes);
     if (n->fd >= 0) (void)close(n->fd);
@@ -252,7 +253,7 @@ int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_err
         return MR_OK;
     }
     int err = barrier_wait(n, phase, deadline, e);
-    if (err) mr_shm_group_abort(n); /* makes the other ranks stop waiting, too */
+    if (err) abort_steps(n); /* makes the other ranks stop waiting, too */
     return err;
 }
 
@@ -327,6 +328,6 @@ int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, s
         mr_transport_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
     }
     (void)atomic_fetch_sub(&n->page->readers, 1);
-    if (err) mr_shm_group_abort(n);
+    if (err) abort_steps(n);
     return err;
 }

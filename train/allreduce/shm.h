@@ -31,5 +31,3 @@ int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, s
 /* Waits until all ranks have called this function. Announcements after that count for the next
  * step. */
 int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e);
-/* Aborts the running step of all ranks. Any thread may call this function. */
-void mr_shm_group_abort(struct mr_shm_group *n);

@@ -15,7 +15,7 @@
 struct mr_rpc_auth {
     struct mr_token_file *tokens;   /* NULL: no token file */
     struct mr_secret_file *secrets; /* NULL: no secret file */
-    /* The user of the last token. Callers of mr_rpc_auth_identify borrow the user's name. */
+    /* The user of the last token. Callers of identify_caller borrow the user's name. */
     struct mr_token_holder *user;
     enum mr_role (*role_of)(struct mr_str method);
     unsigned (*callers_of)(struct mr_str method);
@@ -105,8 +105,10 @@ static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_
     return services;
 }
 
-int mr_rpc_auth_identify(const struct mr_rpc_auth *a, const struct mr_rpc_credentials *credentials,
-    struct mr_rpc_caller *out, struct mr_error *e)
+/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL come with the sentence for the caller. The
+ * texts of `out` belong to `credentials`, or to `auth` until its next call. */
+static int identify_caller(const struct mr_rpc_auth *a,
+    const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e)
 {
     struct mr_str token = {0};
     bool shows = mr_token_of(credentials->authorization, &token);
@@ -154,7 +156,7 @@ int mr_rpc_auth_check(const struct mr_rpc_auth *a, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e)
 {
     struct mr_rpc_caller caller;
-    int err = mr_rpc_auth_identify(a, credentials, &caller, e);
+    int err = identify_caller(a, credentials, &caller, e);
     if (!err && credentials->lacks_certificate) err = want_certificate(a, method, e);
     if (err) return err;
     const struct mr_identity *who = &caller.who;
@@ -192,7 +194,7 @@ struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *a, struct mr_rpc_call
     const struct mr_rpc_credentials credentials = credentials_of(call);
     struct mr_rpc_caller caller;
     struct mr_error e;
-    int err = mr_rpc_auth_identify(a, &credentials, &caller, &e);
+    int err = identify_caller(a, &credentials, &caller, &e);
     if (!err && !mr_str_eq(caller.who.name, MR_STR("local"))) return caller.who.name;
     struct mr_str peer = mr_rpc_call_peer(call);
     size_t n = peer.n;

@@ -70,10 +70,6 @@ struct mr_rpc_caller {
     unsigned services;
 };
 
-/* Identifies the caller. MR_EAUTH, MR_EPERM or MR_EINVAL come with the sentence for the caller. The
- * texts of `out` belong to `credentials`, or to `auth` until its next call. */
-int mr_rpc_auth_identify(const struct mr_rpc_auth *auth,
-    const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e);
 /* Identifies the caller and checks that it may call the method. */
 int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e);

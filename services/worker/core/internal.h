@@ -17,12 +17,9 @@ static inline struct edge *task_edges(const struct task *t)
 struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind);
 
 /* value.c */
-uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id);
 uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
 uint32_t mr_worker__value_get(
     struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: the table is full */
-void mr_worker__value_collect(
-    struct mr_worker *w, uint32_t value); /* frees the row if nothing keeps the value */
 /* drops the content and keeps the row; `drop`: the store is told */
 void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop);
 /* called after the last user has gone, or after a release */

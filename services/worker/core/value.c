@@ -16,7 +16,7 @@ static uint64_t job_hash(const void *ctx, uint32_t item)
     return mr_hash_u64(w->jobs[item].id.v);
 }
 
-uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id)
+static uint32_t job_find(struct mr_worker *w, mr_job_id id)
 {
     if (w->job_last != NONE && w->jobs[w->job_last].id.v == id.v) return w->job_last;
     uint32_t job = mr_index_find(&w->job_index, mr_hash_u64(id.v), job_is, w, &id);
@@ -26,7 +26,7 @@ uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id)
 
 static uint32_t job_get(struct mr_worker *w, mr_job_id id)
 {
-    uint32_t job = mr_worker__job_find(w, id);
+    uint32_t job = job_find(w, id);
     if (job != NONE) return job;
     if (w->jobs_free != NONE) {
         job = w->jobs_free;
@@ -76,7 +76,7 @@ static uint64_t value_hash(const void *ctx, uint32_t item)
 
 uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id id, uint32_t index)
 {
-    uint32_t job = mr_worker__job_find(w, id);
+    uint32_t job = job_find(w, id);
     if (job == NONE) return NONE;
     struct value_key k = {job, index};
     return mr_index_find(&w->value_index, value_key_hash(k), value_is, w, &k);
@@ -109,7 +109,8 @@ uint32_t mr_worker__value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
     return value;
 }
 
-void mr_worker__value_collect(struct mr_worker *w, uint32_t value)
+/* Frees the row if nothing keeps the value. */
+static void collect(struct mr_worker *w, uint32_t value)
 {
     struct value *v = &w->values[value];
     if (v->state != VALUE_NONE || v->task != NONE || v->fresh || !mr_list_is_empty(&v->users))
@@ -159,7 +160,7 @@ void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
     struct value *v = &w->values[value];
     if (v->fresh || !mr_list_is_empty(&v->users)) return;
     if (v->state != VALUE_NONE && (!v->made || v->released)) mr_worker__value_clear(w, v, true);
-    mr_worker__value_collect(w, value);
+    collect(w, value);
 }
 
 bool mr_worker__value_serves(const struct mr_worker *w, const struct value *v, const struct task *t)
@@ -228,7 +229,7 @@ void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str wh
         mr_worker__task_lose(w, e->task, v->index, why);
     }
     v->fresh = fresh;
-    mr_worker__value_collect(w, value);
+    collect(w, value);
 }
 
 /* There is no memory to fetch the value, which stays where it is. Tasks that waited for it end as
@@ -354,7 +355,7 @@ void mr_worker__values_sweep(struct mr_worker *w)
 
 void mr_worker__job_forget(struct mr_worker *w, mr_job_id id)
 {
-    uint32_t job = mr_worker__job_find(w, id);
+    uint32_t job = job_find(w, id);
     if (job == NONE) return;
     struct job *j = &w->jobs[job];
     j->values_count++; /* keeps the job's row while its values go */

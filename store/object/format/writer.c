@@ -58,14 +58,9 @@ char *mr_out_reserve(struct mr_out *o, size_t n)
     return (char *)o->stage + o->n;
 }
 
-void mr_out_u64(struct mr_out *o, uint64_t v)
-{
-    o->n += mr_number_u64(mr_out_reserve(o, MR_NUMBER_TEXT_MAX), v);
-}
-
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-size_t mr_number_u64(char *out, uint64_t v)
+static size_t u64_text(char *out, uint64_t v)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -77,11 +72,16 @@ size_t mr_number_u64(char *out, uint64_t v)
     return sizeof digits - at;
 }
 
+void mr_out_u64(struct mr_out *o, uint64_t v)
+{
+    o->n += u64_text(mr_out_reserve(o, MR_NUMBER_TEXT_MAX), v);
+}
+
 size_t mr_number_i64(char *out, int64_t v)
 {
-    if (v >= 0) return mr_number_u64(out, (uint64_t)v);
+    if (v >= 0) return u64_text(out, (uint64_t)v);
     *out = '-';
-    return 1 + mr_number_u64(out + 1, -(uint64_t)v);
+    return 1 + u64_text(out + 1, -(uint64_t)v);
 }
 
 static size_t put_word(char *out, const char *word)
@@ -97,7 +97,7 @@ static size_t number_special(char *out, double v)
     return put_word(out, v > 0 ? "Infinity" : "-Infinity");
 }
 
-size_t mr_number_f64(char *out, double v)
+static size_t f64_text(char *out, double v)
 {
     if (!isfinite(v)) return number_special(out, v);
     if (fabs(v) < 0x1p53 && v == (double)(int64_t)v && !(v == 0 && signbit(v))) {
@@ -150,7 +150,7 @@ static size_t put_decimal(char *out, uint64_t m, int power)
         power++;
     }
     char digits[20];
-    int n = (int)mr_number_u64(digits, m);
+    int n = (int)u64_text(digits, m);
     int point = n + power; /* number of digits before the decimal point */
     size_t at = 0;
     if (point > 0 && power >= 0) {
@@ -179,7 +179,7 @@ static size_t put_scientific(char *out, uint64_t m, int power)
         power++;
     }
     char digits[20];
-    size_t n = mr_number_u64(digits, m);
+    size_t n = u64_text(digits, m);
     size_t at = 0;
     out[at++] = digits[0];
     if (n > 1) {
@@ -201,7 +201,7 @@ static uint64_t nearest_decimal(float a, int digits, int exponent, int *power)
 /* This many digits distinguish all floats. */
 #define F32_DIGITS_MAX 9
 
-size_t mr_number_f32(char *out, float v)
+static size_t f32_text(char *out, float v)
 {
     if (!isfinite(v)) return number_special(out, (double)v);
     float a = fabsf(v);
@@ -247,10 +247,10 @@ size_t mr_number_element(char *out, enum mr_dtype t, const void *element)
     case MR_DTYPE_U8:
     case MR_DTYPE_U16:
     case MR_DTYPE_U32:
-    case MR_DTYPE_U64: return mr_number_u64(out, bits);
-    case MR_DTYPE_F16: return mr_number_f32(out, mr_f16_to_f32((uint16_t)bits));
-    case MR_DTYPE_F32: memcpy(&f, &bits, sizeof f); return mr_number_f32(out, f);
-    case MR_DTYPE_F64: memcpy(&d, &bits, sizeof d); return mr_number_f64(out, d);
+    case MR_DTYPE_U64: return u64_text(out, bits);
+    case MR_DTYPE_F16: return f32_text(out, mr_f16_to_f32((uint16_t)bits));
+    case MR_DTYPE_F32: memcpy(&f, &bits, sizeof f); return f32_text(out, f);
+    case MR_DTYPE_F64: memcpy(&d, &bits, sizeof d); return f64_text(out, d);
     }
     return 0;
 }
@@ -310,11 +310,11 @@ static size_t timestamp(char *out, enum mr_column_type type, int64_t v)
 size_t mr_number_cell(char *out, const struct mr_column *c, uint64_t row)
 {
     if (c->type == MR_COLUMN_BOOL) return put_word(out, mr_column_i64(c, row) ? "true" : "false");
-    if (c->type == MR_COLUMN_F64) return mr_number_f64(out, mr_column_f64(c, row));
+    if (c->type == MR_COLUMN_F64) return f64_text(out, mr_column_f64(c, row));
     if (c->type == MR_COLUMN_F32 || c->type == MR_COLUMN_F16)
-        return mr_number_f32(out, (float)mr_column_f64(c, row));
+        return f32_text(out, (float)mr_column_f64(c, row));
     int64_t v = mr_column_i64(c, row);
-    if (c->type == MR_COLUMN_U64) return mr_number_u64(out, (uint64_t)v);
+    if (c->type == MR_COLUMN_U64) return u64_text(out, (uint64_t)v);
     if (c->type == MR_COLUMN_DATE32) return date(out, v);
     if (c->type > MR_COLUMN_DATE32) return timestamp(out, c->type, v);
     return mr_number_i64(out, v);

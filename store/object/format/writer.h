@@ -33,13 +33,10 @@ char *mr_out_reserve(struct mr_out *o, size_t n);
  * that width. The decimal always has a point or an exponent ("1.0"). Floats that are not finite
  * become NaN, Infinity and -Infinity. */
 #define MR_NUMBER_TEXT_MAX 40
-size_t mr_number_u64(char *out, uint64_t v);
 size_t mr_number_i64(char *out, int64_t v);
-size_t mr_number_f32(char *out, float v);
-size_t mr_number_f64(char *out, double v);
 /* Writes an element of a tensor. A bool becomes true or false. */
 size_t mr_number_element(char *out, enum mr_dtype t, const void *element);
-/* Writes a value of a column of fixed width; the row must not be missing. Days are
- * written as "2024-02-29", times as "2024-02-29T12:00:00.123456" with as many digits as the type of
- * the column has. */
+/* Writes a value of a column of fixed width; the row must not be missing. A day becomes
+ * "2024-02-29". A time becomes "2024-02-29T12:00:00.123456", with as many digits as the type of the
+ * column has. */
 size_t mr_number_cell(char *out, const struct mr_column *c, uint64_t row);

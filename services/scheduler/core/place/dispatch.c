@@ -119,25 +119,6 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
     }
 }
 
-void mr_sched__dispatch(struct mr_sched *s)
-{
-    s->has_work = false;
-    s->due.steal = MR_NEVER; /* a time in the past would cause a tick at once */
-    if (!s->is_recovered) return;
-    if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
-    uint32_t left = TURN_TASKS_MAX;
-    s->totals.turns++;
-    if (s->quarantine.ring.count || s->quarantine.reserved != NONE)
-        mr_sched__quarantine_dispatch(s);
-    if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
-        mr_sched__memory_retry_dispatch(s);
-    if (s->memory_order.count) mr_sched__memory_order_dispatch(s, &left);
-    dispatch_all(s, &left);
-    s->has_work = !left;
-    if (s->queue.count && !left) return;
-    mr_sched__steal(s);
-}
-
 /* True: more of the worker's tasks are ready than it has slots. A chain of tasks has at most one
  * ready task, which runs best where the others are. */
 static bool has_spare(const struct mr_sched *s, const struct worker *w)
@@ -176,7 +157,7 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
     s->totals.steals += n;
 }
 
-void mr_sched__steal(struct mr_sched *s)
+static void steal(struct mr_sched *s)
 {
     s->due.steal = MR_NEVER;
     if (s->load.workers < 2) return;
@@ -194,4 +175,23 @@ void mr_sched__steal(struct mr_sched *s)
         if (!b->stealing) steal_from(s, victim, thief, (high - low) / 2 * b->slots);
         return;
     }
+}
+
+void mr_sched__dispatch(struct mr_sched *s)
+{
+    s->has_work = false;
+    s->due.steal = MR_NEVER; /* a time in the past would cause a tick at once */
+    if (!s->is_recovered) return;
+    if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
+    uint32_t left = TURN_TASKS_MAX;
+    s->totals.turns++;
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE)
+        mr_sched__quarantine_dispatch(s);
+    if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
+        mr_sched__memory_retry_dispatch(s);
+    if (s->memory_order.count) mr_sched__memory_order_dispatch(s, &left);
+    dispatch_all(s, &left);
+    s->has_work = !left;
+    if (s->queue.count && !left) return;
+    steal(s);
 }

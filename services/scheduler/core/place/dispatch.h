@@ -4,4 +4,3 @@
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__dispatch(struct mr_sched *s);
-void mr_sched__steal(struct mr_sched *s);

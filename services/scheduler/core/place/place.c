@@ -16,8 +16,8 @@
  *     worker of a sibling, to the warm worker, to the sticky worker, or to the least loaded one.
  *
  * Quarantined tasks and memory retries do not pass through this file: quarantine.c and
- * memory_retry.c choose their workers. dispatch.c decides whose turn it is, and may move a task
- * later (mr_sched__steal, which asks mr_sched__is_better).
+ * memory_retry.c choose their workers. dispatch.c decides which task is placed next, and its
+ * function steal may move a task later (it asks mr_sched__is_better).
  *
  * Times are integers, in estimated nanoseconds. The costs of transfers are rough: they have to rank
  * workers, not to predict times. Ties go to the candidate looked at first: a keeper, then the

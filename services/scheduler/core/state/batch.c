@@ -103,7 +103,7 @@ void mr_sched_runs_grow(struct mr_sched_runs_out *r)
     r->room = room;
 }
 
-void mr_sched_refs_grow(struct mr_sched_refs_out *r)
+static void refs_grow(struct mr_sched_refs_out *r)
 {
     uint32_t room = r->room ? 2 * r->room : ROWS_MIN;
     mr_assert(room > r->room);
@@ -145,7 +145,7 @@ void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 void mr_sched__refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
 {
     mr_sched_runs_add(&r->runs, job, false);
-    if (r->count == r->room) mr_sched_refs_grow(r);
+    if (r->count == r->room) refs_grow(r);
     r->index[r->count] = index;
     r->attempt[r->count++] = attempt;
 }

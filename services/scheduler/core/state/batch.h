@@ -117,7 +117,6 @@ void mr_sched_batch_free(struct mr_sched_batch **b);
 /* Clears all sections. Keeps memory that is enough for a usual batch. */
 void mr_sched_batch_clear(struct mr_sched_batch *b);
 
-void mr_sched_refs_grow(struct mr_sched_refs_out *r);
 void mr_sched_rows_grow(struct mr_sched_rows *r);
 /* Prepares the columns. Called before the first row is added. */
 static inline void mr_sched_rows_begin(struct mr_sched_rows *r, uint32_t op)

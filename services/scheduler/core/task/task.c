@@ -80,7 +80,8 @@ void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task)
     if (s->tasks[task].flags & T_PARKED) mr_sched__unpark(s, task);
 }
 
-void mr_sched__task_ready(struct mr_sched *s, uint32_t task)
+/* Queues the task. A quarantined task goes to the ring of quarantined tasks. */
+static void make_ready(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(t->state == MR_TASK_READY && !(t->flags & T_SENT));
@@ -255,7 +256,7 @@ void mr_sched__task_requeue(struct mr_sched *s, uint32_t task)
 {
     if (job_of(s, task)->flags & J_STOPPED) return;
     if (s->tasks[task].state == MR_TASK_READY)
-        mr_sched__task_ready(s, task);
+        make_ready(s, task);
     else
         queue_ahead(s, task, AHEAD_INPUTS_MAX);
 }
@@ -268,7 +269,7 @@ void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
     t->ready_at = s->now;
     mr_assert(t->state == MR_TASK_WAITING);
     mr_sched__task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
-    if (!(t->flags & T_SENT)) mr_sched__task_ready(s, task);
+    if (!(t->flags & T_SENT)) make_ready(s, task);
 }
 
 static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)

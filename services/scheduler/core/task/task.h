@@ -5,8 +5,6 @@
 
 void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to);
 void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task);
-/* Queues the task. A quarantined task goes to the ring of quarantined tasks. */
-void mr_sched__task_ready(struct mr_sched *s, uint32_t task);
 /* Takes the task off its worker's list: the task counts as not sent. It keeps its state. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task);
 /* Takes the task off its worker: nothing needs the task's value. */
