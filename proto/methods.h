@@ -30,12 +30,13 @@ const struct mr_proto_method *mr_proto_method_find(struct mr_str path);
 /* Returns the role that a call of "/package.Service/Method" needs. Methods that are not in the
  * table belong to gRPC itself (health, reflection), and need the role of a reader. */
 enum mr_role mr_proto_role(struct mr_str path);
-/* Returns the services that call this method for themselves, as bits 1 << MR_SERVICE_…. A service
- * with a secret of its own may call only these methods. */
+/* Returns the services that call the method at `path` for themselves, as bits 1 << MR_SERVICE_…. A
+ * service with a secret of its own may call only methods that have its bit. A method that is not in
+ * the table has the bits of all services. */
 unsigned mr_proto_callers(struct mr_str path);
 
-/* True: this message stands for one entry of a map field (field 1 is the key, field 2 the value). A
- * repeated field of such messages is a map. */
+/* True: a message of this type stands for one entry of a map field (field 1 is the key, field 2 the
+ * value), so a repeated field of this type is a map. False: it is any other type. */
 bool mr_proto_is_map_entry(const ProtobufCMessageDescriptor *type);
 
 enum mr_http_verb {
@@ -74,7 +75,7 @@ struct mr_route {
     const struct mr_route_header *headers; /* the last element has the field NULL */
     /* The text after the colon at the end of the path. NULL: the path has none. */
     const char *action;
-    /* Name of the field that is the body. "*": the whole request is. NULL: there is no body. */
+    /* Name of the field that is the body. "*": the whole request is the body. NULL: no body. */
     const char *body;
     bool raw_request;  /* true: the field of the body is a google.api.HttpBody */
     bool raw_response; /* true: the response is a google.api.HttpBody */
@@ -88,7 +89,7 @@ struct mr_proto_bound {
     const char *field;
     double min, max;
 };
-/* NULL: the field has no bounds */
+/* Returns the bounds of a field. NULL: the field has no bounds. */
 const struct mr_proto_bound *mr_proto_bound_find(
     const ProtobufCMessageDescriptor *message, const char *field);
 
@@ -98,6 +99,7 @@ struct mr_proto_value_field {
     const char *field;
     const char *shown;
 };
+/* Returns `shown` of this field. NULL: the field holds no pack. */
 const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field);
 
 /* Returns a serialized google.protobuf.FileDescriptorSet of all files, without comments. */
