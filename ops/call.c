@@ -480,7 +480,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     mr_assert(e);
     e->code = MR_OK;
     mr_call_arena_reset(&r->scratch);
-    /* The memory of a large result is freed. */
+    /* Frees the memory of the previous call's result, if that result was large. */
     if (r->pack.room > PACK_KEPT_BYTES) {
         size_t bytes_max = r->pack.bytes_max;
         mr_buf_fini(&r->pack);

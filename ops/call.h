@@ -1,6 +1,9 @@
-/* Runs one operator: decodes the arguments, calls the function, returns its result. The *host* is
- * the process around it, a worker or a test. The host provides memory for results, cancellation,
- * the log and files. A call belongs to one thread. */
+/* Runs one operator: decodes the arguments, calls the operator's function, returns the result. The
+ * *host* is the process in which the operator runs, a worker or a test. The host provides memory
+ * for results, cancellation, the log and files. A call belongs to one thread.
+ *
+ * A pack is a value as MessagePack (base/pack.h). An extent is a value as one block of bytes with a
+ * header (store/object/value.h). */
 #pragma once
 
 #include "base/buf.h"
@@ -13,8 +16,8 @@
 /* One input of the task. The pack of arguments refers to inputs by their index. */
 struct mr_op_input {
     struct mr_str pack; /* the value as a pack, if it travels inline; else empty */
-    /* The value as an extent, 64-byte aligned. For an operator by reference the header alone is
-     * enough: mr_value_header.header_bytes bytes. */
+    /* The value as an extent, 64-byte aligned. For an operator with MR_OP_BY_REFERENCE the header
+     * alone is enough: mr_value_header.header_bytes bytes. */
     struct mr_str extent;
     mr_object_id object; /* id of the value; zero for an inline value */
 };
@@ -31,7 +34,8 @@ struct mr_op_result {
     uint32_t input;
     struct mr_str pack;
     struct mr_str extent; /* an extent of synthetic data has the mark in its own header */
-    /* True: a pack of synthetic data. The mark is set if the value becomes an extent. */
+    /* True: the data are synthetic. A host that stores `pack` as an extent marks that extent
+     * (mr_value_mark_drawn). */
     bool is_drawn;
 };
 
@@ -55,7 +59,7 @@ struct mr_op_host {
     struct mr_blocks_end (*work)(void *ctx, const struct mr_blocks *work);
 };
 
-struct mr_op_run; /* the memory of one thread for one call after the other */
+struct mr_op_run; /* memory in which one thread makes its calls, one after the other */
 
 /* Makes the memory. `scratch_bytes_max` bounds the memory of one call. The host is borrowed. */
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max);

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "ops/op.h"
 
-/* Checks the number of positional arguments and the names of the named arguments. The sentence of
- * MR_EINVAL says which argument is missing, unknown or given twice. */
+/* Checks the number of positional arguments and the names of the named arguments. MR_EINVAL: there
+ * are too many arguments, or the error text names one that is missing, unknown or given twice. */
 int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
     const struct mr_str *names, uint32_t names_count, struct mr_error *e);
 

@@ -23,8 +23,8 @@ int mr_op_file_read(
  * mr_buf_fini) or in memory of the call. MR_ELIMIT: the bytes exceed the ceiling of `room`. */
 int mr_op_file_take_all(
     struct mr_op_call *call, const struct mr_op_file *f, struct mr_buf *room, struct mr_str *out);
-/* Decompresses bytes that are gzipped, as mr_op_file_take_all does. `path` is for error texts;
- * empty: the bytes were an argument. */
+/* Decompresses `bytes` into `room` if they are gzipped, and sets `*out` to the result; otherwise
+ * sets `*out` to `bytes`. `path` is for error texts; empty: the bytes were an argument. */
 int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str path,
     struct mr_buf *room, struct mr_str *out);
 /* Reads n bytes at `offset` into scratch memory. The file must have this many bytes. */

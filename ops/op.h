@@ -25,7 +25,7 @@ enum {
     MR_OP_LONG_RUNNING = 1 << 2, /* the task gives its slot back while it runs */
     /* The operator waits or reads files, so other tasks are kept off its thread. */
     MR_OP_MAY_BLOCK = 1 << 3,
-    /* The last parameter repeats; at least one argument if it is required. */
+    /* The last parameter takes any number of arguments, at least one if it is required. */
     MR_OP_VARIADIC = 1 << 4,
     MR_OP_PASSES = 1 << 6, /* the result may contain an argument, with references in it */
     /* The operator never waits. Small inputs give a small result in microseconds. */
@@ -41,13 +41,14 @@ struct mr_op_desc {
     const char *result;  /* what the operator returns, in a few words */
     const struct mr_op_param *params;
     uint32_t params_count;
-    /* Time of a small call, a guess until it has been measured. */
+    /* Time of a call with small inputs. The scheduler uses this guess until workers have measured
+     * calls of the operator. */
     uint64_t cost_ns;
     int (*run)(struct mr_op_call *call);
 };
 
-/* The task of a call. A task may run more than once, and its effects outside then happen more than
- * once. */
+/* The task of a call. A task may run more than once, and its effects on other programs or files
+ * then happen more than once. */
 struct mr_op_task {
     mr_job_id job;
     uint32_t index;
@@ -68,9 +69,9 @@ struct mr_op_services {
      * return_extent. */
     void *(*return_tensor)(
         struct mr_op_call *call, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
-    /* Memory for a value of kind bytes. */
+    /* Returns memory for the content of a bytes result. NULL: refused, as in return_extent. */
     void *(*return_bytes)(struct mr_op_call *call, uint64_t bytes);
-    /* An input is returned without a copy. */
+    /* Makes an argument the result. An argument that is an input of the task is not copied. */
     int (*return_arg)(struct mr_op_call *call, const struct mr_arg *arg);
     int (*return_pack)(struct mr_op_call *call, struct mr_str pack); /* copied */
     int (*return_nil)(struct mr_op_call *call);
@@ -105,12 +106,12 @@ struct mr_op_services {
      * - What a block computes is stored by the block's number and combined after this call. So the
      * result has the same bits however many threads helped.
      * - A block uses no service of the call, this one included.
-     * - A new task for a helper's slot waits until its block ends. Blocks of 30 to 100 us are
-     * right: to claim one costs less than 1 us.
+     * - A new task for the slot of a helping thread waits until the thread's block ends. Blocks of
+     * 30 to 100 us are right: claiming a block costs less than 1 us.
      * - Cancellation is checked between blocks. MR_ECANCELED: some blocks did not run.
      * - A negative code from a block ends the work. The code of the lowest such block is returned
      * with a general text, which `fail` may replace.
-     * The time of helpers is accounted to this task. */
+     * The CPU time of helping threads is accounted to this task. */
     int (*parallel)(struct mr_op_call *call, uint32_t blocks,
         int (*block)(void *ctx, uint32_t block, uint32_t lane), void *ctx);
     /* Marks the result as synthetic: an operator drew its data because no data was given. A result

@@ -38,7 +38,8 @@ struct mr_arg {
         const struct mr_arg *items;     /* of a LIST or DICT */
         const struct mr_tensor *tensor; /* TENSOR */
     };
-    /* TENSOR and VALUE: the value extent. OBJECT: the part of it that is mapped, if any. */
+    /* TENSOR and VALUE: the value extent. OBJECT: the part of the value extent that is mapped;
+     * empty: none is. */
     struct mr_str extent;
     /* Id of an OBJECT, and of any input that is a stored value. */
     mr_object_id object;
@@ -59,7 +60,7 @@ enum {
     MR_TAKES_OBJECT = 1 << 10,
     MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
-    /* Each of these becomes a tensor. */
+    /* The operator converts each of these types to a tensor. */
     MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST,
     MR_TAKES_ANY = (1 << 11) - 1,
 };

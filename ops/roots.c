@@ -121,7 +121,8 @@ int mr_roots_open(const struct mr_roots *r, struct mr_str path, int *fd, struct 
     char text[4096];
     memcpy(text, path.p, path.n);
     text[path.n] = 0;
-    /* The reason to report. A refusal by one root counts more than ENOENT from another root. */
+    /* The errno to report. A refusal by one root counts more than ENOENT from another root. 0: the
+     * path lies below no root. */
     int why = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const char *relative = text[0] == '/' ? beneath(r->paths[i], text) : text;

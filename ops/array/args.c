@@ -161,8 +161,9 @@ static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const c
     }
 }
 
-/* Makes a tensor of a nested list. With `exact`, integers from 0 on of which some exceed INT64_MAX
- * become u64, not f64 as in NumPy. */
+/* Makes a tensor of a nested list. With `exact`, a list of integers that are all 0 or more becomes
+ * u64. Without `exact`, such integers become f64 if some exceed INT64_MAX and others do not, as in
+ * NumPy. */
 static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const char *name,
     bool exact, struct mr_tensor *out)
 {

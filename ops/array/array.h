@@ -14,7 +14,7 @@ enum mr_weak { MR_WEAK_NO, MR_WEAK_INT, MR_WEAK_FLOAT };
 struct mr_operand {
     struct mr_tensor t;
     enum mr_weak weak;
-    /* Memory of the number if `weak`; t.data points here. */
+    /* Memory of the number, to which t.data points. NULL: the operand is a tensor or a list. */
     void *cell;
     const char *name; /* name of the parameter, for error texts */
 };
@@ -39,13 +39,13 @@ int mr_array_dtype(
 /* Reads one axis of a tensor with `ndim` axes. A negative axis counts from the end. */
 int mr_array_axis(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, unsigned *out);
-/* Reads axes: null means all axes, otherwise an int or a list of ints. Returns one bit for each
- * axis. */
+/* Reads axes: null means all axes, otherwise an int or a list of ints. Sets `*out` to a mask with
+ * the bit 1 << i for each axis i. */
 int mr_array_axes(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned ndim, uint32_t *out);
 int mr_arg_int(struct mr_op_call *call, const struct mr_arg *arg, const char *name, int64_t min,
     int64_t max, int64_t *out);
-/* The number of a BOOL, INT, UINT or FLOAT; 0 for other types. */
+/* Returns the number of a BOOL, INT, UINT or FLOAT; 0 for other types. */
 double mr_arg_f64(const struct mr_arg *arg);
 
 /* ---- types (types.c) ---- */
@@ -53,15 +53,15 @@ double mr_arg_f64(const struct mr_arg *arg);
 enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b);
 /* Returns the result type of a function such as exp: i8 gives f16, i32 gives f64. */
 enum mr_dtype mr_dtype_float_of(enum mr_dtype t);
-/* Returns the common type of the operands, and converts weak numbers to it. MR_ERANGE: a number
- * does not fit into the type. */
+/* Sets `*out` to the common type of the operands, and converts weak numbers to it. MR_ERANGE: a
+ * number does not fit into the type. */
 int mr_array_common(
     struct mr_op_call *call, struct mr_operand *operands, unsigned count, enum mr_dtype *out);
 /* True: the number of type `from` at `p` fits the integer type `t`, or `t` is not an integer type.
  * A float is truncated towards zero first, as array.astype does; NaN does not fit. */
 bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t);
-/* Broadcasts tensors to their common shape. The stride of an operand is 0 along each axis where the
- * operand repeats. */
+/* Broadcasts tensors in place to their common shape, `*ndim` and `shape`. The stride of a tensor is
+ * 0 along each axis where the tensor repeats. */
 int mr_array_broadcast(struct mr_op_call *call, struct mr_tensor *const *tensors, unsigned count,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 

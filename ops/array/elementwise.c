@@ -288,7 +288,7 @@ int mr_array_cast(struct mr_op_call *call, const struct mr_tensor *from, const s
     return mr_loop_run(call, &l);
 }
 
-/* Combines `out` with the next operand, in place. */
+/* Replaces `out` by kernel(out, x), element by element. */
 static int gather(struct mr_op_call *call, const struct mr_tensor *out, mr_kernel kernel,
     const struct mr_tensor *x, enum mr_dtype inner)
 {

@@ -81,8 +81,8 @@ static void as_matrix(struct mr_tensor *x, bool column)
     x->strides[column ? 1 : 0] = column ? stride : stride * (int64_t)length;
 }
 
-/* The stacked axes of both operands after broadcasting. The stride is 0 where an operand
- * repeats. */
+/* The axes of both operands before the last two, after broadcasting: the shape of the stack of
+ * matrices. */
 struct stack {
     unsigned ndim;
     uint64_t shape[MR_TENSOR_DIMS_MAX];

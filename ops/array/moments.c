@@ -1,6 +1,8 @@
-/* Mean, variance and standard deviation of an array and of a distributed array. The moments of a
- * part are an f64 tensor of shape [4, …]: for each group its count, mean, sum of squared deviations
- * (m2) and the low part of the mean. Moments merge in any tree (Chan, Golub and LeVeque 1983). */
+/* Mean, variance and standard deviation of an array and of a distributed array. A group is the
+ * elements that are reduced to one element of the result. The moments of a part are an f64 tensor
+ * of shape [4, …]: for each group its count, mean, sum of squared deviations (m2) and the low part
+ * of the mean (struct mr_moments). Moments of parts can be merged in any order, as the leaves of
+ * any tree (Chan, Golub and LeVeque 1983). */
 #include "ops/array/array.h"
 
 #include "base/unconst.h"
@@ -25,7 +27,8 @@ static int groups_of(struct mr_op_call *call, uint32_t axis_at, bool keepdims,
     return mr_reduction_prepare(call, &x, axes, keepdims, r);
 }
 
-/* Converts m2 to variances, or with `root` to standard deviations. The divisor is count - ddof. */
+/* Converts m2 of n groups to variances, or with `root` to standard deviations. The divisor is the
+ * count of the group - ddof. `counts` NULL: each group has `count` elements. */
 static void finish(
     double *m2, const double *counts, double count, uint64_t n, double ddof, bool root)
 {

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Elements of a row; rows of this length vectorise well. */
+/* Elements of a wide row. Rows of this length vectorise well. */
 #define LANES 64
 /* Rows of a block, whose numbers are taken relative to one shift. The rounding error grows with
  * this number, not with n. */
@@ -134,7 +134,7 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
     for (size_t j = 0; j < n; j++) {
         double low = b->low[j] - a->low[j];
         double delta = b->mean[j] - a->mean[j] + low;
-        /* The means are equal, perhaps infinite. */
+        /* Equal means may be infinite, and their difference is then NaN. */
         if (b->mean[j] == a->mean[j]) delta = low;
         a->mean[j] = two_sum(a->mean[j], a->low[j] + delta * share, &a->low[j]);
         a->m2[j] += b->m2[j] + delta * delta * weight;

@@ -1,6 +1,9 @@
 /* Reductions over a contiguous array seen as outer × n × inner: the reduced axes are joined into n.
- * Where inner is small, several rows count as one wide row for the kernel, and the accumulators of
- * the parts of a wide row are combined at the end. */
+ * A row is `inner` elements that follow each other. For each outer index, a kernel combines n rows
+ * into one row of accumulators. A group is the n elements that become one element of the result.
+ *
+ * Kernels are fast on long rows. Where inner is small, several rows therefore count as one wide row
+ * for the kernel, and the accumulators of the parts of the wide row are combined at the end. */
 #pragma once
 
 #include "ops/array/array.h"

@@ -37,7 +37,7 @@ struct reducing {
     enum mr_dtype t;   /* type of the elements */
     enum mr_dtype acc; /* type of the accumulators */
     mr_rows_kernel kernel;
-    mr_rows_kernel fold; /* the kernel that adds accumulators to accumulators */
+    mr_rows_kernel fold; /* the kernel that combines rows of accumulators with accumulators */
     char *block;         /* accumulators of one block */
     char *total;
 };
@@ -167,7 +167,7 @@ static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x
     return err;
 }
 
-/* Reduces over axes and returns the result. With `partial` the result has the accumulator's
+/* Reduces over axes into the result of the call. With `partial` the result has the accumulator's
  * type. */
 static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x, uint32_t axes,
     bool keepdims, bool partial)

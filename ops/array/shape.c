@@ -1,6 +1,6 @@
 /* Operators that rearrange elements: reshape, transpose, slice, take, concat, stack, split, part,
- * tile, copy, astype. Results are contiguous. An input that already is the result is returned
- * without a copy. */
+ * tile, copy, astype. Results are contiguous. reshape and astype return a tensor without a copy if
+ * it has the wanted shape or type already. */
 #include "ops/array/array.h"
 
 #include "base/limits.h"
@@ -81,7 +81,7 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    /* A tensor without elements is reshaped too: 0 × 4. */
+    /* With n = 0 the open length becomes 0: a tensor without elements can become 0 × 4. */
     if (open < *ndim && known && n % known == 0) {
         shape[open] = n / known;
         return MR_OK;

@@ -77,7 +77,7 @@ static bool int_fits(enum mr_dtype t, int64_t v)
     return true;
 }
 
-/* Sets the range of an integer type as doubles, which reaches from `low` to below `end`. */
+/* Sets `*low` to the smallest value of an integer type, and `*end` to its largest value plus 1. */
 static void bounds(enum mr_dtype t, double *low, double *end)
 {
     double bits = 8.0 * (double)mr_dtype_bytes(t);
@@ -123,8 +123,8 @@ static int settle(struct mr_op_call *call, struct mr_operand *o, enum mr_dtype t
     return MR_OK;
 }
 
-/* Returns the type of a weak number beside operands of type `t`. NONE: there are no such
- * operands. */
+/* Returns the type of the weak number `o` beside operands whose common type is `t`. If `t` is NONE,
+ * all operands are weak numbers. */
 static enum mr_dtype weak_type(enum mr_dtype t, const struct mr_operand *o)
 {
     if (o->weak == MR_WEAK_FLOAT) return mr_dtype_is_float(t) ? t : MR_DTYPE_F64;

@@ -33,7 +33,8 @@ static enum mr_value_kind kind_of(const struct mr_arg *a)
     return a->type == MR_ARG_BYTES ? MR_VALUE_BYTES : MR_VALUE_PACK;
 }
 
-/* Describes a part whose bytes are in the arguments. */
+/* Describes a part whose bytes are in the arguments. Returns the number of axes, or a negative
+ * error code. */
 static int inline_part(
     struct mr_op_call *call, uint32_t i, const struct mr_arg *a, struct mr_collection_part *out)
 {

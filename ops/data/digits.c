@@ -32,7 +32,7 @@ static const signed char strokes[10][2 * POINTS_MAX] = {
 struct pen {
     float x[POINTS_MAX];
     float y[POINTS_MAX];
-    /* By point: true if no line leads to it from the point before. */
+    /* By point: true if no line leads from the previous point to this one. */
     bool lifted[POINTS_MAX];
     unsigned count;
     float width;
@@ -104,7 +104,8 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
     }
 }
 
-/* The arguments count, seed, start, what and rows, which both operators have. */
+/* The arguments count, seed, start and what of digits.draw and digits.load, and the argument rows
+ * of digits.load. */
 struct wish {
     int64_t count;
     int64_t seed;

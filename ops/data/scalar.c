@@ -124,7 +124,7 @@ static int combine(struct mr_op_call *call, enum mr_binary op, struct number a, 
     struct number *out)
 {
     bool floats = a.is_float || b.is_float;
-    /* Only the operators that fold lists come here. */
+    /* The callers pass MR_ADD, MR_MUL, MR_SUB, MR_MIN or MR_MAX. */
     switch ((int)op) {
     case MR_ADD: *out = floats ? of_float(a.f + b.f) : of_int(a.i + b.i); break;
     case MR_MUL: *out = floats ? of_float(a.f * b.f) : of_int(multiply(a.i, b.i)); break;
@@ -276,7 +276,8 @@ static int compare_numbers(
     return return_order(call, op, a.f<b.f, a.f == b.f, a.f> b.f);
 }
 
-/* Compares lists, dicts or null. They are equal if their packs are equal. */
+/* Compares values that are not two numbers, two texts or tensors, such as lists, dicts and null.
+ * Two values are equal if their packs are equal. */
 static int compare_packs(
     struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x, const struct mr_arg *y)
 {

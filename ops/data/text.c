@@ -17,7 +17,8 @@
 
 /* ---- reading ---- */
 
-/* Finds the first position from `from` on that follows a delimiter, or the end of the file. */
+/* Sets `*out` to the first position from `from` on that follows a delimiter. Without a further
+ * delimiter it is the end of the file. The start of the file counts as such a position. */
 static int next_start(struct mr_op_call *call, const struct mr_op_file *f, uint64_t from,
     char delimiter, uint64_t *out)
 {
@@ -60,7 +61,8 @@ static int read_range(
         return call->does->fail(call, MR_ELIMIT,
             "%llu bytes of text at once, at most %llu are allowed; give \"length\"",
             (unsigned long long)n, (unsigned long long)TEXT_BYTES_MAX);
-    /* A pack uses the shortest length field that fits, and str 32 is for longer texts. */
+    /* A pack uses the shortest length field that fits. return_text_extent writes str 32, which is
+     * for texts longer than 64 KiB. */
     bool small = n <= UINT16_MAX;
     char *p = small ? call->does->scratch(call, n + 1) : return_text_extent(call, n);
     if (!p) return MR_ELIMIT;
@@ -107,7 +109,8 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Finds the next word of `s` from `*at` on. False: there is none. */
+/* Finds the next word of `s` from `*at` on, and sets `*at` behind it. False: there is no further
+ * word. */
 static bool next_word(struct mr_str s, size_t *at, struct mr_str *word)
 {
     size_t i = *at;
@@ -121,7 +124,8 @@ static bool next_word(struct mr_str s, size_t *at, struct mr_str *word)
     return i > start;
 }
 
-/* Finds the next piece up to `separator`; the last piece ends with the text. */
+/* Finds the next piece up to `separator`; the last piece ends with the text. False: there is no
+ * further piece. */
 static bool next_piece(struct mr_str s, struct mr_str separator, size_t *at, struct mr_str *piece)
 {
     if (*at > s.n) return false;

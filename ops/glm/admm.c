@@ -18,6 +18,8 @@
 #define SLACK 1e-13
 /* Change of the objective that rounding may hide, relative to the objective. */
 #define NOISE 1e-10
+/* Where rounding hides the objective, a trial is better if it reduces the directional derivative to
+ * this part. */
 #define FLATTER 0.9
 /* Bound on the Newton step of a chunk that makes no progress, as a multiple of tol. */
 #define STUCK_TOL 100.0
@@ -44,9 +46,9 @@ struct local {
     double *trial;
     double *target; /* z - u */
     double *away;   /* x - target, followed by M times this vector */
-    double best;    /* best: objective at the best point; slope: its slope along the direction */
-    double slope;
-    double wrong; /* rows in the wrong class at the last evaluation */
+    double best;    /* objective at the best point */
+    double slope;   /* directional derivative of the objective at the best point */
+    double wrong;   /* rows in the wrong class at the last evaluation */
     double *hessian;
     double *room;
 };
@@ -121,7 +123,7 @@ static double direct(const struct mr_glm *g, struct local *l, const double *x)
     return sqrt(mr_glm_metric_square(g, l->direction, l->away) / fmax(1, size));
 }
 
-/* Returns the directional derivative of the objective. */
+/* Returns the directional derivative of the objective at the point that was evaluated last. */
 static double along(const struct local *l, uint32_t n)
 {
     double sum = 0;
@@ -169,7 +171,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
             l.trial[j] = point[j] + length * l.direction[j];
         if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
             return false;
-        /* The step is halved. */
+        /* The next pass tries half the step. */
         if (!is_better(&l, n, length, objective)) {
             length *= 0.5;
             continue;

@@ -1,14 +1,15 @@
-/* Consensus ADMM: the local problem of one chunk, and the common step. */
+/* Consensus ADMM: the local problem of one chunk of rows, and the common step. The common
+ * coefficients are z (mr_glm.w). Each chunk has coefficients x and scaled duals u of its own. */
 #pragma once
 
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
-/* Returns the doubles of working memory for a local step, in addition to mr_glm_work_bytes(columns,
- * true). */
+/* Returns the number of doubles of `room` in mr_glm_local. Its `work` has
+ * mr_glm_work_bytes(columns, true). */
 size_t mr_glm_local_numbers(uint32_t columns);
 struct mr_glm_found {
-    double *point;
+    double *point;      /* memory of the caller for the x of the chunk */
     double loss, wrong; /* loss and wrong rows of the chunk at z */
     bool stuck;         /* true: no progress from z is possible, because of rounding */
 };
@@ -17,9 +18,10 @@ struct mr_glm_found {
  *
  *   loss of these rows / total weight + rho / 2 |x - (z - u)|^2
  *
- * where |.| is the length in the metric if the fit has one. false: cancelled. */
+ * where |.| is the length in the metric if the fit has one. Returns false if the task is cancelled,
+ * else true. */
 bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
     void *work, double *room, struct mr_glm_found *found, bool (*is_cancelled)(void *ctx),
     void *ctx);
-/* Does the work of mr_glm_step for all evaluations after the first. */
+/* Does the work of mr_glm_step for the solver admm after the first evaluation. */
 int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e);

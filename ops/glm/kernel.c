@@ -17,7 +17,7 @@
 #define TAIL_ROWS 16u
 #define CANCEL_NUMBERS ((uint64_t)1 << 20) /* numbers of X between two checks for cancellation */
 #define PART_NUMBERS ((uint64_t)49152)     /* numbers of X in a block of a pass: about 45 us */
-/* This many columns double the cost of a row with a Hessian. */
+/* With a Hessian, a row of p columns costs 1 + p / HESSIAN_COLUMNS times as much as without. */
 #define HESSIAN_COLUMNS 8u
 #define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* numbers in the sums of all blocks: 2 MiB */
 
@@ -218,8 +218,8 @@ static double wrong_of(const struct block *b, const double *eta)
     return wrong;
 }
 
-/* Computes eta of a block. Adds the number of rows in the wrong class to `wrong` unless it is
- * NULL. */
+/* Computes eta of a block. If the rows have offsets and `wrong` is not NULL, adds to `*wrong` the
+ * number of rows that X w + b, without the offset, puts in the wrong class. */
 static void eta_of(const struct block *b, uint32_t columns, double intercept, struct work *w,
     double *eta, double *wrong)
 {
@@ -248,8 +248,8 @@ static void one_block(enum mr_glm_family family, const struct block *b, uint32_t
 
 /* ---- a chunk ---- */
 
-/* Returns the number of rows that can be read in place: a multiple of eight with enough numbers
- * after the last row to read on. */
+/* Returns the number of rows that can be read in place: a multiple of eight, with enough numbers
+ * behind the last of these rows for loops that read beyond its end. */
 static uint64_t rows_in_place(const struct mr_glm_rows *r, uint32_t pitch)
 {
     uint64_t numbers = r->rows * r->columns;
@@ -312,8 +312,8 @@ static void begin(const struct mr_glm_rows *r, const double *coef, void *work, s
     memset(w->full, 0, ((size_t)w->pitch + 1) * w->pitch * sizeof *w->full);
 }
 
-/* Adds the rows from `from` to below `to`. `from` can be read in place; `to` can be read in place
- * or is the end. */
+/* Adds the rows from `from` to below `to`. `from` is at most rows_in_place, and so is `to` unless
+ * it is the number of rows. */
 static void add_rows(enum mr_glm_family family, const struct mr_glm_rows *r, uint64_t from,
     uint64_t to, double intercept, struct work *w, struct mr_glm_sums *s)
 {
@@ -346,7 +346,8 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
     return true;
 }
 
-/* Returns the first row of a block, which can be read in place. */
+/* Returns the number of the first row of a block. It is at most rows_in_place. For `block` equal to
+ * `blocks`, returns the number of rows. */
 static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
 {
     uint64_t step = block_rows(r->columns);

@@ -43,23 +43,27 @@ struct mr_glm_sums {
 size_t mr_glm_work_bytes(uint32_t columns, bool hessian);
 
 /* Runs one pass and overwrites the sums in `s`. `coef` has columns + 1 numbers. Calls
- * `is_cancelled` every few hundred microseconds; returns false as soon as it returns true. */
+ * `is_cancelled` every few hundred microseconds. True: the sums are complete. False: is_cancelled
+ * returned true. */
 bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, struct mr_glm_sums *s, bool (*is_cancelled)(void *ctx), void *ctx);
 
-/* Run the same pass in blocks, which several threads may compute at the same time. Each block has
- * its own `work` and sums. The number of blocks depends on the rows alone, so the total has the
- * same bits on any number of threads. With many columns and a Hessian the sums are large, and there
- * is only one block. */
+/* Run the same pass in blocks, which several threads may compute at the same time. mr_glm_blocks
+ * returns the number of blocks, and mr_glm_pass_block computes the sums of one block. Each thread
+ * has its own `work`, and each block its own sums. The number of blocks depends on the rows alone,
+ * so the total has the same bits on any number of threads. With many columns and a Hessian the sums
+ * are large, and there is only one block. */
 uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian);
 void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
     uint32_t block, const double *coef, void *work, struct mr_glm_sums *s);
 
-/* Writes eta of all rows, or with `means` the mean of each row. `work` is that of a pass without
- * Hessian. */
+/* Writes eta of all rows, or with `means` the mean of each row. `work` has
+ * mr_glm_work_bytes(columns, false). */
 void mr_glm_predict(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, bool means, double *eta);
 
+/* Returns the number of elements of a packed lower triangle of n rows, which is also the index of
+ * the first element of row n. */
 static inline size_t mr_glm_packed(uint32_t n)
 {
     return (size_t)n * (n + 1) / 2;

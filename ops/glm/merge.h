@@ -10,9 +10,9 @@ struct mr_glm_parts { /* partials as arguments; an argument null is skipped */
     uint32_t count;
 };
 
-/* Opens the partials that are not null into `parts`, which has room for all->count, and fills in
- * the head of their sum. MR_EINVAL: the partials belong to different states or have different
- * numbers of columns. */
+/* Opens the partials that are not null into `parts`, which has room for all->count, sets `*count`
+ * to their number, and fills in the head of their sum. MR_EINVAL: an argument is no partial, or the
+ * partials belong to different fits or have different numbers of columns. */
 int mr_glm_merge_head(struct mr_op_call *call, const struct mr_glm_parts *all,
     struct mr_glm_partial *parts, uint32_t *count, struct mr_glm_partial_head *h);
 /* Writes the sum into `numbers`, which has mr_glm_partial_numbers(h) zeroed numbers. */

@@ -1,8 +1,8 @@
 /* The proximal operator in a metric has no closed form. Two methods alternate until coordinate
  * descent finds no more progress. Coordinate descent solves problems with weakly correlated
- * columns, and finds which coefficients are 0 in the others. With these zeros and the signs of the
- * other coefficients fixed, the rest is one linear system, solved up to the first change of a sign
- * (feature-sign search, Lee, Battle, Raina and Ng 2007). */
+ * columns. With strongly correlated columns it finds which coefficients are 0. With these zeros and
+ * the signs of the other coefficients fixed, the rest is one linear system, solved up to the first
+ * change of a sign (feature-sign search, Lee, Battle, Raina and Ng 2007). */
 #include "ops/glm/metric.h"
 
 #include "ops/glm/solve.h"
@@ -23,6 +23,7 @@
 
 /* ---- the metric ---- */
 
+/* True: g->metric is stored as the Cholesky factor of M. False: g->metric is M itself. */
 static bool is_factor(const struct mr_glm *g)
 {
     return g->solver != MR_GLM_ADMM && g->h->l1 == 0;
@@ -139,7 +140,9 @@ static double settle(struct search *s, uint32_t j)
     return fabs(moved) * a / (fabs(pull) + by + fabs(p->c[j]));
 }
 
-/* Solves for all nonzero coordinates with their signs fixed. True: no sign has changed. */
+/* Solves for all nonzero coordinates with their signs fixed. True: `x` is the solution. False: a
+ * coordinate would change its sign; `x` has moved towards the solution up to the first such change,
+ * and that coordinate is now 0. */
 static bool solve_signs(struct search *s)
 {
     const struct mr_glm_prox *p = s->p;

@@ -12,8 +12,8 @@
 /* The largest mean that is drawn in one piece: exp(-500) does not underflow. */
 #define MEAN_PIECE_MAX 500
 
-/* Opens a fit that has begun. Its coefficients for the original columns lie in memory of the call.
- */
+/* Opens a fit that has begun. `*raw`: its coefficients for the original columns, in memory of the
+ * call. */
 static int open_fit(struct mr_op_call *call, struct mr_glm *g, double **raw)
 {
     int err = mr_glm_state(call, &call->args[0], "state", g);
@@ -100,8 +100,8 @@ static int run_predict(struct mr_op_call *call)
 
 /* ---- summary ---- */
 
-/* Returns the standard errors of the coefficients. They exist where Newton converged without
- * penalty on columns that are not standardised. Otherwise the result is null. */
+/* Sets `*out` to the standard errors of the coefficients. These exist where Newton converged
+ * without penalty on columns that are not standardised. Otherwise `*out` is null. */
 static int spread_of(
     struct mr_op_call *call, const struct mr_glm *g, double scale, struct mr_arg *out)
 {

@@ -86,8 +86,8 @@ static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
     return err ? err : check_y(call, family, r, h);
 }
 
-/* Restricts the chunk to the rows from `from` to below `to`, because several parts may share one
- * chunk. */
+/* Restricts the chunk to the rows that the argument "rows" names, because several tasks may share
+ * one chunk. */
 static int take_range(struct mr_op_call *call, int64_t chunk, struct mr_glm_rows *r)
 {
     const struct mr_arg *range = &call->args[7];
@@ -155,7 +155,8 @@ struct pass { /* a pass over a chunk, in blocks */
     unsigned char *work; /* working memory of each lane */
     size_t work_bytes;
     double *sums; /* the sums of each block: loss, wrong, gradient, Hessian */
-    /* Sizes in doubles; hessian is 0 if the Hessian is not wanted. */
+    /* Numbers of doubles: of a gradient; of a Hessian, 0 if it is not wanted; and from the sums of
+     * one block to those of the next. */
     size_t gradient, hessian, stride;
 };
 

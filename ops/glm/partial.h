@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "ops/glm/kernel.h"
 
-struct mr_glm_partial_head {
+struct mr_glm_partial_head { /* members without a comment are as in mr_glm_head (state.h) */
     double magic;
     double columns;
     double rows;

@@ -2,11 +2,12 @@
  * gradient at its trial point, accepts the point or halves the step, and chooses the next trial
  * point. So each evaluation takes one pass over the data and one barrier.
  *
- *   gd, proximal  Barzilai-Borwein step length (1988); accepted if it decreases sufficiently from
- * the largest of the last ten objectives (Grippo, Lampariello and Lucidi 1986; proximal operator:
- * SpaRSA, Wright, Nowak and Figueiredo 2009) newton        Cholesky factor; the full step first,
- * halved until Armijo's rule holds lbfgs         two-loop recursion (Nocedal 1980) with the same
- * line search
+ * - gd and proximal use the step length of Barzilai and Borwein (1988). A point is accepted if its
+ * objective is sufficiently below the largest of the last ten objectives (Grippo, Lampariello and
+ * Lucidi 1986). The proximal operator is that of SpaRSA (Wright, Nowak and Figueiredo 2009).
+ * - newton uses a Cholesky factor of the Hessian. It tries the full step first, and halves the step
+ * until Armijo's rule holds.
+ * - lbfgs uses the two-loop recursion (Nocedal 1980) with the line search of newton.
  *
  * With a metric M (ops/glm/metric.h), gd moves along M^-1 gradient, proximal uses the proximal
  * operator in M (proximal Newton: Becker and Fadili 2012; Lee, Sun and Saunders 2014), lengths are
@@ -25,8 +26,9 @@
 #define SLACK 1e-14
 /* The same bound where columns have means far from 0. */
 #define NOISE 1e-10
+/* Where rounding hides the objective, a step reduces the directional derivative to this part. */
 #define FLATTER 0.9
-#define REJECTED_MAX 60u
+#define REJECTED_MAX 60u /* trial points in a row that are rejected before the fit ends */
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4
@@ -52,7 +54,7 @@ bool mr_glm_is_separated(const struct mr_glm *g)
     /* Offsets alone may put rows in the right class that X w + b puts in the wrong one. If offsets
      * leave no loss, the data do not determine the coefficients. */
     if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
-    /* A row in the wrong class, or of both classes, costs at least its weight times log 2. */
+    /* A row in the wrong class, or with eta = 0, costs at least its weight times log 2. */
     return h->fit < h->least * LOG2;
 }
 
@@ -418,7 +420,8 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         proximal_trial(g, room);
         h->criterion = g->metric ? metric_criterion(g, room) : proximal_criterion(g);
     }
-    /* Because of rounding the direction does not lead downhill, so the gradient is taken. */
+    /* If rounding made a direction that does not lead downhill, the negative gradient replaces
+     * it. */
     if (!by_prox(g) && !(h->slope < 0)) {
         h->pairs = h->pairs_at = 0;
         for (uint32_t j = 0; j < n; j++)

@@ -4,17 +4,17 @@
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
-/* The first: true if the next step needs a Hessian. The second: true if chunks solve their own
- * problems, which ADMM does after its first evaluation. */
+/* True: the next step needs a Hessian. */
 bool mr_glm_wants_hessian(const struct mr_glm *g);
+/* True: chunks solve their own problems, which ADMM does after its first evaluation. */
 bool mr_glm_is_local(const struct mr_glm *g);
 /* True: this is logistic regression without penalty, and w classifies every row correctly. Then
  * scaling w up improves the loss without end, and no finite minimum exists (Albert and Anderson
  * 1984). */
 bool mr_glm_is_separated(const struct mr_glm *g);
-/* Returns 1 if X w + b, without offsets, puts some row of the chunk in the wrong class. Where rows
- * have offsets, `counted` tells the number of such rows (mr_glm_sums.wrong). Elsewhere the loss
- * tells, because each such row costs at least its weight times log 2. */
+/* Returns 1 if X w + b, without offsets, puts some row of the chunk in the wrong class, else 0. If
+ * rows have offsets, `counted` is the number of such rows (mr_glm_sums.wrong). Otherwise the result
+ * follows from the loss, because each such row costs at least its weight times log 2. */
 double mr_glm_wrong(
     const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted);
 

@@ -1,6 +1,6 @@
 /* The *state* of a fit of a generalized linear model: all that one evaluation passes on to the
- * next. A state is a flat f64 tensor. It may come from a client: mr_glm_open checks it. What chunks
- * of rows answer to a state is a partial (ops/glm/partial.h).
+ * next. A state is a flat f64 tensor. A state may come from a client, so mr_glm_open checks it. The
+ * sums that are computed from a state over chunks of rows are partials (ops/glm/partial.h).
  *
  * A fit minimises, over coefficients w and intercept b,
  *
@@ -17,7 +17,8 @@
 /* Columns for solvers that keep a matrix of columns × columns. */
 #define MR_GLM_SQUARE_COLUMNS_MAX 1024u
 #define MR_GLM_CHUNKS_MAX 16384u
-/* Recent objectives that the objective after a step of gd or proximal must not exceed. */
+/* The objective after a step of gd or proximal must be below the largest of this many recent
+ * objectives. */
 #define MR_GLM_RECENT 10
 #define MR_GLM_MEMORY_MAX 64
 
@@ -94,7 +95,7 @@ struct mr_glm {
     double *metric;
     /* For newton: the diagonal of the inverse Hessian of the summed loss; 0: not known. */
     double *spread;
-    /* For lbfgs: differences of points, memory × vector numbers. */
+    /* For lbfgs: differences of points (s) and of gradients (y), memory × vector numbers each. */
     double *s;
     double *y;
     double *u; /* for admm: the scaled duals, chunks × vector numbers */

@@ -69,5 +69,5 @@ enum mr_unary {
  * kernels, because it is computed in f32. */
 mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t);
 mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t);
-/* Its operands have the types bool, t, t; its result has the type t. */
+/* Returns the kernel of where: operands of the types bool, t, t, and a result of the type t. */
 mr_kernel mr_where_kernel(enum mr_dtype t);

@@ -8,7 +8,7 @@
 
 enum mr_generator { MR_GENERATOR_PCG64, MR_GENERATOR_PHILOX };
 
-#define MR_STREAM_NONE UINT64_MAX
+#define MR_STREAM_NONE UINT64_MAX /* as stream number: the seed has no spawn_key */
 
 struct mr_stream {
     enum mr_generator generator;

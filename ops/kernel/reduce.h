@@ -1,4 +1,4 @@
-/* The kernels of reductions. A kernel adds rows of `width` elements of a contiguous array into
+/* The kernels of reductions. A kernel combines rows of `width` elements of a contiguous array with
  * `width` accumulators, so one kernel serves every shape. */
 #pragma once
 
@@ -21,9 +21,9 @@ enum mr_reduce {
     MR_REDUCE_STD,
 };
 
-/* Adds rows × width elements into width accumulators. The accumulators' type is f64 for sums and
- * products of floats, i64 or u64 for those of integers, the dtype itself for min and max, and bool
- * for any and all. */
+/* Combines rows × width elements with width accumulators. The accumulators' type is f64 for sums
+ * and products of floats, i64 or u64 for those of integers, the dtype itself for min and max, and
+ * bool for any and all. */
 typedef void (*mr_rows_kernel)(const void *x, size_t rows, size_t width, void *accumulators);
 
 mr_rows_kernel mr_reduce_kernel(enum mr_reduce op, enum mr_dtype t);

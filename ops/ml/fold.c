@@ -75,7 +75,7 @@ static int stratified_folds(
             f->k, (unsigned long long)largest);
     deal(sizes, c, f->k, share);
     uint64_t at = 0;
-    for (uint32_t j = 0; j < c; j++) { /* goes over the folds of the rows of one class */
+    for (uint32_t j = 0; j < c; j++) { /* writes the folds of the rows of class j to `block` */
         next[j] = at;
         for (uint32_t k = 0; k < f->k; k++)
             for (uint64_t i = 0; i < share[(uint64_t)j * f->k + k]; i++)

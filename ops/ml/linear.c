@@ -37,7 +37,8 @@ enum setting_kind { SET_NAME, SET_COUNT, SET_REAL, SET_FLAG };
 struct setting {
     const char *name;
     enum setting_kind kind;
-    /* For SET_REAL: the lowest value. -1: null is allowed too, and means off. */
+    /* For SET_REAL. 0: the value must be 0 or more. Below 0: any finite number is allowed. For the
+     * setting tol null is allowed, too, and stands for -INFINITY. */
     double min;
     const char *const *names;
     unsigned names_count;
@@ -180,8 +181,9 @@ struct fit {
     struct mr_mt mt;
 };
 
-/* Returns the seed of the row shuffle, drawn in scikit-learn's order. With several classifiers each
- * has a generator of its own, which draws the seed of the shuffle (never 0). */
+/* Returns the seed of the row shuffle, drawn in scikit-learn's order. scikit-learn draws a seed of
+ * its data set before, which is not used here. With several classifiers, each classifier has a
+ * generator of its own, with the seed `own`. */
 static uint32_t shuffle_seed(struct fit *f, uint32_t own)
 {
     if (f->separators == 1) {

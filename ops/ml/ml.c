@@ -149,7 +149,7 @@ static int add_all(struct mr_op_call *call, struct set *s, const struct labels *
     return MR_OK;
 }
 
-/* Returns the classes as a tensor or as texts. */
+/* Sets the classes in `out`, as a tensor or as texts. */
 static int publish(struct mr_op_call *call, const struct set *s, struct mr_classes *out)
 {
     void *values = call->does->scratch(call, MR_MAX(s->count, 1u) * sizeof(struct mr_str));

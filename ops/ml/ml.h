@@ -23,7 +23,7 @@ int mr_classes_of(
 /* Converts several arrays of labels, with common classes: those that occur in any of the arrays. */
 int mr_classes_of_all(struct mr_op_call *call, const struct mr_arg *const *ys,
     const char *const *names, uint32_t count, struct mr_classes *outs);
-/* Returns the label of a class as text, which is a key of dicts, in memory of the call. NULL: the
+/* Returns the label of a class as text, for the key of a dict, in memory of the call. NULL: the
  * memory is used up. */
 const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, uint32_t i);
 
@@ -32,7 +32,8 @@ const char *mr_class_text(struct mr_op_call *call, const struct mr_classes *c, u
 int mr_ml_matrix(struct mr_op_call *call, const struct mr_arg *x, const char *name,
     const double **out, uint64_t *rows, uint64_t *columns);
 
-/* Make parts of results. mr_ml_tensor allocates scratch memory, and returns its error. */
+/* Make parts of results. mr_ml_tensor allocates scratch memory for a tensor, and sets `*data` to
+ * its elements. MR_ELIMIT: the tensor is too large. */
 struct mr_arg mr_ml_int(int64_t v);
 struct mr_arg mr_ml_float(double v);
 struct mr_arg mr_ml_text(const char *text);

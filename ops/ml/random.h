@@ -24,5 +24,6 @@ void mr_mt_shuffle_i64(struct mr_mt *m, int64_t *items, uint64_t n);
 void mr_mt_shuffle_u32(struct mr_mt *m, uint32_t *items, uint64_t n);
 
 /* Shuffles the rows for one epoch, in place: Fisher-Yates with xorshift32 (Marsaglia 2003; shifts
- * 13, 17, 5), each number modulo 2^31. Every call starts the generator from `seed`. */
+ * 13, 17, 5), each number modulo 2^31. Every call starts the generator from `seed`; 0 counts as
+ * 1. */
 void mr_rows_shuffle(uint32_t seed, uint32_t *rows, uint32_t n);

@@ -192,7 +192,9 @@ static void begin(const struct mr_sgd_settings *c, const struct mr_sgd_rows *r,
     s->t0 = 1 / (first * c->alpha);
 }
 
-/* Called after `patience` epochs without progress: reduces an adaptive rate. True: the fit ends. */
+/* Decides after each epoch whether the fit ends. `*idle` is the number of epochs in a row without
+ * progress. If it reaches `patience`, an adaptive rate above ETA_MIN is reduced; otherwise the fit
+ * ends. True: the fit ends. */
 static bool is_over(const struct mr_sgd_settings *c, struct state *s, uint32_t *idle)
 {
     if (*idle < c->patience) return false;

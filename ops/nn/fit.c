@@ -1,8 +1,8 @@
 /* nn.fit: trains one network for some epochs in one task, for searches and other work with many
  * small networks. Large networks are trained in sessions (docs/training.md). The result is a dict
  * with the model as a value and everything that is needed to continue: the optimizer's state and
- * the number of epochs. It can be the argument "model" of the next nn.fit: r epochs and then s
- * epochs give the same bits as r + s epochs. */
+ * the number of epochs. This dict can be the argument "model" of the next nn.fit: r epochs and then
+ * s epochs give the same bits as r + s epochs. */
 #include "ops/nn/nn.h"
 
 #include "nn/model/model_value.h"
@@ -34,8 +34,8 @@ struct fit {
     uint32_t seed;
     uint64_t inputs;  /* numbers of one example */
     uint64_t outputs; /* numbers of one prediction */
-    uint64_t epochs;  /* epochs that were trained before */
-    uint64_t version; /* updates that were made before */
+    uint64_t epochs;  /* epochs so far, with those of the model to continue */
+    uint64_t version; /* updates so far, with those of the model to continue */
     uint64_t more;    /* epochs to train now */
     bool shuffle;
     float *slots; /* state of the optimizer: slots_count × count numbers */

@@ -21,8 +21,8 @@ void mr_registry_free(struct mr_registry **r);
 int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_error *e);
 int mr_registry_add(struct mr_registry *r, const struct mr_op_desc *op, struct mr_error *e);
 
-/* Returns the descriptor with this name, which lives as long as the registry. NULL: there is
- * none. */
+/* Returns the descriptor with this name, which lives as long as the registry. NULL: no operator has
+ * this name. */
 const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr_str name);
 uint32_t mr_registry_count(const struct mr_registry *r);
 const struct mr_op_desc *mr_registry_at(
