@@ -75,8 +75,8 @@ int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e);
 const float *mr_reduce_params(const struct mr_reduce *r);
 uint64_t mr_reduce_version(const struct mr_reduce *r);
 
-/* For checkpoints, between steps: mr_reduce_slice tells which numbers this rank's slice has,
- * mr_reduce_slots returns its optimizer slots. */
+/* For checkpoints, between steps: mr_reduce_slice sets `*first` and `*count` to the range of this
+ * rank's slice, and mr_reduce_slots returns the optimizer slots of the slice. */
 void mr_reduce_slice(const struct mr_reduce *r, uint64_t *first, uint64_t *count);
 float *const *mr_reduce_slots(struct mr_reduce *r);
 

@@ -111,8 +111,8 @@ static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
     int err = mr_rpc_stream_read(r->stream, 0, &m, e);
     mr_rpc_message_free(&m);
     bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
-    /* The next rank may have closed its end after it had received everything. If it failed instead,
-     * the next step notices that. */
+    /* The next rank may have closed its end after it had received everything. If the next rank has
+     * failed instead, the next step of this rank returns an error. */
     if (goes_on || r->has_sent_all) return MR_OK;
     if (!err || err == MR_ENOENT)
         err = mr_fail(e, MR_EFORMAT, "it closed the stream before the end of the step");
@@ -137,6 +137,7 @@ static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
     return MR_OK;
 }
 
+/* Returns the rank `back` places before this rank, which is also the number of its slice. */
 static uint32_t around(const struct mr_ring *r, uint32_t back)
 {
     return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;

@@ -36,7 +36,7 @@ struct mark {
 };
 
 struct page {
-    _Atomic uint32_t arrived;
+    _Atomic uint32_t arrived; /* number of calls of the barrier by all ranks together */
     uint32_t unused[15];
     /* number of barriers that all ranks have passed; ranks sleep on this word */
     _Atomic uint32_t phase;

@@ -38,11 +38,13 @@ struct mr_taker *mr_taker_start(
  * most 1 s, or 0.3 s if the task is `cancelled`. */
 void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);
 
+/* Waits for the next item. True: `*out` is the item. False: no item came by `deadline`. */
 bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
 /* Returns the queue's last known state, which tells why mr_taker_next has returned false. */
 enum mr_taker_state mr_taker_state(const struct mr_taker *t);
 /* Answers an item. `reason`: why it is dead; else NULL. */
 void mr_taker_answer(
     struct mr_taker *t, const struct mr_taken *item, enum mr_taken_end end, const char *reason);
-/* Sets how long the use of one item takes. The length of leases follows from it. */
+/* Sets the time that the use of one item takes, from which the taker computes the length of
+ * leases. */
 void mr_taker_set_pace(struct mr_taker *t, mr_duration item);

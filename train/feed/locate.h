@@ -9,8 +9,8 @@ typedef void (*mr_role_where_fn)(void *ctx, const char *node, const char *addres
 int mr_role_where(const struct mr_role_store *s, const mr_object_id *ids, uint32_t n,
     mr_role_where_fn take, void *ctx, struct mr_error *e);
 
-/* Finds, for each object, the address of another store that has it; NULL: this node has the object,
- * or no store is known to have it. The addresses are valid until mr_role_sources_fini. */
+/* Sets sources[i] to the address of another store that has object ids[i]. NULL: this node has the
+ * object, or no store is known to have it. The addresses are valid until mr_role_sources_fini. */
 void mr_role_find_sources(
     struct mr_role_store *s, const mr_object_id *ids, uint32_t n, const char **sources);
 void mr_role_sources_fini(struct mr_role_store *s);

@@ -13,7 +13,7 @@
 #define ITEMS_MAX 256u  /* limit of items in one batch */
 #define UNSURE_MAX 512u /* limit of items in batches that are neither learned nor given up */
 
-struct unsure {
+struct unsure { /* an item whose rows are all in batches that are not settled yet */
     struct mr_taken item;
     uint64_t batch;
 };
@@ -127,8 +127,8 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
     return err ? err : item_check(f, it, e);
 }
 
-/* Returns the item from which the next row comes. Opens the next item if necessary. An unusable
- * item is put aside as dead. MR_EAGAIN: no item came in time. */
+/* Sets `*out` to the item from which the next row comes. Opens the next item if necessary. An
+ * unusable item is put aside as dead. MR_EAGAIN: no item came in time. */
 static int item_next(
     struct mr_queue_feed *f, mr_time deadline, struct item **out, struct mr_error *e)
 {
@@ -203,7 +203,7 @@ static void fill_up(struct mr_queue_feed *f)
 }
 
 /* Called when no item came by the deadline. MR_OK: the batch was completed with copies of its own
- * rows. */
+ * rows. MR_EAGAIN: there is no batch yet. MR_ENOENT: no batch will come. */
 static int nothing_came(struct mr_queue_feed *f)
 {
     enum mr_taker_state s = mr_taker_state(f->taker);

@@ -25,11 +25,12 @@ int mr_queue_feed_open(
 /* Closes the feed. Items that were not learned return to the queue. */
 void mr_queue_feed_close(struct mr_queue_feed **f);
 
-/* Returns the next batch, lent until mr_queue_feed_done. Until then every call returns the same
+/* Sets `*out` to the next batch, lent until mr_queue_feed_done. Every call until then sets the same
  * batch. MR_EAGAIN: no complete batch came by `deadline`. MR_ENOENT: the queue is closed and empty,
- * and no item of it is leased. An item that is no batch is put aside as dead, with the reason; `e`
- * is set only if the queue itself cannot be used. When the workers hold all items that the queue
- * may have, no more come. Then the batch is filled up as at the end. */
+ * and no item of it is leased. An item that is no list of x and y for this model is put aside as
+ * dead, with the reason; `e` is set only if the queue itself cannot be used. When the workers hold
+ * all items that the queue may have, no further items come. Then an incomplete batch is filled up
+ * with copies of its own rows. */
 int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
 /* Called when the gradient of the batch is on its way. Returns the number of the batch; the first

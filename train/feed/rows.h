@@ -15,8 +15,8 @@ struct mr_feed_store { /* access to the object store; lent for the life of the r
         struct mr_error *e);
     void (*release)(void *ctx, struct mr_store_view *view);
     void *ctx;
-    /* Tells the memory of the store, and how much of it is pinned, for an error text. May be
-     * NULL. */
+    /* Sets `*memory` to the memory of the store and `*pinned` to the pinned part of it, for an
+     * error text. May be NULL. */
     void (*room)(void *ctx, uint64_t *memory, uint64_t *pinned);
     /* Finds, for objects that will be read, the addresses of other stores that have them; NULL: the
      * object is here, or no store is known to have it. The texts live as long as the feed. May be
@@ -24,7 +24,9 @@ struct mr_feed_store { /* access to the object store; lent for the life of the r
     void (*find)(void *ctx, const mr_object_id *ids, uint32_t n, const char **sources);
 };
 
-struct mr_feed_moved { /* what the first feed of a node has fetched from stores of other nodes */
+/* Partitions that a feed fetched from stores of other nodes. A partition that several feeds of one
+ * node read counts only for the first of these feeds. */
+struct mr_feed_moved {
     uint64_t parts, bytes;
 };
 
@@ -50,9 +52,9 @@ int mr_rows_check_x(const struct mr_rows *r, uint64_t inputs, struct mr_error *e
  * numbers. */
 int mr_rows_check_y(const struct mr_rows *r, uint64_t outputs, bool *is_index, struct mr_error *e);
 
-/* mr_rows_parts returns the number of partitions. mr_rows_part tells rows and bytes of one
- * partition and returns its object; no id: the partition is mapped already, or came with the
- * task. */
+/* mr_rows_parts returns the number of partitions. mr_rows_part sets rows and bytes of `*out` to
+ * those of one partition, and returns the id of its object; no id: the partition is mapped already,
+ * or came with the task. */
 uint32_t mr_rows_parts(const struct mr_rows *r);
 mr_object_id mr_rows_part(const struct mr_rows *r, uint32_t part, struct mr_row_part *out);
 

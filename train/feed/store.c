@@ -10,7 +10,7 @@
 #define GET_TIMEOUT (10 * MR_SECOND)
 /* Limit of the get of a partition, which competes with other partitions for the network. */
 #define PULL_TIMEOUT (60 * MR_SECOND)
-/* Limit of a call, short enough for a second attempt within limits.recovering_s. */
+/* Limit of a call, short enough for a second attempt within the session's limits.recovering_s. */
 #define CALL_TIMEOUT (20 * MR_SECOND)
 /* Limit of the time until the store's gRPC service knows an object that was just sealed. */
 #define KNOWN_TIMEOUT (2 * MR_SECOND)

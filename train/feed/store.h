@@ -29,7 +29,7 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
 int mr_role_get_part(const struct mr_role_store *s, mr_object_id id, const char *source,
     struct mr_store_view *out, struct mr_error *e);
 
-/* Tells the memory of the store, and how much of it is pinned; 0: unknown. */
+/* Sets `*memory` to the memory of the store and `*pinned` to the pinned part of it; 0: unknown. */
 void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned);
 
 struct mr_role_named {

@@ -1,6 +1,6 @@
 /* The agent's thread: calls Join and Report, and retries them with exponential back-off. Each
- * report carries the state that the role posted last. Here the role and the
- * trainer never wait for each other. */
+ * report carries the state that the role posted last. So the role and the trainer never wait for
+ * each other. */
 #include "train/member/agent.h"
 
 #include "base/alloc.h"
@@ -222,7 +222,7 @@ static void fill_counters(
     uint64_t scored = c->scored - a->reported.scored;
     if (scored) {
         a->last_loss = (c->loss_sum - a->reported.loss_sum) / (double)scored;
-        /* NaN is shown by one report only */
+        /* reports show NaN until further examples are scored */
         if (c->spoiled != a->reported.spoiled) a->last_loss = NAN;
         a->last_accuracy = (c->correct - a->reported.correct) / (double)scored;
     }
@@ -316,7 +316,8 @@ static void report(struct mr_agent *a)
     take_report(a, got, said, has_checkpoint);
 }
 
-/* Tells which calls are due now. If none is, sleeps until one may be. */
+/* Sets `*wants_join` and `*wants_report` to whether these calls are due now. If neither is due,
+ * sleeps until one of them may be due. */
 static void turn(struct mr_agent *a, bool *wants_join, bool *wants_report)
 {
     mr_monitor_enter(a->monitor);

@@ -42,13 +42,14 @@ struct mr_agent_view {
     uint32_t generation;
     uint32_t restore_epoch;
     Millrace__V1__TrainingPhase phase;
-    /* number of training workers that are not lost, says the trainer's last answer */
+    /* number of training workers that are not lost, by the trainer's last answer to Join */
     uint32_t workers_live;
     uint64_t joined; /* number of memberships so far */
     bool is_over;    /* another attempt has replaced this role, or the session has ended */
     const char *why; /* lent until mr_agent_stop */
 };
 
+/* Copies the trainer's latest answers to `*out`. */
 void mr_agent_look(struct mr_agent *a, struct mr_agent_view *out);
 
 struct mr_membership { /* the members in one generation of the session */

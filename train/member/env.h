@@ -25,9 +25,10 @@ struct mr_role_env {
 void mr_role_configure(const struct mr_role_env *env);
 const struct mr_role_env *mr_role_env(void);
 
-/* Returns MR_EINVAL if this process may not call `trainer`. With --trainer the process calls only
- * that trainer. Without --trainer the process calls any trainer, unless the cluster has a secret.
- * Then it calls none, because a job could name an address that collects secrets. */
+/* Returns MR_OK if this process may call `trainer`, else MR_EINVAL. With --trainer the process
+ * calls only that trainer. Without --trainer the process calls any trainer if the cluster has no
+ * secret, and no trainer if the cluster has a secret, because a job could name an address that
+ * collects secrets. */
 int mr_role_trainer_check(const char *trainer, struct mr_error *e);
 /* Returns the credential to show to `trainer`: the cluster's secret for the trainer of --trainer,
  * else NULL. */

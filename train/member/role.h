@@ -59,14 +59,14 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
  * mr_role_end. */
 int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e);
 /* Ends the task: with nil when the session has told its roles to exit, else with `err` and the text
- * of `e` (NULL: the call already has the text). The trainer is told of a failure that another
- * attempt would repeat. */
+ * of `e` (NULL: the call already has the text). A failure that another attempt would repeat is
+ * reported to the trainer. */
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e);
 
 /* Takes over the trainer's latest answer into `view` and `members`, without waiting. `*is_new` (may
  * be NULL): there is a new membership. MR_ECANCELED: the role has to end. */
 int mr_role_look(struct mr_role *r, bool *is_new);
-/* Tells whether the role `ctx` has to end. For struct mr_stop. */
+/* Returns true if the role `ctx` has to end, else false. For struct mr_stop. */
 bool mr_role_should_stop(void *ctx);
 struct mr_stop mr_role_stop_of(struct mr_role *r);
 

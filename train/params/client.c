@@ -274,7 +274,7 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
         if (!err) p->counts.shards_local++;
         if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->shm_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
-        /* the server has another mount namespace */
+        /* the path does not exist here: the server has another mount namespace */
         if (*s->address && access(s->socket_path, F_OK)) break;
         if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline) break;
@@ -360,7 +360,7 @@ void mr_params_close(struct mr_params **params)
     struct mr_params *p = MR_STEAL(*params);
     for (uint32_t i = 0; i < p->shards_count; i++) {
         struct shard *s = &p->shards[i];
-        /* closed before the segment is unmapped, because its thread reads gradients there */
+        /* closed before the segment is unmapped, because the push thread reads gradients there */
         mr_params_remote_close(&s->remote);
         shm_close(s);
         mr_release(s->address);

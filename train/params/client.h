@@ -3,7 +3,7 @@
  *
  *     err = mr_params_open(&options, deadline, &p, e);
  *     for (uint64_t step = resume; …; step++) {
- *         err = mr_params_pull(p, version_min, deadline, &view, e);      without a copy, if it can
+ *         err = mr_params_pull(p, version_min, deadline, &view, e);  without a copy where possible
  *         err = mr_params_buffer(p, deadline, &grads, e);
  *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);   mr_params_ready
  *         mr_params_release(p);
@@ -40,8 +40,8 @@ struct mr_params_options {
     bool reads_only; /* a scorer: makes no gradient buffers */
     /* waits a little for shards whose version is behind (for the synchronous rule) */
     bool same_version;
-    /* so many gradients from the first on are announced while they become final, from the last to
-     * the first (mr_params_ready); 0: none are announced */
+    /* mr_params_ready announces the gradients below this number, from the last to the first, as
+     * they become final; 0: it announces none */
     uint64_t early_count;
     bool only_remote;           /* uses gRPC even on this node; for tests and measurements */
     const struct mr_flag *stop; /* NULL: none; lent for the client's life */
@@ -67,20 +67,20 @@ int mr_params_open(const struct mr_params_options *o, mr_time deadline, struct m
 /* Closes the client. Pushes that have no answer yet may be lost, so mr_params_flush comes first. */
 void mr_params_close(struct mr_params **p);
 
-/* Waits until every shard has at least `version_min`, and returns the newest parameters. Releases
- * the view before. */
+/* Waits until every shard has at least `version_min`, and sets `*out` to the newest parameters.
+ * Releases the previous view first. */
 int mr_params_pull(struct mr_params *p, uint64_t version_min, mr_time deadline,
     struct mr_params_view *out, struct mr_error *e);
 /* Releases the view, which the server may overwrite from now on. */
 void mr_params_release(struct mr_params *p);
 
-/* Returns a buffer for all `count` gradients, whose content is undefined. Returns the same buffer
- * until it is pushed. Waits while two pushes have no answer yet. */
+/* Sets `*out` to a buffer for all `count` gradients, whose content is undefined. Every call before
+ * the push sets the same buffer. Waits while two pushes have no answer yet. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
 
-/* Announces, before the push of `step`, that these gradients in the buffer are final. A server of
- * this node moves its parameters along them while the others are computed (synchronous rule).
- * Called in the order of mr_nn_net_follow. */
+/* Announces, before the push of `step`, that these gradients in the buffer are final. Under the
+ * synchronous rule, a server of this node moves its parameters along these gradients while the
+ * worker computes the others. Called in the order of mr_nn_net_follow. */
 void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
 /* Pushes the buffer, whose gradient was computed at the last pulled view. Does not wait. `step` has

@@ -3,8 +3,8 @@
  * client writes into its own segment: the number of the buffer that it reads, and the gradients
  * that it pushes. Each side treats the other's segment as untrusted input.
  *
- * A version is read by the announcement and re-check of hazard pointers (Michael, "Hazard Pointers:
- * Safe Memory Reclamation for Lock-Free Objects", 2004). The client announces the buffer that it is
+ * Clients protect the version that they read as hazard pointers do (Michael, "Hazard Pointers: Safe
+ * Memory Reclamation for Lock-Free Objects", 2004). The client announces the buffer that it is
  * about to read (the pin) and then checks again that this buffer is the current one. The server
  * first publishes another buffer and then looks for pins. In any total order of these four steps,
  * either the client sees the new buffer, or the server sees the pin. */
@@ -60,7 +60,7 @@ struct mr_client_push {
 
 struct mr_client_line {     /* the line for one shard in the client's segment */
     _Atomic uint32_t pin;   /* number of the pinned buffer + 1; 0: none */
-    _Atomic uint32_t waits; /* MR_WAITS_… */
+    _Atomic uint32_t waits; /* what the client sleeps for: bits MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];
     uint64_t unused[5];
 };

@@ -37,7 +37,8 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation)
     if (w->incarnation < incarnation) *w = (struct mr_shard_worker){.incarnation = incarnation};
 }
 
-/* Takes a push that the client has announced; of two, the older one. Called with the lock held. */
+/* Takes a push that the client has made; of two pushes, the older one. False: the client has made
+ * none. Called with the lock held. */
 static bool take_from(struct mr_shard *s, uint32_t slot, struct mr_push *out)
 {
     struct mr_shard_client *c = &s->clients[slot];
@@ -90,8 +91,8 @@ static bool take_posted(struct mr_shard *s, struct mr_push *out)
     return true;
 }
 
-/* Takes a push. Those of this node and those of other nodes take turns, so that neither side
- * starves. */
+/* Takes a push. False: no push waits. Pushes of this node and of other nodes take turns, so that
+ * neither side starves. */
 static bool take_any(struct mr_shard *s, struct mr_push *out)
 {
     mr_monitor_enter(s->lock);

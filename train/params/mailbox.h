@@ -28,9 +28,9 @@ struct mr_push {
     const float *grad;
 };
 
-/* Returns the next gradient to apply. Lost and repeated gradients are answered inside. The caller
- * may hold several gradients at once. MR_ETIMEOUT: no gradient came by the deadline. MR_ECANCELED:
- * the stop flag is set. */
+/* Sets `*out` to the next gradient to apply. This function itself answers lost and repeated
+ * gradients. The caller may hold several gradients at once. MR_ETIMEOUT: no gradient came by the
+ * deadline. MR_ECANCELED: the stop flag is set. */
 int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out);
 /* Used to wait for gradients and for announcements together. The caller reads the word, looks for
  * work (mr_shard_next_push with deadline 0, mr_shard_early), and then sleeps until the word has
@@ -47,7 +47,7 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation);
 
 /* ---- gradients that are still being computed ------------------------------------------------- */
 
-/* a range of at least so many numbers is worth a pass of its own */
+/* An announced range with fewer numbers is not worth a pass of its own. */
 #define MR_PARAMS_EARLY_MIN ((uint64_t)65536)
 
 /* A gradient for the current version of which the worker has announced a part (mr_params_ready). */
@@ -58,8 +58,8 @@ struct mr_early {
     uint64_t low; /* numbers of the shard from here to the last trained one are final */
     const float *grad;
 };
-/* Finds at most `most` such gradients, of different workers. They stay readable until
- * mr_shard_early_done. */
+/* Writes at most `most` such gradients, of different workers, to `out`, and returns their number.
+ * The gradients stay readable until mr_shard_early_done. */
 uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most);
 void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n);
 

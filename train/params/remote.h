@@ -32,6 +32,7 @@ struct mr_params_job { /* one push */
 /* Queues a push and returns without waiting. `buffer`: 0 or 1, the client's gradient buffer. */
 void mr_params_remote_push(
     struct mr_params_remote *r, uint32_t buffer, const struct mr_params_job *j);
-/* Waits until the server has answered the push with this serial. */
+/* Waits until the server has answered the push with this serial. `*dropped`: the server has dropped
+ * the gradient. */
 int mr_params_remote_wait(struct mr_params_remote *r, uint32_t buffer, uint32_t serial,
     mr_time deadline, bool *dropped, struct mr_error *e);

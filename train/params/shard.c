@@ -164,8 +164,7 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     return MR_OK;
 }
 
-/* Answers pushes that were not taken. Called with the lock held, or when no other thread has the
- * shard. */
+/* Answers the pushes in `posted` as lost. The caller has removed them from the shard. */
 static void posted_drop(struct mr_list *posted)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(posted));) {

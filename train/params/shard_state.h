@@ -17,11 +17,11 @@ struct mr_shard_client { /* guarded by the shard's lock */
     bool is_worker;
     uint32_t worker;
     uint64_t incarnation;
-    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials of those pushes of the client that were taken */
-    uint32_t held; /* number of pushes that were handed out and are not done */
+    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* for each buffer, the serial of the last push taken */
+    uint32_t held; /* number of pushes and early gradients that were handed out and are not done */
 };
 
-struct mr_shard_worker { /* the last push of the workers with one index */
+struct mr_shard_worker { /* for one index: the newest incarnation of the worker, its last push */
     uint64_t incarnation;
     uint64_t step;
     bool has_step;
@@ -48,16 +48,17 @@ struct mr_shard {
     uint32_t epoch;
     struct mr_shard_worker *workers;
     uint32_t cursor; /* slot of the client that is asked first for the next push */
-    _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX];
-    _Atomic int32_t remote_waiting;
+    /* Any thread uses the members from here to `clients_count`. */
+    _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX]; /* by buffer: number of pins by gRPC */
+    _Atomic int32_t remote_waiting; /* number of network readers that wait for a version */
     _Atomic uint64_t pushes, lost, repeats;
     _Atomic uint32_t clients_count;
 
-    struct mr_monitor *lock;
+    struct mr_monitor *lock;         /* guards all members below */
     struct mr_shard_client *clients; /* array of readers_max clients */
     struct mr_list posted;           /* struct mr_remote_push each */
     uint64_t posted_bytes;
-    bool posted_first;
+    bool posted_first; /* the next push is taken from `posted` rather than from shared memory */
     bool is_closed;
 };
 

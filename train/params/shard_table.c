@@ -83,7 +83,7 @@ void mr_shard_unlist(struct mr_shard *s)
     pthread_mutex_unlock(&table.lock);
 }
 
-/* True: gRPC may pin this buffer. It may pin at most MR_PARAMS_REMOTE_PINS different buffers.
+/* True: gRPC may pin this buffer. gRPC may pin at most MR_PARAMS_REMOTE_PINS different buffers.
  * Threads that decide at the same moment may exceed this limit by a few. */
 static bool may_pin(const struct mr_shard *s, uint32_t buffer)
 {

@@ -17,18 +17,18 @@ struct mr_shard_pin {
     const float *params; /* valid until mr_shard_unpin */
 };
 /* Pins the current version, if it is at least `version_min` and of the restore epoch. MR_EAGAIN:
- * there is no such version yet. MR_EABORTED: the shard has a later epoch. MR_EAWAY: the shard is
- * closed. */
+ * there is no such version yet, or gRPC has pinned MR_PARAMS_REMOTE_PINS other buffers.
+ * MR_EABORTED: the shard has a later epoch. MR_EAWAY: the shard is closed. */
 int mr_shard_pin(
     struct mr_shard *s, uint64_t version_min, uint32_t restore_epoch, struct mr_shard_pin *out);
 void mr_shard_unpin(struct mr_shard *s, uint32_t buffer);
 /* Changes the number of network readers that wait for a version. */
 void mr_shard_note_waiting(struct mr_shard *s, int change);
 
-/* Sets the sink, which is called on any thread. Called with NULL: a version was published or a
- * shard closed while network readers wait. Called with a push: the push is done, and belongs to the
- * sink. There is one sink; without a sink (NULL), finished pushes are freed. When mr_shard_set_sink
- * returns, the sink before is no longer running. */
+/* Sets the sink, which is called on any thread. Called with NULL: a version was published while
+ * network readers wait, or a shard was closed. Called with a push: the push is done, and belongs to
+ * the sink. There is one sink; without a sink (NULL), finished pushes are freed. When
+ * mr_shard_set_sink returns, the previous sink is no longer running. */
 void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *ctx);
 
 /* ---- for shard.c and mailbox.c --------------------------------------------------------------- */

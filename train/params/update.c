@@ -17,7 +17,7 @@
 /* Limit of gradients that the asynchronous rule applies in one pass. */
 #define EACH_MAX 16u
 #define PIECE ((uint64_t)65536) /* how many numbers a thread takes at a time */
-/* A pass over at most so many numbers runs on one thread: waking others would cost more than it
+/* A pass over fewer numbers runs on one thread, because waking others would cost more than it
  * saves. */
 #define ALONE_MAX ((uint64_t)262144)
 /* How many numbers of a slot are copied and then moved: they stay in the cache in between. */
@@ -60,7 +60,7 @@ struct mr_update {
     uint32_t slots_count;
     struct mr_push *held; /* gradients of the next update */
     uint32_t held_count;
-    bool *passed; /* sync, for each worker: it has no gradient for `passed_version` */
+    bool *passed; /* sync, by worker: true if the worker has no gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
     const float **grads;     /* memory for HELD_MAX gradients */
@@ -192,7 +192,7 @@ static void move_part(const struct job *j, uint64_t at, uint64_t n)
         move(j, j->first + at + done, MR_MIN(piece, n - done));
 }
 
-/* Moves one piece of a pass. Runs on any thread of the pool. */
+/* Applies one piece of a pass. Runs on any thread of the pool. */
 static void move_piece(void *ctx, uint32_t item, uint32_t worker)
 {
     const struct job *j = ctx;

@@ -4,14 +4,15 @@
  *        al., "Large Scale Distributed Deep Networks", 2012). Gradients that wait together are
  *        applied in one pass over memory, with the same result as one after another.
  * sync   The mean of `aggregate` gradients of the current version is one update (Chen et al.,
- *        "Revisiting Distributed Synchronous SGD", 2016, with backup workers). It is taken in order
- *        of worker, so that the sum is reproducible. A gradient of an older version, or the second
- *        gradient of one worker and version, is stale: it is dropped and counted. With fewer live
- *        workers than `aggregate`, one gradient of each is enough. A gradient of no examples says
- *        that its worker has none for this version, so the update does not wait for that worker.
- *        When the gradients of all workers are to be aggregated, their final parts are applied
- *        while the workers compute the others (mr_params_ready). If the update then uses other
- *        gradients, because a worker was lost, that part is done again.
+ *        "Revisiting Distributed Synchronous SGD", 2016, with backup workers). The gradients are
+ *        added in the order of their workers, so that the sum is reproducible. A gradient of an
+ *        older version, or the second gradient of one worker and version, is stale: it is dropped
+ *        and counted. With fewer live workers than `aggregate`, one gradient of each is enough. A
+ *        gradient of no examples says that its worker has no gradient for this version, so the
+ *        update does not wait for that worker. When the gradients of all workers are to be
+ *        aggregated, the parts that are final already are applied while the workers compute the
+ *        other parts (an early pass; see mr_params_ready). If the update then uses other gradients,
+ *        because a worker was lost, the early passes are done again.
  *
  *     err = mr_update_open(&options, &u, e);
  *     while (…) {
@@ -66,11 +67,12 @@ void mr_update_close(struct mr_update **u);
 int mr_update_run(struct mr_update *u, uint64_t version_limit, mr_time deadline);
 
 /* Called instead of mr_update_run when no more versions are to be made: drops the held gradients
- * and those that come by the deadline. They count as stale. */
+ * and those that come by the deadline. The dropped gradients count as stale. MR_ETIMEOUT: the
+ * deadline has passed. MR_ECANCELED: the shard's stop flag is set. */
 int mr_update_drop(struct mr_update *u, mr_time deadline);
 
-/* Sets the number of live workers (synchronous rule). If there are fewer than
- * `aggregate`, an update needs as many gradients as there are live workers. */
+/* Sets the number of live workers (synchronous rule). If there are fewer live workers than
+ * `aggregate`, an update needs one gradient of each live worker. */
 void mr_update_set_live(struct mr_update *u, uint32_t workers);
 
 /* Does the same as mr_shard_restore, and sets the slots (NULL: zeros). Drops the held gradients. */

@@ -1,7 +1,8 @@
 /* The operator queue.put: puts a batch that a graph has computed into a queue that feeds training.
- * The id of the item is the id of the task, so a task that runs twice puts one item. While the
- * queue is full, the task gives up its executor slot, because the roles that take items may need
- * the slot. Only TURNS_MAX tasks of a process call the trainer at the same time. */
+ * The id of the item is the id of the task, so a task that runs twice puts one item. The task
+ * occupies no executor slot (MR_OP_LONG_RUNNING): it may wait for room in the queue while the roles
+ * that take items need the slot. Only TURNS_MAX tasks of a process call the trainer at the same
+ * time. */
 #include "train/queue/put.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* Tells a foreign program the other members, and its role when the program may start. */
+/* Writes the list of members for a foreign program, and holds the program back until it may
+ * start. */
 #pragma once
 
 #include "train/member/role.h"

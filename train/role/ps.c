@@ -34,8 +34,8 @@ static int shard_open(struct server *s, const struct mr_shard_options *o, struct
     }
 }
 
-/* Returns the processor that this shard prefers: every other one, because the asynchronous rule
- * updates a shard with two threads. */
+/* Returns the processor that this shard prefers. Shards prefer every other processor, because the
+ * asynchronous rule updates a shard with two threads. */
 static uint32_t processor_of(const struct mr_role *r)
 {
     return r->env->processor + r->index * 2;
@@ -128,7 +128,7 @@ static void report(struct server *s)
 }
 
 /* Returns the version at which updates have to pause: the version of the next checkpoint or the
- * last version; 0: none. */
+ * last version of the session, whichever is first; 0: none. */
 static uint64_t limit_of(const struct server *s)
 {
     uint64_t last = s->r.plan.steps;

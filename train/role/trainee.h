@@ -10,7 +10,7 @@ struct mr_trainee {
     struct mr_nn_net *net;
     struct mr_feed *feed; /* either `feed` or `queue` is set */
     struct mr_queue_feed *queue;
-    /* gradients that workers of this index have computed, with those of earlier attempts */
+    /* number of gradients that this worker has computed, with those of its earlier attempts */
     uint64_t steps;
     struct mr_nn_batch batch;
     bool has_batch;    /* `batch` has not been used yet */
@@ -18,8 +18,8 @@ struct mr_trainee {
     mr_time lap;
 };
 
-/* Provides a batch. Data in arrays: the batch of step `step`. A queue: the next batch, for which
- * the worker waits until `deadline`. MR_EAGAIN: no batch came in time. MR_ENOENT: the data are used
+/* Sets t->batch. Data in arrays: the batch of step `step`. A queue: the next batch, for which the
+ * worker waits until `deadline`. MR_EAGAIN: no batch came in time. MR_ENOENT: the data are used
  * up. */
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
 /* Computes the gradient of the batch at `params` into `grads` and clips it. The batch stays until
@@ -32,9 +32,9 @@ uint64_t mr_trainee_used(struct mr_trainee *t);
  * (mr_nn_net_follow). Does nothing if gradients are clipped: then all of them change at the end. */
 void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 void mr_trainee_report(struct mr_trainee *t, uint64_t version);
-/* Called after the last step: waits until the session ends, or runs again (MR_OK). `keep` saves the
- * model. It is called once, if this worker is the saver (save_model.h), when the session asks for
- * the model. */
+/* Called after the last step. Waits until the session runs again (MR_OK) or the role has to end
+ * (MR_ECANCELED). If this worker is the saver (save_model.h), calls `keep` once, when the session
+ * asks for the model, to save the model. */
 int mr_trainee_linger(struct mr_trainee *t,
     int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,
     struct mr_error *e);

@@ -113,8 +113,9 @@ static int sort_out(struct link *l, int err)
     return MR_EAGAIN;
 }
 
-/* True: this worker has done all epochs. Under the synchronous rule versions are counted, which are
- * the same for all workers. So no worker waits for a gradient of a worker that has finished. */
+/* True: this worker has done all epochs, or its data are used up. Under the synchronous rule
+ * versions are counted, which are the same for all workers. So no worker waits for a gradient of a
+ * worker that has finished. */
 static bool is_done(const struct link *l)
 {
     const struct mr_trainee *t = l->t;
@@ -137,8 +138,9 @@ static bool is_sync(const struct link *l)
     return l->t->r.plan.rule == MR_ROLE_SYNC;
 }
 
-/* Called when the servers have answered the pushes of all batches up to number `batch`. False: they
- * have dropped some of these pushes, so the batches are learned again. */
+/* Called when the servers have answered the pushes of all batches up to number `batch`. True: the
+ * servers have applied these pushes. False: the servers have dropped some of these pushes, so the
+ * batches are learned again. */
 static bool settle(struct link *l, uint64_t batch)
 {
     struct mr_params_counts n;
@@ -166,8 +168,8 @@ static int account(struct link *l, mr_time deadline)
 }
 
 /* Pushes a gradient of no examples, once for each version, because the queue has no item for this
- * worker. Under the synchronous rule, other workers would wait for its gradient, although they may
- * hold all items. */
+ * worker. Under the synchronous rule, other workers would otherwise wait for this worker's
+ * gradient, although they may hold all items. */
 static int pass(struct link *l, struct mr_error *e)
 {
     struct mr_params_view view;

@@ -3,5 +3,5 @@
 
 #include "train/role/trainee.h"
 
-/* Trains until the session ends (MR_OK), or returns an error. */
+/* Trains until the role has to end (MR_ECANCELED), or until an error. */
 int mr_trainee_push(struct mr_trainee *t, struct mr_error *e);

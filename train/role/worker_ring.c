@@ -195,9 +195,9 @@ static void report(struct ring *g)
     mr_trainee_report(g->t, g->version);
 }
 
-/* True: this rank has had no batch for so long that it should take a step without one, because the
- * other ranks wait for it. While some rank has batches, this holds in each step. While none has, it
- * holds every STARVE_MAX. */
+/* True: this rank has had no batch for so long that it should take a step without a batch, because
+ * the other ranks wait for it. While some rank has batches, the result is true in each step. While
+ * no rank has a batch, the result is true once every STARVE_MAX. */
 static bool is_starving(struct ring *g)
 {
     mr_time now = mr_clock_now();

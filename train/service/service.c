@@ -116,7 +116,8 @@ static void pull_stream(struct pull *p)
     }
 }
 
-/* Tries to answer the pull. True: it was answered, or the answer is being sent. */
+/* Tries to answer the pull. True: the pull was answered, or the answer is being sent. False: the
+ * pull has to wait for a version. */
 static bool pull_try(struct pull *p)
 {
     struct mr_error e = {0};

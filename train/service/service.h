@@ -8,8 +8,8 @@
 
 struct mr_params_service;
 
-/* Opens the services. Called before the server starts. Uses mr_rpc_loop_set_turn, so a process can
- * have only one. */
+/* Opens the services. Called before the server starts. Uses mr_rpc_loop_set_turn and
+ * mr_shard_set_sink, so a process can open the services only once at a time. */
 struct mr_params_service *mr_params_service_open(
     struct mr_rpc_server *server, struct mr_rpc_loop *loop);
 /* Closes the services. Called after the server was closed. */

@@ -10,8 +10,8 @@ struct mr_evaluation;
 int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max,
     struct mr_evaluation **out, struct mr_error *e);
 void mr_evaluation_close(struct mr_evaluation **x);
-/* Scores the parameters. Between two batches it checks whether the role has to stop:
- * MR_ECANCELED. */
+/* Scores the parameters. MR_ECANCELED: the role has to stop, which is checked between two
+ * batches. */
 int mr_evaluation_score(
     struct mr_evaluation *x, const float *params, struct mr_nn_score *out, struct mr_error *e);
 /* Checks the parameters. MR_ERANGE: one is infinite or not a number. Training cannot recover from

@@ -12,7 +12,8 @@ struct mr_role_state { /* numbers first … first + count - 1 of the vector, wit
 };
 
 /* Loads the checkpoint that the membership names. If it names none, loads what the document's
- * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0. */
+ * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the checkpoint has
+ * them. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
 /* Loads this checkpoint in the same way; NULL: what `init` says. */

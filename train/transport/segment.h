@@ -31,8 +31,8 @@ void mr_transport_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time dea
 /* Wakes all threads that sleep on the word. */
 void mr_transport_wake(const _Atomic uint32_t *word);
 
-/* A bell: any number of threads ring, one thread sleeps until the next ring. The bell is in a
- * segment of its own, to which all of them may write. */
+/* A bell: any number of threads ring, one thread sleeps until the next ring. The threads may be of
+ * different processes. The bell is in a segment of its own, to which these processes may write. */
 struct mr_transport_bell {
     _Atomic uint32_t rung;   /* grows with each ring */
     _Atomic uint32_t sleeps; /* 1 while the thread sleeps */

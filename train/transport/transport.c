@@ -159,8 +159,8 @@ static void busy_end(void)
     pthread_cond_broadcast(&transport.idle);
 }
 
-/* Answers a hello. False: the connection is to be closed. The lock is held, as in all functions
- * below. */
+/* Answers a hello. True: the client was admitted. False: the connection is to be closed. The lock
+ * is held, as in hear, drop and accept_one. */
 static bool greet(uint32_t at, struct mr_transport_hello *hello, int fd)
 {
     struct mr_transport_admission w = {.magic = MR_TRANSPORT_MAGIC};
@@ -251,7 +251,7 @@ static void serve(void *ctx)
             (void)!read(transport.wake_fd, &v, sizeof v);
         }
         mr_time now = mr_clock_now();
-        for (uint32_t i = n; i-- > 0;) { /* only this thread changes the table */
+        for (uint32_t i = n; i-- > 0;) { /* only this thread adds and removes connections */
             bool ends = transport.connections[i].until <= now;
             if (fds[i].revents) ends |= !hear(i);
             if (ends) drop(i);

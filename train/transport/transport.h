@@ -28,7 +28,8 @@ struct mr_place {
 
 struct mr_transport_options {
     const char *node; /* name of this node: roles on the same node use shared memory */
-    /* the cluster's secret, which is shown and required of clients; lent. NULL: none */
+    /* the cluster's secret, which this process shows to servers and requires of clients; lent.
+     * NULL: none */
     const struct mr_credential *credential;
     struct mr_peer_rules peers;
 };
@@ -64,7 +65,8 @@ struct mr_transport_traffic {
 };
 struct mr_transport_traffic *mr_transport_traffic(void);
 
-/* Returns part `part` of `parts` of a vector of `count` numbers. Shards and the slices of an
- * all-reduce are the same parts. The last parts of a short vector may be empty. */
+/* Sets `*first` and `*part_count` to the range of part `part` of `parts` of a vector of `count`
+ * numbers. Shards and the slices of an all-reduce are the same parts. The last parts of a short
+ * vector may be empty. */
 void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);
