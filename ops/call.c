@@ -18,7 +18,7 @@
 #define PACK_KEPT_BYTES ((size_t)1 << 20)
 
 struct mr_op_run {
-    struct mr_op_call call; /* from its address the services find the run */
+    struct mr_op_call call; /* run_of finds the run by the address of this member */
     const struct mr_op_host *host;
     void *ctx;
     struct mr_call_arena scratch;

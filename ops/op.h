@@ -101,8 +101,8 @@ struct mr_op_services {
     uint32_t (*lanes)(struct mr_op_call *call);
     /* Work sharing: calls `block` once for each number below `blocks`, on this thread and on
      * threads of this worker whose slots are idle. Blocks start in the order of their numbers.
-     * - `lane` is below lanes(), and at most one block at a time has it: working memory is an array
-     * indexed by `lane`.
+     * - `lane` is below lanes(), and no two blocks have the same lane at the same time: working
+     * memory is an array indexed by `lane`.
      * - What a block computes is stored by the block's number and combined after this call. So the
      * result has the same bits however many threads helped.
      * - A block uses no service of the call, this one included.

@@ -62,7 +62,7 @@ struct nest {
     char *p;        /* where the next leaf is written */
 };
 
-/* Finds the shape from the first items; walk_list compares the other items with it. */
+/* Finds the shape from the first items; walk_list compares the other items with this shape. */
 static int nest_shape(
     struct mr_op_call *call, const struct mr_arg *list, const char *name, struct nest *n)
 {

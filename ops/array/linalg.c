@@ -69,7 +69,8 @@ static int shapes_do_not_fit(
     return call->does->fail(call, MR_EINVAL, "%s and %s cannot be multiplied", x, y);
 }
 
-/* Makes a vector a matrix of one row or one column. matmul removes this axis from the result. */
+/* Makes a vector a matrix of one row, or with `column` of one column. The result of matmul does not
+ * have the added axis. */
 static void as_matrix(struct mr_tensor *x, bool column)
 {
     int64_t stride = x->strides[0];

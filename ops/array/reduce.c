@@ -203,8 +203,8 @@ static int moments_of_rows(struct mr_op_call *call, const struct mr_reduction *r
     return MR_OK;
 }
 
-/* Computes the moments in the same way for few columns: `lanes` rows are taken as one wide row. The
- * lanes and the remaining rows are merged at the end. */
+/* Does the work of moments_of_rows for few columns: `lanes` rows are taken as one wide row. The
+ * moments of the lanes and of the remaining rows are merged at the end. */
 static int moments_narrow(struct mr_op_call *call, const struct mr_reduction *r, const char *rows,
     const struct moments *m)
 {

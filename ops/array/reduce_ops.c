@@ -63,7 +63,7 @@ static int reduce_rows(
     return MR_OK;
 }
 
-/* Reduces in the same way for few columns: several rows are taken as one wide row, whose
+/* Does the work of reduce_rows for few columns: several rows are taken as one wide row, whose
  * accumulators are combined at the end. */
 static int reduce_narrow(
     struct mr_op_call *call, struct reducing *x, const char *rows, uint64_t n, size_t inner)

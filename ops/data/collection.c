@@ -1,5 +1,5 @@
 /* The operators collection and array.collection join many values by reference into one value;
- * array.partition returns one of them. */
+ * array.partition returns one of these values. */
 #include "ops/data/data.h"
 
 #include "ops/arg.h"

@@ -1,7 +1,7 @@
 /* Images of digits for learning: digits.load reads images from a file, digits.draw draws synthetic
- * ones. digits.load also draws images, but only if the job names no file: a file that is named is
+ * images. digits.load also draws images, but only if the job names no file: a file that is named is
  * read, or its error is reported. Drawn data is marked (mr_op_services.mark_drawn). digits.source
- * returns the source as a text. */
+ * returns, as a text, from where digits.load takes its images. */
 #include "ops/data/data.h"
 
 #include "ops/array/array.h"
@@ -170,8 +170,8 @@ static int run_draw(struct mr_op_call *call)
 
 #define PATH_BYTES_MAX 4096
 
-/* Reads the argument "path": a path, or [directory, name]. If it is null, or the directory is null,
- * `*path` stays empty: no data was given. */
+/* Reads the argument "path": a path, or [directory, name]. If the argument or the directory is
+ * null, `*path` stays empty: no data was given. */
 static int read_path(struct mr_op_call *call, char text[PATH_BYTES_MAX], struct mr_str *path)
 {
     const struct mr_arg *a = &call->args[0];

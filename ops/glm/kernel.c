@@ -1,9 +1,9 @@
 /* The loops over rows. Rows are taken in blocks that stay in the L1 cache: first eta of all rows of
  * a block, then loss and residuals of the family, then the block again for the gradient. Inside a
- * block, loops take eight rows together. Dot products take eight numbers at a time. They read
- * beyond the end of a row into the next row, where the coefficients are padded with 0. The last
+ * block, loops take eight rows together. Dot products take eight numbers at a time, and so read
+ * beyond the end of a row into the next row; the coefficients for these numbers are 0. The last
  * rows of a chunk are copied to memory with room behind them. A NaN or an infinity also spoils the
- * row before it, which does no harm, because such a chunk is refused. */
+ * row before its own, which does no harm, because such a chunk is refused. */
 #include "ops/glm/kernel.h"
 
 #include "ops/glm/exp_log.h"
@@ -346,8 +346,8 @@ bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const d
     return true;
 }
 
-/* Returns the number of the first row of a block. It is at most rows_in_place. For `block` equal to
- * `blocks`, returns the number of rows. */
+/* Returns the number of the first row of a block, which is at most rows_in_place. For `block` equal
+ * to `blocks`, returns the number of rows. */
 static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
 {
     uint64_t step = block_rows(r->columns);

@@ -1,8 +1,8 @@
 /* A *partial*: sums over one chunk of rows, or over several chunks: the loss, its gradient and, for
  * some solvers, its Hessian. The sums are taken at the trial point, the coefficients that the state
  * of a fit (state.h) evaluates next. A partial is a flat f64 tensor, small enough to travel inside
- * messages when there are few columns. It may come from a client, so mr_glm_partial_open checks
- * it. */
+ * messages when there are few columns. A partial may come from a client, so mr_glm_partial_open
+ * checks it. */
 #pragma once
 
 #include "base/err.h"

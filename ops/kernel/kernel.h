@@ -6,8 +6,8 @@
 #include "base/id.h"
 #include "store/object/tensor.h"
 
-/* A kernel. It processes n elements. Operand i starts at p[i], and its elements are step[i] bytes
- * apart; the last operand is the result. */
+/* A kernel, which processes n elements. Operand i starts at p[i], and its elements are step[i]
+ * bytes apart; the last operand is the result. */
 typedef void (*mr_kernel)(char *const *p, size_t n, const ptrdiff_t *step);
 
 /* Returns the kernel that converts between two dtypes. Floats become integers by truncation towards

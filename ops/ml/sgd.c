@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define SLOPE_MAX 1e12 /* bound on the derivative of the loss */
-/* If the scale is smaller, it is multiplied into the weights. */
+/* A smaller scale is multiplied into the weights, and becomes 1. */
 #define SCALE_MIN 1e-9
 /* Work between two checks for cancellation, as rows × columns / 64. */
 #define CANCEL_ROWS 65536.0
@@ -192,9 +192,8 @@ static void begin(const struct mr_sgd_settings *c, const struct mr_sgd_rows *r,
     s->t0 = 1 / (first * c->alpha);
 }
 
-/* Decides after each epoch whether the fit ends. `*idle` is the number of epochs in a row without
- * progress. If it reaches `patience`, an adaptive rate above ETA_MIN is reduced; otherwise the fit
- * ends. True: the fit ends. */
+/* Called after each epoch. `*idle`: number of epochs in a row without progress. True: the fit ends,
+ * because `*idle` has reached `patience`. An adaptive rate above ETA_MIN is reduced instead. */
 static bool is_over(const struct mr_sgd_settings *c, struct state *s, uint32_t *idle)
 {
     if (*idle < c->patience) return false;

@@ -120,7 +120,7 @@ static int class_numbers(
     return MR_OK;
 }
 
-/* Reads labels. Integers are class numbers; others are rows in the shape of the model's output. */
+/* Reads labels. Integers are class numbers; floats are rows in the shape of the model's output. */
 static int labels_arg(
     struct mr_op_call *call, const struct model *m, uint64_t n, struct mr_nn_labels *out)
 {

@@ -4,7 +4,8 @@
  * optimizer: Rajbhandari et al., 2020).
  *
  * Ranks of one node share one segment without copies. If any rank is on another node, all ranks
- * form a ring over gRPC, with 2 (ranks - 1) rounds a step. Both give the same result, bit for bit.
+ * form a ring over gRPC, with 2 (ranks - 1) rounds a step. Both ways give the same result, bit for
+ * bit.
  *
  *     err = mr_reduce_open(&options, deadline, &r, e);           with all other ranks
  *     while (…) {

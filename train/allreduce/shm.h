@@ -28,6 +28,6 @@ uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
 uint32_t mr_shm_group_contributors(const struct mr_shm_group *n);
 /* Waits until mr_shm_group_final is below `low`, or `*all` is set, or `deadline` has passed. */
 int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e);
-/* Waits until all ranks have called this function. Announcements after that count for the next
+/* Waits until all ranks have called this function. Announcements after this call count for the next
  * step. */
 int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e);

@@ -24,7 +24,7 @@
 #define TAKE_WAIT_SHORT_S 0.02
 #define LEASE_MIN (5 * MR_SECOND)
 #define LEASE_MAX (600 * MR_SECOND)
-#define LEASE_ITEMS 30u /* a lease is long enough for so many items */
+#define LEASE_ITEMS 30u /* a lease is long enough for the use of this many items */
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define STOP_MAX MR_SECOND
 /* limit of the last answers after a cancellation: a cancelled task has to end soon */

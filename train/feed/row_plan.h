@@ -42,7 +42,7 @@ struct mr_row_plan {
 /* Returns how many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL) becomes
  * its first row in the even split. */
 uint64_t mr_row_plan_quota(uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *first);
-/* Makes the plan. `node_of[w]`: number of worker w's node; if one is not below
+/* Makes the plan. `node_of[w]`: number of worker w's node; if any of these numbers is not below
  * MR_ROW_PLAN_NODES_MAX, the plan is the even split. The numbers of rows come from the header of a
  * collection. If rows times workers exceed 2^64 - 1, which no real data do, the plan is the even
  * split, too. */

@@ -12,7 +12,8 @@
 struct part {
     uint64_t first, count; /* range of rows */
     uint64_t bytes;        /* size of the object */
-    /* address of a store that has the object; NULL: this node has it, or none is known */
+    /* address of another store that has the object; NULL: this node has the object, or no store is
+     * known to have it */
     const char *source;
     mr_object_id id; /* no id: the partition is inline */
     struct mr_str inline_pack;

@@ -1,4 +1,4 @@
-/* One call: sends the request and waits for the reply. In between it checks the stop flag. */
+/* Makes one call: sends the request, and checks the stop flag while it waits for the reply. */
 #include "train/feed/rpc.h"
 
 #include "base/alloc.h"

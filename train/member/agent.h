@@ -32,8 +32,8 @@ struct mr_agent_config { /* the struct and its texts are copied */
 };
 
 struct mr_agent *mr_agent_start(const struct mr_agent_config *c);
-/* Stops the agent. Before that, sends a report that is due: waits at most 2 s for it, or 0.5 s if
- * the task was cancelled. */
+/* Stops the agent. If the trainer has not acknowledged the latest finished phase, failure or
+ * checkpoint, waits for this acknowledgement: at most 2 s, or 0.5 s if the task was cancelled. */
 void mr_agent_stop(struct mr_agent **agent);
 
 /* ---- answers of the trainer ------------------------------------------------------------------ */
@@ -57,7 +57,7 @@ struct mr_membership { /* the members in one generation of the session */
     const Millrace__V1__JoinResponse *m;
 };
 
-/* Gives the latest membership to the caller; NULL: there was none since the last call. */
+/* Gives the latest membership to the caller; NULL: no new one has come since the last call. */
 struct mr_membership *mr_agent_take(struct mr_agent *a);
 void mr_membership_free(struct mr_membership **m);
 /* Finds a member, lent by the membership; NULL: there is no such member. */
@@ -86,8 +86,8 @@ struct mr_agent_post {
 
 /* Sets the state that the next report carries. */
 void mr_agent_report(struct mr_agent *a, const struct mr_agent_post *p);
-/* Reports that a shard's checkpoint was stored. Each report says so until the trainer acknowledges
- * it. */
+/* Reports that a shard's checkpoint was stored. The agent repeats this in each report until the
+ * trainer acknowledges it. */
 void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
 /* Adds the scores of one batch to the counters. */
 void mr_agent_count_scored(

@@ -241,7 +241,7 @@ static void settle(struct ring *g, float batches_before)
     g->version = mr_reduce_version(g->reduce);
     t->steps = g->version;
     g->others_learn = params[batch_at(g)] != batches_before;
-    /* the number stays 0 until a rank halts; it becomes negative, because the optimizer
+    /* the number stays 0 until a rank halts, and then becomes negative, because the optimizer
      * subtracts */
     g->has_halted = params[halt_at(g)] < 0;
     if (!t->has_batch) return;
@@ -322,8 +322,8 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     return MR_OK;
 }
 
-/* Makes rank 0 ready to save the model: it saves its parameters, or the last checkpoint if the ring
- * broke before rank 0 knew of the session's end. */
+/* Makes rank 0 ready to save the model. Rank 0 will save its own parameters, or the last checkpoint
+ * if the ring broke before rank 0 knew of the session's end. */
 static int settle_model(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;

@@ -14,7 +14,7 @@ void mr_evaluation_close(struct mr_evaluation **x);
  * batches. */
 int mr_evaluation_score(
     struct mr_evaluation *x, const float *params, struct mr_nn_score *out, struct mr_error *e);
-/* Checks the parameters. MR_ERANGE: one is infinite or not a number. Training cannot recover from
- * that, because every later version has such parameters, too. */
+/* Checks the parameters. MR_ERANGE: a parameter is infinite or not a number. Training cannot
+ * recover from such parameters, because every later version has them, too. */
 int mr_evaluation_check_params(
     const struct mr_nn_model *m, const float *params, uint64_t version, struct mr_error *e);

@@ -1,5 +1,5 @@
-/* The parameters that a shard or a slice starts from. They are from a checkpoint, from a saved
- * model, or drawn at random from the seed. */
+/* The parameters that a shard or a slice starts from: those of a checkpoint, those of a saved
+ * model, or parameters that are drawn at random from the seed. */
 #pragma once
 
 #include "train/member/role.h"
@@ -11,9 +11,9 @@ struct mr_role_state { /* numbers first … first + count - 1 of the vector, wit
     bool has_slots; /* false: the slots are zeros */
 };
 
-/* Loads the checkpoint that the membership names. If it names none, loads what the document's
- * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the checkpoint has
- * them. */
+/* Loads the checkpoint that the membership names. If the membership names none, loads what the
+ * document's `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the
+ * checkpoint has them. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
 /* Loads this checkpoint in the same way; NULL: what `init` says. */

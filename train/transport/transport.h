@@ -34,8 +34,8 @@ struct mr_transport_options {
     struct mr_peer_rules peers;
 };
 
-/* Sets the options and copies them. Called once, before any role runs. If it is not called, the
- * node is "" and there is no secret. */
+/* Sets the options and copies them. Called once, before any role runs. Without this call the node
+ * is "" and there is no secret. */
 void mr_transport_configure(const struct mr_transport_options *o);
 const char *mr_transport_node(void);
 /* Returns the cluster's secret; NULL: there is none. */
