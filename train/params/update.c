@@ -87,8 +87,8 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
 
 /* Returns how many threads an update gets. Workers on all processors wait for a synchronous update,
  * so several threads are worth their cost. An asynchronous update competes with the workers for
- * processors. With two threads it gets a larger share; one thread would fall behind four
- * workers. */
+ * processors. With two threads the update gets a larger share; one thread would fall behind
+ * four workers. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
     struct mr_machine machine;

@@ -92,8 +92,8 @@ static uint64_t bytes_of(const struct mr_rows *rows)
     return mr_rows_count(rows) * mr_rows_bytes(rows);
 }
 
-/* Makes the plan by the partitions of x, or of y if its rows are larger. Errors are not returned:
- * then the plan is the even split, and opening the data reports the error. */
+/* Makes the plan by the partitions of x, or of y if its rows are larger. After an error the
+ * plan is the even split, and the role reports the error when it opens the data. */
 static void plan_make(
     struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y, struct mr_row_plan *out)
 {

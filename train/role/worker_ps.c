@@ -51,8 +51,8 @@ static void disconnect(struct link *l)
     mr_params_close(&l->params);
     l->version_min = l->dropped = l->passed = 0;
     l->is_pushed = false;
-    /* It is unknown whether the servers have applied these batches, so they go back to the
-     * queue. */
+    /* It is unknown whether the servers have applied the gradients of these batches, so the batches
+     * go back to the queue. */
     if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
 }
 
