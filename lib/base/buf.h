@@ -22,11 +22,11 @@ void mr_buf_clear_above(struct mr_buf *b, size_t room_max);
 /* Allocates room for `n` more bytes at once. More bytes, or fewer, may follow. */
 void mr_buf_reserve(struct mr_buf *b, size_t n);
 
-/* Makes room for `n` bytes at the end, counts them as appended, and returns their address. The
- * caller writes them. Returns NULL if the ceiling would be passed. The address is valid until the
- * next call on `b`. */
-/* The slow path of mr_buf_extend: may reallocate the buffer. */
+/* The slow path of mr_buf_extend, with the same result. Reallocates the buffer if necessary. */
 void *mr_buf_extend_more(struct mr_buf *b, size_t n);
+/* Makes room for `n` bytes at the end, counts them as appended, and returns their address. The
+ * caller writes the bytes. Returns NULL and sets `failed` if the ceiling would be passed, or if
+ * `failed` is set already. The address is valid until the next call on `b`. */
 static inline void *mr_buf_extend(struct mr_buf *b, size_t n)
 {
     if (b->failed || !b->p || n > b->room - b->n) return mr_buf_extend_more(b, n);

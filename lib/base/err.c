@@ -73,7 +73,7 @@ int mr_err_from_grpc(int grpc_status)
     if (grpc_status == 0) return MR_OK;
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
         if (rows[i].grpc == grpc_status)
-            /* Several of our codes share one gRPC status. The first row of a status is its most
+            /* Several error codes share one gRPC status. The first row of a status is its most
              * general code. */
             return rows[i].code;
     return MR_EUNKNOWN;

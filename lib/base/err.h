@@ -1,5 +1,5 @@
-/* struct mr_error, an error code with a sentence for the user, and what the table of error codes
- * (err_code.h) says of a code. */
+/* struct mr_error: an error code with a sentence for the user. Functions that look a code up in the
+ * table of error codes (err_code.h). */
 #pragma once
 
 #include "base/defs.h"
@@ -22,7 +22,7 @@ int mr_fail(struct mr_error *e, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
 const char *mr_err_name(int code);  /* for example "MR_EINVAL" */
 const char *mr_err_words(int code); /* for example "invalid argument" */
-int mr_err_grpc(int code);          /* the number of google.rpc.Code; 0 for MR_OK */
-int mr_err_http(int code);          /* the HTTP status; 200 for MR_OK */
+int mr_err_grpc(int code);          /* the number of google.rpc.Code; 0: MR_OK */
+int mr_err_http(int code);          /* the HTTP status; 200: MR_OK */
 int mr_err_from_grpc(
     int grpc_status); /* our code for a gRPC status; MR_EUNKNOWN if the table has none */

@@ -1,6 +1,6 @@
 /* The table of error codes: each code with its gRPC status, its HTTP status and its words. Codes
- * are negative, so `if (err) return err;` works for every function. This header has names only,
- * because plug-ins include it. */
+ * are negative, so `if (err) return err;` works for every function. Plug-ins include this header,
+ * so this header declares constants and no functions. */
 #pragma once
 
 /*        name         value  gRPC  HTTP  words */

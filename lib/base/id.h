@@ -14,12 +14,12 @@
 #define MR_OBJECT_ID_TEXT_MAX 33
 
 void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX]);
-/* MR_EINVAL: `text` is not the text of a job id */
+/* Reads the text of a job id. MR_EINVAL: `text` is not the text of a job id. */
 int mr_job_id_parse(struct mr_str text, mr_job_id *out);
 void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX]);
 /* Reads the text of an object id. MR_EINVAL: `text` is not the text of an object id. */
 int mr_object_id_parse(struct mr_str text, mr_object_id *out);
-/* Big endian, as in messages of the services. */
+/* Writes `maker` and then `number` as big-endian bytes, as messages of the services have them. */
 void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]);
 int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL: not 16 bytes */
 

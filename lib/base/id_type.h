@@ -1,6 +1,6 @@
 /* Types of ids. Each kind of id is a struct of its own, so that the compiler refuses a worker id
- * where a task id belongs. The value 0 means "none" for every kind. This header has types only,
- * because plug-ins include it. */
+ * where a task id belongs. The value 0 means "none" for every kind. Plug-ins include this header,
+ * so this header declares types and no functions. */
 #pragma once
 
 #include <stdint.h>

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Returns the slot where the search for an item begins. `hash` is the upper half of the item's
- * hash. The slot stores this half, so the backward shift needs no call of the owner's functions. */
+ * hash. Each slot stores this half, so mr_index_remove finds the first slot of every item that it
+ * moves without a call of the caller's functions. */
 static uint32_t home_of(const struct mr_index *x, uint32_t hash)
 {
     return (hash * 0x9e3779b1u) & x->mask;
@@ -80,8 +81,8 @@ bool mr_index_remove(struct mr_index *x, uint64_t hash, uint32_t item)
         if (x->slots[i].item == MR_INDEX_NONE) return false;
         i = (i + 1) & x->mask;
     }
-    /* Deletion by backward shift: items that the removed item had displaced move back by one or
-     * more slots. */
+    /* Deletion by backward shift: an item that stands behind the free slot, because its own slots
+     * were taken, moves into the free slot. The slot that the item leaves is then the free slot. */
     for (uint32_t j = i;;) {
         j = (j + 1) & x->mask;
         if (x->slots[j].item == MR_INDEX_NONE) break;

@@ -207,7 +207,7 @@ static int check_ext(const struct mr_pack_item *item, uint32_t inputs_max, struc
     }
 }
 
-/* Checks the first item of a value. The items inside a list or a map are checked by the caller. */
+/* Checks one item. The caller checks the items inside a list or a map. */
 static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, struct mr_error *e)
 {
     if (item->type == MR_PACK_TEXT && !mr_utf8_is_valid(item->bytes))
@@ -232,8 +232,9 @@ static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xd2] = 5,
     [0xd3] = 9};
 
-/* True: the value is one number, boolean or nil, or a short list of numbers and input slots. Most
- * values and arguments have this form, for which the check is faster than the general check. */
+/* True: the value is one number, boolean or nil, or a short list of numbers, booleans, nils and
+ * input slots below `inputs`. Most values and arguments have this form. This check is faster than
+ * the general check of mr_pack_check. False: the general check decides. */
 static bool is_simple(const unsigned char *p, size_t n, uint32_t inputs)
 {
     if (!n) return false;
@@ -262,7 +263,7 @@ int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e)
 {
     if (is_simple((const unsigned char *)bytes.p, bytes.n, inputs_max)) return MR_OK;
     struct mr_pack_reader r = mr_pack_read(bytes);
-    /* The items that are still to come, at each level of nesting. */
+    /* For each level of nesting: the number of items that are still to come. */
     uint64_t left[MR_DEPTH_MAX + 1] = {1};
     bool is_map[MR_DEPTH_MAX + 1] = {false};
     unsigned depth = 0;
@@ -407,10 +408,9 @@ void mr_pack_input(struct mr_buf *b, uint32_t slot)
 {
     const unsigned char ext[6] = {0xd6, MR_PACK_EXT_INPUT, (unsigned char)(slot >> 24),
         (unsigned char)(slot >> 16), (unsigned char)(slot >> 8), (unsigned char)slot};
-    mr_buf_add(
-        /* Writes the same bytes as mr_pack_ext, but in one append, because a graph has many input
-         * slots. */
-        b, ext, sizeof ext);
+    /* One append instead of the three of mr_pack_ext writes the same bytes faster. A graph has many
+     * input slots. */
+    mr_buf_add(b, ext, sizeof ext);
 }
 
 void mr_pack_object(struct mr_buf *b, mr_object_id id)

@@ -48,7 +48,8 @@ struct mr_pack_item {
     int8_t ext;
 };
 
-/* Reads one item after another. The items of a list or a map follow its head one by one. */
+/* The position of a reader in packed bytes. The items of a list or a map follow its head one by
+ * one. */
 struct mr_pack_reader {
     const unsigned char *p;
     size_t n;
@@ -65,14 +66,16 @@ static inline bool mr_pack_at_end(const struct mr_pack_reader *r)
     return r->at >= r->n;
 }
 
-/* Reads the next item. MR_EFORMAT: the bytes are malformed. */
+/* Reads the next item into `*out`. MR_EFORMAT: the bytes are malformed or at their end. */
 int mr_pack_next(struct mr_pack_reader *r, struct mr_pack_item *out);
-/* Skips one item with all that it contains, and sets `*out` (may be NULL) to its bytes. */
+/* Skips one item with all that it contains, and sets `*out` (may be NULL) to its bytes. MR_EFORMAT:
+ * the bytes are malformed. */
 int mr_pack_skip(struct mr_pack_reader *r, struct mr_str *out);
 
 /* Checks that the bytes are exactly one well-formed item: texts are UTF-8, keys of maps are texts,
  * the nesting is at most MR_DEPTH_MAX, extensions have the three types above and their lengths.
- * Input slots must be below `inputs_max`; 0: none is allowed. */
+ * Input slots must be below `inputs_max`; 0: no input slot is allowed. MR_ELIMIT: the nesting is
+ * too deep. MR_EFORMAT: any other rule is broken. */
 int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e);
 
 void mr_pack_nil(struct mr_buf *b);

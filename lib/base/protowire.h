@@ -1,9 +1,9 @@
-/* Protobuf's wire format, field by field: for the small messages that are read and written by
- * hand, and for the gateway's translation between JSON and protobuf. Everything else goes through
+/* Protobuf's wire format, field by field. It serves the small messages that are read and written by
+ * hand, and the gateway's translation between JSON and protobuf. All other messages go through
  * protobuf-c. Groups are not supported.
  *
  * The writing functions append to a buffer. A buffer past its ceiling drops the bytes and sets its
- * `failed`; the caller asks mr_buf_status once, at the end. */
+ * member `failed`. The caller asks mr_buf_status once, at the end. */
 #pragma once
 
 #include "base/buf.h"
@@ -40,8 +40,8 @@ static inline struct mr_protowire_reader mr_protowire_read(struct mr_str s)
     return (struct mr_protowire_reader){(const unsigned char *)s.p, s.n, 0};
 }
 
-/* Reads the next field. MR_ENOENT: there are no more fields. MR_EFORMAT: the bytes are malformed,
- * or the field is a group. */
+/* Reads the next field into `*out`. MR_ENOENT: there are no more fields. MR_EFORMAT: the bytes are
+ * malformed, or the field is a group. */
 int mr_protowire_next(struct mr_protowire_reader *r, struct mr_protowire_field *out);
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -56,11 +56,13 @@ void mr_protowire_varint(struct mr_buf *b, uint64_t v);
 void mr_protowire_fixed32(struct mr_buf *b, uint32_t v);
 void mr_protowire_fixed64(struct mr_buf *b, uint64_t v);
 
-/* Write a nested message: what is appended between `begin` and `end` is its content. `end` takes
- * the value that `begin` returned, and inserts the length before the content. */
+/* Write a nested message. The bytes appended between mr_protowire_begin and mr_protowire_end are
+ * its content. mr_protowire_end takes the number that mr_protowire_begin returned, and inserts the
+ * length before the content. */
 size_t mr_protowire_begin(struct mr_buf *b, uint32_t number);
 void mr_protowire_end(struct mr_buf *b, size_t began);
 
 /* Writes a varint into `out`, which has room for MR_PROTOWIRE_VARINT_MAX bytes, and returns the
- * number of bytes written. For the head of a message that is not in a buffer. */
+ * number of bytes written. A caller uses this function where the bytes are not in a struct
+ * mr_buf. */
 size_t mr_protowire_put_varint(unsigned char *out, uint64_t v);

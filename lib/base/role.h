@@ -14,8 +14,8 @@ enum mr_role {
     MR_ROLE_SERVICE, /* a service of the cluster, which has shown the cluster's secret */
 };
 
-const char *mr_role_name(enum mr_role role); /* "reader" */
+const char *mr_role_name(enum mr_role role); /* for example "reader" */
 
-/* Finds the role of this name among the roles that a user may have: reader, user and admin. False:
- * the name is none of the three. */
+/* Sets `*out` to the role of this name and returns true. Only the roles that a user may have are
+ * found: reader, user and admin. False: the name is none of the three. */
 bool mr_role_of_person(struct mr_str name, enum mr_role *out);

@@ -16,6 +16,6 @@ enum mr_service_kind {
 };
 #define MR_SERVICES_ALL ((1u << MR_SERVICE_COUNT) - 1)
 
-const char *mr_service_name(enum mr_service_kind service); /* "scheduler" */
-/* Finds the kind of this name. False: no kind has this name. */
+const char *mr_service_name(enum mr_service_kind service); /* for example "scheduler" */
+/* Sets `*out` to the kind of this name and returns true. False: no kind has this name. */
 bool mr_service_of(struct mr_str name, enum mr_service_kind *out);

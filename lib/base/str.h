@@ -34,7 +34,8 @@ static inline bool mr_str_eq(struct mr_str a, struct mr_str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Compares the common bytes first, then the lengths, as memcmp does: below, equal to or above 0. */
+/* Compares the bytes up to the shorter length, then the lengths. Returns a number below, equal to
+ * or above 0, as memcmp does. */
 static inline int mr_str_cmp(struct mr_str a, struct mr_str b)
 {
     size_t n = MR_MIN(a.n, b.n);

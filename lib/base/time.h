@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-typedef uint64_t mr_time;     /* nanoseconds since an arbitrary start; never run backwards */
+typedef uint64_t mr_time;     /* nanoseconds since an arbitrary start; never decreases */
 typedef uint64_t mr_duration; /* ns */
 
 #define MR_NEVER UINT64_MAX

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-/* Decodes the character at `p`. Returns its bytes (1 to 4) and sets `*cp` to its code point. 0: the
- * bytes are malformed. */
+/* Decodes the character at `p`, of which `n` bytes can be read. Returns its number of bytes (1 to
+ * 4) and sets `*cp` to its code point. 0: the bytes are malformed. */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *cp)
 {
     if (p[0] < 0x80) {

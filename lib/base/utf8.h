@@ -3,9 +3,9 @@
 
 #include "base/str.h"
 
-/* As RFC 3629 defines UTF-8: no surrogates, no overlong forms. */
+/* True: `s` is UTF-8 as RFC 3629 defines it, so without surrogates and overlong forms. */
 bool mr_utf8_is_valid(struct mr_str s);
-/* Control characters are C0, DEL and C1; `s` must be valid UTF-8. */
+/* True: `s` contains a control character (C0, DEL or C1), or is not valid UTF-8. */
 bool mr_utf8_has_control(struct mr_str s);
 /* True: `s` is valid UTF-8 without control characters, of 1 to n_max bytes. */
 bool mr_utf8_is_key(struct mr_str s, size_t n_max);
