@@ -1,7 +1,7 @@
 /* A list of work that the thread of an event loop puts off until the loop's next round. The thread
- * puts work off when the inbox that the work needs is full: the thread cannot wait for room,
- * because it makes the room itself. Each call defers at most one item, so the number of calls under
- * way bounds the list. Used by the loop's thread only. */
+ * puts work off when the inbox that the work needs is full. The thread cannot wait for room in the
+ * inbox, because the thread itself makes this room. Each gRPC call defers at most one item, so the
+ * number of open calls bounds the list. Only the loop's thread uses the list. */
 #pragma once
 
 #include "base/alloc.h"
@@ -28,8 +28,8 @@ static inline void mr_deferred_add(struct mr_deferred *l, void (*run)(void *p), 
     l->items[l->count++] = (struct mr_deferred_item){run, p};
 }
 
-/* Runs the items that are in the list now, in order. Items that these add stay for the next round.
- * Returns how many items ran. */
+/* Runs the items that are in the list now, in order, and returns their number. Items that are added
+ * meanwhile stay for the next round. */
 static inline size_t mr_deferred_run(struct mr_deferred *l)
 {
     if (!l->count) return 0;

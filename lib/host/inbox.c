@@ -3,12 +3,13 @@
  * cell by moving `tail`, copies its item, and passes the cell to the owner by raising the number.
  * The owner reads the item and passes the cell back to the senders for the next lap.
  *
- * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks once more, and sleeps. A sender that
- * has filled a cell and sees the bit clears it, adds WAKER to the word, wakes the owner, and
- * subtracts WAKER. So the owner can tell when no sender is inside a wake any more. The accesses of
- * both sides are sequentially consistent: the owner sees the item or the sender sees the bit. There
- * are no fences, because ThreadSanitizer does not understand them. Senders that wait for room use
- * `room_wanted` in the same way. */
+ * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks for items once more, and sleeps. A
+ * sender that has filled a cell and sees the bit clears the bit, adds WAKER to the word, wakes the
+ * owner, and subtracts WAKER. So the owner can tell when no sender is inside a wake any more. The
+ * accesses of both sides are sequentially consistent: the owner sees the item or the sender sees
+ * the bit. There are no fences, because ThreadSanitizer does not understand them. Senders that wait
+ * for room raise `room_wanted` and then try once more; the owner makes room and then reads
+ * `room_wanted`. */
 #include "host/inbox.h"
 
 #include "base/alloc.h"
@@ -30,8 +31,8 @@
 #define WAKER 2u
 /* How long an eager wait polls before it sleeps; a wait up to this length is a short wait. */
 #define LOOK (400 * MR_US)
-#define SHORT_WAITS 3       /* after this many short waits in a row an eager wait polls */
-#define SHORT_WAITS_MAX 8   /* the count of short waits stops at this number */
+#define SHORT_WAITS 3       /* an eager wait polls if `short_waits` is at least this number */
+#define SHORT_WAITS_MAX 8   /* `short_waits` grows no further */
 #define CROWD (200 * MR_US) /* a sched_yield that took longer has let another thread run */
 #define CROWDED (20 * MR_MS)
 
@@ -51,7 +52,8 @@ struct mr_inbox {
     alignas(LINE) _Atomic uint32_t tail; /* position of the next cell that a sender claims */
     /* Position of the next cell that the owner reads; used by the owner only. */
     alignas(LINE) uint32_t head;
-    uint32_t short_waits;  /* short waits in a row; used by the owner only */
+    uint32_t short_waits;  /* grows with a short wait, shrinks with a long one; used by the owner
+                            * only */
     mr_time crowded_until; /* no polling before this time; used by the owner only */
     /* The bit ASLEEP, plus WAKER for each sender that is inside a wake. */
     alignas(LINE) _Atomic uint32_t sleep;
@@ -270,7 +272,7 @@ size_t mr_inbox_wait_eager(struct mr_inbox *in, void *items, size_t count_max)
     if (was_short)
         in->short_waits = MR_MIN(in->short_waits + 1, (uint32_t)SHORT_WAITS_MAX);
     else
-        /* One long wait among short ones does not end the polling. */
+        /* One long wait among many short ones does not end the polling. */
         in->short_waits -= in->short_waits > 0;
     return n;
 }

@@ -20,39 +20,42 @@ struct mr_inbox;
 
 /* Makes an inbox for count_max items, rounded up to a power of two. */
 struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes);
-/* To be called when no sender is left. Items that are still in the inbox are dropped, so a caller
- * whose items own memory takes them out before. */
+/* Frees the inbox when no sender is left. Items that are still in the inbox are dropped. A caller
+ * whose items own memory therefore takes the items out before. */
 void mr_inbox_free(struct mr_inbox **inbox);
 
 /* Sets how the owner sleeps. To be called before the first push and the first wait. */
 void mr_inbox_set_waiter(struct mr_inbox *inbox, struct mr_waiter waiter);
-/* For the owner, before it frees what the waiter uses. After the return, no sender is inside the
- * waiter's `wake`, and no sender will call `wake` any more. Afterwards the owner sleeps in a futex
- * again. */
+/* Called by the owner before it frees what the waiter uses. After the return, no sender is inside
+ * the waiter's `wake`, and no sender will call `wake` any more. Afterwards the owner sleeps in a
+ * futex again. */
 void mr_inbox_clear_waiter(struct mr_inbox *inbox);
 
 /* Adds an item, on any thread, the owner's included. MR_ELIMIT: the inbox is full. MR_ESTATE: the
  * inbox is closed. After an error the item still belongs to the caller. */
 int mr_inbox_push(struct mr_inbox *inbox, const void *item);
 
-/* Are mr_inbox_push in two steps. push_quiet adds the item and lets the owner sleep; notify wakes
- * the owner if it sleeps. host/wake_counter.h tells a sender when to notify. */
+/* The two steps of mr_inbox_push. mr_inbox_push_quiet adds the item and lets the owner sleep;
+ * mr_inbox_notify wakes the owner if the owner sleeps. With host/wake_counter.h a sender decides
+ * when to call mr_inbox_notify. */
 int mr_inbox_push_quiet(struct mr_inbox *inbox, const void *item);
 void mr_inbox_notify(struct mr_inbox *inbox);
 
-/* Like mr_inbox_push, but waits for room until `deadline` (MR_ETIMEOUT). Must not be called on the
- * owner's thread. */
+/* Like mr_inbox_push, but waits for room until `deadline`. MR_ETIMEOUT: there was no room until
+ * then. Must not be called on the owner's thread. */
 int mr_inbox_push_wait(struct mr_inbox *inbox, const void *item, mr_time deadline);
 
-/* On the owner's thread: waits for items, and returns up to count_max of them. Items of one sender
- * keep their order. Returns 0 when the deadline has passed or the inbox was woken or closed. */
+/* On the owner's thread: waits for items, copies up to count_max of them into `items`, and returns
+ * their number. Items of one sender keep their order. Returns 0 when the deadline has passed, when
+ * the inbox was woken or closed, or when a waiter's `wait` returned early. */
 size_t mr_inbox_wait(struct mr_inbox *inbox, mr_time deadline, void *items, size_t count_max);
-/* Like mr_inbox_wait, but never waits. */
+/* Like mr_inbox_wait, but never waits: returns 0 if the inbox is empty. */
 size_t mr_inbox_take(struct mr_inbox *inbox, void *items, size_t count_max);
-/* On the owner's thread: like mr_inbox_wait without a deadline, but after several short waits polls
- * for up to 0.4 ms before it sleeps. A wake-up costs tens of microseconds on a virtual machine. The
- * poll yields the processor between two looks, and stops for 20 ms when another thread wanted the
- * processor. */
+/* On the owner's thread, for an inbox without a waiter: like mr_inbox_wait without a deadline, but
+ * polls for up to 0.4 ms before it sleeps if most of the last waits were shorter than that. Such a
+ * poll avoids a wake-up, which costs tens of microseconds on a virtual machine. The poll yields the
+ * processor each time it finds no item. When another thread wanted the processor, the owner does
+ * not poll for 20 ms. */
 size_t mr_inbox_wait_eager(struct mr_inbox *inbox, void *items, size_t count_max);
 
 /* On any thread: the present or next wait returns early. */

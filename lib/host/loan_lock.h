@@ -1,8 +1,8 @@
-/* The lock of data that belongs to one thread, which lends the data to other threads while it
- * sleeps. The owner locks and waits for the lock; the other threads only try to lock. A thread that
- * gets the lock acts as the owner's delegate: it applies what others have queued. That is flat
- * combining (Hendler, Incze, Shavit, Tzafrir: "Flat Combining and the Synchronization-Parallelism
- * Tradeoff", SPAA 2010). */
+/* The lock of data that belongs to one thread, the owner, which lends the data to other threads
+ * while it sleeps. The owner locks and waits for the lock; the other threads only try to lock. A
+ * thread that gets the lock acts as the owner's delegate: it applies the work that all threads have
+ * queued. This is flat combining (Hendler, Incze, Shavit, Tzafrir: "Flat Combining and the
+ * Synchronization-Parallelism Tradeoff", SPAA 2010). */
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* The cursor of a strand, which is a list of numbered items. The taker thread takes items 0, 1, 2 …
  * in order; another thread, the cutter, may lower the end at any time. One atomic word holds the
- * next item and the end, so each item is either taken or cut, never both. An item that the cutter
- * sees as taken was taken before, with all that the taker wrote until then. */
+ * next item and the end, so each item is either taken or cut, never both. When the cutter sees that
+ * an item was taken, the cutter also sees all that the taker wrote before taking the item. */
 #pragma once
 
 #include <stdatomic.h>
@@ -19,7 +19,8 @@ static inline void mr_strand_cursor_init(struct mr_strand_cursor *c, uint32_t co
     atomic_store_explicit(&c->settled, 0, memory_order_relaxed);
 }
 
-/* Called by the taker: takes the next item. False: no item is left, and none will come. */
+/* Called by the taker: takes the next item and sets `*item` to its number. False: no item is left,
+ * and none will come. */
 static inline bool mr_strand_cursor_take(struct mr_strand_cursor *c, uint32_t *item)
 {
     uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* How the owner of an inbox sleeps and is woken, if the inbox itself does not do it. The gRPC loop
+/* How the owner of an inbox sleeps and is woken, if not by the futex of the inbox. The gRPC loop
  * provides a waiter (rpc/loop.h), so that one thread waits for gRPC events and for messages. */
 #pragma once
 

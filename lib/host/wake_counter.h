@@ -24,9 +24,9 @@ static inline bool mr_wake_counter_add(struct mr_wake_counter *t, uint32_t n)
 }
 
 /* Called by the receiver: sets the total count of messages at which the receiver wants to be woken.
- * False: the count is reached already, so the messages can be taken. One message may be missing,
- * whose sender has a place in the queue but is still writing; that sender adds to the count
- * later. */
+ * True: the count is not reached yet, and the receiver may sleep. False: the count is reached, and
+ * the messages can be taken. One of them may still be missing: its sender has a place in the queue
+ * but is still writing. That sender adds to the count later. */
 static inline bool mr_wake_counter_wait_for(struct mr_wake_counter *t, uint64_t count)
 {
     atomic_store(&t->wake_at, count);

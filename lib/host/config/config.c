@@ -91,8 +91,8 @@ static int set(const struct mr_option *o, const char *text, void *config, const 
  * the config struct point into them. */
 static void set_list_from_variable(const struct mr_option *o, const char *text, void *config)
 {
-    /* Kept for leak checkers, which would otherwise report the pieces. A program parses its options
-     * once. */
+    /* `kept` keeps the pieces reachable, because a leak checker would report them otherwise. A
+     * program parses its options once. */
     static struct mr_texts kept;
     const char *at = text;
     while (*at) {
@@ -179,10 +179,10 @@ struct parse {
     char **argv;
     int at;
     void *config;
-    bool *
-        /* By option: true if the environment or a flag has set it. The first flag replaces a list
-         * from the environment. */
-        given;
+    /* By option: true if the environment or a flag has set the option. */
+    bool *given;
+    /* By option: true if a flag has set the option. The first flag of a list replaces the list that
+     * the environment has set. */
     bool *by_flag;
 };
 
@@ -267,8 +267,8 @@ int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, vo
     *action = MR_CONFIG_RUN;
     MR_AUTO(mr_free_ptr) bool *given = mr_alloc_array(spec->options_count, sizeof *given);
     MR_AUTO(mr_free_ptr) bool *by_flag = mr_alloc_array(spec->options_count, sizeof *by_flag);
-    /* The error of a bad variable is reported later, and only if the command line does not ask for
-     * help. */
+    /* The error of a bad variable is reported after the command line is parsed, and only if the
+     * command line has no error and does not ask for help or the version. */
     int outside = MR_OK;
     struct mr_error outside_e = {0};
     for (size_t i = 0; i < spec->options_count; i++) {

@@ -41,7 +41,7 @@ static int parse_with_unit(
         uint64_t v = 0;
         if (__builtin_mul_overflow(whole, units[u].worth, &v)) return MR_EINVAL;
         __extension__ unsigned __int128 part = (unsigned __int128)fraction * units[u].worth;
-        /* The product is not a whole number of bytes or nanoseconds. */
+        /* Refuses a value that is not a whole number of bytes or nanoseconds. */
         if (part % scale) return MR_EINVAL;
         if (__builtin_add_overflow(v, (uint64_t)(part / scale), &v)) return MR_EINVAL;
         *out = v;

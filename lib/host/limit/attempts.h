@@ -1,6 +1,6 @@
-/* Counts recent failures by key: attempts to log in with a wrong token, by the client's address.
- * The table has a fixed size; when two keys fall on one entry, the entry belongs to the key that
- * failed last. Any thread. */
+/* Counts recent failures by key. The gateway counts requests with a wrong token, by the client's
+ * address. The table has a fixed size; when two keys fall on one entry, the entry belongs to the
+ * key that failed last. The functions may be called on any thread. */
 #pragma once
 
 #include "base/str.h"
@@ -16,6 +16,7 @@ struct mr_attempts;
 struct mr_attempts *mr_attempts_new(uint32_t failures_max, mr_duration window);
 void mr_attempts_free(struct mr_attempts **a);
 
-/* True: the key may try again. Always true for the empty key. */
+/* True: the key may try again; always so for the empty key. False: the key has failed
+ * `failures_max` times within its window. */
 bool mr_attempts_may(struct mr_attempts *a, struct mr_str key, mr_time now);
 void mr_attempts_fail(struct mr_attempts *a, struct mr_str key, mr_time now);

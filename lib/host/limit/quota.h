@@ -1,4 +1,5 @@
-/* A limit on a count by key: open connections by the client's address. Any thread. */
+/* Limits a count by key. The gateway counts open connections by the client's address. The functions
+ * may be called on any thread. */
 #pragma once
 
 #include "base/str.h"

@@ -1,5 +1,6 @@
-/* Deadlines of sockets. One thread shuts down the sockets whose deadline has passed, which wakes
- * the thread that waits on the socket. The owner of a socket sets its deadline on any thread. */
+/* Deadlines of sockets. One thread calls mr_fd_deadlines_reap, which shuts down the sockets whose
+ * deadline has passed. The shutdown wakes the thread that waits on the socket. The owner of a
+ * socket sets its deadline on any thread. */
 #pragma once
 
 #include "base/time.h"
@@ -18,5 +19,5 @@ void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline);
 void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd);
 
 /* Shuts down the sockets whose deadline has passed, and returns their number. Sets `*next` to the
- * time of the next call, or to MR_NEVER. */
+ * earliest deadline that is left, or to MR_NEVER. */
 size_t mr_fd_deadlines_reap(struct mr_fd_deadlines *d, mr_time now, mr_time *next);

@@ -7,16 +7,19 @@
 
 #include <sys/types.h>
 
-/* Appends the content of the file to `out`. Errors: MR_ENOENT, MR_EPERM, MR_EIO, and MR_ETOOBIG if
- * the file does not fit under the ceiling of `out`. */
+/* Appends the content of the file to `out`. MR_ENOENT: there is no such file. MR_EPERM: this
+ * process may not read it. MR_EIO: reading failed. MR_ETOOBIG: the file does not fit under the
+ * ceiling of `out`. */
 int mr_file_read(const char *path, struct mr_buf *out, struct mr_error *e);
 
 /* Replaces the content of a file: writes a temporary file beside it, calls fsync, renames the
  * temporary file, and calls fsync for the directory. */
 int mr_file_write(const char *path, struct mr_str bytes, mode_t mode, struct mr_error *e);
 
-/* Reads a file with a token or a cluster secret. The file must belong to this user, and its mode
- * must be 0600 or stricter. A newline at the end is removed. */
+/* Reads a file with a token or a cluster secret, and appends its content to `out`. The file must
+ * belong to the user of this process or to root, and must give its group and other users no rights.
+ * Newlines at the end are removed. MR_EPERM: owner or mode are wrong. MR_EINVAL: the file is empty.
+ * Other errors are those of mr_file_read. */
 int mr_file_read_secret(const char *path, struct mr_buf *out, struct mr_error *e);
 
 /* Returns the error code for an errno of a write: MR_EDISKFULL or MR_EIO. */

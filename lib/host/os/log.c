@@ -51,8 +51,8 @@ bool mr_log_is_on(enum mr_log_level level)
     return (int)level <= shown;
 }
 
-/* Returns how many of the bytes that snprintf counted (`written`) are in the buffer: at most `bytes
- * - 1`, so that a newline still fits. */
+/* Returns how many of the bytes that snprintf counted (`written`) are in the buffer of `bytes`
+ * bytes: at most `bytes - 1`, because snprintf ends the text with a NUL. */
 static size_t added(int written, size_t bytes)
 {
     if (written < 0) return 0;

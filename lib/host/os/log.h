@@ -1,8 +1,9 @@
 /* Log lines on stderr, for shells only. One line is one event:
  *     mr_log(MR_WARN, "lease.lost", "task=%" PRIu64 " worker=%" PRIu64, task, worker);
- * writes `ts=2026-01-31T12:00:00.123456Z level=warn event=lease.lost task=7 worker=2`. The least
- * level shown is MILLRACE_LOG (error, warn, info, debug; default info), read by the first line
- * logged. A line is cut at MR_LOG_LINE_MAX bytes; control characters in it are escaped. */
+ * writes `ts=2026-01-31T12:00:00.123456Z level=warn event=lease.lost task=7 worker=2`. The variable
+ * MILLRACE_LOG (error, warn, info, debug; default info) names the lowest level that is shown. The
+ * variable is read when the first line is logged. A line is cut at MR_LOG_LINE_MAX bytes; control
+ * characters in it are escaped. */
 #pragma once
 
 #include "base/str.h"
@@ -31,6 +32,8 @@ void mr_log_set_level(enum mr_log_level level);
 /* Adds `program=NAME` to every line; `name` must be a static string. */
 void mr_log_set_program(const char *name);
 
-/* Formats `text` as the value of a key. A text with spaces, quotes or unprintable bytes is quoted
- * and escaped. A text that does not fit is cut. Returns `out`. */
+/* Formats `text` as the value of a key, writes it to `out`, and returns `out`. The value is quoted
+ * and escaped if `text` is empty or has spaces, quotes, backslashes, equals signs or unprintable
+ * bytes. A text that does not fit is cut. If `out_bytes` is below 8, returns an empty quoted text
+ * instead. */
 const char *mr_log_quote(struct mr_str text, char *out, size_t out_bytes);

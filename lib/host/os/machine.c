@@ -36,8 +36,9 @@ static char *text_of(const char *path)
     return mr_copy_text((const char *)b.p);
 }
 
-/* Returns the first number in a file, or UINT64_MAX if the file has no number ("max", "-1").
- * `second` (may be NULL) receives the number after it. */
+/* Returns the first number in a file. `second` (may be NULL) receives the number that follows the
+ * first. UINT64_MAX: there is no such file, or the file begins with another word ("max", "-1");
+ * `second` is then unchanged. */
 static uint64_t number_in(const char *folder, const char *file, uint64_t *second)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, file);
@@ -50,7 +51,7 @@ static uint64_t number_in(const char *folder, const char *file, uint64_t *second
 }
 
 /* Returns an id of a control group that is the same in every mount namespace: the hash of the
- * device and inode of the group's folder. */
+ * device and inode of the group's folder. 0: there is no such folder. */
 static uint64_t group_of(const char *folder)
 {
     struct stat st;

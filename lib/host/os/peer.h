@@ -20,9 +20,11 @@ struct mr_peer_rules { /* all zeros: only the user of this process and root */
 int mr_peer_rules_parse(
     const struct mr_texts *allowed, struct mr_peer_rules *out, struct mr_error *e);
 
-/* True: the peer of `fd` may connect. The kernel names the peer's user (SO_PEERCRED). A refusal is
- * logged; `where` names the listener in the log line. */
+/* True: the peer of `fd` may connect. The kernel names the peer's user (SO_PEERCRED). False: the
+ * peer may not connect, or the kernel does not know its user. A refusal is logged; `where` names
+ * the listener in the log line. */
 bool mr_peer_may_enter(const struct mr_peer_rules *rules, int fd, const char *where);
 
-/* Returns the mode for the socket's file. */
+/* Returns the mode for the socket's file: 0600, or 0666 if users other than root and the user of
+ * this process may connect. */
 mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules);

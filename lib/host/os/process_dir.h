@@ -1,6 +1,6 @@
 /* Directories that live as long as their process: for sockets, and as working directories of
  * programs. The process holds a lock on the directory itself. The kernel drops the lock however the
- * process ends, so a later process can find and remove the directories of dead ones. */
+ * process ends, so a later process can find and remove the directories of dead processes. */
 #pragma once
 
 #include "base/err.h"

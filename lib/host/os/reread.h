@@ -38,11 +38,14 @@ struct mr_reread {
 
 void mr_reread_init(struct mr_reread *r, const char *path, const char *other);
 
-/* True: the caller should now read the files and then call mr_reread_end. With `at_once` the files
- * are checked even if the last check was less than two seconds ago: for a caller that has received
- * a token or secret that it does not know. */
+/* True: the caller should now read the files and then call mr_reread_end. False: the caller goes on
+ * with the version in memory, because the files have not changed, were checked recently, or are
+ * being read by another thread. With `at_once` the files are checked even if the last check was
+ * less than two seconds ago. A caller uses `at_once` when it has received a token or secret that it
+ * does not know. */
 bool mr_reread_begin(struct mr_reread *r, bool at_once);
-/* Ends a reading with its error. A failed reading is repeated at the next check even if the files
- * have not changed, because the cause may have been temporary, such as a lack of descriptors. True:
- * this failure differs from the last one and should be logged. */
+/* Ends a reading, whose result is `err` with the sentence `e`. A failed reading is repeated after
+ * two seconds even if the files have not changed, because the cause may have been temporary, such
+ * as a lack of descriptors. True: the reading failed for another reason than the last one, and
+ * should be logged. False: nothing is to be logged. */
 bool mr_reread_end(struct mr_reread *r, int err, const struct mr_error *e);

@@ -83,8 +83,8 @@ struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void
     s->on_signal = on_signal;
     s->ctx = ctx;
     sigset_t set = ours();
-    /* The parent sets MILLRACE_SUPERVISED if it stops its children in order. Ctrl-C sends SIGINT to
-     * the whole process group; the child ignores it and waits for the parent's SIGTERM. */
+    /* A parent that stops its children in order sets MILLRACE_SUPERVISED. Ctrl-C sends SIGINT to
+     * the whole process group; the child ignores SIGINT and waits for the parent's SIGTERM. */
     if (getenv("MILLRACE_SUPERVISED")) (void)sigdelset(&set, SIGINT);
     s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     mr_assert(s->signal_fd >= 0);

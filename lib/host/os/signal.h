@@ -17,6 +17,6 @@ struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void
 void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int number), void *ctx);
 void mr_signal_close(struct mr_signals **signals);
 
-/* Called in a child process between fork and exec: unblocks all signals and restores their default
- * actions. Async-signal-safe. */
+/* Called in a child process between fork and exec: unblocks all signals and restores the default
+ * action of SIGPIPE. Async-signal-safe. */
 void mr_signal_reset_child(void);

@@ -31,8 +31,8 @@ struct mr_histogram {
     double bounds[MR_HISTOGRAM_BOUNDS_MAX];
     _Atomic uint64_t buckets[MR_HISTOGRAM_BOUNDS_MAX + 1];
     _Atomic uint64_t sum_units; /* sum of the observations, in multiples of `unit` */
-    /* The value of one unit of mr_histogram_add: 1e-9 if nanoseconds are added to a series in
-     * seconds. */
+    /* The value of one unit of mr_histogram_add: 1e-9 if the series is in seconds and the caller
+     * adds nanoseconds. */
     double unit;
 };
 
@@ -45,13 +45,13 @@ struct mr_counter *mr_stats_counter(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
 struct mr_gauge *mr_stats_gauge(
     struct mr_stats *stats, const char *name, const char *help, const char *labels);
-/* Makes a histogram. `bounds` are in the unit of the series. `unit` is the value of 1 in
- * mr_histogram_add: 1e-9 for a series in seconds to which nanoseconds are added. */
+/* Makes a histogram. `bounds` are in the unit of the series. `unit` is the value of one unit of
+ * mr_histogram_add: 1e-9 if the series is in seconds and the caller adds nanoseconds. */
 struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, const double *bounds, uint32_t bounds_count, double unit);
 
-/* Makes a gauge whose value is kept elsewhere. The function for its value is called whenever the
- * text is written, on the thread that writes the text. */
+/* Make a gauge or a counter whose value is kept elsewhere. `ask` returns the value. It is called
+ * whenever the text is written, on the thread that writes the text. */
 void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, double (*ask)(void *ctx), void *ctx);
 void mr_stats_counter_ask(struct mr_stats *stats, const char *name, const char *help,

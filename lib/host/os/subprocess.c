@@ -20,8 +20,8 @@
 #define FILES_MAX 1024
 #define LINE_BYTES_MAX ((size_t)900) /* bytes; a longer line is passed on in several pieces */
 #define READ_BYTES 65536
-/* Reads from each pipe after the process has ended. This many reads take more bytes than a pipe can
- * hold. */
+/* The largest number of reads from each pipe after the process has ended. This many reads take more
+ * bytes than a pipe can hold. */
 #define REST_READS_MAX 32
 
 /* The user of all programs, set once, before other threads start. uid 0: the user of this
@@ -104,7 +104,8 @@ static void keep_end(struct mr_buf *b, const char *p, size_t n)
     mr_buf_add(b, p, MR_MIN(n, ERR_BYTES_MAX / 2));
 }
 
-/* Reads once from the pipe into `b`. False: the other end is closed. */
+/* Reads once from the pipe into `b`. True: bytes were read, or none are there yet. False: the other
+ * end is closed or the read failed; `*fd` is then closed. */
 static bool drain(int *fd, struct mr_buf *b, bool is_err)
 {
     char bytes[READ_BYTES];
@@ -211,8 +212,8 @@ static int outcome(const struct mr_process *p, int status, struct mr_error *e)
     return MR_OK;
 }
 
-/* Reads what the pipes still hold. A descendant that has left the process group may keep a pipe
- * open and write for ever, so the number of reads is bounded. */
+/* Reads the bytes that the pipes still hold. A descendant that has left the process group may keep
+ * a pipe open and write for ever, so the number of reads is bounded. */
 static void drain_rest(struct mr_process *p, struct pipes *fds)
 {
     for (int i = 0; i < REST_READS_MAX && fds->out[0] >= 0 && !mr_buf_status(&p->out); i++)
@@ -232,7 +233,8 @@ int mr_process_run(struct mr_process *p, struct mr_error *e)
     int err = start(p, &fds, &pid, e);
     if (err) return err;
     err = attend(p, &fds, pid, e);
-    /* Kills the process group before waitpid: until then its number cannot be used again. */
+    /* Kills the process group before waitpid: until waitpid has returned, no other group can have
+     * this number. */
     (void)kill(-pid, SIGKILL);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -19,20 +19,19 @@ struct mr_process {
     uint64_t cpu_s_max;
     /* Called every few milliseconds; true: the process is killed. */
     bool (*is_cancelled)(void *ctx);
-    void (*on_err)(
-        /* Called for each line of stderr, which is then not kept in `err`. May be NULL. */
-        void *ctx, struct mr_str line);
+    /* Called for each line of stderr, which is then not kept in `err`. May be NULL. */
+    void (*on_err)(void *ctx, struct mr_str line);
     void *ctx;
     struct mr_buf out; /* the stdout of the process, also after a failure */
     struct mr_buf err; /* the end of the stderr of the process */
 };
 
-/* Sets the user of all programs, who must own their directories. To be called at the start, before
- * other threads exist. NULL: the user of this process. */
+/* Sets the user of all programs. The directories of the programs must belong to this user. To be
+ * called at the start, before other threads exist. NULL: the user of this process. */
 void mr_process_run_as(const struct mr_user *user);
-/* Between begin and end, this thread's file calls run with the rights of the programs' user. Used
- * around file operations in a program's directory, because the program may have put a symbolic link
- * there. */
+/* Between mr_process_files_begin and mr_process_files_end, this thread's file calls run with the
+ * rights of the user whom mr_process_run_as has set. Callers use them around file operations in a
+ * program's directory, because the program may have put a symbolic link there. */
 void mr_process_files_begin(void);
 void mr_process_files_end(void);
 

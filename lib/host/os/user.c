@@ -29,8 +29,8 @@ bool mr_user_become(const struct mr_user *u)
            !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* True: the kernel allows the change, which is tried in a child process. A container may lack the
- * capabilities. */
+/* True: the kernel allows this process to become `u`. A child process tries the change. A process
+ * in a container may lack the capabilities for it. */
 static bool may_become(const struct mr_user *u)
 {
     pid_t pid = fork();

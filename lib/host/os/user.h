@@ -17,12 +17,13 @@ struct mr_user {
  * not allow the change. Error texts begin with `flag`. */
 int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct mr_error *e);
 
-/* Changes the process for good, to be called after fork. The process has no supplementary groups
- * afterwards, and no program that it executes gains rights. Async-signal-safe. */
+/* Makes `u` the user of this process for good; to be called after fork. The process has no
+ * supplementary groups afterwards, and no program that it executes gains rights. False: the kernel
+ * refused one of the changes. Async-signal-safe. */
 bool mr_user_become(const struct mr_user *u);
 
-/* Between enter and leave, the file calls of this thread have the rights of `u`, without the
- * supplementary groups of this process. New files belong to `u`. Other threads are not affected.
- * Calls must not be nested. */
+/* Between mr_user_enter and mr_user_leave, the file calls of this thread have the rights of `u`,
+ * without the supplementary groups of this process. New files belong to `u`. Other threads are not
+ * affected. Calls must not be nested. */
 void mr_user_enter(const struct mr_user *u);
 void mr_user_leave(void);

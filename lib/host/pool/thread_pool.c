@@ -58,7 +58,7 @@ static void run_worker(void *ctx)
         if (p->is_over) break;
         (void)pthread_cond_wait(&p->more, &p->lock);
         if (!p->is_placed) continue;
-        /* The work may make system calls, so it runs without the lock. */
+        /* mr_thread_cpu_return may make system calls, so it runs without the lock. */
         (void)pthread_mutex_unlock(&p->lock);
         mr_thread_cpu_return();
         (void)pthread_mutex_lock(&p->lock);

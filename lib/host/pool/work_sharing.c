@@ -102,9 +102,9 @@ static void failed(struct slot *p, uint32_t block, int err)
     give_up(p);
 }
 
-/* Runs blocks until none is left or `is_wanted` returns true. Blocks are claimed in order, so when
- * a block fails, all blocks before it have been claimed. The failed block with the lowest number
- * therefore does not depend on the threads. */
+/* Runs blocks until none is left or `is_wanted` returns true. True: at least one block has run.
+ * Blocks are claimed in order, so when a block fails, all blocks before it have been claimed. The
+ * failed block with the lowest number therefore does not depend on the threads. */
 static bool work(struct slot *p, uint32_t lane, bool (*is_wanted)(void *ctx), void *ctx)
 {
     const struct mr_blocks *w = &p->work;
@@ -153,7 +153,7 @@ static mr_duration wait_for_stealers(struct slot *p)
     return mr_clock_thread_cpu() - cpu;
 }
 
-/* Wakes at most `wanted` idle threads, because more of them would find no block. */
+/* Wakes at most `wanted` idle threads: a larger number would find no block. */
 static void wake_idle(struct mr_work_sharing *h, uint32_t wanted)
 {
     if (!atomic_load(&h->idle_count)) return;
@@ -216,7 +216,7 @@ struct mr_blocks_end mr_work_sharing_run(
     return e;
 }
 
-/* ---- helpers --------------------------------------------------------------------------------- */
+/* ---- stealers -------------------------------------------------------------------------------- */
 
 static bool enter_work(struct slot *p)
 {

@@ -1,8 +1,9 @@
-/* Work sharing among the threads of one process. A thread that has work in blocks offers it. A
- * thread without work of its own steals blocks, one at a time, until its own work comes. Joining
- * and leaving a piece of work take one atomic operation each, so a block may be as short as tens of
- * microseconds. Each thread has a slot of its own in the group, and offers one piece of work at a
- * time. Threads join the work while it runs. A pool whose threads wait for work is
+/* Work sharing among the threads of one process. A thread that has work in blocks, the owner of the
+ * work, offers it. A thread without work of its own, a stealer, runs blocks of the owner, one at a
+ * time, until its own work comes. Joining and leaving a piece of work take one atomic operation
+ * each, so a block may be as short as tens of microseconds. A struct mr_work_sharing is a group of
+ * threads. Each thread has a slot of its own in the group, and offers one piece of work at a time.
+ * Threads join the work while it runs. A pool whose threads wait for work is
  * host/pool/thread_pool.h. */
 #pragma once
 
@@ -24,7 +25,8 @@ struct mr_blocks { /* a piece of work; borrowed until mr_work_sharing_run return
      * is below `lanes`, and no two threads have the same lane at the same time. After an error no
      * further block begins. */
     int (*run)(void *ctx, uint32_t block, uint32_t lane);
-    /* Called before each block, on any thread. True: no further block begins. */
+    /* Called before each block, on any thread. True: no further block begins. NULL: all blocks
+     * run. */
     bool (*is_stopped)(void *ctx);
     void *ctx;
 };
@@ -43,9 +45,9 @@ struct mr_blocks_end {
 struct mr_work_sharing *mr_work_sharing_new(uint32_t slots);
 void mr_work_sharing_free(struct mr_work_sharing **h);
 
-/* Sets the inbox in which the thread of this slot waits; an offer of work wakes an idle thread
- * through it. NULL: no inbox. To be called before the thread of the slot starts, and after it has
- * ended. */
+/* Sets the inbox in which the thread of this slot waits. An offer of work wakes an idle thread
+ * through its inbox. NULL: no inbox. To be called before the thread of the slot starts, and after
+ * the thread has ended. */
 void mr_work_sharing_enter(struct mr_work_sharing *h, uint32_t slot, struct mr_inbox *inbox);
 
 /* Offers the owner's blocks, and runs them together with the stealers. At the return each block is
@@ -55,11 +57,12 @@ struct mr_blocks_end mr_work_sharing_run(
 /* Runs all blocks on the calling thread. */
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *work);
 
-/* Runs blocks of other slots on an idle thread, until no block is left or `is_wanted`, which is
- * called after each block, returns true. True: the thread ran at least one block. */
+/* Runs blocks of other slots on an idle thread, until no block is left or `is_wanted` returns true.
+ * `is_wanted` is called before each block. True: the thread ran at least one block. */
 bool mr_work_sharing_steal(
     struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx);
-/* Returns the number of offers so far, an eventcount. An idle thread reads it, looks for work,
- * marks itself as idle, and sleeps only if the number has not changed. */
+/* Returns the number of offers so far, which serves as an eventcount. An idle thread reads the
+ * number, looks for work, marks itself as idle with mr_work_sharing_idle, and sleeps only if the
+ * number has not changed. */
 uint32_t mr_work_sharing_epoch(const struct mr_work_sharing *h);
 void mr_work_sharing_idle(struct mr_work_sharing *h, uint32_t slot, bool on);

@@ -14,7 +14,7 @@ bool mr_certificate_is_given(const char *path)
     return path && path[0];
 }
 
-/* Is a passphrase callback that gives no passphrase. Without a callback libcrypto would ask on the
+/* A passphrase callback that gives no passphrase. Without a callback libcrypto would ask on the
  * terminal. */
 static int no_passphrase(char *buf, int size, int rwflag, void *ctx)
 {

@@ -19,10 +19,11 @@ struct mr_certificate_files {
 
 bool mr_certificate_is_given(const char *path); /* true: the path is neither NULL nor "" */
 
-/* Checks that a server or a client can use these files: they exist and are unencrypted PEM; only
- * this user can read the key; the key belongs to the certificate; the certificate is valid now. If
- * a CA is given, it must have signed the certificate, for clients and servers. A certificate and a
- * key must be given together; otherwise any file may be missing. MR_EINVAL, MR_EPERM, MR_ENOENT. */
+/* Checks that a server or a client can use these files. The files must exist and be unencrypted
+ * PEM. Only the user of this process may be able to read the key. The key must belong to the
+ * certificate. The certificate must be valid now. If a CA is given, the CA must have signed the
+ * certificate for use by clients and by servers. A certificate and a key must be given together;
+ * otherwise any file may be missing. Returns MR_OK, MR_EINVAL, MR_EPERM or MR_ENOENT. */
 int mr_certificate_check(const struct mr_certificate_files *files, struct mr_error *e);
 
 struct mr_certificate_spec {
@@ -35,13 +36,13 @@ struct mr_certificate_spec {
 /* Makes a CA: a new certificate and a new key (mode 0600). */
 int mr_certificate_make_ca(const char *cert_path, const char *key_path,
     const struct mr_certificate_spec *spec, struct mr_error *e);
-/* Makes a certificate for servers and clients, signed by the CA in `ca_path`. A key that exists is
- * kept: then one rename replaces the certificate, and no process reads a certificate and a key that
- * do not match. */
+/* Makes a certificate for servers and clients, signed by the CA in `ca_path`. If `key_path` exists,
+ * its key is kept. Then one rename replaces the certificate, and no process reads a certificate and
+ * a key that do not match. */
 int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char *cert_path,
     const char *key_path, const struct mr_certificate_spec *spec, struct mr_error *e);
 
 /* True: the certificate passes mr_certificate_check, is valid for each of the names, and will still
- * be valid in `left_s` seconds. */
+ * be valid in `left_s` seconds. False: one of these conditions does not hold. */
 bool mr_certificate_lasts(
     const struct mr_certificate_files *files, const struct mr_texts *names, int64_t left_s);

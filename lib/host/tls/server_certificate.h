@@ -1,5 +1,5 @@
 /* The certificate of an HTTPS server that uses GnuTLS. The files are read again when they change,
- * and new connections get the new certificate. A process has one of these, because GnuTLS's
+ * and new connections get the new certificate. A process has only one such server, because GnuTLS's
  * callback has no context argument.
  *
  *     err = mr_server_certificate_open(&files, &e);
@@ -18,7 +18,8 @@
 int mr_server_certificate_open(const struct mr_certificate_files *files, struct mr_error *e);
 void mr_server_certificate_close(void); /* to be called after the server has stopped */
 
-/* A callback of type gnutls_certificate_retrieve_function2. Called on any thread. */
+/* A callback of type gnutls_certificate_retrieve_function2. Called on any thread. Returns 0, or -1
+ * if mr_server_certificate_open has not succeeded. */
 int mr_server_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
     int ca_names_count, const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
     gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key);
