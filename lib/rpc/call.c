@@ -215,8 +215,9 @@ static void half_closed(struct mr_rpc_call *call)
     if (call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
-/* Handles the end of the peer's messages: the peer has closed its side. For a unary request with a
- * message, on_half_close has been called already. */
+/* Handles the end of the peer's messages: the peer has closed its side. A unary call comes here
+ * only if the peer has sent no message, and is refused. After a unary call's message,
+ * received_message has called on_half_close. */
 static void received_end(struct mr_rpc_call *call)
 {
     static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,
@@ -252,7 +253,7 @@ static void receive_done(struct mr_rpc_tag *tag, bool ok)
     else if (ok && !grpc_call_failed_before_recv_message(call->grpc))
         received_end(call);
     else
-        /* The call was broken off, so on_half_close is not called. */
+        /* The call was broken off, so on_half_close must not be called. */
         mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
     if (!call->loop->turn_is_young) {
         mr_rpc_call_pump(call);
@@ -294,8 +295,8 @@ static grpc_op status_op(struct mr_rpc_call *call)
 
 /* Sends one batch: initial metadata if it is not sent, one message if one is queued, and after the
  * last message the end of our side. gRPC allows one such batch at a time; the rest waits for
- * send_done. GRPC_WRITE_BUFFER_HINT promises gRPC another message soon. It must not stand beside
- * initial metadata: such a batch of a server never completes. */
+ * send_done. GRPC_WRITE_BUFFER_HINT promises gRPC another message soon. The hint must not stand
+ * beside initial metadata: such a batch of a server never completes. */
 void mr_rpc_call_flush(struct mr_rpc_call *call)
 {
     if (mr_rpc_call_has_batch(call, MR_RPC_BATCH_SEND)) return;
@@ -324,7 +325,7 @@ void mr_rpc_call_flush(struct mr_rpc_call *call)
 static void send_done(struct mr_rpc_tag *tag, bool ok)
 {
     struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_SEND);
-    if (!ok) queue_clear(&call->queue); /* the call's status will tell the reason */
+    if (!ok) queue_clear(&call->queue); /* the status of the call will give the reason */
     if (ok && call->state.sending == MR_RPC_FINISHED)
         mr_rpc_sending_move(&call->state, MR_RPC_ANSWERED);
     if (ok) mr_rpc_call_flush(call);

@@ -164,7 +164,8 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* Adds the TLS reason to the status of a call whose connection failed because of TLS. */
+/* Replaces the text of the status of a call whose connection failed because of TLS. The new text
+ * names the reason and the flag. */
 static void explain(struct mr_rpc_call *call)
 {
     struct mr_error e;

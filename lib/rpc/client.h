@@ -43,7 +43,7 @@ struct mr_rpc_call_options { /* all zeros: the defaults are used */
     /* The call waits for a connection. Otherwise it fails with UNAVAILABLE if there is none. */
     bool wait_for_ready;
     bool manual_read; /* auto read is off when the call begins (mr_rpc_call_set_auto_read) */
-    /* The method sends exactly one reply. The reply then comes together with the status. */
+    /* The method sends exactly one reply, which this process receives together with the status. */
     bool one_reply;
     const struct mr_rpc_metadata *metadata;
     size_t metadata_count;
@@ -55,7 +55,8 @@ struct mr_rpc_call_options { /* all zeros: the defaults are used */
 struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char *method,
     const struct mr_rpc_handler *handler, void *context, const struct mr_rpc_call_options *options);
 
-/* Ends the messages of this side: the half close follows the queued messages. */
+/* Ends the messages of this side: the half close follows the queued messages. MR_ESTATE: this side
+ * has half-closed the call already. MR_ECANCELED: the call is over. */
 int mr_rpc_call_half_close(struct mr_rpc_call *call);
 void mr_rpc_call_cancel(struct mr_rpc_call *call); /* client or server; on_done follows */
 

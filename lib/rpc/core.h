@@ -21,8 +21,8 @@ struct mr_rpc_tag {
     void (*done)(struct mr_rpc_tag *tag, bool ok);
 };
 
-/* Batches of a call on the completion queue. A call has at most one batch of each kind there at a
- * time. */
+/* Batches of a call on the completion queue. At any time, at most one batch of each kind is there
+ * for a call. */
 enum mr_rpc_batch {
     MR_RPC_BATCH_OPEN,    /* client: receives the peer's initial metadata */
     MR_RPC_BATCH_RECEIVE, /* a message */
@@ -166,11 +166,13 @@ grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *tls);
 grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *tls);
 
 /* In tls_error.c: called when a connection to a TCP port failed with gRPC's text `why`. True: TLS
- * is the reason, or perhaps the reason, and `out` is the sentence for the user. */
+ * is the reason, or perhaps the reason, and `out` receives the sentence for the user. False: the
+ * reason is another one, and `out` is unchanged. */
 bool mr_rpc_tls_words(
     const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out);
-/* tls_error.c: True: the line of gRPC's log is about a failed handshake. Logs it as tls.refused, at
- * most once a second. */
+/* In tls_error.c: takes a line of gRPC's log. True: the line is about a failed handshake, and was
+ * logged as tls.refused, at most once a second. False: the line is about something else, and was
+ * not logged. */
 bool mr_rpc_tls_notice(const char *text);
 
 /* Functions of client.c. */

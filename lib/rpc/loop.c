@@ -41,8 +41,8 @@ mr_time mr_rpc_time(gpr_timespec t)
     return mr_time_after((mr_time)at.tv_sec * MR_SECOND, (mr_duration)at.tv_nsec);
 }
 
-/* Passes gRPC's log lines to our log. Callers get most of their content as a status, so the level
- * is `debug`. The line before gRPC aborts has the level `error`. */
+/* Passes gRPC's log lines to our log. Callers get most of what these lines say as a status, so the
+ * level is `debug`. The line before gRPC aborts has the level `error`. */
 static void log_line(gpr_log_func_args *args)
 {
     if (mr_rpc_tls_notice(args->message)) return;

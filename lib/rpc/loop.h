@@ -10,10 +10,10 @@
 
 struct mr_rpc_loop;
 
-/* Turns off gRPC's polling of channels without a call, which wakes the process every 5 s. The next
- * call then notices that a channel's peer went away, and fails with MR_EAWAY. For a program that
- * repeats such calls, or whose channels always have a call. To be called before the first loop is
- * made. */
+/* Turns off gRPC's polling of channels without a call, which wakes the process every 5 s. Without
+ * this polling, the next call on a channel notices that the peer went away, and fails with
+ * MR_EAWAY. Suits a program that repeats such calls, or whose channels always have a call. To be
+ * called before the first loop is made. */
 void mr_rpc_leave_idle_channels(void);
 
 struct mr_rpc_loop *mr_rpc_loop_new(void);
@@ -23,23 +23,24 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop);
 
 /* Runs one turn: sends what is queued, waits for an event or `deadline` (0: does not wait), runs
  * the callbacks of the events that are there (a bounded number), and sends what the callbacks
- * queued. Returns the number of events: 0 after the deadline. */
+ * queued. Returns the number of events. 0: no event came before the deadline, or a callback has
+ * called mr_rpc_loop_wake. */
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
 
 /* Sends the queued messages at once instead of in the next turn. Must not be called from inside a
  * callback. */
 void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
 
-/* Makes the loop eager: it polls for up to 0.4 ms before it sleeps, once its waits have been short.
- * That saves a wake-up, which costs tens of microseconds on a virtual machine. An eager loop yields
- * between polls, and does not poll for 20 ms after another thread wanted the processor. A loop that
- * is idle or busy sleeps at once. */
+/* Makes the loop eager: when its last waits were short, the loop polls for up to 0.4 ms before it
+ * sleeps. Polling saves a wake-up, which costs tens of microseconds on a virtual machine. An eager
+ * loop yields between polls, and does not poll for 20 ms after another thread wanted the processor.
+ * A loop whose waits are long, or which never has to wait, sleeps at once. */
 void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager);
 
 /* A second source of work, which the loop polls together with gRPC's queue. Each function may be
- * NULL. `attend(true)` comes before the first `look`, and `attend(false)` before the loop sleeps;
- * either may come twice in a row. `look` polls once; if it finds work, it ends the turn with
- * mr_rpc_loop_wake. */
+ * NULL. `attend(true)` comes before the first `look`, and `attend(false)` before the loop sleeps.
+ * Each of the two calls may come twice in a row. `look` polls once; if it finds work, it ends the
+ * turn with mr_rpc_loop_wake. */
 struct mr_rpc_side {
     void (*attend)(void *ctx, bool on);
     void (*look)(void *ctx);

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-/* A call with more queued bytes is not writable. It is writable again when less than half of this
- * is queued. */
+/* A call with this many queued bytes is not writable. on_writable is called when less than half of
+ * this number is queued. */
 #define MR_RPC_QUEUE_BYTES_HIGH ((size_t)4 << 20)
 /* Bytes in the queue of a call; a larger send is refused. */
 #define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20)
@@ -46,7 +46,8 @@ struct mr_rpc_handler {
     /* Server: the client will send no more messages. Also called after the message of a unary
      * request, unless the call has been answered by then. Not called on a client. */
     void (*on_half_close)(struct mr_rpc_call *call);
-    /* The send queue passed its high mark and is now below half of the mark. */
+    /* The send queue was full, and is now below half of its mark (MR_RPC_QUEUE_BYTES_HIGH,
+     * MR_RPC_QUEUE_COUNT_HIGH). */
     void (*on_writable)(struct mr_rpc_call *call);
     /* Server: the client cancelled, its deadline passed or its connection broke before the server
      * finished the call. Nothing more can be sent. */
@@ -65,17 +66,17 @@ struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
 void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
-/* For example "/millrace.v1.Jobs/Get". */
+/* Returns the path of the method, for example "/millrace.v1.Jobs/Get". */
 struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call);
-/* MR_NEVER: the call has no deadline */
+/* returns MR_NEVER if the call has no deadline */
 mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);
 /* Returns the peer's address, "unix:…" or "ipv4:127.0.0.1:4711", borrowed until on_done. The
  * address is not authenticated. */
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
 /* Finds a value of the peer's metadata. For a server call this is the metadata of the request. For
  * a client call it is the initial metadata and, in on_done, the trailing metadata. Names are in
- * lower case. Of several values with one name, the first is found. The value is lent until on_done
- * returns. */
+ * lower case. True: `*value` is the first value with this name, lent until on_done returns. False:
+ * the metadata has no such name. */
 bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
 
 /* Sends a message. Queued messages leave together in the loop's next turn. MR_ETOOBIG: more than
@@ -94,11 +95,13 @@ struct mr_rpc_part {
 int mr_rpc_call_send_parts(
     struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
 
-/* False: the caller waits for on_writable. */
+/* True: fewer bytes and messages are queued than the two marks. False: the queue is at a mark or
+ * the call is over; the caller waits for on_writable. */
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call);
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
-/* True: the call is writable and at most `bytes_max` bytes are queued. False: wait for on_writable
- * and ask again, because on_writable may come while more than `bytes_max` bytes are queued. */
+/* True: the call is writable and at most `bytes_max` bytes are queued. False: the caller waits for
+ * on_writable and asks again, because on_writable may come while more than `bytes_max` bytes are
+ * queued. */
 bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
 /* Turns auto read on or off. With auto read (the default) messages arrive without a request.
@@ -116,9 +119,10 @@ void mr_rpc_call_defer_read(struct mr_rpc_call *call);
 size_t mr_rpc_message_bytes(const struct mr_rpc_message *m);
 /* Returns the message as one run of bytes. A message that came in pieces is joined on first use. */
 struct mr_str mr_rpc_message_str(struct mr_rpc_message *m);
-/* Returns the pieces in which the message came. `*parts` is valid as long as the message. */
+/* Sets `*parts` to the pieces in which the message came, and returns their number. `*parts` is
+ * valid as long as the message. */
 size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **parts);
-/* To be called in on_message: takes the message, which then outlives the callback. It may be freed
- * on any thread. */
+/* To be called in on_message: takes the message out of `m`. The returned message outlives the
+ * callback, and may be freed on any thread. */
 struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);
 void mr_rpc_message_free(struct mr_rpc_message **m);

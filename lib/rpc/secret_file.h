@@ -1,5 +1,6 @@
 /* The secret file of a process, read again when it changes. New outgoing calls send the new
- * secrets, and incoming calls are compared with the new secrets. Any thread. */
+ * secrets, and incoming calls are compared with the new secrets. The functions may be called on any
+ * thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -28,6 +29,6 @@ void mr_credential_add(const struct mr_credential *credential, struct mr_buf *ou
  * changed. So a new secret works at once when the files of all machines have it. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
 /* Like mr_secret_file_accepted, but checks the file by stat(2) at most every two seconds, even for
- * an unknown secret. For a caller that checks other files before it calls
- * mr_secret_file_accepted. */
+ * an unknown secret. A caller that has to look into other files first calls this function, and
+ * mr_secret_file_accepted only if no file knows the secret. */
 unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

@@ -25,10 +25,10 @@ struct mr_secrets;
 int mr_secrets_parse(struct mr_str text, struct mr_secrets **out, struct mr_error *e);
 void mr_secrets_free(struct mr_secrets **secrets);
 
-/* Returns the secret to send to a service of this kind, valid as long as `secrets`. NULL: there is
- * none. */
+/* Returns the secret to send to a service of this kind, valid as long as `secrets`. NULL: the file
+ * has no such secret. */
 const char *mr_secrets_shown(const struct mr_secrets *secrets, enum mr_service_kind to);
-/* Returns the kinds of services that have this secret, as bits 1 << MR_SERVICE_…. MR_SERVICES_ALL:
- * the secret is of a SECRET line. 0: no service has it. The time taken does not depend on the
- * answer. */
+/* Returns the kinds of services that have the secret `shown`, as bits 1 << MR_SERVICE_….
+ * MR_SERVICES_ALL: the secret is of a SECRET line. 0: no service has the secret. The time taken
+ * does not depend on the answer. */
 unsigned mr_secrets_accepted(const struct mr_secrets *secrets, struct mr_str shown);

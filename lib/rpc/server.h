@@ -16,7 +16,7 @@
 struct mr_rpc_server;
 
 struct mr_rpc_method {
-    const char *name; /* "Get" */
+    const char *name; /* for example "Get" */
     bool client_streaming;
     bool server_streaming;
     bool manual_read;   /* auto read is off when a call begins (mr_rpc_call_set_auto_read) */
@@ -77,7 +77,7 @@ void mr_rpc_server_start(struct mr_rpc_server *server);
 void mr_rpc_server_set_serving(struct mr_rpc_server *server, const char *service, bool serving);
 
 /* Answers new calls with UNAVAILABLE from now on, and sets the health to NOT_SERVING. Open calls go
- * on. */
+ * on; only those of health and reflection are ended. */
 void mr_rpc_server_drain(struct mr_rpc_server *server);
 /* True: the server is drained, and no call is left. */
 bool mr_rpc_server_is_drained(const struct mr_rpc_server *server);
@@ -100,11 +100,13 @@ int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct m
 int mr_rpc_call_add_trailing(struct mr_rpc_call *call, const char *name, struct mr_str value);
 
 /* End the call after the queued messages. The details of the status are sent as
- * grpc-status-details-bin. */
+ * grpc-status-details-bin. MR_ESTATE: the call has been finished already. MR_ECANCELED: the call is
+ * over. */
 int mr_rpc_call_finish(struct mr_rpc_call *call, const struct mr_rpc_status *status);
 int mr_rpc_call_finish_ok(struct mr_rpc_call *call);
-/* Sends `bytes`, and then finishes the call with OK. */
+/* Sends `bytes`, and then finishes the call with OK. MR_ETOOBIG: the call is finished with this
+ * error instead. Other errors are those of mr_rpc_call_send. */
 int mr_rpc_call_reply(struct mr_rpc_call *call, struct mr_str bytes);
-/* Finishes the call with the code and the sentence of `e`. Where several of our codes have one gRPC
- * code, our code is added to the details, from which mr_rpc_status_error reads it. */
+/* Finishes the call with the code and the sentence of `e`. Where several MR_E… codes have one gRPC
+ * code, the MR_E… code is added to the details, from which mr_rpc_status_error reads it. */
 int mr_rpc_call_fail(struct mr_rpc_call *call, const struct mr_error *e);

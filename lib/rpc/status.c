@@ -37,7 +37,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     struct mr_rpc_status s = {.code = mr_err_grpc(code), .message = text};
     if (!details) return s;
     mr_buf_clear(details);
-    /* No details are needed: the gRPC code alone gives our code. */
+    /* No details are needed: mr_err_from_grpc turns the gRPC code back into `code`. */
     if (mr_err_from_grpc(s.code) == code) return s;
     struct mr_buf info;
     mr_buf_init(&info, INFO_BYTES_MAX);
@@ -50,7 +50,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     return s;
 }
 
-/* Returns the bytes of field `number`: of its first occurrence. Empty if the field is absent. */
+/* Returns the bytes of the first field `number`. Empty: the message has no such field. */
 static struct mr_str field_of(struct mr_str message, uint32_t number)
 {
     struct mr_protowire_reader r = mr_protowire_read(message);
@@ -60,7 +60,7 @@ static struct mr_str field_of(struct mr_str message, uint32_t number)
     return mr_str_of("", 0);
 }
 
-/* Returns our error code from the details. 0: the details have no code, or a code that does not
+/* Returns the MR_E… code in the details. MR_OK: the details have no code, or a code that does not
  * belong to `grpc_code`. */
 static int code_in_details(struct mr_str details, int grpc_code)
 {

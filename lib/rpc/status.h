@@ -6,12 +6,12 @@
 #include "rpc/rpc.h"
 
 /* Makes the status of an error. Its texts point into `e` and `details`; `details` is cleared first
- * and may be NULL. Where several of our codes have one gRPC code, our code goes into the details as
- * google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
+ * and may be NULL. Where several MR_E… codes have one gRPC code, the MR_E… code goes into the
+ * details as google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
 struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
 
-/* Returns the error of a status: MR_OK for code 0, otherwise our code. `e` (may be NULL) receives
- * the sentence. */
+/* Returns the error of a status: MR_OK for code 0, otherwise an MR_E… code. `e` (may be NULL)
+ * receives the sentence of an error. */
 int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e);
 
 /* Make the details, a google.rpc.Status: mr_rpc_details_begin writes its code and message, and each

@@ -57,8 +57,8 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls)
     mr_release(t);
 }
 
-/* Runs at exit: stops gRPC's thread that watches the files, before the libraries that it uses are
- * unloaded. Nothing else is freed, because detached threads may still open channels. */
+/* Runs at exit: stops gRPC's thread that watches the files, before the libraries that this thread
+ * uses are unloaded. Nothing else is freed, because detached threads may still open channels. */
 static void stop_watching(void)
 {
     (void)pthread_mutex_lock(&process_wide->lock);

@@ -14,21 +14,21 @@
 struct mr_rpc_tls;
 
 struct mr_rpc_tls_options {
-    struct mr_certificate_files
-        /* A client may have the CA alone; a server needs all three files. */
-        files;
+    /* A client may have the CA alone; a server needs all three files. */
+    struct mr_certificate_files files;
     mr_duration refresh; /* how often the files are read; 0: 5 s; at least 1 s */
 };
 
 /* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the flag. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
-/* To be called after its servers and channels are closed. */
+/* Frees `*tls`. To be called after the servers and channels that use it are closed. */
 void mr_rpc_tls_free(struct mr_rpc_tls **tls);
 
 /* Sets the TLS of the process, to be called in `main` before the first server or channel. Each TCP
- * port and each TCP channel of this process that has no mr_rpc_tls of its own uses these files.
- * Without any of the three files nothing changes. A service must give all three. */
+ * port and each TCP channel of this process that has no mr_rpc_tls of its own uses these files. If
+ * none of the three files is given, the process has no TLS. MR_EINVAL: only some of the files are
+ * given, or a file cannot be used; other errors are those of mr_rpc_tls_open. */
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
 bool mr_rpc_tls_is_used(void);
 

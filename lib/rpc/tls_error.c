@@ -14,8 +14,8 @@ static bool has(struct mr_str text, const char *part)
     return memmem(text.p, text.n, part, strlen(part)) != NULL;
 }
 
-/* True: gRPC's text says only that the connection was closed. gRPC knows no more if the other side
- * has TLS and refuses this side's certificate or lack of TLS. */
+/* True: gRPC's text says only that the connection was closed. The text says no more than that if
+ * the other side has TLS and refuses this side's certificate, or if this side has no TLS. */
 static bool was_ended(struct mr_str why)
 {
     return has(why, "Socket closed") || has(why, "onnection reset") || has(why, "Broken pipe");

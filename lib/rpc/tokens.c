@@ -45,7 +45,8 @@ int mr_token_is_good(struct mr_str token, struct mr_error *e)
     return mr_fail(e, MR_EINVAL, "a token is of printable ASCII characters without spaces");
 }
 
-/* Returns the next word of a line; empty: there is none. */
+/* Returns the next word of a line, and moves the beginning of `*line` past the word. Empty: no word
+ * is left. */
 static struct mr_str next_word(struct mr_str *line)
 {
     size_t from = 0;

@@ -29,16 +29,16 @@ void mr_tokens_free(struct mr_tokens **tokens);
  * taken does not depend on the answer. */
 const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct mr_str token);
 
-/* Returns the token at index `i` and its user, valid as long as `tokens`. False: there is no token
- * at this index. */
+/* Sets `*token` and `*who` to the token at index `i` and its user, which are valid as long as
+ * `tokens`, and returns true. False: there is no token at this index. */
 bool mr_tokens_at(
     const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who);
 
-/* Finds the token in "Bearer TOKEN" (upper and lower case of the scheme are equal). False: the text
- * has another form. */
+/* Sets `*token` to the token in "Bearer TOKEN" and returns true (upper and lower case of the scheme
+ * are equal). False: the text has another form. */
 bool mr_token_of(struct mr_str authorization, struct mr_str *token);
 /* Checks that a token has 16 to 256 printable ASCII bytes without spaces. The sentence of MR_EINVAL
  * says what is wrong. */
 int mr_token_is_good(struct mr_str token, struct mr_error *e);
-/* Compares two texts in constant time: the time does not depend on where they differ. */
+/* True: the texts are equal. The time taken does not depend on where the texts differ. */
 bool mr_token_is_same(struct mr_str shown, struct mr_str secret);

@@ -33,7 +33,7 @@ struct walk {
 
 static uint64_t hash_name(struct mr_str s)
 {
-    /* FNV-1a, which is used only once, for a few thousand names */
+    /* FNV-1a (Fowler, Noll, Vo) */
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < s.n; i++)
         h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
@@ -71,8 +71,8 @@ void mr_descriptors_fini(struct mr_descriptors *d)
     *d = (struct mr_descriptors){0};
 }
 
-/* Finds the bytes of field `number`: of its last occurrence, as protobuf requires. Empty if the
- * field is absent. */
+/* Sets `*out` to the bytes of field `number`: of its last occurrence, as protobuf requires. Empty:
+ * the field is absent. MR_EFORMAT: the message is malformed. */
 static int find_bytes(struct mr_str message, uint32_t number, struct mr_str *out)
 {
     *out = mr_str_of("", 0);
@@ -145,8 +145,8 @@ static int add_extension(struct walk *w, struct mr_str field)
     return MR_OK;
 }
 
-/* Returns the kind of the part that a field holds. LEAF parts have a name only; FIELD is an
- * extension. False: the field holds no part. */
+/* Sets `*out` to the kind of the part that field `number` of a parent holds. LEAF parts have a name
+ * only; FIELD is an extension. False: the field holds no part. */
 static bool child_kind(enum kind parent, uint32_t number, enum kind *out)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* An index over serialized FileDescriptorSets: which file declares a symbol or an extension. A
- * server makes it at start from generated descriptors. Nesting is bounded. */
+ * server makes the index at its start from generated descriptors. The depth of nested messages is
+ * bounded. */
 #pragma once
 
 #include "base/err.h"
@@ -42,8 +43,8 @@ void mr_descriptors_fini(struct mr_descriptors *d);
  * in the index is skipped. MR_EFORMAT: the bytes are malformed. */
 int mr_descriptors_add(struct mr_descriptors *d, struct mr_str set, struct mr_error *e);
 
-/* Find the file of a name or of a symbol that the file declares. MR_INDEX_NONE: there is no such
- * file. */
+/* Return the number of the file that has this name, declares this symbol or declares this
+ * extension. MR_INDEX_NONE: there is no such file. */
 uint32_t mr_descriptors_file(const struct mr_descriptors *d, struct mr_str name);
 uint32_t mr_descriptors_symbol_file(const struct mr_descriptors *d, struct mr_str symbol);
 uint32_t mr_descriptors_extension_file(

@@ -24,8 +24,8 @@ static int state_of(const struct mr_rpc_server *s, struct mr_str service)
     return SERVICE_UNKNOWN;
 }
 
-/* Reads field 1 of HealthCheckRequest. False: the bytes are malformed, and the call has been
- * failed. */
+/* Sets `*service` to field 1 of HealthCheckRequest. False: the bytes are malformed or the name is
+ * too long, and the call has been failed. */
 static bool read_service(struct mr_rpc_call *call, struct mr_rpc_message *m, struct mr_str *service)
 {
     *service = mr_str_of("", 0);

@@ -14,8 +14,8 @@ static bool has_property(const grpc_auth_context *ctx, const char *name)
     return grpc_auth_property_iterator_next(&it) != NULL;
 }
 
-/* Finds out how the peer is connected. A peer whose certificate fails the verification does not get
- * past the handshake, so a certificate that is present is valid. */
+/* A peer whose certificate fails the verification does not get past the handshake, so a certificate
+ * that is present is valid. */
 enum mr_rpc_connection mr_rpc_call_connection(const struct mr_rpc_call *call)
 {
     mr_assert(call->server);

@@ -44,8 +44,8 @@ static int address_of(const char *path, struct sockaddr_un *at, struct mr_error 
     return MR_OK;
 }
 
-/* Removes the socket file of a dead server. It is an error if the path is a file of another kind,
- * or if a server answers on the socket. */
+/* Removes the socket file of a dead server. MR_EEXIST: the path is a file of another kind, or a
+ * server answers on the socket. */
 static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_error *e)
 {
     struct stat st;
@@ -134,9 +134,7 @@ static void accept_loop(void *ctx)
         if (fd >= 0)
             accept_one(l, fd);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-            mr_clock_sleep(
-                /* Meanwhile new connections wait in the socket's backlog. */
-                50 * MR_MS);
+            mr_clock_sleep(50 * MR_MS); /* new connections wait in the socket's backlog */
     }
 }
 

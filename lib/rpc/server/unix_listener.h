@@ -7,7 +7,8 @@
 struct mr_unix_listener;
 
 /* Binds `path`. The socket file of a dead server is replaced. MR_EEXIST: a server answers on the
- * socket. The file has mode 0600 if only the user of this process may connect. */
+ * socket, or the path is a file of another kind. The socket file has mode 0600, or 0666 if `rules`
+ * allow users other than root and the user of this process. */
 int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
     struct mr_unix_listener **out, struct mr_error *e);
 

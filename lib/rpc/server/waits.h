@@ -4,7 +4,7 @@
 
 #include "rpc/server.h"
 
-/* Metadata of a waiting call: names the caller that may end the wait. */
+/* Metadata of a waiting call: the name of the caller that may end the wait. */
 #define MR_RPC_WAITER "millrace-waiter"
 
 struct mr_rpc_waits {

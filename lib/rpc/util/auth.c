@@ -93,8 +93,8 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
         (int)MR_MIN(credentials->role.n, (size_t)40), credentials->role.p);
 }
 
-/* Finds the services that have this secret (the result), and whether the text is a user's token. No
- * text is both. If neither file knows the text, both files are read again. */
+/* Returns the kinds of services that have this secret. Sets `*is_user` to true if the text is a
+ * user's token. No text is both. If neither file knows the text, both files are read again. */
 static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_user)
 {
     unsigned services = a->secrets ? mr_secret_file_knows(a->secrets, token) : 0;
@@ -114,7 +114,7 @@ static int identify_caller(const struct mr_rpc_auth *a,
     bool shows = mr_token_of(credentials->authorization, &token);
     bool is_user = false;
     unsigned services = shows ? find(a, token, &is_user) : 0;
-    if (services && is_user) /* since the last comparison, both files have changed */
+    if (services && is_user) /* the two files have changed since they were last compared */
         return mr_fail(e, MR_EAUTH,
             "the token of \"authorization\" is both in --token-file and in --secret-file");
     if (services) return identify_service(services, credentials, out, e);
@@ -209,7 +209,7 @@ static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
     return mr_rpc_auth_check(ctx, mr_rpc_call_method(call), &credentials, e);
 }
 
-/* Is the check of a server without token file and secret file. Every caller may call everything,
+/* The check of a server without token file and secret file. Every caller may call everything,
  * except that on a TLS connection the methods for services need a certificate. */
 static int check_certificate(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
 {

@@ -28,7 +28,7 @@
 #include "rpc/server.h"
 #include "rpc/tokens.h"
 
-/* Metadata: the name of the user for whom a gateway calls. */
+/* Metadata: the name and the role of the user for whom a gateway calls. */
 #define MR_RPC_USER "millrace-user"
 #define MR_RPC_ROLE "millrace-role"
 

@@ -20,14 +20,14 @@ struct mr_pb_arena {
 
 void mr_pb_arena_init(struct mr_pb_arena *a, size_t bytes_max);
 void mr_pb_arena_fini(struct mr_pb_arena *a);
-/* Frees the messages; keeps one chunk of memory for the next one. */
+/* Frees the messages. Keeps one chunk of memory for the next message. */
 void mr_pb_arena_clear(struct mr_pb_arena *a);
-/* NULL: the arena would exceed its ceiling */
+/* returns NULL if the arena would exceed its ceiling */
 void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes);
 
 /* Unpacks a message, which is valid until the arena is cleared. NULL: an error, in `e` (may be
- * NULL). MR_EFORMAT: the bytes are malformed. MR_ELIMIT: the bytes nest deeper than twice
- * MR_DEPTH_MAX, or need more memory than the arena has. */
+ * NULL). MR_EFORMAT: the bytes are malformed. MR_ELIMIT: the messages nest deeper than 2 *
+ * MR_DEPTH_MAX + 16, or need more memory than the arena has. */
 void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 

@@ -1,5 +1,6 @@
 /* A blocking client, for programs without a loop: the command line and tests. Each client has a
- * loop, which runs inside these functions on the calling thread. One thread at a time. */
+ * loop, which runs inside these functions on the calling thread. At most one thread at a time may
+ * use a client. */
 #pragma once
 
 #include "base/buf.h"
@@ -20,7 +21,7 @@ int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr
     const struct mr_rpc_call_options *options, struct mr_buf *reply, struct mr_error *e);
 
 /* Waits for an event on any stream of the client, for a wake, or until `deadline`. May return
- * early. For a caller that also waits for another event. */
+ * early. Serves a caller that also waits for another event, which then calls mr_rpc_client_wake. */
 void mr_rpc_client_wait(struct mr_rpc_client *client, mr_time deadline);
 /* Ends the present wait, or the next one; may be called on any thread. */
 void mr_rpc_client_wake(struct mr_rpc_client *client);
@@ -35,7 +36,8 @@ int mr_rpc_stream_send(struct mr_rpc_stream *stream, struct mr_str bytes);
 /* Like mr_rpc_stream_send, for a message in parts (rpc.h). */
 int mr_rpc_stream_send_parts(
     struct mr_rpc_stream *stream, const struct mr_rpc_part *parts, size_t parts_count);
-/* True: gRPC has not yet taken all that was sent. */
+/* True: gRPC has not yet taken all messages. False: gRPC has taken all messages, or the call is
+ * over. */
 bool mr_rpc_stream_is_sending(const struct mr_rpc_stream *stream);
 int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
 /* Reads the next message. MR_OK: the message is in `*out`; the caller frees it. MR_ENOENT: there
@@ -43,10 +45,11 @@ int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
  * on. Any other code is the error that the server has sent. `e` may be NULL. */
 int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
     struct mr_error *e);
-/* Cancels the call; mr_rpc_stream_read then returns CANCELLED. */
+/* Cancels the call; mr_rpc_stream_read then returns MR_ECANCELED. */
 void mr_rpc_stream_cancel(struct mr_rpc_stream *stream);
 /* Finds a value in the metadata from the server: the initial metadata and, once the call is over,
- * the trailing metadata. Valid until the stream is closed. */
+ * the trailing metadata. True: `*value` is the value, valid until the stream is closed. False: the
+ * metadata has no such name. */
 bool mr_rpc_stream_metadata(
     const struct mr_rpc_stream *stream, const char *name, struct mr_str *value);
 /* Returns the status of the call, after the last message has been read. Its details are valid until

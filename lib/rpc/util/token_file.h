@@ -1,5 +1,6 @@
-/* The token file of a process, read again when it changes. Any thread. If the file can no longer be
- * read or is malformed, the error is logged, and the last good tokens stay valid. */
+/* The token file of a process, read again when it changes. If the file can no longer be read or is
+ * malformed, the error is logged, and the last good tokens stay valid. The functions may be called
+ * on any thread. */
 #pragma once
 
 #include "rpc/secret_file.h"
@@ -19,14 +20,16 @@ int mr_token_file_open(const char *path, struct mr_secret_file *secrets, struct 
     struct mr_error *e);
 void mr_token_file_free(struct mr_token_file **file);
 
-/* Finds the user of a token. False: the token is unknown, even after the file was checked again. */
+/* Copies the user of a token to `*out` and returns true. False: the token is unknown, even after
+ * the file was checked again. */
 bool mr_token_file_find(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
 /* Like mr_token_file_find, but checks the file at most every two seconds, as mr_secret_file_knows
  * does. */
 bool mr_token_file_knows(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* Finds the user by the value of an Authorization header (p NULL: there is no header). MR_EAUTH
- * comes with the sentence for the client. */
+/* Copies the user to `*out` whose token is in an Authorization header (p NULL: there is no header).
+ * MR_EAUTH: the header has no token, or the token is unknown; `e` has the sentence for the
+ * client. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);
