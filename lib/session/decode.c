@@ -8,12 +8,13 @@
 
 #include <math.h>
 
-/* of bytes that another byte of a varint follows */
+/* The high bit of eight bytes. A byte of a varint has this bit if another byte of the varint
+ * follows. */
 #define HIGH_BITS UINT64_C(0x8080808080808080)
 
 struct reader {
     const struct mr_ws_memory *memory;
-    size_t bytes; /* taken from `memory` so far */
+    size_t bytes; /* bytes taken from `memory` so far */
     const char *outermost;
     struct mr_error *e;
 };
@@ -21,9 +22,10 @@ struct reader {
 /* A message that is being decoded into a struct. */
 struct frame {
     const struct mr_ws_type *type;
-    const char *name; /* of the field that has the message */
+    const char *name; /* name of the field that holds the message */
     unsigned char *to;
-    /* elements of each field; in the second pass: elements that were read so far */
+    /* First pass: the number of elements of each field. Second pass: the number of elements that
+     * were stored so far. */
     uint32_t count[MR_WS_FIELDS_MAX];
 };
 
@@ -65,8 +67,8 @@ static uint64_t load64(const unsigned char *p)
     return v;
 }
 
-/* The number of varints in a packed column: only the last byte of a varint has no high bit. Counts
- * eight bytes at a time. */
+/* Returns the number of varints in a packed column. Only the last byte of a varint has no high bit,
+ * so this function counts the bytes without a high bit, eight bytes at a time. */
 static uint32_t varints_in(struct mr_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p, *end = p + s.n;
@@ -78,7 +80,8 @@ static uint32_t varints_in(struct mr_str s)
     return n;
 }
 
-/* Reads the rest of a varint whose first byte is in `*v`. NULL: it has more than 64 bits. */
+/* Reads the rest of a varint whose first byte is in `*v`. Returns the address after the varint.
+ * NULL: the varint has more than 64 bits. */
 static const unsigned char *varint_rest(const unsigned char *p, uint64_t *v)
 {
     *v &= 0x7f;
@@ -91,8 +94,8 @@ static const unsigned char *varint_rest(const unsigned char *p, uint64_t *v)
     return NULL;
 }
 
-/* Reads a packed column of `count` varints, which end with the bytes. Most varints have one byte or
- * two. */
+/* Reads the `count` varints of a packed column. The caller has checked that the bytes end with a
+ * whole varint. Most varints have one byte or two. False: a varint has more than 64 bits. */
 static bool column32(struct mr_str s, uint32_t *to, uint32_t count)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -136,7 +139,7 @@ static void signed32(uint32_t *v, uint32_t count)
 
 static struct mr_str text_of(struct mr_str s)
 {
-    const char *nul = s.n ? memchr(s.p, 0, s.n) : NULL; /* protobuf-c, too, ends a text at a NUL */
+    const char *nul = s.n ? memchr(s.p, 0, s.n) : NULL; /* protobuf-c also ends a text at a NUL */
     return nul ? mr_str_of(s.p, (size_t)(nul - s.p)) : s;
 }
 
@@ -156,11 +159,13 @@ static uint32_t wire_type(enum mr_ws_kind kind)
 static int message(
     struct reader *r, const struct mr_ws_type *t, const char *name, struct mr_str bytes, void *to);
 
-/* Decodes a message in the message, into its part of the struct or into a struct of its own. */
+/* Decodes a nested message: for MR_WS_PART into a member of the outer struct, for MR_WS_LINK into a
+ * struct that is taken from the caller's memory. */
 static int part(struct reader *r, struct frame *m, const struct mr_ws_field *f, struct mr_str bytes)
 {
     void *to = m->to + f->at;
-    if (m->count[f - m->type->fields]++) return malformed(r); /* a message may be there once only */
+    if (m->count[f - m->type->fields]++) return malformed(r); /* a nested message may come once
+                                                               * only */
     if (f->kind == MR_WS_LINK) {
         int err = take(r, 1, f->type->bytes, &to);
         if (err) return err;
@@ -172,7 +177,8 @@ static int part(struct reader *r, struct frame *m, const struct mr_ws_field *f, 
     return message(r, f->type, f->name, bytes, to);
 }
 
-/* Is the field one element of a column? Protobuf allows columns that are not packed. */
+/* True: the field on the wire is one element of a column that is not packed, which protobuf allows.
+ * False: the field is a whole packed column, or no column. */
 static bool is_element(const struct mr_ws_field *f, const struct mr_protowire_field *w)
 {
     bool is_fixed = f->kind == MR_WS_COLUMN_FIXED64;
@@ -249,8 +255,9 @@ static int second_pass(struct reader *r, struct frame *m, const struct mr_ws_fie
     return ok ? MR_OK : malformed(r);
 }
 
-/* Takes arrays for the repeated fields. Writes their pointers, and the counts that they determine,
- * into the struct. */
+/* Takes arrays for the repeated fields that have elements, and writes their addresses into the
+ * struct. Also writes the numbers of rows that leading columns, texts and nested messages
+ * determine. Sets `*has_rows` to true if it has taken an array. */
 static int arrays(struct reader *r, struct frame *m, bool *has_rows)
 {
     for (uint32_t i = 0; i < m->type->fields_count; i++) {
@@ -268,7 +275,8 @@ static int arrays(struct reader *r, struct frame *m, bool *has_rows)
     return MR_OK;
 }
 
-/* Compares the length of each column with the number of rows, by the rule of its field. */
+/* Compares the length of each column with the number of rows, by the rule of its field. MR_EFORMAT:
+ * a length breaks its rule. Also decodes the zigzag of signed columns. */
 static int lengths(struct reader *r, struct frame *m)
 {
     for (uint32_t i = 0; i < m->type->fields_count; i++) {
@@ -290,8 +298,9 @@ static int lengths(struct reader *r, struct frame *m)
     return MR_OK;
 }
 
-/* Finds a field in the table, starting at the last one found: fields mostly come in the order of
- * the table. */
+/* Returns the field with this number, or NULL if the table has no such field. The search begins at
+ * `*hint`, the place of the field found last, because fields mostly come in the order of the
+ * table. */
 static const struct mr_ws_field *field_of(
     const struct mr_ws_type *t, uint32_t number, uint32_t *hint)
 {
@@ -351,7 +360,8 @@ int mr_ws_decode_up(
     struct reader r = {.memory = m, .outermost = mr_ws_up_type.name, .e = e};
     *out = (struct mr_ws_up){0};
     int err = message(&r, &mr_ws_up_type, r.outermost, bytes, out);
-    /* columns of another version may differ: the version is what is wrong */
+    /* Another version of the protocol may have other columns. So a wrong version is reported before
+     * an error in the columns. */
     int version = err && out->reg ? mr_ws_version_check(out->reg, e) : MR_OK;
     if (version) return version;
     return err ? err : mr_ws_up_check(out, e);

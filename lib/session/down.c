@@ -1,9 +1,10 @@
-/* What a worker demands of the columns of a SchedulerMessage. */
+/* Checks the columns of a SchedulerMessage, as a worker's core needs them. */
 #include "session/down.h"
 
 #include "base/limits.h"
 
-/* A worker finds values by job; job 0 is no job. */
+/* Checks the rows and that each run has a job. A worker finds values by their job, and job 0 is no
+ * job. */
 static int refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e)
 {
     for (uint32_t i = 0; i < r->runs_count; i++)

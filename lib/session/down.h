@@ -1,5 +1,7 @@
-/* WorkerSession from scheduler to worker: SchedulerMessage and its parts. All memory is borrowed,
- * from the batch of the scheduler's core or from the bytes and the memory of a decoded message. */
+/* The messages that the scheduler sends to a worker on the gRPC stream WorkerSession:
+ * SchedulerMessage and its parts. proto/millrace/v1/session.proto explains the fields; refs.h
+ * explains rows and columns. All memory is borrowed: from the batch of the scheduler's core, or
+ * from the bytes and the memory of a decoded message. */
 #pragma once
 
 #include "session/refs.h"
@@ -24,12 +26,13 @@ struct mr_ws_registered {
 struct mr_ws_values {
     const struct mr_ws_run *runs;
     const uint32_t *index;
-    const uint32_t *inline_bytes; /* 0: an object */
+    const uint32_t *inline_bytes; /* 0: the value is an object */
     struct mr_str inlined;
-    const uint64_t *object_maker; /* this column and the next three: one a row that is an object */
+    const uint64_t *object_maker; /* this column and the next three have one row for each value that
+                                   * is an object */
     const uint64_t *object_number;
     const uint64_t *object_bytes;
-    const uint32_t *object_node; /* in the session's table, from 1 */
+    const uint32_t *object_node; /* number of the node in the session's table of nodes, from 1 */
     uint32_t runs_count;
     uint32_t count;
     uint32_t objects_count;
@@ -41,7 +44,7 @@ struct mr_ws_extra { /* TaskExtra */
     bool alone;
     bool want_object;
     bool persist;
-    mr_duration timeout_ns; /* 0: none */
+    mr_duration timeout_ns; /* 0: no timeout */
     const struct mr_ws_resource *resources;
     uint32_t resources_count;
     struct mr_str key;
@@ -53,7 +56,8 @@ struct mr_ws_tasks {
     const struct mr_ws_run *runs;
     const uint32_t *index;
     const uint32_t *attempt; /* NULL: all 1 */
-    const uint32_t *op;      /* in the session's table, from 1; NULL: all op_of_all */
+    const uint32_t *op;      /* number in the session's table of operators, from 1; NULL: all
+                              * op_of_all */
     uint32_t op_of_all;
     struct mr_str args;
     const uint32_t *args_bytes;
@@ -61,9 +65,9 @@ struct mr_ws_tasks {
     const uint32_t *inputs;
     const uint32_t *last_use;         /* positions in `inputs`, ascending */
     const int32_t *priority;          /* one a task, or NULL: all 0 */
-    const uint32_t *order;            /* NULL: as the index */
+    const uint32_t *order;            /* NULL: equal to `index` */
     const uint32_t *uses;             /* one a task, or NULL: all 0 */
-    const struct mr_ws_extra *extras; /* rows ascending */
+    const struct mr_ws_extra *extras; /* ascending by row */
     uint32_t runs_count;
     uint32_t count;
     uint32_t inputs_total;
@@ -83,7 +87,8 @@ static inline uint32_t mr_ws_op(const struct mr_ws_tasks *m, uint32_t row)
 
 struct mr_ws_down { /* SchedulerMessage */
     const struct mr_ws_registered *registered;
-    const struct mr_str *ops; /* names; they get the next numbers */
+    const struct mr_str *ops; /* names of operators, which get the next numbers in the session's
+                               * table */
     const struct mr_ws_node *nodes;
     uint32_t ops_count;
     uint32_t nodes_count;
@@ -100,6 +105,7 @@ struct mr_ws_down { /* SchedulerMessage */
     uint64_t heard;
 };
 
-/* Do the columns of a message belong together: sums, row numbers, limits? MR_EFORMAT names the
- * column. The decoder asks; the worker's core relies on the answer. */
+/* Checks that the columns of a message belong together: sums, row numbers, limits. MR_EFORMAT: they
+ * do not; the sentence names the column. The decoder calls this function, and the worker's core
+ * relies on the check. */
 int mr_ws_down_check(const struct mr_ws_down *m, struct mr_error *e);

@@ -15,7 +15,7 @@ static void text(struct mr_buf *b, uint32_t number, struct mr_str s)
         return;
     }
     size_t began = mr_protowire_begin(b, number);
-    size_t room = s.n * 4 + 1; /* an escaped byte takes four, and a NUL follows */
+    size_t room = s.n * 4 + 1; /* an escaped byte takes four bytes, and a NUL follows */
     char *to = mr_buf_extend(b, room);
     if (!to) return;
     mr_utf8_printable(s.p, s.n, to, room);
@@ -97,7 +97,8 @@ static void micro(struct mr_buf *b, uint32_t number, uint64_t v)
 
 static void message(struct mr_buf *b, const struct mr_ws_type *t, const unsigned char *from);
 
-/* Writes a message in the message. An empty one is written only if its presence has a meaning. */
+/* Writes a nested message. A message without fields is written only if its presence has a meaning
+ * (`is_written_empty`). */
 static void part(
     struct mr_buf *b, const struct mr_ws_field *f, const unsigned char *from, bool is_written_empty)
 {
@@ -109,8 +110,8 @@ static void part(
         mr_protowire_end(b, began);
 }
 
-/* The elements of a repeated field. Where all rows have the same value (MR_WS_ONE), the column is
- * NULL, and that value is the only element. */
+/* Returns the elements of a repeated field, and sets `*count` to their number. If all rows have the
+ * same value (MR_WS_ONE), the column is NULL, and this value is the only element. */
 static const void *rows_of(const struct mr_ws_field *f, const unsigned char *from, uint32_t *count)
 {
     const void *rows = *(const void *const *)(const void *)(from + f->at);

@@ -1,4 +1,5 @@
-/* The tables of all messages. Above each table, STRUCT is defined as the struct of the model. */
+/* The tables of all messages. Above each table, the macro STRUCT is defined as the struct that the
+ * table describes. */
 #include "session/fields.h"
 
 #include "base/defs.h"
@@ -14,7 +15,8 @@
 #define ONE(kind_, number_, name_, member_)                                                        \
     {.name = #name_, .number = (number_), .kind = MR_WS_##kind_, .at = AT(member_),                \
         .count = MR_WS_NOWHERE}
-/* A message in the message, with its type. */
+/* A nested message with its type. PART: the member is a struct. PART_IF: the member `has_` tells
+ * whether the message has the field. LINK: the member is a pointer to a struct. */
 #define PART(number_, name_, member_, type_)                                                       \
     {.name = #name_, .number = (number_), .kind = MR_WS_PART, .at = AT(member_),                   \
         .count = MR_WS_NOWHERE, .type = &(type_)}
@@ -24,7 +26,7 @@
 #define LINK(number_, name_, member_, type_)                                                       \
     {.name = #name_, .number = (number_), .kind = MR_WS_LINK, .at = AT(member_),                   \
         .count = MR_WS_NOWHERE, .type = &(type_)}
-/* Repeated fields, with the member that has their number. */
+/* Repeated fields. `count_` is the member with the number of elements. */
 #define COLUMN(kind_, number_, name_, member_, count_, rule_)                                      \
     {.name = #name_, .number = (number_), .kind = MR_WS_COLUMN##kind_, .rule = MR_WS_##rule_,      \
         .at = AT(member_), .count = AT(count_)}
@@ -60,7 +62,7 @@ static const struct mr_ws_field refs_fields[] = {
 static const struct mr_ws_type refs_type = TYPE("TaskRefs", mr_ws_refs, refs_fields);
 
 #undef STRUCT
-#define STRUCT mr_ws_resource /* an entry of a map: protobuf encodes it as this message */
+#define STRUCT mr_ws_resource /* an entry of a map, which protobuf encodes as this message */
 static const struct mr_ws_field resource_fields[] = {
     ONE(TEXT, 1, key, name),
     ONE(MICRO, 2, value, micro),

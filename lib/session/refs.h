@@ -1,9 +1,9 @@
 /* Rows of tasks in the messages of the gRPC stream WorkerSession (proto/millrace/v1/session.proto).
  * Rows travel as columns: element i of each column belongs to row i. `runs` names the job of each
- * row: the first `count` rows belong to the job of the first run, the next rows to that of the
+ * row: the first `count` rows belong to the job of the first run, the next rows to the job of the
  * second run, and so on. This header, down.h (scheduler to worker) and up.h (worker to scheduler)
- * are the only model of these messages. The cores of both sides read and write its structs;
- * encode.h and decode.h turn them into bytes and back. mr_ws_ stands for WorkerSession. */
+ * define structs for these messages. The cores of both sides read and write the structs; encode.h
+ * and decode.h turn them into bytes and back. mr_ws_ stands for WorkerSession. */
 #pragma once
 
 #include "base/err.h"
@@ -34,13 +34,13 @@ struct mr_ws_resource {
     uint64_t micro; /* millionths; UINT64_MAX: the number on the wire is not within 0 and 1e12 */
 };
 
-/* A cell of a column. A column that is NULL has the usual value in each row. */
+/* Returns a cell of a column. A column that is NULL has the value `usual` in each row. */
 static inline uint32_t mr_ws_cell(const uint32_t *column, uint32_t row, uint32_t usual)
 {
     return column ? column[row] : usual;
 }
 
-/* A walk over rows in order. Begins as {.runs = …}; mr_ws_walk_next returns the job of the next
+/* A walk over rows in order. It begins as {.runs = …}; mr_ws_walk_next returns the job of the next
  * row. */
 struct mr_ws_walk {
     const struct mr_ws_run *runs;
@@ -55,11 +55,13 @@ static inline mr_job_id mr_ws_walk_next(struct mr_ws_walk *w)
     return w->runs[w->run - 1].job;
 }
 
-/* Of the job that mr_ws_walk_next returned last. */
+/* True: the row that mr_ws_walk_next has visited last belongs to an unfused run (struct
+ * mr_ws_run). */
 static inline bool mr_ws_walk_is_unfused(const struct mr_ws_walk *w)
 {
     return w->runs[w->run - 1].unfused;
 }
 
-/* Do the runs of a message from outside cover exactly its rows? MR_EFORMAT names `what`. */
+/* Checks that the runs of a message from outside cover exactly its rows. MR_EFORMAT: they do not;
+ * the sentence begins with `what`. */
 int mr_ws_refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e);

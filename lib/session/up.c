@@ -1,4 +1,4 @@
-/* What a scheduler demands of the columns of a WorkerMessage. */
+/* Checks the columns of a WorkerMessage, as the scheduler's core needs them. */
 #include "session/up.h"
 
 #include "base/limits.h"
@@ -14,7 +14,8 @@ static int failures_check(const struct mr_ws_completed *c, struct mr_error *e)
     return MR_OK;
 }
 
-/* Inline bytes must add up and be packs. Rows that are OK and have none take an object each. */
+/* Checks the values of completed tasks. The inline bytes of all rows must add up and be packs. Each
+ * row that is OK and has no inline bytes has an object. */
 static int values_check(const struct mr_ws_completed *c, struct mr_error *e)
 {
     size_t total = 0;

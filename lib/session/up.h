@@ -1,5 +1,7 @@
-/* WorkerSession from worker to scheduler: WorkerMessage and its parts. All memory is borrowed, from
- * the worker's core until its next step or from the bytes and the memory of a decoded message. */
+/* The messages that a worker sends to the scheduler on the gRPC stream WorkerSession: WorkerMessage
+ * and its parts. proto/millrace/v1/session.proto explains the fields; refs.h explains rows and
+ * columns. All memory is borrowed: from the worker's core until its next step, or from the bytes
+ * and the memory of a decoded message. */
 #pragma once
 
 #include "session/refs.h"
@@ -12,9 +14,11 @@ enum mr_outcome { /* Outcome: how an attempt of a task ended */
     MR_OUTCOME_BAD_ARGUMENT,
     MR_OUTCOME_LOST_INPUT,
     MR_OUTCOME_RETURNED,
-    MR_OUTCOME_USED_UP, /* a success; all uses of the value ran on the worker, and it is dropped */
+    MR_OUTCOME_USED_UP, /* a success; all uses of the value ran on this worker, which has dropped
+                         * the value */
     MR_OUTCOME_NO_ROOM, /* the failure's message says what needed the memory */
-    MR_OUTCOME_LOST,    /* never sent: in spans only, whose worker was lost */
+    MR_OUTCOME_LOST,    /* never sent; the scheduler uses it in the spans of attempts whose worker
+                         * was lost */
 };
 
 struct mr_ws_failure { /* TaskFailure */
@@ -30,16 +34,17 @@ struct mr_ws_completed {
     const uint32_t *outcome;      /* enum mr_outcome; NULL: all OK */
     const uint32_t *inline_bytes; /* NULL: all 0 */
     struct mr_str inlined;
-    const uint64_t *object_maker; /* these three: one a row that is OK and has inline_bytes 0 */
+    const uint64_t *object_maker; /* These three columns have one row for each task that is OK and
+                                   * has inline_bytes 0. */
     const uint64_t *object_number;
     const uint64_t *object_bytes;
     uint32_t objects_count;
-    mr_time base_ns;            /* the worker's clock; the times below are relative to it */
-    const uint64_t *started_ns; /* after base_ns; NULL, as the next three: all 0 */
+    mr_time base_ns;            /* a time of the worker's clock; `started_ns` is relative to it */
+    const uint64_t *started_ns; /* ns after base_ns; NULL, as the next three: all 0 */
     const uint64_t *duration_ns;
     const uint64_t *cpu_ns;
     const uint32_t *slot;
-    const struct mr_ws_failure *failures; /* rows ascending */
+    const struct mr_ws_failure *failures; /* ascending by row */
     uint32_t failures_count;
 };
 
@@ -61,13 +66,13 @@ struct mr_ws_heartbeat {
     uint64_t tasks_started;
     uint64_t tasks_done;
     struct mr_ws_refs running_tasks;
-    const uint64_t *running_ns; /* one a row of running_tasks; NULL: not known */
+    const uint64_t *running_ns; /* one for each row of running_tasks; NULL: not known */
     mr_duration queue_ns;
 };
 
 struct mr_ws_operator { /* OpDescriptor */
     struct mr_str name;
-    struct mr_str info_json; /* an OpInfo; "": the scheduler knows the name */
+    struct mr_str info_json; /* an OpInfo as JSON; "": the scheduler knows the operator already */
     uint32_t args_min, args_max;
     uint64_t cost_ns;
     bool deterministic;
@@ -77,12 +82,12 @@ struct mr_ws_operator { /* OpDescriptor */
 };
 
 struct mr_ws_register {
-    /* the worker's process: its shell fills these */
+    /* Facts of the worker's process; the worker's shell fills these members. */
     uint32_t protocol_version, layout_version;
     struct mr_str name, node;
-    uint64_t store; /* 0: none */
+    uint64_t store; /* incarnation of the node's object store; 0: the worker has no store */
     struct mr_str store_address;
-    struct mr_str address; /* of the worker's gRPC port; "": none */
+    struct mr_str address; /* address of the worker's gRPC port; "": no port */
     struct mr_str version;
     uint32_t slots;
     uint32_t pid;
@@ -91,19 +96,19 @@ struct mr_ws_register {
     const struct mr_str *runtimes;
     const struct mr_ws_operator *ops;
     uint32_t resources_count, runtimes_count, ops_count;
-    bool has_suspects;          /* the last process of this name crashed: */
-    struct mr_ws_refs suspects; /* the tasks that ran then, maybe none */
+    bool has_suspects;          /* true: the last process with this name crashed */
+    struct mr_ws_refs suspects; /* the tasks that ran when it crashed, perhaps none */
 
-    /* what its core knows */
-    uint64_t incarnation; /* 0: new */
-    uint32_t epoch;       /* the highest that the worker was given */
-    uint64_t scheduler;   /* incarnation of the scheduler that gave it; 0: none did */
-    mr_time time_ns;      /* of the worker's clock */
+    /* What the worker's core knows. */
+    uint64_t incarnation; /* incarnation of the worker; 0: the scheduler has not given one yet */
+    uint32_t epoch;       /* the highest epoch that a scheduler has given to this worker */
+    uint64_t scheduler;   /* incarnation of the scheduler that gave `epoch`; 0: none did */
+    mr_time time_ns;      /* a time of the worker's clock */
     struct mr_ws_completed holding;
     struct mr_ws_refs queued;
 };
 
-struct mr_ws_log { /* TaskLog: what a task wrote since its last one */
+struct mr_ws_log { /* TaskLog: the output of a task since its last TaskLog */
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
@@ -112,7 +117,7 @@ struct mr_ws_log { /* TaskLog: what a task wrote since its last one */
 };
 
 struct mr_ws_up {                     /* WorkerMessage */
-    const struct mr_ws_register *reg; /* NULL but in the first message */
+    const struct mr_ws_register *reg; /* NULL except in the first message of a session */
     const struct mr_ws_heartbeat *heartbeat;
     struct mr_ws_completed completed;
     struct mr_ws_refs given;
@@ -125,8 +130,9 @@ struct mr_ws_up {                     /* WorkerMessage */
     bool leaving;
 };
 
-/* Do the columns of a message belong together, are inline values packs, and is a Register within
- * the limits? The decoder asks; the scheduler's core relies on the answer. MR_EFORMAT, MR_EINVAL or
- * MR_ELIMIT name the column; MR_ESTATE: the worker speaks another version. */
+/* Checks that the columns of a message belong together, that inline values are packs (base/pack.h),
+ * and that a Register is within the limits. MR_EFORMAT, MR_EINVAL and MR_ELIMIT: the sentence names
+ * the column. MR_ESTATE: the worker speaks another version. The decoder calls this function, and
+ * the scheduler's core relies on the check. */
 int mr_ws_up_check(const struct mr_ws_up *m, struct mr_error *e);
 int mr_ws_version_check(const struct mr_ws_register *r, struct mr_error *e);
