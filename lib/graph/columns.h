@@ -77,8 +77,10 @@ struct mr_columns {
 /* Finds and checks the sections: their number and order, their sizes, and all limits on counts.
  * Numbers of kinds, operators, arguments, options, inputs and targets are in range. Lengths add up.
  * Keys are valid. Arguments are well formed and refer only to inputs that the node has. A node that
- * is not a task has the arguments of its kind. No node has an input twice. Not checked: equal keys,
- * the order. mr_columns_fini is needed also after a failure. */
+ * is not a task has the arguments of its kind. No node has an input twice. Not checked: whether two
+ * keys are equal, and the order of the nodes. With `needs_checksum`, the checksum 0 is refused,
+ * too. MR_EFORMAT or MR_ELIMIT: a check has failed. mr_columns_fini is needed also after a
+ * failure. */
 int mr_columns_read(
     struct mr_str bytes, bool needs_checksum, struct mr_columns *out, struct mr_error *e);
 

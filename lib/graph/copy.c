@@ -28,7 +28,8 @@ uint64_t mr_graph_fill_bytes(
     return bytes;
 }
 
-/* Copies the arguments from `*from` up to `to`. */
+/* Copies the arguments from offset `*from` up to `to`, and moves `*from` to `to`. Returns the
+ * address after the copied bytes. */
 static unsigned char *copy_until(
     const struct mr_graph *g, uint32_t *from, uint32_t to, unsigned char *out)
 {
@@ -47,8 +48,9 @@ static void copy_args(const struct mr_graph *g, const struct mr_graph_fill *f, s
     to->args_at = copy_u32(g->args_at, (size_t)g->args_count + 1);
     to->args = mr_alloc(bytes);
     unsigned char *out = to->args;
-    uint32_t from = 0, entry = 0,
-             more = 0; /* more: growth so far, modulo 2^32, since values may be shorter */
+    /* `more` is the growth of the copy so far, modulo 2^32, because values may be shorter than
+     * their placeholders. */
+    uint32_t from = 0, entry = 0, more = 0;
     for (uint32_t i = 0; i < f->placeholders_count; i++) {
         const struct mr_graph_placeholder *spot = &f->placeholders[i];
         struct mr_str value = f->values[spot->value];

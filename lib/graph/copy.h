@@ -1,5 +1,5 @@
 /* Copies a checked graph and replaces values in its arguments. Nodes, edges, order and options
- * stay. Used for templates. */
+ * stay. Templates make their graphs in this way. */
 #pragma once
 
 #include "graph/graph.h"
@@ -16,8 +16,8 @@ struct mr_graph_fill {
     struct mr_str params;        /* the copy's job.params */
 };
 
-/* Returns the bytes of all arguments of the copy. `*largest` is an upper bound for the arguments of
- * one node. */
+/* Returns the size in bytes of all arguments of the copy. Sets `*largest` to an upper bound for the
+ * arguments of one node. */
 uint64_t mr_graph_fill_bytes(
     const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest);
 /* Copies a graph. The arguments of the copy must be smaller than 4 GiB. */

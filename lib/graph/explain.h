@@ -12,7 +12,8 @@ uint32_t mr_graph_find(struct mr_graph *g, struct mr_str key);
 bool mr_graph_was_culled(struct mr_graph *g, struct mr_str key);
 
 /* Finds a path from `node` to a target that needs it, which is the reason why the node is in the
- * graph. The path begins with `node`. Returns its length, at most nodes_max. */
+ * graph. The path begins with `node`, and is cut after nodes_max nodes. Returns the number of nodes
+ * written. */
 uint32_t mr_graph_path_to_target(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max);
 

@@ -125,7 +125,8 @@ static void hash_tasks(struct mr_graph *g, bool outside_too)
     mr_graph_hash *ops = mr_alloc_array((size_t)g->ops_count + 1, sizeof *ops);
     for (uint32_t i = 0; i < g->ops_count; i++)
         ops[i] = hash_bytes(g->ops[i].p, g->ops[i].n);
-    /* The arguments that `args` is the hash of: consecutive tasks often share their arguments. */
+    /* Index of the arguments whose hash is `args`. Consecutive tasks often share their
+     * arguments. */
     uint32_t hashed = MR_NODE_NONE;
     mr_graph_hash args = {0};
     for (uint32_t v = 0; v < g->nodes_count; v++) {

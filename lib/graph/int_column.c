@@ -25,10 +25,9 @@ static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *
 }
 
 struct facts {
-    uint32_t bits, first,
-        /* bits: all numbers joined by OR; first: the first number; other: the bits in which any
-         * number differs from the first. */
-        other;
+    /* bits: all numbers joined by OR; first: the first number; other: the bits in which any number
+     * differs from the first. */
+    uint32_t bits, first, other;
     bool has_first;
 };
 

@@ -90,11 +90,12 @@ uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
     return item;
 }
 
-/* Texts in one batch: the slot of each text is prefetched while the next texts are hashed. */
+/* The number of texts in one batch: the slot of each text is prefetched while the next texts are
+ * hashed. */
 #define AT_ONCE 32
 
-/* Finds a slot for text `item`, which has already been copied into `text`. False: an equal text has
- * a slot already. */
+/* Finds a slot for text `item`, which has already been copied into `text`, and fills the slot.
+ * False: an equal text has a slot already. */
 static bool place_new(struct mr_intern *t, uint32_t item, uint32_t hash)
 {
     for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {

@@ -18,7 +18,8 @@
 #include "base/err.h"
 #include "graph/graph.h"
 
-/* Rounds of one loop. A node that leaves a loop has two inputs for each round. */
+/* The most rounds of one loop. An exit has up to two inputs for each round, and a task has at most
+ * MR_TASK_INPUTS_MAX inputs. */
 #define MR_LOOP_ROUNDS_MAX 32768
 #define MR_LOOP_TASKS_MAX (1u << 20) /* tasks in the bodies of all rounds of one loop */
 #define MR_LOOPS_MAX 64              /* loops of one job */

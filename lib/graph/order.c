@@ -44,7 +44,8 @@ static void keep_cycle(const struct stack *s, uint32_t node, struct mr_order *ou
         out->cycle[i] = s->frames[from + i].node;
 }
 
-/* Visits depth first from `root` and appends finished nodes to `topo`. */
+/* Visits nodes depth first from `root`, and appends finished nodes to `topo`. False: there is a
+ * cycle, which is now in `out`. */
 static bool visit(const struct mr_order_graph *g, uint32_t root, unsigned char *color,
     struct stack *s, uint32_t *topo, uint32_t *done, struct mr_order *out)
 {
@@ -79,8 +80,8 @@ static bool is_sorted(const struct mr_order_graph *g)
     return true;
 }
 
-/* Writes all nodes into `topo`, each after its inputs. The order of definition often is such an
- * order. False: there is a cycle. */
+/* Writes all nodes into `topo`, each after its inputs. The order of definition is often such an
+ * order already. False: there is a cycle, which is now in `out`. */
 static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_order *out)
 {
     if (is_sorted(g)) {
@@ -211,8 +212,8 @@ static void list_dependents(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
     uint32_t at = 0;
-    for (uint32_t v = 0; v <= g->count;
-         v++) { /* the end of each node's range; the next loop fills the range from its end */
+    /* Sets the end of each node's range; the next loop fills the ranges from their ends. */
+    for (uint32_t v = 0; v <= g->count; v++) {
         p->at[v].rank = NONE;
         at += p->at[v].uses;
         p->at[v].dependent_at = at;
@@ -234,7 +235,8 @@ static void offer(struct plan *p, uint32_t v)
     p->ready[p->ready_count++] = v;
 }
 
-/* True: making this node, whose inputs are made, releases the value of an input. */
+/* True: making this node, whose inputs are made, releases the value of an input. False: it releases
+ * none. */
 static bool frees(const struct plan *p, const struct spot *s)
 {
     for (uint32_t i = 0; i < s->input_count; i++)

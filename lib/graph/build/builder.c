@@ -174,8 +174,8 @@ struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node)
     return mr_intern_text(&b->keys, node);
 }
 
-/* Adds a node with the key `stem`, '#', and the first free number from `from` on, which `*number`
- * returns. */
+/* Adds a node with the key `stem`, '#', and the first free number from `from` on. Sets `*number` to
+ * this number. */
 static int node_numbered(struct mr_builder *b, struct mr_str stem, uint32_t from, uint32_t *node,
     uint32_t *number, struct mr_error *e)
 {
@@ -306,9 +306,9 @@ int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
     return define_text(b, node, MR_NODE_ALIAS, mr_str_of(text, key.n), e);
 }
 
-/* Finds or makes the node that all references to one stored object or name share. The key of a new
- * node is `stem`, or "stem#0", "stem#1" … if the user has a node of this key. `args` is the
- * definition. */
+/* Sets `*node` to the node that all references to one stored object or name share; the first call
+ * makes the node. The key of a new node is `stem`, or "stem#0", "stem#1" … if the user has a node
+ * of this key. `args` is the definition. */
 static int node_shared(struct mr_builder *b, struct mr_str stem, enum mr_node_kind kind,
     struct mr_str args, uint32_t *node, struct mr_error *e)
 {

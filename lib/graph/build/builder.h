@@ -1,7 +1,7 @@
-/* Collects the nodes of a graph in any order; mr_graph_build then makes the graph. Used by the JSON
- * parser, the protobuf translation, the reader of column streams and tests, so it knows no
- * notation. The builder numbers nodes in the order of first mention; the finished graph has other
- * numbers.
+/* Collects the nodes of a graph in any order; mr_graph_build then makes the graph. The JSON parser,
+ * the protobuf translation, the reader of column streams and tests use a builder, so a builder
+ * knows no notation. The builder numbers nodes in the order of first mention; the finished graph
+ * has other numbers.
  *
  *   uint32_t x, y;
  *   mr_builder_node(b, MR_STR("x"), &x, e);
@@ -27,9 +27,11 @@ void mr_builder_free(struct mr_builder **b);
 /* Sets the thread pool of the build; `parallel` is lent until the build returns. */
 void mr_builder_set_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel);
 
-/* Finds the node of a key, or makes an undefined one. MR_EINVAL: the text is not a valid key. */
+/* Sets `*node` to the node of a key, which is made if no node has this key yet. A new node is
+ * undefined. MR_EINVAL: the text is not a valid key. MR_ELIMIT: there are too many nodes or bytes
+ * of keys. */
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
-/* MR_NODE_NONE: no node has this key */
+/* Returns the node of a key. MR_NODE_NONE: no node has this key. */
 uint32_t mr_builder_find(const struct mr_builder *b, struct mr_str key);
 bool mr_builder_is_defined(const struct mr_builder *b, uint32_t node);
 /* Lent until the next node is added. */
@@ -45,8 +47,8 @@ int mr_builder_object(struct mr_builder *b, uint32_t node, mr_object_id id, stru
 int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, struct mr_error *e);
 int mr_builder_alias(struct mr_builder *b, uint32_t node,
     struct mr_error *e); /* refers to another job's node of the same key */
-/* Finds or makes the node of a stored object or a name that has no key in the job. All references
- * to one object or name share the node. */
+/* Set `*node` to the node of a stored object or of a name that has no key in the job. The first
+ * reference makes the node, and all references to one object or name share it. */
 int mr_builder_object_node(
     struct mr_builder *b, mr_object_id id, uint32_t *node, struct mr_error *e);
 int mr_builder_name_node(
@@ -64,9 +66,10 @@ int mr_builder_input(struct mr_builder *b, uint32_t node, struct mr_error *e);
 int mr_builder_slot(struct mr_builder *b, uint32_t node, uint32_t *slot, struct mr_error *e);
 int mr_builder_task_end(struct mr_builder *b, struct mr_error *e);
 
-/* Define a node as a value that may contain references. The caller writes the value between the two
- * calls like one argument of a task. A value without references becomes a literal; a value with
- * references becomes a task `identity` with the value as argument. */
+/* Define a node as a value that may contain references. Between mr_builder_value and
+ * mr_builder_value_end, the caller writes the value like one argument of a task. A value without
+ * references becomes a literal. A value with references becomes a task `identity` with the value as
+ * argument. */
 int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e);
 int mr_builder_value_end(struct mr_builder *b, struct mr_error *e);
 

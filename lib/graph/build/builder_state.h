@@ -28,7 +28,7 @@ struct mr_open_task {
      */
     uint64_t *seen;
     uint32_t seen_slots;
-    /* Where the search for a free number begins in the key of the next nested task. */
+    /* The first number that mr_builder_node_under tries in the key of the next nested task. */
     uint32_t under_next;
 };
 
@@ -122,8 +122,8 @@ static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uin
 
 /* Sets bounds before the first node is added: on the number of nodes, and on the bytes of all
  * arguments, of all keys, and of all options. The bytes are counted after equal arguments and
- * options are shared; before, twice as many bytes may be written. Without bounds a short document
- * with "for" could ask for any amount. */
+ * options are shared; before this, twice as many bytes may be written. Without bounds a short
+ * document with "for" could ask for any amount of memory. */
 void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max);
 
 /* Counts bytes of arguments or options that were written, and compares the sum with the bound.
@@ -133,13 +133,13 @@ int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct m
 /* Reserves memory for this many nodes, before the first node is added. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
 
-/* Grow the columns for a caller that adds many items at once. The first grows the columns of nodes
- * to `nodes` nodes in total. The others make room for `more` inputs or targets and return its
- * address; the caller then adds to inputs_count or targets_count. */
+/* Grow the columns for a caller that adds many items at once. mr_builder_nodes_room grows the
+ * columns of nodes to `nodes` nodes in total. The other two make room for `more` inputs or targets
+ * and return the address of this room; the caller then adds to inputs_count or targets_count. */
 void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes);
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more);
 uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more);
-/* Returns the number of an operator in `*number`; a new operator gets a new number. */
+/* Sets `*number` to the number of an operator; a new operator gets a new number. */
 int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e);
 /* Sets the arguments of a node. The node shares the arguments of a recent node if they are
  * equal. */

@@ -16,7 +16,8 @@ struct check {
     /* By number of the operator: a number of positional arguments that has passed, plus 1; 0: none.
      */
     unsigned char *good;
-    uint32_t last_op; /* of the last task that has passed the check */
+    uint32_t last_op; /* operator of the last task that has passed the check; `last_args` are its
+                       * arguments */
     uint32_t last_args;
     struct mr_error *e;
 };

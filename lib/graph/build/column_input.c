@@ -10,8 +10,8 @@
 
 #define FEW_INPUTS 16
 
-/* True: all bytes are printable ASCII. Tests eight bytes at once: a byte that is not sets its
- * highest bit. */
+/* True: all bytes are printable ASCII. Tests eight bytes at once: a byte that is not printable
+ * ASCII sets its highest bit in `bad`. */
 static bool is_plain_ascii(struct mr_str s)
 {
     uint64_t bad = 0;

@@ -1,6 +1,6 @@
 /* Adds nodes to a builder as columns, with one pass over each column instead of calls for each
- * node. These functions write no error texts. After an error the caller adds the nodes one by one
- * instead, and so finds the text. */
+ * node. Most of these functions write no error text. After an error without a text the caller adds
+ * the nodes one by one instead, which finds the text. */
 #pragma once
 
 #include "graph/build/builder.h"
@@ -39,7 +39,8 @@ int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t
  * builder's number of the operator plus 1. The only possible error is a limit. */
 int mr_builder_define_columns(
     struct mr_builder *b, const struct mr_node_columns *c, uint32_t first, struct mr_error *e);
-/* Called after the last columns: true if every input is a node of the builder. */
+/* Called after the last columns. True: every input is a node of the builder. False: an input does
+ * not exist. */
 bool mr_builder_columns_are_complete(const struct mr_builder *b);
-/* Makes the nodes first … first + count - 1 targets. */
+/* Makes the nodes first … first + count - 1 targets. False: the job would have too many targets. */
 bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count);

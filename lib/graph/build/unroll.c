@@ -102,7 +102,7 @@ void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r)
     b->scope = r;
 }
 
-/* Writes "name[0].key" into `text`. False: the key is empty or too long. */
+/* Writes "name[0].key" into `text`, and sets `*out` to it. False: the key is empty or too long. */
 static bool local_key(const struct mr_repeat *r, struct mr_str key, char text[MR_KEY_BYTES_MAX + 8],
     struct mr_str *out)
 {
@@ -154,9 +154,9 @@ static bool is_body_task(const struct mr_builder *b, const struct mr_repeat *r, 
     return is_inside(b, r, node) && b->kind[node] == MR_NODE_TASK + 1;
 }
 
-/* Makes a task `identity` of the value of `*node`, and sets `*node` to the task. Needed where no
- * task of the body makes a carried value or the condition, or where one task makes two carried
- * values. */
+/* Makes a task `identity` of the value of `*node`, and sets `*node` to the task. The loop needs
+ * such a task if no task of the body makes a carried value or the condition, or if one task makes
+ * two carried values. */
 static int make_task(struct mr_builder *b, const struct mr_repeat *r, uint32_t under,
     uint32_t *node, struct mr_error *e)
 {
@@ -230,9 +230,9 @@ static struct input input_of(const struct body *w, uint32_t node)
     return (struct input){FROM_OUTSIDE, node};
 }
 
-/* Lists the inputs of the body's tasks. A task is gated if it waits for the condition of the
+/* Lists the inputs of the body's tasks. A task is gated if it has to wait for the condition of the
  * previous round: a task without inputs from its own round, and an impure task, which must not run
- * in vain. */
+ * in vain. A task that has this condition as an input anyway is not gated. */
 static void find_inputs(struct body *w)
 {
     const struct mr_builder *b = w->b;

@@ -19,23 +19,24 @@ struct mr_repeat_carry {
 struct mr_repeat {
     struct mr_str name;
     uint32_t rounds; /* rounds that run at most */
-    uint32_t from;   /* the first node of the body; all later nodes belong to it */
+    uint32_t from;   /* the first node of the body; all later nodes belong to the body */
     struct mr_repeat_carry *carry;
     uint32_t carry_count;
     uint32_t until; /* the node of the condition; MR_NODE_NONE: all rounds run */
 };
 
-/* Checks the name and the number of rounds, and makes the nodes of the loop's results, so that
- * other nodes can refer to them. */
+/* Checks the name and the number of rounds. Makes the nodes of the loop's results, so that other
+ * nodes can refer to them. */
 int mr_repeat_declare(struct mr_builder *b, const struct mr_repeat *r, struct mr_error *e);
 uint32_t mr_builder_nodes(const struct mr_builder *b); /* returns the number of nodes */
 /* Opens or closes a scope: nodes that are made after this call belong to the body of loop `r`,
  * which is lent until the scope is closed. NULL closes the scope. */
 void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r);
-/* Returns the node for the definition of a key. Inside a body this is the node of "name[0].key". */
+/* Sets `*node` to the node for the definition of a key. Inside a body this is the node of
+ * "name[0].key". */
 int mr_builder_own(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
-/* Returns the node for a reference to a key. Inside a body, keys of the body come first, then
- * carried names, then keys of the job. */
+/* Sets `*node` to the node for a reference to a key. Inside a body, keys of the body come first,
+ * then carried names, then keys of the job. */
 int mr_builder_ref(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
 /* Adds the copies of the body for all later rounds, and defines the nodes of the loop's results. */
 int mr_builder_repeat(struct mr_builder *b, const struct mr_repeat *r, struct mr_error *e);
@@ -44,8 +45,8 @@ int mr_builder_repeat(struct mr_builder *b, const struct mr_repeat *r, struct mr
 
 /* Checks that no node outside a loop refers to a node of the loop's body. */
 int mr_builder_check_loops(const struct mr_builder *b, struct mr_error *e);
-/* Sets the marks of all nodes in bodies of loops. These nodes are targets only if the job names
- * them. */
+/* Sets marks[n] to 1 for each node n in the body of a loop. These nodes are targets only if the job
+ * names them. */
 void mr_builder_mark_bodies(const struct mr_builder *b, unsigned char *marks);
 /* Writes the loops into the finished graph. rank[n] is the index of node n in the graph. */
 void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct mr_graph *g);

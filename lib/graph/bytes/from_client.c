@@ -1,5 +1,5 @@
-/* Reads a client's graph in the journal's format, and passes each node to the builder, which checks
- * it. The nodes may have any order. */
+/* Reads a client's graph in the journal's format, and passes each node to the builder. The builder
+ * checks the node. The nodes may have any order. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"

@@ -27,7 +27,8 @@ void mr_json_free(struct mr_json **jp)
     mr_release(j);
 }
 
-/* Bytes of a slice's text. The parsed values of such a slice fit into a core's cache. */
+/* Bytes of a slice's text. The parsed values of such a slice fit into the cache of one processor
+ * core. */
 #define SLICE_BYTES 65536
 
 /* Returns the limits for a text of `text_bytes` bytes. A short document with "for" can ask for any

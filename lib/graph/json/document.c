@@ -210,8 +210,9 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
 
 /* ---- the size of the graph ------------------------------------------------------------------- */
 
-/* True: the graph may be much larger than the text, which needs "for", "params" or "repeat". Always
- * true for a template, whose text is unknown. */
+/* True: the graph may be much larger than the text, because the job has "for", "params" or
+ * "repeat". Always true for a template, whose text is unknown. False: the size of the text bounds
+ * the graph. */
 static bool may_grow(
     const struct mr_json *j, const struct mr_json_entries_source *entries, yyjson_val *repeat)
 {
@@ -259,7 +260,7 @@ int mr_json_document(
     int err = read_fields(j, root, at);
     if (err) return err;
     if (entries->stream && (at[F_PARAMS] || at[F_REPEAT]))
-        return MR_EFORMAT; /* the stream has read entries without their `${…}` */
+        return MR_EFORMAT; /* the stream has read the entries without replacing their `${…}` */
     j->dsk = at[F_DSK] != NULL;
     enum field f = j->dsk ? F_DSK : F_TASKS;
     if (at[f] && !yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");

@@ -13,8 +13,9 @@
 
 #define LOOK_AHEAD 8
 
-/* The text of one entry. A longer text would exceed other limits: MR_LITERAL_BYTES_MAX bounds an
- * entry's arguments in MessagePack, MR_TASK_INPUTS_MAX its references. */
+/* The largest text of one entry, in bytes. A longer text would exceed other limits:
+ * MR_LITERAL_BYTES_MAX bounds an entry's arguments in MessagePack, MR_TASK_INPUTS_MAX its
+ * references. */
 #define ENTRY_BYTES_MAX ((uint32_t)128 << 20)
 
 /* Puts `key "y": ` before the sentence of the error, unless the sentence begins with a key. */

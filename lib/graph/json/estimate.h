@@ -10,8 +10,8 @@ struct mr_json_estimate;
 struct mr_json_estimate *mr_json_estimate_new(struct mr_json *j);
 void mr_json_estimate_free(struct mr_json_estimate **x);
 
-/* Adds entries, whose loop has `rounds` rounds (1: they are in no loop). MR_ELIMIT: all entries so
- * far make more tasks, keys or arguments than the builder accepts; the error names the key. Other
- * errors are left to the reader. */
+/* Adds entries of the body of a loop with `rounds` rounds, or entries outside of loops (`rounds` is
+ * 1). MR_ELIMIT: all entries so far make more tasks, keys or arguments than the builder accepts;
+ * the error names the key. Other errors are left to the reader of the entries. */
 int mr_json_estimate_entries(struct mr_json_estimate *x, yyjson_val *entries, uint64_t rounds);
 int mr_json_estimate_targets(struct mr_json_estimate *x, yyjson_val *targets);

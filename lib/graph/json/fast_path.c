@@ -9,7 +9,7 @@
 
 #define LOOK_AHEAD 8
 #define SLICES_A_WORKER 8
-/* Bytes of an entry. A slice with a longer entry is not simple. */
+/* Bytes of a slice. A longer slice, which a long entry makes, is not simple. */
 #define SLICE_BYTES_MAX (1u << 20)
 
 struct part { /* what has been read of one slice */

@@ -12,8 +12,9 @@ struct mr_json_fast_path *mr_json_fast_path_new(const struct mr_json *j);
 void mr_json_fast_path_free(struct mr_json_fast_path **p);
 uint32_t mr_json_fast_path_room(
     const struct mr_json_fast_path *p); /* returns the number of slices that one call may read */
-/* Reads slices whose keys have nodes. `has_all`: the keys of all other slices have nodes, too. If
- * not, a slice is not simple if it refers to an unknown key, or in dsk has any unknown text. */
+/* Reads slices whose keys have nodes. `has_all`: the keys of all other slices have nodes, too.
+ * Without `has_all`, a slice is not simple if it refers to an unknown key, or if in dsk it has any
+ * unknown text. */
 void mr_json_fast_path_read(
     struct mr_json_fast_path *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
 /* The same as mr_json_fast_path_read with `has_all` false. One thread calls `other` before it reads

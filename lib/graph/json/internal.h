@@ -84,7 +84,8 @@ void mr_json_loop_close(struct mr_json *j, struct mr_json_loop *loop);
 
 /* Writes a value as one item of the arguments of the innermost open task. */
 int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
-/* Adds a task with this node and operator: opens it, writes its arguments, closes it. */
+/* Adds a task with this node and operator: opens it, writes its arguments, closes it. `skip_first`:
+ * the first item of `args` is not an argument but the operator. */
 int mr_json_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args,
     yyjson_val *kwargs, bool skip_first);
 bool mr_json_is_op(const struct mr_json *j, struct mr_str name);

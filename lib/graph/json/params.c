@@ -73,7 +73,7 @@ static int add_value(struct mr_json *j, struct mr_str name, yyjson_val *v)
     }
 }
 
-/* Returns in `*name` the name between the "${" at `at` and the next "}". `*end` is the position
+/* Sets `*name` to the name between the "${" at `at` and the next "}", and `*end` to the position
  * after the "}". */
 static int name_at(struct mr_json *j, struct mr_str s, size_t at, struct mr_str *name, size_t *end)
 {

@@ -10,7 +10,7 @@
 /* Parses a text. NULL: the text is malformed, and `e` has line and column. */
 yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e);
 
-/* The kind of a value for error texts: "a text", "a list" … */
+/* Returns the kind of a value for error texts: "a text", "a list" … */
 const char *mr_json_kind(const yyjson_val *v);
 
 static inline struct mr_str mr_json_text(const yyjson_val *v)

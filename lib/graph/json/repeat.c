@@ -108,8 +108,8 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     return MR_OK;
 }
 
-/* Finds the node that an argument stands for. For {"ref": key} it is the key's node. Any other
- * argument becomes a new node named `what`. */
+/* Sets `*node` to the node that an argument stands for. For {"ref": key} this is the key's node.
+ * Any other argument becomes a new node named `what`. */
 static int read_node(struct mr_json *j, struct mr_str what, yyjson_val *v, uint32_t *node)
 {
     yyjson_val *ref = yyjson_obj_size(v) == 1 ? yyjson_obj_get(v, "ref") : NULL;

@@ -1,6 +1,6 @@
-/* Two passes over a slice. The first writes the arguments with a gap for each reference, and
- * collects the references. The second looks them up together, so that the cache misses in the table
- * of keys overlap. */
+/* Scans a slice in two passes. The first pass writes the arguments with a gap for each reference,
+ * and collects the references. The second pass looks them up together, so that the cache misses in
+ * the table of keys overlap. */
 #include "graph/json/scan.h"
 
 #include "base/alloc.h"
@@ -231,9 +231,8 @@ static bool take_entry(struct reader *r, uint32_t *op)
 {
     *op = 0;
     if (!take(r, '"')) return false;
-    r->p = memchr(
-        /* Keys with escapes do not come here: slice.c has checked this. */
-        r->p, '"', (size_t)(r->end - r->p));
+    /* Keys with escapes do not come here: slice.c has checked this. */
+    r->p = memchr(r->p, '"', (size_t)(r->end - r->p));
     if (!r->p++ || !take(r, ':')) return false;
     skip_space(r);
     if (r->p == r->end) return false;

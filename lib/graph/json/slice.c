@@ -8,7 +8,7 @@ enum { OTHER, QUOTE, OPEN, CLOSE, COMMA };
 static const unsigned char class_of[256] = {
     ['"'] = QUOTE, ['{'] = OPEN, ['['] = OPEN, ['}'] = CLOSE, [']'] = CLOSE, [','] = COMMA};
 
-/* A position in the text; `p` becomes NULL when the text ends too early. */
+/* A position in the text. */
 struct cursor {
     const char *p;
     const char *end;
@@ -28,15 +28,16 @@ static bool take(struct cursor *c, char want)
     return true;
 }
 
-/* Sets the highest bit of each byte of `eight` that equals `byte`. Only the lowest mark is
- * exact. */
+/* Returns a word with the highest bit of each byte of `eight` that equals `byte`. Only the lowest
+ * of these bits is exact: higher bits may be set for other bytes. */
 static uint64_t bytes_like(uint64_t eight, unsigned char byte)
 {
     uint64_t x = eight ^ (0x0101010101010101u * byte);
     return (x - 0x0101010101010101u) & ~x & 0x8080808080808080u;
 }
 
-/* Moves from after the opening quote of a text to after the closing quote. */
+/* Moves from after the opening quote of a text to after the closing quote. Sets `*has_escape` to
+ * true if the text has a backslash. False: the text has no closing quote. */
 static bool skip_text(struct cursor *c, bool *has_escape)
 {
     const char *p = c->p;
@@ -62,7 +63,7 @@ static bool skip_text(struct cursor *c, bool *has_escape)
 }
 
 /* Skips one value. Sets `*is_plain` to false if the value is an object with a "for", or with an
- * escape in a key, which may spell "for". */
+ * escape in a key, which may spell "for". False: the value is incomplete. */
 static bool skip_value(struct cursor *c, bool *is_plain)
 {
     bool is_object = c->p < c->end && *c->p == '{', at_key = is_object;

@@ -1,6 +1,6 @@
 /* Cuts the entries of a large job into slices, which are parsed one at a time, so the parsed form
  * of the whole text is never in memory. Only boundaries are found here. The parser of a slice
- * checks its content, and the text is well formed if all slices are. Private to lib/graph/json. */
+ * checks the content of the slice. Private to lib/graph/json. */
 #pragma once
 
 #include "base/str.h"
@@ -35,8 +35,9 @@ struct mr_json_slices {
  * `slice_bytes`. */
 bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *out);
 
-/* Takes the first part of a text and returns the position after the opening brace of the entries.
- * 0: the brace is not in this part, or the text has another form. */
+/* Takes the first part of a text, and returns the position after the opening brace of the entries.
+ * Sets `*is_dsk` to true if the entries are those of "dsk". 0: the brace is not in this part, or
+ * the text has another form. */
 uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk);
 /* Adds the complete entries from `*at` on, at most `entries_max`, and moves `*at` past the comma or
  * the brace after the last of these entries. True: a brace followed, so there are no more entries.

@@ -16,8 +16,8 @@
 #include "graph/parallel.h"
 
 #define HEAD_BYTES_MAX ((size_t)256 << 10) /* bytes of the text before the entries */
-/* Bytes of an incomplete entry. Each further piece scans the entry again, so a longer entry ends
- * the early reading. */
+/* The most bytes of an incomplete entry. Each further piece scans the entry again, so a longer
+ * entry ends the early reading. */
 #define REST_BYTES_MAX ((size_t)4 << 20)
 #define REST_STEP_BYTES ((size_t)4 << 10)
 /* Slices are read again at most this many times because an operator is new. */
@@ -182,8 +182,8 @@ static void find(struct mr_json_stream *a, struct mr_str text, struct mr_json_sl
     a->found[a->found_count++] = (struct cut_text){text, *split};
 }
 
-/* Completes the entry in `rest` with bytes of this piece. Returns the position after the entry; the
- * size of the piece means that the entry may go on in the next piece. */
+/* Completes the entry in `rest` with bytes of this piece. Returns the position after the entry. If
+ * it returns the size of the piece, the entry may go on in the next piece. */
 static size_t complete_rest(struct mr_json_stream *a, const struct mr_buf *piece, bool *is_end)
 {
     size_t taken = 0;

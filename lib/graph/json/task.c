@@ -95,8 +95,8 @@ static int read_integer(
     return MR_OK;
 }
 
-/* Returns the text of a value, as a copy if `${…}` was replaced in it: the next replacement reuses
- * the memory. */
+/* Returns the text of a value. If `${…}` was replaced in the text, returns a copy, because the next
+ * replacement reuses the memory. */
 static struct mr_str keep(struct mr_json *j, yyjson_val *v)
 {
     struct mr_str s = mr_json_text(v);
@@ -287,7 +287,8 @@ static int write_object_entry(struct mr_json *j, uint32_t node, yyjson_val *obje
     return err;
 }
 
-/* True: a member makes the object one of the forms. Otherwise the object is a dict in dsk. */
+/* True: a member makes the object one of the forms. False: the object is a dict, if the job is in
+ * dsk. */
 static bool has_form(yyjson_val *object)
 {
     if (yyjson_obj_get(object, "op")) return true;

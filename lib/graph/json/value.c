@@ -240,8 +240,8 @@ static int put_nested(struct mr_json *j, struct mr_str op, yyjson_val *args, yyj
     return begin_task(j, node, op, args, kwargs, skip_first, depth + 1);
 }
 
-/* Writes a task that is an argument: {"op": …, "args": […], "kwargs": {…}}. Options need a task
- * with a key. */
+/* Writes a task that is an argument: {"op": …, "args": […], "kwargs": {…}}. Such a task has no
+ * options; only an entry has options. */
 static int put_nested_object(struct mr_json *j, yyjson_val *v, unsigned depth)
 {
     static const char *const known[] = {"op", "args", "kwargs"};
@@ -468,7 +468,8 @@ int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, un
     return run(j, put(j, v, mode, depth));
 }
 
-/* Writes a task of the most common form: scalar arguments need no frames. */
+/* Writes a task whose positional arguments are a plain list, the most common form. Scalar arguments
+ * need no frames. */
 static int plain_task(
     struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args, bool skip_first)
 {

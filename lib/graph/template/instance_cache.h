@@ -18,8 +18,9 @@ void mr_instance_cache_free(struct mr_instance_cache **k);
 size_t mr_instance_cache_bytes(const struct mr_instance_cache *k);
 void mr_instance_cache_drop(struct mr_instance_cache *k); /* frees all cached graphs */
 
-/* Returns the instance with these parameters (an object, or NULL for the defaults). NULL: the
- * caller has to build the graph from the document. */
+/* Returns the instance with these parameters (an object, or NULL for the defaults), and sets
+ * `*shape` to its hash (mr_graph_shape). NULL: the caller has to build the graph from the
+ * document. */
 struct mr_graph *mr_instance_cache_get(
     struct mr_instance_cache *k, yyjson_val *given, uint64_t *shape);
 /* To be called when the caller has built `g` from the document. The first graph with given values
