@@ -13,7 +13,8 @@
  * layer), then the state: moving mean and variance of BatchNorm. The gradient of the state is the
  * amount to subtract from it, so that replicas can average it like other gradients.
  *
- * Holds shapes and names; knows nothing of oneDNN, batches or time. Immutable once made. */
+ * A model holds shapes and names. It knows nothing of oneDNN, batches or time, and never
+ * changes. */
 #pragma once
 
 #include "base/err.h"

@@ -23,6 +23,6 @@ int mr_nn_model_value_new(const struct mr_value_alloc *a, const struct mr_nn_mod
 int mr_nn_model_value_view(
     const struct mr_value *v, struct mr_nn_model_view *out, struct mr_error *e);
 /* Opens the value, parses the JSON text, and checks that the model has as many parameters as the
- * value. */
+ * value. The caller frees `*model_out`. */
 int mr_nn_model_value_open(const struct mr_value *v, struct mr_nn_model_view *out,
     struct mr_nn_model **model_out, struct mr_error *e);

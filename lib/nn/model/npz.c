@@ -90,8 +90,8 @@ static void put_utf8(struct mr_buf *b, uint32_t c)
     mr_buf_add(b, u, n);
 }
 
-/* Converts UCS-4 to UTF-8; skips NumPy's padding with 0. Invalid characters are refused later, by
- * the JSON parser. */
+/* Converts UCS-4 to UTF-8, and skips the zeros with which NumPy pads. The JSON parser later refuses
+ * invalid characters. */
 static void from_unicode(struct mr_str raw, struct mr_buf *out)
 {
     for (size_t i = 0; i + 4 <= raw.n; i += 4) {
@@ -107,8 +107,8 @@ static int no_text(struct mr_error *e)
         "npz: \"model.json\" is no text: an array of type S or <U without axes, or of bytes");
 }
 
-/* Finds the element type after 'descr' and the offset of the elements. False: the bytes are not a
- * .npy array. */
+/* Sets `*descr` to the element type after 'descr', and `*data` to the offset of the elements.
+ * False: the bytes are not a .npy array. */
 static bool descr_of(struct mr_str npy, struct mr_str *descr, size_t *data)
 {
     static const char key[] = "'descr': '";
@@ -205,7 +205,8 @@ static bool same_shape(const struct mr_npy_header *h, const struct mr_nn_shape *
     return same;
 }
 
-/* Converts elements of any byte order and type, through aligned copies. */
+/* Converts elements of type f32 or f64, of any byte order and axis order, through aligned
+ * copies. */
 static void convert(const struct mr_npy_header *h, const char *data, uint64_t count, float *out)
 {
     MR_AUTO(mr_free_ptr) char *from = mr_alloc_aligned(h->data_bytes, 64);

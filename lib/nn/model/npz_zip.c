@@ -14,7 +14,7 @@ enum { LOCAL = 30, ENTRY = 46, END = 22, COMMENT_MAX = 65535 }; /* bytes */
 #define LOCAL_MAGIC 0x04034b50u
 #define ENTRY_MAGIC 0x02014b50u
 #define END_MAGIC 0x06054b50u
-#define RATIO_MAX 1040 /* bytes that deflate makes of one byte at most, plus a header */
+#define RATIO_MAX 1040 /* deflate makes at most this many bytes of one byte, with a margin */
 /* 1980-01-01 for every member, so that equal models give equal bytes. */
 #define DATE 0x0021
 
@@ -70,7 +70,8 @@ void mr_nn_zip_begin(struct mr_nn_zip_writer *w, const char *name)
     mr_buf_add_text(w->out, w->name);
 }
 
-/* The fields that a member's header and its directory entry share, from "version needed" on. */
+/* Writes the fields that a member's header and its directory entry share, from "version needed"
+ * on. */
 static void describe(unsigned char *p, uint32_t crc, uint32_t bytes, uint32_t name_bytes)
 {
     put16(p, 20);       /* version 2.0 */
@@ -131,8 +132,8 @@ static int broken(const char *what, struct mr_error *e)
     return mr_fail(e, MR_EFORMAT, "npz: the archive is damaged: %s", what);
 }
 
-/* Finds the end record: the last place that has the record's magic and a comment length that
- * fits. */
+/* Sets `*out` to the offset of the end record: the last place that has the record's magic and a
+ * comment length that fits. False: there is no such place. */
 static bool find_end(struct mr_str b, size_t *out)
 {
     for (size_t comment = 0; comment <= COMMENT_MAX && END + comment <= b.n; comment++) {
@@ -183,7 +184,7 @@ static bool next_member(const struct mr_nn_zip *z, size_t *at, struct member *ou
     return true;
 }
 
-/* Finds the bytes of a member as stored in the archive. */
+/* Sets `*out` to the bytes of a member as the archive stores them. */
 static int packed(
     const struct mr_nn_zip *z, const struct member *m, struct mr_str *out, struct mr_error *e)
 {
@@ -204,7 +205,7 @@ static void inflate_fini(z_stream *s)
     (void)inflateEnd(s);
 }
 
-/* Decompresses exactly `n` bytes. It is an error if the stream does not end there. */
+/* Decompresses exactly `n` bytes into `to`. MR_EFORMAT: the stream ends earlier or later. */
 static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_error *e)
 {
     MR_AUTO(inflate_fini) z_stream s = {0};

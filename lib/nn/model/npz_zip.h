@@ -1,5 +1,5 @@
 /* The part of the zip format that .npz files use: members stored or deflated, up to 4 GiB, no
- * encryption, no zip64. Used by npz.c and by operators that read arrays. The input may be
+ * encryption, no zip64. npz.c and operators that read arrays use these functions. The input may be
  * malicious: everything is checked. */
 #pragma once
 
@@ -35,11 +35,12 @@ struct mr_nn_zip { /* an open archive; borrows its bytes */
 };
 
 int mr_nn_zip_open(struct mr_str bytes, struct mr_nn_zip *out, struct mr_error *e);
-/* Returns the name of member `i`, which is below `members`. MR_EFORMAT: the directory is
+/* Sets `*out` to the name of member `i`, which is below `members`. MR_EFORMAT: the directory is
  * damaged. */
 int mr_nn_zip_name(const struct mr_nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
-/* Finds the bytes of a member. A stored member is not copied; a deflated member is decompressed to
- * `*owned`, which the caller releases (mr_release). MR_ENOENT: there is no such member. MR_ELIMIT:
- * the member's header claims more than `bytes_max`, so nothing is decompressed. */
+/* Sets `*out` to the bytes of a member. A stored member is not copied; a deflated member is
+ * decompressed to `*owned`, which the caller releases (mr_release). MR_ENOENT: there is no such
+ * member. MR_ELIMIT: the member's header claims more than `bytes_max`, so nothing is decompressed.
+ * MR_EFORMAT: the archive is damaged, or the member is packed in another way. */
 int mr_nn_zip_take(const struct mr_nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e);

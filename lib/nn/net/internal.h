@@ -70,7 +70,8 @@ struct mr_nn_kind_ops {
 extern const struct mr_nn_kind_ops mr_nn__dense, mr_nn__conv, mr_nn__pool, mr_nn__alias,
     mr_nn__relu, mr_nn__tanh, mr_nn__sigmoid, mr_nn__softmax, mr_nn__dropout, mr_nn__norm;
 
-/* Allocates memory for the life of the net. NULL: the net would exceed MR_NN_NET_BYTES_MAX. */
+/* Allocates zeroed memory for a buffer of the net; mr_nn_net_free releases the buffers. NULL: the
+ * net would exceed MR_NN_NET_BYTES_MAX. */
 void *mr_nn__memory(struct mr_nn_net *n, uint64_t bytes);
 
 /* Makes a primitive descriptor `pd` from an operation descriptor. `hint` is the descriptor of the

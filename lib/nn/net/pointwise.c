@@ -1,5 +1,5 @@
-/* Layers without parameters: Relu, Tanh, Sigmoid, Softmax over the last axis, Dropout. They compute
- * their gradient from y, so x may be overwritten. */
+/* Layers without parameters: Relu, Tanh, Sigmoid, Softmax over the last axis, Dropout. Their
+ * backward passes do not read x, so x may be overwritten. */
 #include "base/rng.h"
 #include "nn/net/internal.h"
 

@@ -1,11 +1,11 @@
-/* Clips gradients before they are applied or sent. Pass the trainable part only: the gradient of
- * the state (model/model.h) must not be clipped. */
+/* Clips gradients before they are applied or sent. The caller passes only the trainable part: the
+ * gradient of the state (model/model.h) must not be clipped. */
 #pragma once
 
 #include "nn/optim/optim.h"
 
 /* Returns the L2 norm, summed in double precision. The norm is not finite if any number is not
- * finite, so it is a cheap check of a gradient. */
+ * finite, so the norm is also a cheap check of a gradient. */
 double mr_nn_norm(const float *g, uint64_t count);
 
 /* Clamps every number to the range from -limit to limit. NaN stays NaN. */

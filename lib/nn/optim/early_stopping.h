@@ -32,13 +32,14 @@ struct mr_nn_patience_state { /* state of the rule in one training; starts zeroe
 };
 
 enum mr_nn_patience_says {
-    MR_NN_PATIENCE_SAME,   /* the score is no improvement, or has no value of the metric that is
-                              watched */
+    MR_NN_PATIENCE_SAME,   /* the score is no improvement, or does not have the field that the rule
+                            * watches */
     MR_NN_PATIENCE_BETTER, /* the score is the best one so far */
     MR_NN_PATIENCE_ENDS,   /* patience is exhausted: the training ends */
 };
 
-/* True: the score meets the threshold; `*out` (may be NULL) receives the number that meets it. */
+/* True: the score meets the threshold. `*out` (may be NULL) receives the number in the score's
+ * field. False: the score has no such number, or the number does not meet the threshold. */
 bool mr_nn_threshold_is_met(const struct mr_nn_threshold *rule, yyjson_val *score, double *out);
 enum mr_nn_patience_says mr_nn_patience_judge(
     const struct mr_nn_patience *rule, struct mr_nn_patience_state *state, yyjson_val *score);

@@ -1,4 +1,4 @@
-/* Optimizers: rules that move a vector of parameters along its gradients. Read from JSON:
+/* Optimizers: rules that move a vector of parameters along its gradients. Examples of their JSON:
  *
  *   {"type": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": true}
  *   {"type": "adam", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
@@ -9,9 +9,10 @@
  * (clip.h; the process that computes the gradient clips it) and "schedule" (schedule.h). The
  * arithmetic is PyTorch's, in float32.
  *
- * Works on ranges of the model's vector (model/model.h), so that each server of a shard and each
- * rank can own one. Several threads may update ranges that do not overlap at the same time. Knows
- * no layers and no memory; the caller passes the version. */
+ * The functions work on ranges of the model's vector (model/model.h), so that each server of a shard
+ * and each rank can own a range. Several threads may update ranges at the same time if the ranges do
+ * not overlap. An optimizer knows no layers and keeps no state; the caller passes the number of the
+ * update. */
 #pragma once
 
 #include "nn/optim/schedule.h"
@@ -59,7 +60,8 @@ struct mr_nn_range {
     float *const *slots;
     uint64_t first; /* start of the range in the vector */
     uint64_t count; /* length of the range */
-    /* Of the model. The numbers after the trainable ones are state: to[i] = from[i] - g[i]. */
+    /* `trainable_count` of the model. The numbers after these are state, which an update changes to
+     * to[i] = from[i] - g[i]. */
     uint64_t trainable_count;
 };
 

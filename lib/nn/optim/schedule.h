@@ -5,11 +5,12 @@
  *   {"type": "step", "every": n, "factor": f}                f to the power of floor(version / n)
  *   {"type": "exponential", "every": n, "factor": f}         f to the power of version / n
  *   {"type": "inverse_time", "every": n, "factor": f}        1 / (1 + f * version / n)
- *   {"type": "cosine", "steps": n, "final": s}               half a cosine from 1 down to s (0)
+ *   {"type": "cosine", "steps": n, "final": s}               half a cosine from 1 to s (default 0)
  *   {"type": "warmup", "steps": n}                           (version + 1) / n up to 1
  *   {"type": "piecewise", "at": [a, b], "rates": [r0, r1, r2]}   rates themselves: r1 from a on
  *
- * All types may have "warmup": n, a further factor (version + 1) / n while that is below 1. */
+ * All types except "warmup" may have "warmup": n, a further factor (version + 1) / n while this
+ * factor is below 1. */
 #pragma once
 
 #include "base/err.h"

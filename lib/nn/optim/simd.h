@@ -12,10 +12,10 @@
 #define MR_NN_CLONES
 #endif
 
-/* Treats denormal numbers (below 1.2e-38) as 0 for the time of a scope. State that decays step by
- * step, such as a momentum without gradients, becomes denormal in the end, and processors take a
- * hundred times as long for each such number. Usage: `MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned
- * was = mr_nn_flush_begin();`. */
+/* These two functions make the processor treat denormal numbers (below 1.2e-38) as 0 within a
+ * scope. State that decays step by step, such as a momentum without gradients, becomes denormal in
+ * the end, and processors take a hundred times as long for each such number. Usage:
+ * `MR_AUTO(mr_nn_flush_end) MR_UNUSED unsigned was = mr_nn_flush_begin();`. */
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
