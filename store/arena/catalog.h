@@ -12,8 +12,8 @@ struct mr_catalog {
     struct mr_dir_head *head;
     _Atomic uint32_t *slots;
     struct mr_dir_entry *entries;
-    /* Private copies of the sizes in shared memory, because the other process could change
-     * these. */
+    /* Private copies of the sizes. The originals are in shared memory, where another process could
+     * change them. */
     uint32_t slots_mask;
     uint32_t entries_count;
     uint32_t tombstones; /* tombstones among the slots; counted by the writer */
@@ -23,7 +23,8 @@ uint64_t mr_catalog_bytes(uint32_t entries_count);
 
 /* For the writer: formats `p`, which is zeroed memory of mr_catalog_bytes(entries_count). */
 void mr_catalog_format(struct mr_catalog *d, void *p, uint32_t entries_count, mr_node_id node);
-/* For a reader: checks a mapped directory. MR_EFORMAT: its tables do not lie within `bytes`. */
+/* For a reader: checks a mapped directory and fills `d`. MR_EFORMAT: the directory has another
+ * layout, or its tables do not lie within `bytes`. */
 int mr_catalog_attach(struct mr_catalog *d, void *p, uint64_t bytes, struct mr_error *e);
 
 /* ---- reader ---------------------------------------------------------------------------------- */
@@ -46,9 +47,10 @@ bool mr_catalog_pin(
  * not given a number. */
 uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
 
-/* True: the object is in memory. The answer may be out of date at once. */
+/* True: the object is in memory. False: it is not, or the reader has to ask the store. The answer
+ * may be out of date at once. */
 bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id);
-/* Number of objects that are on disk and not in memory. */
+/* Returns the number of objects that are on disk and not in memory. */
 uint64_t mr_catalog_away(const struct mr_catalog *d);
 
 /* ---- writer ---------------------------------------------------------------------------------- */

@@ -209,8 +209,8 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
 }
 
 /* Waits until there may be room: asks the store for a segment, or waits for a segment that another
- * thread has asked for. Returns MR_OK after any change, and an error only if the store refused. The
- * caller holds `lock`. */
+ * thread has asked for. Returns MR_OK after any change, and an error if the store refused, is gone,
+ * or has too many requests of this client. The caller holds `lock`. */
 static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
     struct mr_stop stop, struct mr_error *e)
 {
@@ -286,7 +286,7 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
 #define ENTRY_LOOK_NS (2 * MR_MS)
 
 /* Waits until the store accepts one more object. Drafts of this process that are not sealed yet
- * count as objects. */
+ * count as objects. MR_ELIMIT: the store has not accepted one within `timeout`. */
 static int wait_for_entry(
     struct mr_store *st, mr_duration timeout, struct mr_stop stop, struct mr_error *e)
 {

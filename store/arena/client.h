@@ -48,10 +48,10 @@ struct mr_store_view {
     bool is_pulled; /* true: this get has copied the object from another store */
 };
 
-/* Reserves room for a new object under a new id. For up to 256 KiB no message to the store is
- * needed; a larger object may need one round trip. If the store is full, or has as many objects as
- * it may keep, the call waits up to `timeout` until the store has spilled or freed others, and then
- * returns MR_ELIMIT. */
+/* Reserves room for a new object under a new id. For up to 256 KiB the client mostly has room, and
+ * sends no message to the store; a larger object may need one round trip. If the store is full, or
+ * has as many objects as it may keep, the call waits until the store has spilled or freed other
+ * objects. MR_ELIMIT: this has not happened within `timeout`. */
 int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 
@@ -62,7 +62,8 @@ int mr_store_seal(struct mr_store *st, struct mr_store_draft *draft,
     const struct mr_store_owner *owner, struct mr_store_view *view, struct mr_error *e);
 void mr_store_abort(struct mr_store *st, struct mr_store_draft *draft);
 
-/* Creates, fills and seals an object in one call. Several threads copy the bytes of a large one. */
+/* Creates, fills and seals an object in one call, and sets `*id` to its id. Several threads copy
+ * the bytes of a large object. */
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
     const struct mr_store_owner *owner, mr_duration timeout, mr_object_id *id, struct mr_error *e);
 
@@ -71,8 +72,8 @@ int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
 /* Gets a pinned view of an object, whose bytes stay in place until the release. If the object is in
  * memory on this node, no round trip is needed. Otherwise the store restores the object from disk,
  * pulls it from the store at address `source` (which the scheduler names; NULL or "": unknown), or
- * waits until the object is made. Waits up to `timeout` (MR_ETIMEOUT; MR_EAGAIN if `timeout` is 0).
- * MR_ELOST: the object existed and is lost. */
+ * waits until the object is made. MR_ETIMEOUT: the object did not come within `timeout`. MR_EAGAIN:
+ * `timeout` is 0, and the object is not in memory. MR_ELOST: the object existed and is lost. */
 int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_duration timeout,
     struct mr_store_view *out, struct mr_error *e);
 void mr_store_release(struct mr_store *st, struct mr_store_view *view); /* may be called twice */

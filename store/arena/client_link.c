@@ -140,7 +140,7 @@ int mr_store_send_or_stop(struct mr_store *st, const struct mr_ctl_message *m, s
 }
 
 /* Ends a request. The caller holds `lock`. True: the caller has to call the notify function after
- * it has released the lock. */
+ * it has released the lock. False: a waiting thread has been woken instead. */
 static bool finish(struct mr_store *st, struct mr_store_request *r)
 {
     if (!r->async) {

@@ -70,7 +70,7 @@ struct mr_store {
     uint32_t requests_hint;
     uint64_t requests_made;
     uint64_t space_changes;  /* grows with each new segment and each room that is freed */
-    _Atomic uint64_t orders; /* used by mr_store_order_before and mr_store_order_after */
+    _Atomic uint64_t orders; /* mr_store_order_before and mr_store_order_after access it */
     uint32_t grants_asked;   /* requests for ordinary segments that have no answer yet */
     struct mr_list completions;
     void (*notify)(void *ctx);
@@ -109,13 +109,13 @@ int mr_store_open_socket(
  * loops that cannot poll mr_store_fd. To be called before the first mr_store_get_start. */
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
 
-/* Is the first half of mr_store_close: ends the client's thread, so that it calls no notify
+/* The first half of mr_store_close: ends the client's thread, so that this thread calls no notify
  * function any more. Views stay mapped and may still be released. */
 void mr_store_stop(struct mr_store *st);
 
-/* For internal clients: are mr_store_create and mr_store_seal under the id of an existing object,
- * for a copy that was restored from disk or pulled from another store. A copy does not count
- * against the store's limit of objects. */
+/* For internal clients: do the same as mr_store_create and mr_store_seal, but under the id of an
+ * existing object, for a copy that was restored from disk or pulled from another store. A copy does
+ * not count against the store's limit of objects. */
 int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);
@@ -124,12 +124,13 @@ void *mr_store_thread(void *st); /* the client's thread: reads the socket until 
 
 struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make);
 
-/* Take a request, and give it up. A request is taken, sent and waited for. The caller holds `lock`
- * in all three steps, but not while it sends. mr_store_request_take returns NULL if too many
- * requests are open. */
+/* mr_store_request_take takes a free request; NULL: too many requests are open.
+ * mr_store_request_drop gives the request up. A caller takes a request, sends it, waits for its
+ * answer and gives it up. The caller holds `lock` all this time, except while it sends. */
 struct mr_store_request *mr_store_request_take(struct mr_store *st);
 void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
-/* Waits for a change of the client's state. False: the deadline has passed. */
+/* Waits for a change of the client's state; the caller holds `lock`. False: the deadline has
+ * passed. */
 bool mr_store_wait_changed(struct mr_store *st, mr_time deadline);
 /* Waits for a change of the client's state, and at most MR_STOP_LOOK if `stop` has a function.
  * True: `stop` is set. */

@@ -34,7 +34,7 @@ int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void 
 /* Like mr_ctl_send without a descriptor, but never waits. MR_EAGAIN: the socket is full; also on a
  * blocking socket. */
 int mr_ctl_send_now(int socket, const struct mr_ctl_message *m);
-/* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`. `*fd` receives its
- * descriptor, which the caller owns, or -1. MR_EAWAY: the peer has closed. MR_EAGAIN: no packet is
- * there. */
+/* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`, and sets `*n` to its size.
+ * `*fd` receives its descriptor, which the caller owns, or -1. MR_EAWAY: the peer has closed the
+ * connection. MR_EAGAIN: no packet is there. */
 int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd);

@@ -28,7 +28,7 @@ enum mr_ctl_type {
     /* Carries the descriptor of the directory; `request` is MR_CTL_VERSION. */
     MR_CTL_WELCOME,
     MR_CTL_GRANTED, /* carries the descriptor of the segment */
-    MR_CTL_GOT,     /* carries the descriptor of the segment the first time */
+    MR_CTL_GOT,     /* carries the descriptor of the segment if the client has not had it yet */
     MR_CTL_DONE,    /* answers DELETE, and a HELLO that is refused */
     MR_CTL_FREED,   /* names rooms in the client's segments that are free again */
     MR_CTL_RECLAIM, /* asks for empty segments */
@@ -54,7 +54,7 @@ struct mr_ctl_hello {
     uint32_t layout;
     /* 1: an internal client, which the store accepts from its own process only. */
     uint32_t internal : 8;
-    uint32_t control : 24; /* MR_CTL_VERSION; 0: version 1, which did not send it */
+    uint32_t control : 24; /* MR_CTL_VERSION; 0: version 1, which did not send this number */
     uint32_t pid;
     char name[MR_CTL_NAME_MAX];
 };

@@ -21,8 +21,8 @@
 
 /* Pins that a client can hold at the same time without a request to the store. */
 #define MR_PIN_SLOTS 2048u
-/* Size of a ring of the entries that the client has used, for the store's LRU order. A power of
- * two. */
+/* Size of the ring of the entries that the client has used last. The store reads the ring for its
+ * LRU order. A power of two. */
 #define MR_PIN_RECENT 1024u
 #define MR_EXTENT_HEAD 64u                       /* bytes of the head before every value */
 #define MR_SMALL_BYTES_MAX ((uint64_t)256 << 10) /* values up to this size are stored in slabs */

@@ -71,7 +71,8 @@ int mr_segment_check(int fd, uint64_t bytes_min, bool written, uint64_t *bytes, 
     return MR_OK;
 }
 
-/* Reserves address space for a mapping that begins at a multiple of a huge page. */
+/* Reserves address space for a mapping that begins at a multiple of a huge page. NULL: the mapping
+ * is smaller than a huge page, or there is no space. */
 static void *aligned_space(uint64_t bytes)
 {
     if (bytes < MR_HUGE_BYTES) return NULL;
@@ -118,7 +119,7 @@ static uint64_t thread_cpu_ns(void)
 }
 
 /* Makes huge pages of a range. MADV_COLLAPSE needs one ordinary page in each huge page, so this one
- * is populated first; the kernel zeroes the rest at once. False: making them takes too long. */
+ * is populated first; the kernel zeroes the rest at once. False: the kernel has refused. */
 static bool warm_huge(unsigned char *p, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at += MR_HUGE_BYTES)

@@ -27,8 +27,8 @@ int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_
 void mr_segment_unmap(void *p, uint64_t bytes);
 
 /* Populates the pages of [from, to) in this process's mapping of `bytes` bytes, before they are
- * written for the first time. With `*huge` it makes huge pages, which may reach beyond the range;
- * when these take too long, it sets `*huge` to false and makes ordinary pages for the rest.
- * Existing pages keep their content. Returns the end of the populated range. A failure is harmless:
- * the pages then fault one by one when they are written. */
+ * written for the first time. If `*huge` is true, the function makes huge pages, which may reach
+ * beyond the range. When huge pages take too long, it sets `*huge` to false and makes ordinary
+ * pages for the rest. Existing pages keep their content. Returns the end of the populated range. A
+ * failure is harmless: the pages then fault one by one when they are written. */
 uint64_t mr_segment_warm(void *p, uint64_t bytes, uint64_t from, uint64_t to, bool *huge);

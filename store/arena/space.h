@@ -1,7 +1,7 @@
 /* Allocates rooms in the segments that one client owns: cells of slabs for small objects, spans for
- * large ones. This allocator works on offsets and never touches the memory. So it causes no page
- * faults, and first fit reuses pages that are populated already. Not thread-safe: the caller holds
- * a lock. */
+ * large ones. All cells of a slab have one size; each size is a class. This allocator works on
+ * offsets and never touches the memory. So it causes no page faults, and first fit reuses pages
+ * that are populated already. Not thread-safe: the caller holds a lock. */
 #pragma once
 
 #include "base/err.h"
@@ -57,8 +57,8 @@ void mr_space_fini(struct mr_space *s);
 
 void mr_space_add(struct mr_space *s, uint32_t segment, uint64_t bytes);
 
-/* Takes a room. False: no segment has enough space; the caller adds a segment of at least
- * mr_space_wants(bytes) bytes and tries again. */
+/* Takes a room for `bytes` bytes and sets `*out` to it. False: no segment has enough space; the
+ * caller adds a segment of at least mr_space_wants(bytes) bytes and tries again. */
 bool mr_space_take(struct mr_space *s, uint64_t bytes, struct mr_room *out);
 uint64_t mr_space_wants(const struct mr_space *s, uint64_t bytes);
 
