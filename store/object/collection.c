@@ -123,7 +123,7 @@ static bool is_spec_ok(const struct mr_collection_spec *s)
     return s->count <= MR_COLLECTION_PARTS_MAX;
 }
 
-/* Computes the sizes of a collection's extent. False: a collection like this is not allowed. */
+/* Sets `*f` to the sizes of a collection's extent. False: a collection like this is not allowed. */
 static bool frame_of(const struct mr_collection_spec *s, struct mr_value_frame *f)
 {
     if (!is_spec_ok(s)) return false;

@@ -302,8 +302,8 @@ int mr_column_check_deep(const struct mr_column *c, struct mr_error *e)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The positions of all parts of a table. The function that fills a plan runs twice: to compute the
- * size, and to build the table. */
+/* The positions of all parts of a table. plan_table fills a plan; it runs once to compute the size,
+ * and twice to build the table. */
 struct plan {
     struct mr_column_layout *layouts; /* NULL: only the size is computed */
     uint64_t at;
@@ -330,7 +330,8 @@ static bool plan_column(
     *l = (struct mr_column_layout){.type = (uint16_t)spec->type,
         .flags = spec->nullable ? MR_COLUMN_NULLABLE : 0,
         .name_bytes = (uint32_t)spec->name.n,
-        /* From the start of the names; from the start of the extent in the end. */
+        /* At first counted from the start of the names; mr_table_build then adds the offset of the
+         * names in the extent. */
         .name_offset = p->names_bytes,
         .data_bytes = type->offsets ? spec->data_bytes : fixed_bytes(spec->type, rows)};
     p->names_bytes += spec->name.n;

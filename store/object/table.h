@@ -50,7 +50,7 @@ struct mr_column_layout {
 };
 #define MR_COLUMN_NULLABLE 1u
 
-/* For example "i64", "utf8", "timestamp[us]". */
+/* Returns for example "i64", "utf8", "timestamp[us]". */
 const char *mr_column_type_name(enum mr_column_type t);
 /* True: elements of this type have different lengths. Such a type has offsets. */
 bool mr_column_type_is_varied(enum mr_column_type t);
@@ -82,7 +82,8 @@ int mr_table_open(const struct mr_value *v, struct mr_table *out, struct mr_erro
 /* Opens column `i` and checks its layout, but not its rows. MR_EFORMAT: the layout is damaged. */
 int mr_table_column(
     const struct mr_table *t, uint32_t i, struct mr_column *out, struct mr_error *e);
-/* Finds a column by name. The sentence of MR_ENOENT lists the columns. */
+/* Sets `*out` to the index of the column with this name. The sentence of MR_ENOENT lists the
+ * columns. */
 int mr_table_find(const struct mr_table *t, struct mr_str name, uint32_t *out, struct mr_error *e);
 
 static inline bool mr_bit_get(const uint8_t *bits, uint64_t i)
@@ -104,7 +105,8 @@ struct mr_str mr_column_text(const struct mr_column *c, uint64_t row);
 int64_t mr_column_i64(const struct mr_column *c, uint64_t row);
 double mr_column_f64(const struct mr_column *c, uint64_t row); /* for a column of any number type */
 
-/* Checks all rows of a column: offsets ascend, texts are UTF-8, null_count is right. */
+/* Checks all rows of a column: offsets ascend, texts are UTF-8, null_count is right. MR_EFORMAT: a
+ * row is wrong. */
 int mr_column_check_deep(const struct mr_column *c, struct mr_error *e);
 
 /* ---- writing --------------------------------------------------------------------------------- */

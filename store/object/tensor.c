@@ -373,8 +373,8 @@ float mr_f16_to_f32(uint16_t h)
     return f;
 }
 
-/* Rounds 1.fraction × 2^exponent, where `fraction` has `fraction_bits` bits, to the nearest
- * binary16. Used for binary32 and binary64. */
+/* Rounds 1.fraction × 2^exponent, where `fraction` has `fraction_bits` bits, and returns the
+ * nearest binary16. Converts from binary32 and from binary64. */
 static uint16_t round_f16(
     uint16_t sign, int exponent, uint64_t fraction, unsigned fraction_bits, bool is_zero)
 {

@@ -1,6 +1,7 @@
 /* Element types, and a view of typed elements in memory that another module owns. A view may have
  * any strides. A tensor in the extent of a value has strides that are not negative and stay inside
- * its data (mr_value_check). This header has types only, because plug-ins include it. */
+ * its data (mr_value_check). Plug-ins include this header, so it declares types and no
+ * functions. */
 #pragma once
 
 #include "base/limits.h"

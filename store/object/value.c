@@ -116,9 +116,9 @@ static int check_extent(struct raw_header *raw, size_t n, struct mr_error *e)
     return MR_OK;
 }
 
-/* Checks that no stride leads out of the data and that elements do not overlap, so a small extent
- * cannot claim a large tensor. Strides that are never used get their row-major values, so that
- * readers may add them without a check. */
+/* Checks that no stride leads out of the data, and that the data has as many bytes as the elements.
+ * So a small extent cannot claim a large tensor whose elements overlap. Strides that are never used
+ * get their row-major values, so that readers may add them without a check. */
 static int check_strides(struct mr_tensor *t, uint64_t data_bytes, struct mr_error *e)
 {
     uint64_t width = mr_dtype_bytes(t->dtype);
@@ -516,7 +516,8 @@ int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, stru
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* Finds the extent inside a pack that contains a whole extent. False: the pack is another one. */
+/* Sets `*extent` to the extent inside a pack that contains a whole extent. False: the pack contains
+ * no extent. */
 static bool is_extent(struct mr_str pack, struct mr_str *extent)
 {
     struct mr_pack_reader r = mr_pack_read(pack);

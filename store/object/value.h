@@ -1,8 +1,10 @@
 /* The layout of values. A value is one contiguous, self-describing byte string, its extent, with
- * the same bytes in memory, in files and in messages. Little endian, starting at a multiple of 64:
+ * the same bytes in memory, in files and in messages. An extent is little endian and starts at a
+ * multiple of 64:
  *
  *   struct mr_value_header     64 bytes
- *   u64 shape[ndim]            tensor, table {rows, columns}, collection: of the whole
+ *   u64 shape[ndim]            tensor, table {rows, columns}, model {number of parameters},
+ *                              collection: of the whole
  *   i64 strides[ndim]          tensor only, in bytes
  *   data, meta                 each at a multiple of 64; by kind:
  *
@@ -45,7 +47,8 @@ struct mr_value_header {
     uint32_t magic;
     uint16_t layout_version; /* MR_LAYOUT_VERSION */
     uint8_t kind;            /* enum mr_value_kind */
-    uint8_t dtype;           /* of a tensor or of a collection of tensors; otherwise 0 */
+    uint8_t dtype;           /* element type of a tensor, a model or a collection of tensors;
+                              * otherwise 0 */
     uint8_t ndim;
     uint8_t reserved;      /* must be 0 */
     uint16_t header_bytes; /* bytes of the header with the shape and the strides */
@@ -71,7 +74,8 @@ struct mr_value {
     uint64_t data_bytes;
     const unsigned char *meta;
     uint64_t meta_bytes;
-    /* All members are set for a tensor; dtype, ndim and shape for a table or a collection. */
+    /* All members are set for a tensor. Only dtype, ndim and shape are set for a table, a model or
+     * a collection. */
     struct mr_tensor tensor;
 };
 
@@ -95,10 +99,11 @@ int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e
  * packs. For values from outside the node. Costs a pass over such data. */
 int mr_value_check_deep(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
 
-/* Return the size of an extent, where 0 means that it would exceed MR_OBJECT_BYTES_MAX or is not
- * allowed. Each has a builder that writes the header in place and returns the address for the data,
- * so that a result is made where it stays. `extent` must have that size and be aligned to 64; it
- * need not be zeroed. */
+/* For tensors, bytes, packs and models there are a size function and a builder. The size function
+ * returns the size of the extent; 0: the extent would exceed MR_OBJECT_BYTES_MAX or is not allowed.
+ * The builder writes the header into `extent` and returns the address for the data, so that a
+ * result is made where it stays. `extent` must have the size that the size function returned and be
+ * aligned to 64; it need not be zeroed. */
 uint64_t mr_tensor_bytes(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
 void *mr_tensor_build(void *extent, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
 uint64_t mr_value_bytes_size(uint64_t data_bytes);
@@ -113,8 +118,9 @@ float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta);
 /* Sets MR_VALUE_DRAWN in a header that was just written. Does nothing if the header is not
  * valid. */
 void mr_value_mark_drawn(void *extent);
-/* True: the extent has the flag MR_VALUE_DRAWN. `extent` may be the header alone. The second
- * function takes a pack that contains a whole extent (extension 2). Nothing else is checked. */
+/* True: the extent has the flag MR_VALUE_DRAWN. `extent` may be the header alone.
+ * mr_value_pack_is_drawn takes a pack that contains a whole extent (extension 2). Nothing else is
+ * checked. */
 bool mr_value_is_drawn(struct mr_str extent);
 bool mr_value_pack_is_drawn(struct mr_str pack);
 
@@ -123,7 +129,8 @@ bool mr_value_pack_is_drawn(struct mr_str pack);
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,
     const uint64_t *shape, void **data_out, struct mr_error *e);
 int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, struct mr_error *e);
-/* Stores a pack that contains a whole extent (extension 2) as that value. */
+/* Stores a pack as a value. A pack that contains a whole extent (extension 2) is stored as the
+ * value in it. */
 int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct mr_error *e);
 
 /* Reads a pack as a value. The caller has checked the pack with mr_pack_check. A pack with a whole
@@ -135,5 +142,5 @@ int mr_value_from_pack(
  * written: the pack would be longer than MR_INLINE_VALUE_BYTES_MAX. */
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out);
 
-/* For example "tensor", "table", "json", "bytes". */
+/* Returns for example "tensor", "table", "json", "bytes". */
 const char *mr_value_kind_name(enum mr_value_kind kind);

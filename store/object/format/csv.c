@@ -62,7 +62,7 @@ static bool is_missing(const struct import *m, const struct mr_csv_field *f)
 
 /* ---- the first line -------------------------------------------------------------------------- */
 
-/* Counts the fields of the first line and moves the reader past that line. */
+/* Sets m->count to the number of fields of the first line, and moves the reader past that line. */
 static int count_columns(struct import *m)
 {
     struct mr_csv_field f;
@@ -149,8 +149,8 @@ static unsigned classify(const struct mr_csv_field *f)
     return SAW_TEXT;
 }
 
-/* Reads one line and calls `take` for each field. It is an error if the number of fields differs
- * from that of the first line. */
+/* Reads one line and calls `take` for each field. MR_EFORMAT: the number of fields differs from
+ * that of the first line. */
 static int each_field(struct import *m, uint64_t row,
     int (*take)(struct import *m, uint32_t column, uint64_t row, const struct mr_csv_field *f))
 {

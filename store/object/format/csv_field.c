@@ -29,7 +29,7 @@ static bool is_line_end(char c)
     return c == '\n' || c == '\r';
 }
 
-/* Moves past the line break if the reader stands at one. */
+/* Moves past the line break at which the reader stands. */
 static void take_line_end(struct mr_csv_reader *r)
 {
     if (r->p[r->at] == '\r' && r->at + 1 < r->n && r->p[r->at + 1] == '\n') r->at++;
@@ -57,7 +57,8 @@ void mr_csv_reader_return(struct mr_csv_reader *r, const struct mr_csv_reader *t
     r->line = to->line;
 }
 
-/* Moves past a field's delimiter or its line break, or notes that the text ends here. */
+/* Moves past a field's delimiter or its line break. Sets out->last to true unless a delimiter
+ * follows the field. MR_EFORMAT: other text follows a quoted field. */
 static int end_field(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_error *e)
 {
     out->last = r->at >= r->n || r->p[r->at] != r->delimiter;
@@ -243,8 +244,8 @@ static bool fits_i64(const struct number *v)
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
 }
 
-/* Reads an integer of up to 20 digits. False: the text is none, or the integer does not fit into
- * uint64_t. */
+/* Reads an integer of up to 20 digits, perhaps after a plus sign. False: the text has another form,
+ * or the integer does not fit into uint64_t. */
 static bool read_u64(struct mr_str s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -284,8 +285,8 @@ int64_t mr_csv_i64(struct mr_str s)
     return (int64_t)(v.negative ? -v.mantissa : v.mantissa);
 }
 
-/* Converts by strtod, which is exact and slow, the numbers that the fast path below cannot convert
- * exactly. */
+/* Converts a number with strtod, which is correctly rounded but slow. The fast path below cannot
+ * convert all numbers with correct rounding. */
 static double slow_f64(struct mr_str s)
 {
     char text[64];
@@ -310,8 +311,8 @@ double mr_csv_f64(struct mr_str s)
     if (!parse_number(s, &v)) return 0;
     if (v.is_word) return v.negative ? -v.word : v.word;
     if (v.mantissa > (uint64_t)1 << 53 || v.power < -22 || v.power > 22) return slow_f64(s);
-    /* Both numbers are exact doubles, so a single multiplication or division rounds once and the
-     * result is exact (Clinger, PLDI 1990). */
+    /* Both numbers are exact doubles, so a single multiplication or division rounds once, and the
+     * result is correctly rounded (Clinger, PLDI 1990). */
     double d = (double)v.mantissa;
     d = v.power < 0 ? d / tens[-v.power] : d * tens[v.power];
     return v.negative ? -d : d;

@@ -73,8 +73,8 @@ static int import_text(struct mr_str bytes, const struct mr_format_options *o,
     return mr_value_put_pack(a, mr_buf_str(&pack), e);
 }
 
-/* Finds the content of a pack that is a single text or byte string. False: the value is another
- * one. */
+/* Sets `*out` to the content of a pack that is a single text or byte string. False: the value is no
+ * such pack. */
 static bool pack_bytes(const struct mr_value *v, bool text_only, struct mr_str *out)
 {
     if (v->kind != MR_VALUE_PACK) return false;
@@ -129,7 +129,8 @@ static int export_idx(const struct mr_value *v, const struct mr_format_options *
     return mr_idx_export(&v->tensor, sink, e);
 }
 
-/* Finds the bytes of a value that is a PNG picture already. False: the value is none. */
+/* Sets `*out` to the bytes of a value that is a PNG picture already. False: the value is no PNG
+ * picture. */
 static bool png_bytes(const struct mr_value *v, struct mr_str *out)
 {
     static const char signature[] = "\x89PNG\r\n\x1a\n";

@@ -1,6 +1,6 @@
 /* Formats: import values from, and export values to, formats of other programs, chosen by name or
- * media type. Pure functions over memory. Imported bytes are untrusted. Exported bytes go to a sink
- * in pieces, those of tensors without a copy. */
+ * media type. The functions are pure functions over memory. Imported bytes are untrusted. Exported
+ * bytes go to a sink in pieces; the elements of contiguous tensors are not copied. */
 #pragma once
 
 #include "store/object/value.h"
@@ -8,7 +8,7 @@
 enum mr_format {
     MR_FORMAT_VALUE, /* the bytes of the extent itself */
     MR_FORMAT_NPY,
-    MR_FORMAT_IDX, /* plain; gzipped if the first bytes are those of gzip */
+    MR_FORMAT_IDX, /* exported plain; imported plain or gzipped, as the first bytes tell */
     MR_FORMAT_JSON,
     MR_FORMAT_CSV,
     MR_FORMAT_RAW,
@@ -18,26 +18,27 @@ enum mr_format {
 #define MR_FORMATS_COUNT 8
 #define MR_TEXT_UPLOAD_MIME "application/vnd.millrace.text"
 
-const char *mr_format_name(enum mr_format f); /* "npy" */
+const char *mr_format_name(enum mr_format f); /* for example "npy" */
 const char *mr_format_mime(enum mr_format f); /* for example "application/x-npy" */
-/* Returns the media type of an upload over HTTP. It is never text/plain, which a form on a page of
- * another origin can send. */
+/* Returns the media type of an upload over HTTP. This type is never text/plain, which a form on a
+ * page of another origin can send. */
 const char *mr_format_upload_mime(enum mr_format f);
-const char *mr_format_extension(enum mr_format f); /* ".npy" */
+const char *mr_format_extension(enum mr_format f); /* for example ".npy" */
 bool mr_format_can_import(enum mr_format f);
 bool mr_format_can_export(enum mr_format f, const struct mr_value *v);
 
-/* Finds a format by its name or its media type, in upper or lower case. Parameters such as `;
- * charset=utf-8` are ignored. The sentence of MR_EMEDIA lists all formats. */
+/* Sets `*out` to the format with this name or media type, in upper or lower case. Parameters such
+ * as `; charset=utf-8` are ignored. The sentence of MR_EMEDIA lists all formats. */
 int mr_format_find(struct mr_str name, enum mr_format *out, struct mr_error *e);
-/* Finds a format by the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA: no format
- * has this end. */
+/* Sets `*out` to the format for the end of a path: ".npy", ".json", "idx3-ubyte", "….gz".
+ * MR_EMEDIA: no format has this end. */
 int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *e);
 /* Returns the format for a client that names none: json for packs, npy for tensors, csv for tables,
  * png for the bytes of a PNG picture, … */
 enum mr_format mr_format_default(const struct mr_value *v);
-/* Finds the first format of an Accept header, in the order of q, to which `v` can be exported. ""
- * and "*" mean the default format. The sentence of MR_EACCEPT lists the possible formats. */
+/* Sets `*out` to the format that an Accept header prefers by its q, among the formats to which `v`
+ * can be exported. Of several formats with the same q, the first one counts. "" and "*" mean the
+ * default format. The sentence of MR_EACCEPT lists the possible formats. */
 int mr_format_accept(
     struct mr_str accept, const struct mr_value *v, enum mr_format *out, struct mr_error *e);
 

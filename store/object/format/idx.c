@@ -171,7 +171,8 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     return ok && got == whole;
 }
 
-/* Bytes that one byte can become: deflate reaches at most 1032; the rest is for headers. */
+/* The most bytes that one byte can become: deflate reaches at most 1032; the rest is for
+ * headers. */
 #define RATIO_MAX 1040
 
 static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,

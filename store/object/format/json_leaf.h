@@ -5,7 +5,7 @@
 #include "store/object/format/writer.h"
 
 int mr_json_write_text(struct mr_out *o, struct mr_str s, struct mr_error *e);
-/* Writes the text in quotes and with padding. */
+/* Writes the bytes as base64 in quotes, with padding. */
 void mr_json_write_base64(struct mr_out *o, struct mr_str bytes);
 /* A number that is not finite is written in quotes. */
 void mr_json_write_f64(struct mr_out *o, double v);

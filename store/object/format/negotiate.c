@@ -149,7 +149,8 @@ static unsigned quality(struct mr_str parameters)
     return 1000;
 }
 
-/* Finds a format for a media type or a range of types. False: no such format can hold `v`. */
+/* Sets `*out` to a format for a media type or a range of types. False: no such format can hold
+ * `v`. */
 static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_format *out)
 {
     if (same_word(type, "*/*") || same_word(type, "*")) {

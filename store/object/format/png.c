@@ -1,5 +1,5 @@
-/* Reads and writes PNG pictures with libpng's simplified API, which reports errors without setjmp
- * in this code. */
+/* Writes PNG pictures with libpng's simplified API, which reports errors without setjmp in this
+ * code. */
 #include "store/object/format/png.h"
 
 #include "base/alloc.h"

@@ -104,8 +104,8 @@ static size_t f64_text(char *out, double v)
         size_t n = mr_number_i64(out, (int64_t)v);
         if (n <= 16) return n + put_word(out + n, ".0");
     }
-    /* yyjson finds the shortest decimal, but has no other function for a single number. Its memory
-     * is on the stack. */
+    /* yyjson finds the shortest decimal, but has no other function for a single number. The pool
+     * for yyjson is on the stack. */
     char pool[512];
     yyjson_alc alc;
     bool ok = yyjson_alc_pool_init(&alc, pool, sizeof pool);
@@ -134,9 +134,10 @@ static double scale10(double v, int power)
     return power >= 0 ? v * tens[power] : v / tens[-power];
 }
 
-/* True: the decimal m × 10^power certainly reads back as the float `v`. Checks numbers a little
- * below and above the computed double. So the answer holds despite the error of scale10, and for
- * readers that parse a double first as well as for readers that do not. */
+/* True: the decimal m × 10^power certainly reads back as the float `v`. False: it perhaps does not.
+ * Checks numbers a little below and above the computed double. So the answer holds despite the
+ * error of scale10, and for readers that parse a double first as well as for readers that do
+ * not. */
 static bool reads_as(uint64_t m, int power, float v)
 {
     double d = scale10((double)m, power);
@@ -191,7 +192,8 @@ static size_t put_scientific(char *out, uint64_t m, int power)
     return at + mr_number_i64(out + at, power + (int)n - 1);
 }
 
-/* Returns the decimal that is nearest to `a` among those with `digits` digits. */
+/* Returns the digits of the decimal that is nearest to `a` among those with `digits` digits, and
+ * sets `*power` to its power of ten. */
 static uint64_t nearest_decimal(float a, int digits, int exponent, int *power)
 {
     *power = exponent - digits + 1;
@@ -210,9 +212,8 @@ static size_t f32_text(char *out, float v)
     if (a == 0) return sign + put_word(out + sign, "0.0");
     int exponent2 = 0;
     (void)frexp((double)a, &exponent2);
-    int exponent =
-        /* log10(a), rounded down, or one less; the next line corrects the latter. */
-        (exponent2 - 1) * 1233 >> 12;
+    /* log10(a), rounded down, or one less; the next line corrects the latter. */
+    int exponent = (exponent2 - 1) * 1233 >> 12;
     if (scale10(1, exponent + 1) <= (double)a) exponent++;
     int low = 1;
     int high = F32_DIGITS_MAX;
