@@ -38,7 +38,8 @@ struct ask {
     mr_object_id object;
     uint32_t count_max;
     size_t name_bytes;
-    /* For WANT_NAME, because the answer of Redis does not contain the name. */
+    /* The name that was asked for; used for WANT_NAME, because the answer of Redis does not contain
+     * the name. */
     char name[];
 };
 
@@ -96,8 +97,8 @@ static void place_pack(const struct mr_place_record *r, struct mr_buf *b)
     mr_pack_bool(b, r->durable);
 }
 
-/* Reads a record, which is a list of `count` items of the given types. False: the bytes have
- * another form. */
+/* Reads a record, which is a list of `count` items of the given types, into `items`. False: the
+ * bytes have another form. */
 static bool unpack(
     struct mr_str bytes, const enum mr_pack_type *types, uint32_t count, struct mr_pack_item *items)
 {

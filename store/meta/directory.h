@@ -61,8 +61,8 @@ void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_
 
 void mr_directory_place(
     struct mr_directory *d, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
-/* Removes the place of an object if the place names `node`. Meanwhile another node may have written
- * its own copy as the place. */
+/* Removes the place of an object if the place names `node`. The place may name another node by now,
+ * because that node has a copy of its own. */
 void mr_directory_unplace(
     struct mr_directory *d, mr_object_id object, struct mr_str node, mr_done_fn fn, void *ctx);
 /* Lists all places, one page a call; the first cursor is "0". A place that is added or removed

@@ -51,6 +51,6 @@
 #define MR_META_QUEUE "queue:"
 /* A sorted set of the names of queues, with equal scores. */
 #define MR_META_QUEUES "queues"
-/* A set of the names of objects that may be released. With ":aside", a list: keys of the items of
- * deleted queues. */
+/* A set of the names of objects that may be released. The key with ":aside" appended is a list: the
+ * keys of the items of deleted queues. */
 #define MR_META_QUEUE_RELEASED "queues:released"

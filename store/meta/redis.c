@@ -1,10 +1,11 @@
 /* A connection to Redis with one thread. A command becomes bytes in `out` and an item in `pending`;
  * answers come in the order of `pending`. A thread that sends a small command writes it to the
  * socket itself if nothing is queued before it, because waking the connection's thread costs as
- * much as Redis takes. The connection's thread writes large commands and what the socket did not
- * take. It sleeps in epoll, reads answers, runs callbacks and reconnects. Another thread may read
- * the answers instead (mr_redis_attend); meanwhile the socket is not polled. A thread that reads
- * answers, opens the connection or closes it holds the mutex `reading`. */
+ * much as Redis takes. The connection's thread writes large commands and the bytes that the socket
+ * did not take. This thread sleeps in epoll, reads answers, runs callbacks and reconnects. Another
+ * thread may read the answers instead (mr_redis_attend); meanwhile the connection's thread does not
+ * poll the socket for answers. A thread that reads answers, opens the connection or closes it holds
+ * the mutex `reading`. */
 #include "store/meta/redis.h"
 
 #include "base/alloc.h"
@@ -91,8 +92,8 @@ struct mr_reply *mr_reply_take(const struct mr_reply *r)
     return (struct mr_reply *)(void *)MR_STEAL(in_hand);
 }
 
-/* Authenticates, and sends PING to see whether Redis serves: Redis may be loading its data or want
- * a password. */
+/* Authenticates, and sends PING to find out whether Redis serves: Redis may be loading its data or
+ * require a password. False: Redis does not serve, and `why` has the reason. */
 static bool greet(const struct mr_redis *r, redisContext *link, char *why, size_t why_bytes)
 {
     if (r->password) {
@@ -122,7 +123,8 @@ static void set_here(struct mr_redis *r, bool here, const char *why)
 }
 
 /* Publishes the socket that waits for its first answers. mr_redis_close shuts this socket down, so
- * that a Redis that does not answer delays no close. False: the close has begun. */
+ * that a Redis that does not answer delays no close. True: the connection may be opened. False:
+ * mr_redis_close has been called. */
 static bool set_greeting(struct mr_redis *r, int fd)
 {
     (void)pthread_mutex_lock(&r->lock);
@@ -185,7 +187,8 @@ static void fail_pending(struct mr_redis *r, int err)
         finish(MR_LIST_ITEM(node, struct command, node), err, NULL);
 }
 
-/* Sleeps until a wake, an event on the socket, or the timeout. True: the socket has an event. */
+/* Sleeps until a wake, an event on the socket, or the timeout. True: the socket has an event.
+ * False: it has none. */
 static bool sleep_until(struct mr_redis *r, int timeout_ms)
 {
     struct epoll_event got[2];
@@ -208,7 +211,8 @@ static bool sleep_until(struct mr_redis *r, int timeout_ms)
     return of_link;
 }
 
-/* Sets the events for which the thread waits at the socket. The caller holds the lock. */
+/* Sets the events of the socket for which the connection's thread waits. The caller holds
+ * `lock`. */
 static void watch(struct mr_redis *r, int op)
 {
     struct epoll_event ev = {.data.fd = r->link->fd};
@@ -228,7 +232,8 @@ static void set_wants_room(struct mr_redis *r, bool on)
     (void)pthread_mutex_unlock(&r->lock);
 }
 
-/* Takes the bytes that senders have queued. True: there are bytes to write. */
+/* Takes the bytes that senders have queued. True: there are bytes to write. False: there are
+ * none. */
 static bool take_out(struct mr_redis *r)
 {
     if (r->writing_at < r->writing.n) return true;
@@ -272,7 +277,8 @@ static void answer(struct mr_redis *r, redisReply *reply)
     in_hand = NULL;
 }
 
-/* Reads the available answers. False: the connection is broken, or Redis refuses to serve. */
+/* Reads the available answers. True: the connection goes on. False: the connection is broken, or
+ * Redis refuses to serve. */
 static bool read_answers(struct mr_redis *r)
 {
     char bytes[READ_BYTES];

@@ -33,7 +33,7 @@ void mr_redis_close(struct mr_redis **r); /* pending commands get MR_ECANCELED *
 bool mr_redis_is_here(const struct mr_redis *r);
 const char *mr_redis_address(const struct mr_redis *r);
 
-/* For a callback whose answer is not what it should be: closes the connection and opens it again
+/* For a callback that has received an unexpected answer: closes the connection and opens it again
  * after a pause, which doubles with each call up to 2 s. on_state gets `why`. */
 void mr_redis_pause(struct mr_redis *r, const char *why);
 
@@ -42,14 +42,18 @@ void mr_redis_pause(struct mr_redis *r, const char *why);
 int mr_redis_send(
     struct mr_redis *r, size_t argc, const struct mr_str *argv, mr_redis_reply_fn fn, void *ctx);
 
-/* For a thread that polls before it sleeps. Between on and off, the answers of Redis do not wake
- * the connection's thread. The polling thread reads the answers with mr_redis_look, and callbacks
- * run on it. It must switch this off before it sleeps. At most one thread at a time may attend. */
+/* For a thread that polls before it sleeps. After mr_redis_attend(r, true), the answers of Redis do
+ * not wake the connection's thread. The polling thread reads the answers with mr_redis_look, and
+ * callbacks run on the polling thread. This thread must call mr_redis_attend(r, false) before it
+ * sleeps. At most one thread at a time may attend. */
 void mr_redis_attend(struct mr_redis *r, bool on);
 void mr_redis_look(struct mr_redis *r);
 
-/* Sends a command and waits for the answer. Must not be called in a callback. */
+/* Sends a command and waits for the answer, which the caller frees with mr_reply_free.
+ * MR_EINTERNAL: Redis has answered with an error. MR_EAWAY, MR_ELIMIT and MR_ECANCELED are those of
+ * mr_redis_send and its callback. Must not be called in a callback. */
 int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, struct mr_reply **out,
     struct mr_error *e);
-/* Waits until the connection is open, at most `timeout_ns`. */
+/* Waits until the connection is open, at most `timeout_ns`. MR_EAWAY: the connection is not open
+ * yet. */
 int mr_redis_wait(struct mr_redis *r, mr_duration timeout_ns);

@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* Bytes of the socket's send buffer. They make one write of a large call instead of ten. */
+/* Bytes of the socket's send buffer. With a buffer of this size, one write sends a large call,
+ * instead of ten writes. */
 #define SEND_BYTES (4 << 20)
 
 struct timeval mr_redis_timeval(mr_duration ns)

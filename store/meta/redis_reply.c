@@ -76,7 +76,7 @@ struct waiting {
 };
 
 /* Copies a reply. The reply in a callback is borrowed, so a waiting thread needs a copy.
- * freeReplyObject frees the copy, because mr_alloc uses calloc. */
+ * freeReplyObject can free the copy, because free() releases memory of mr_alloc. */
 static redisReply *reply_copy(const redisReply *from)
 {
     redisReply *to = mr_alloc(sizeof *to);

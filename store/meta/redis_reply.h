@@ -13,9 +13,10 @@ enum mr_reply_type { MR_REPLY_NIL, MR_REPLY_INT, MR_REPLY_TEXT, MR_REPLY_LIST, M
 
 enum mr_reply_type mr_reply_type(const struct mr_reply *r);
 int64_t mr_reply_int(const struct mr_reply *r); /* 0 if the reply's type is not INT */
-/* Text of a reply of type TEXT or ERROR; borrowed from r. */
+/* Returns the text of a reply of type TEXT or ERROR, borrowed from `r`; empty for other types. */
 struct mr_str mr_reply_text(const struct mr_reply *r);
-size_t mr_reply_count(const struct mr_reply *r); /* number of items of a LIST */
+size_t mr_reply_count(const struct mr_reply *r); /* returns the number of items of a LIST; 0 for
+                                                  * other types */
 const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i);
 /* To be called in a reply's callback: the caller takes the whole reply and may free it on any
  * thread. */

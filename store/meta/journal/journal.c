@@ -73,8 +73,9 @@ struct call {
 
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
-/* Fills `argv` with records from `next` on and returns their number. If a call has the last record
- * of a snapshot, no record follows it in the call. The caller holds the lock. */
+/* Fills `argv` with records from `next` on and returns their number. Sets `*end` to the first
+ * record after these. If a call has the last record of a snapshot, no record follows it in the
+ * call. The caller holds the lock. */
 static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
 {
     size_t bytes = 0;
@@ -92,9 +93,8 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
     return count;
 }
 
-/* Sends one call. False: Redis is not connected. The lock is held while the call is written, which
- * keeps the calls in order. No thread but the one that reads the answers ever waits for this
- * lock. */
+/* Sends one call. True: the call is sent. False: Redis is not connected, or too much is queued. The
+ * caller holds the lock while the call is written, which keeps the calls in order. */
 static bool send_call(struct mr_journal *j)
 {
     enum { FIXED = 13 };
@@ -184,8 +184,8 @@ static void tell_state(struct mr_journal *j, bool here, const char *why)
 }
 
 /* Notes that Redis has answered with an error or in an unexpected form; perhaps another program
- * uses the key. Only a person can repair that. Until then the call is tried again after growing
- * pauses. */
+ * uses the key. Only a person can repair this. Until the repair, the call is tried again after
+ * growing pauses. */
 static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char *key)
 {
     atomic_store(&j->is_doubted, true);
@@ -217,8 +217,8 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     j->calls--;
     bool acked = v == V_ACKED && c.age == j->age;
     bool of_turn = c.age == j->age && c.turn == j->turn;
-    /* Redis lacks records. False if the owner knows this already, or if a call before this one
-     * failed. */
+    /* True: Redis lacks records, and the owner has to write a snapshot. False also if the owner
+     * knows this already, or if a call before this one failed. */
     bool behind = v == V_BEHIND && of_turn && !j->stopped;
     if (acked) {
         if (number >= j->whole) j->begin = j->whole = 0;
@@ -258,7 +258,8 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
     uint64_t kept = strtoull(digits, NULL, 10);
-    /* Another scheduler wrote this record, so Redis has an older copy of the journal. */
+    /* The journal in Redis has the incarnation of another scheduler, so Redis has an older copy of
+     * the journal. */
     if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0;
     (void)pthread_mutex_lock(&j->lock);
     bool none = mr_list_is_empty(&j->records);
@@ -430,9 +431,8 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_journal_base(), MR_STR("2"),
         mr_str(j->keys.cluster), mr_str(j->keys.stream),
         mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
-    (void)mr_redis_send(
-        /* If this call is lost, the call for the next snapshot trims the stream. */
-        j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL);
+    /* If this call is lost, the call for the next snapshot trims the stream. */
+    (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL);
 }
 
 void mr_journal_attend(struct mr_journal *j, bool on)

@@ -1,15 +1,17 @@
-/* The journal of the scheduler: numbered records in a Redis stream. One connection writes them; the
- * next start reads them back. The journal handles order, acknowledgement, epochs, a Redis that is
- * away, and a Redis that has lost acknowledged records. It does not interpret the records.
+/* The journal of the scheduler: numbered records in a Redis stream. One connection writes the
+ * records; the next start of a scheduler reads them back. The journal handles order,
+ * acknowledgement, epochs, a Redis that is away, and a Redis that has lost acknowledged records. It
+ * does not interpret the records.
  *
  * Sequence numbers count from 1 without gaps. A record is acknowledged when Redis has executed the
  * call that carried it. Every call carries the cluster id, the epoch, the incarnation and the
- * sequence number. Redis refuses a call if it knows a higher epoch, or the same epoch with another
- * incarnation: another scheduler has taken over, and this process must end.
+ * sequence number. Redis refuses a call if Redis has another cluster id, a higher epoch, or the
+ * same epoch with another incarnation. Then another scheduler has taken over, and this process must
+ * end.
  *
- * The `base` is the first record that a reader needs. To move it, the owner appends a snapshot of
- * all live state as ordinary records. When the last of them is acknowledged, the base becomes the
- * first record of the snapshot, and all records before it are trimmed.
+ * The `base` is the first record that a reader needs. To move the base, the owner appends a
+ * snapshot of all live state as ordinary records. When the last of them is acknowledged, the base
+ * becomes the first record of the snapshot, and all records before it are trimmed.
  *
  * Redis may come back empty, or without records that it had acknowledged. Then `on_rewind` asks the
  * owner for a snapshot: mr_journal_rewind, appends, mr_journal_rewound. This snapshot is written to
@@ -24,7 +26,7 @@
 struct mr_journal;
 
 /* The version of the stream's format, kept in the cluster's hash. In format 1 each record was an
- * entry of the stream. Since format 2 the records of one call are an entry. Since format 3 graphs
+ * entry of the stream. Since format 2 an entry has all records of one call. Since format 3 graphs
  * have narrow columns (graph/columns.h). A program that finds a later format refuses to open the
  * journal and changes nothing. */
 #define MR_JOURNAL_FORMAT 3
@@ -56,8 +58,9 @@ struct mr_journal_info {
 typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
 
 /* Connects within `timeout_ns`, claims the next epoch, and calls `on_record` for each record from
- * the base on, in order, on the caller's thread. MR_EAWAY: Redis does not answer. MR_ESTATE: a
- * later version of the program wrote the journal. */
+ * the base on, in order, on the caller's thread. An error of `on_record` ends the call and is
+ * returned. MR_EAWAY: Redis does not answer. MR_ESTATE: a later version of the program wrote the
+ * journal. MR_EFORMAT: the keys in Redis do not hold a journal. */
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
     mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
     struct mr_error *e);
@@ -79,18 +82,18 @@ void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **rec
 void mr_journal_flush(struct mr_journal *j);
 
 /* Begin and end a snapshot. mr_journal_rewind drops all unacknowledged records. The records that
- * are appended until mr_journal_rewound, at least one, replace the journal in Redis.
- * Acknowledgements before that of the last one mean nothing; with that one the snapshot is the
- * journal. */
+ * are appended until mr_journal_rewound, at least one, replace the journal in Redis. They are the
+ * journal as soon as the last of them is acknowledged; acknowledgements of the records before it
+ * mean nothing. */
 void mr_journal_rewind(struct mr_journal *j);
 void mr_journal_rewound(struct mr_journal *j);
 
 /* Moves the base to `base`, which must be acknowledged, and trims the records before it. */
 void mr_journal_set_base(struct mr_journal *j, uint64_t base);
 
-/* For a thread that polls for work before it sleeps. Between on and off, this thread reads the
- * answers of Redis with mr_journal_look, callbacks run on it, and the connection's thread is not
- * woken. See mr_redis_attend. */
+/* For a thread that polls for work before it sleeps. After mr_journal_attend(j, true), this thread
+ * reads the answers of Redis with mr_journal_look, callbacks run on this thread, and the
+ * connection's thread is not woken (see mr_redis_attend). */
 void mr_journal_attend(struct mr_journal *j, bool on);
 void mr_journal_look(struct mr_journal *j);
 

@@ -102,8 +102,8 @@ int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     return MR_OK;
 }
 
-/* Reads one entry of XRANGE: [id, [field, value, …]], where `id` is the number of its last record.
- * Records before `next` are skipped. */
+/* Reads one entry of XRANGE: [id, [field, value, …]], where `id` is the number of the entry's last
+ * record. Calls `fn` for each record from `*next` on, and moves `*next` past the last of them. */
 static int read_entry(
     const struct mr_reply *entry, uint64_t *next, mr_journal_record_fn fn, void *ctx)
 {

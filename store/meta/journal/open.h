@@ -26,7 +26,7 @@ struct mr_str mr_journal_number(char out[24], uint64_t v);
 void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* draws a random id */
 
 struct mr_journal_claim {
-    /* In: the id to use if there is no cluster yet. Out: the cluster's id. */
+    /* In: the id to use if Redis has no cluster id yet. Out: the cluster's id. */
     char cluster_id[MR_CLUSTER_ID_BYTES];
     char incarnation[MR_INCARNATION_TEXT]; /* in: the incarnation of this process */
     uint32_t epoch;
@@ -34,7 +34,7 @@ struct mr_journal_claim {
     uint64_t base;     /* number of the first record that a reader needs */
 };
 
-/* Draws a random incarnation (base/id.h). */
+/* Draws a random incarnation (base/id.h), returns it, and writes it to `out` as text. */
 uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]);
 
 /* Claims the next epoch. From now on Redis refuses the process that had the last epoch. MR_ESTATE:
@@ -42,6 +42,7 @@ uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]);
 int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e);
 
-/* Calls `fn` for each record from `base` on, in order, until `fn` returns an error. */
+/* Calls `fn` for each record from `base` on, in order, until `fn` returns an error, which is then
+ * returned. */
 int mr_journal_load(struct mr_redis *redis, const char *stream, uint64_t base,
     mr_journal_record_fn fn, void *ctx, struct mr_error *e);

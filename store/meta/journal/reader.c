@@ -9,7 +9,8 @@
 
 #define PAGE "16"
 
-/* Reads one entry, [id, [field, value, …]], whose values are records. Copies the id to `from`. */
+/* Reads one entry, [id, [field, value, …]], whose values are records. Sets `from` to "(" and the
+ * id, with which the next XRANGE begins after this entry. */
 static int one_entry(const struct mr_reply *entry, char from[64],
     int (*fn)(void *ctx, struct mr_str record), void *ctx)
 {

@@ -1,4 +1,4 @@
--- Gives an object a name, unless the name means another object.
+-- Gives an object a name, unless the name means another object and `replace` is 0.
 -- KEYS: names, order. ARGV: name, record, object (16 bytes), replace (0, 1).
 -- The object id stands first in a record, behind a list tag and an ext header (3 bytes).
 -- Answers {"exists" | "ok", record}.

@@ -1,8 +1,8 @@
 -- Claims the next epoch of the journal, for a scheduler that starts.
 -- KEYS: cluster, staging.
--- ARGV: cluster id to use if there is none yet, incarnation, format.
+-- ARGV: cluster id to use if Redis has no cluster id yet, incarnation, format.
 -- Answers {id, epoch, sequence, base}, or {format} if Redis has a later format.
--- Drops what an earlier scheduler left in the staging stream.
+-- Drops the entries that an earlier scheduler left in the staging stream.
 local format = tonumber(redis.call('HGET', KEYS[1], 'format') or 0)
 if format > tonumber(ARGV[3]) then return {format} end
 redis.call('HSET', KEYS[1], 'format', ARGV[3])

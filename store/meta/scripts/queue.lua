@@ -1,4 +1,4 @@
--- The first part of each queue_*.lua script for one queue; the other file is appended.
+-- The common first part of the scripts for one queue: the text of queue_<operation>.lua follows it.
 -- KEYS: queue, all queues, change feed, names of objects that may be released.
 -- ARGV: name, bound of the change feed, dead items kept, leases ended in one call, then the
 -- arguments of the operation.

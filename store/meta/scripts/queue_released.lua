@@ -1,7 +1,7 @@
 -- Looks at some items of deleted queues, and names objects that may be released.
 -- KEYS: names of objects that may be released, prefix of queues. ARGV: items to look at, names to
 -- answer.
--- Answers {deleted queues that are left, names}.
+-- Answers {number of deleted queues whose items wait, names}.
 local call, aside = redis.call, KEYS[1] .. ':aside'
 local g = call('LINDEX', aside, 0)
 if g then

@@ -1,4 +1,7 @@
--- Ends leases. ARGV: how (ack, nack, dead), reason, receipts.
+-- Ends leases.
+-- ARGV: how (ack: the item is done, nack: it is put back, dead: it becomes a dead item), reason for
+-- dead, receipts.
+-- Answers {"ok", number of receipts that were valid}.
 if not max then return {'none'} end
 expire()
 local known = 0

@@ -1,6 +1,6 @@
--- Writes or deletes the record of a training, unless a later trainer has written a record.
--- KEYS: records, documents, epoch. ARGV: epoch, id ("": check the epoch only), record ("":
--- delete), document ("": keep).
+-- Writes or deletes the record of a training, unless a later trainer has taken an epoch.
+-- KEYS: records, documents, epoch. ARGV: epoch, id ("": check the epoch only), record ("": delete),
+-- document ("": keep).
 local e = tonumber(redis.call('GET', KEYS[3]) or '0')
 local mine = tonumber(ARGV[1])
 if e > mine then return 'refused' end

@@ -1,8 +1,8 @@
 /* The change feed of channels and queues. Every change that a process may wait for adds an entry to
  * one bounded stream in Redis; one connection reads the stream with blocking reads. An entry names
  * the channel or queue, and its reader looks up the present state. Entries can be lost, because the
- * stream is bounded and Redis may be away. Then the reader is told to look at everything that it
- * waits for. */
+ * stream is bounded and Redis may be away. The callback then gets the kind 0, and its owner looks
+ * up everything that it waits for. */
 #pragma once
 
 #include "base/err.h"
@@ -12,7 +12,7 @@ struct mr_tail;
 struct mr_redis_config;
 
 /* Called on the connection's thread for each change. `kind` is 'c' (channel) or 'q' (queue). 0:
- * entries may be lost, so the reader looks at everything. */
+ * entries may be lost, so the callee looks up everything that it waits for. */
 typedef void (*mr_tail_fn)(void *ctx, char kind, struct mr_str name);
 
 /* Opens the change feed. `address` and `password` are those of redis.h. */

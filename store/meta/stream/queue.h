@@ -57,8 +57,8 @@ struct mr_queue_answer {
     struct mr_queue_facts *queues; /* after get: one queue; after list: a page of queues */
     struct mr_queue_dead *dead;    /* after get: the dead items */
     struct mr_str *names;          /* after mr_queue_released: names of objects */
-    /* After mr_queue_released: more items of deleted queues wait, so call again. After list: there
-     * are more queues. */
+    /* After mr_queue_released: true if more items of deleted queues wait, so the caller calls
+     * again. After list: true if there are more queues. */
     bool more;
     struct mr_str last; /* after list: the name after which the next page begins */
     size_t count, dead_count;
@@ -77,7 +77,8 @@ int mr_queue_put(struct mr_redis *r, struct mr_str queue, struct mr_str id, stru
     bool is_object, mr_queue_fn fn, void *ctx);
 int mr_queue_take(struct mr_redis *r, struct mr_str queue, uint32_t items_max, uint64_t lease_ms,
     mr_queue_fn fn, void *ctx);
-/* End leases, with success or failure. A receipt is "<lease>-<id>". */
+/* End leases: mr_queue_ack with success, which removes the items, and mr_queue_nack with failure. A
+ * receipt is "<lease>-<id>". */
 int mr_queue_ack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
     size_t count, mr_queue_fn fn, void *ctx);
 int mr_queue_nack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
@@ -86,7 +87,8 @@ int mr_queue_get(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *
 /* Lists queues by name, after `after` ("": from the first queue). */
 int mr_queue_list(
     struct mr_redis *r, struct mr_str after, uint32_t rows_max, mr_queue_fn fn, void *ctx);
-/* Closes or deletes a queue. The answer is like that of get. */
+/* mr_queue_close closes a queue, and answers with the queue as mr_queue_get does, but without the
+ * dead items. mr_queue_delete deletes a queue; its answer has only `err`. */
 int mr_queue_close(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
 int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
 

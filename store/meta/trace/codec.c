@@ -269,7 +269,7 @@ static unsigned has_of(const struct mr_trace_span *s)
            (s->accounted ? HAS_ACCOUNTED : 0u);
 }
 
-/* Writes the times that the mask names, and updates the lane. */
+/* Writes the times that the mask `has` names, and updates the lane. */
 static unsigned char *put_times(
     unsigned char *p, struct lane *l, const struct mr_trace_span *s, unsigned has, unsigned *flags)
 {

@@ -1,7 +1,8 @@
 /* Encodes spans of tasks as bytes. A block holds spans of one job. It contains the names of its
  * operators and workers, and its times are wall-clock times. So a block can be read without any
- * other data, long after the process that wrote it has ended. Pure functions: no clock, no I/O. A
- * decoder treats its input as untrusted and checks all of it. Times are kept in ticks of 100 ns. */
+ * other data, long after the process that wrote it has ended. The functions have no clock and no
+ * I/O. A decoder treats its input as untrusted and checks all of it. Times are kept in ticks of 100
+ * ns. */
 #pragma once
 
 #include "base/buf.h"

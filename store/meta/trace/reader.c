@@ -60,8 +60,9 @@ static const char *prefix_of(const struct mr_trace_source *s)
     return s->prefix ? s->prefix : MR_META_PREFIX;
 }
 
-/* Reads a page after the id `*from`, which receives the id of the last entry. Returns the number of
- * entries. */
+/* Reads a page that begins at `from`, an id or "(id", and sets `from` to begin after the last entry
+ * of the page. Returns the number of entries. 0: no entries are left, or Redis has not answered
+ * (`*err`). */
 static size_t one_page(struct reading *r, const char *key, char from[64], int *err)
 {
     char until[48];
