@@ -1,4 +1,5 @@
-/* Time for cores: nanoseconds of a monotonic clock, which the shell of the service reads. */
+/* Time: nanoseconds of a monotonic clock. The core of a service, its state machine without I/O,
+ * gets the time as an argument. The code around the core, the service's shell, reads the clock. */
 #pragma once
 
 #include <stdint.h>

@@ -100,8 +100,7 @@ struct mr_graph {
     uint32_t *dependent_at; /* offsets into dependents; nodes_count + 1 of them */
     uint32_t *dependents;   /* the dependents of each node, ascending */
     mr_graph_hash *hash;    /* by node; NULL: hashes are not needed (mr_graph_wants_hashes) */
-    uint32_t *option_of;    /* by node: index in options[], or MR_NODE_NONE; NULL: no node has
-                             * options */
+    uint32_t *option_of;    /* by node: index in options[], or MR_NODE_NONE; NULL: no options */
     struct mr_task_options *options;
     uint32_t options_count;
     uint32_t ops_count;

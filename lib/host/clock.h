@@ -1,4 +1,5 @@
-/* The clocks. Only shells read them; a core gets the time as an argument. */
+/* The clocks. Only the shell of a program reads them; its core gets the time as an argument
+ * (base/time.h). */
 #pragma once
 
 #include "base/time.h"

@@ -164,8 +164,8 @@ static int message(
 static int part(struct reader *r, struct frame *m, const struct mr_ws_field *f, struct mr_str bytes)
 {
     void *to = m->to + f->at;
-    if (m->count[f - m->type->fields]++) return malformed(r); /* a nested message may come once
-                                                               * only */
+    /* A nested message may come once only. */
+    if (m->count[f - m->type->fields]++) return malformed(r);
     if (f->kind == MR_WS_LINK) {
         int err = take(r, 1, f->type->bytes, &to);
         if (err) return err;

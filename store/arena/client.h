@@ -62,8 +62,7 @@ int mr_store_seal(struct mr_store *st, struct mr_store_draft *draft,
     const struct mr_store_owner *owner, struct mr_store_view *view, struct mr_error *e);
 void mr_store_abort(struct mr_store *st, struct mr_store_draft *draft);
 
-/* Creates, fills and seals an object in one call, and sets `*id` to its id. Several threads copy
- * the bytes of a large object. */
+/* Creates, fills and seals an object, and sets `*id`. Several threads copy a large object. */
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
     const struct mr_store_owner *owner, mr_duration timeout, mr_object_id *id, struct mr_error *e);
 

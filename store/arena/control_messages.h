@@ -63,7 +63,7 @@ struct mr_ctl_welcome {
     uint64_t maker;
     uint64_t catalog_bytes;
     uint64_t segment_bytes; /* size of an ordinary segment */
-    uint64_t slab_bytes;
+    uint64_t slab_bytes;    /* the largest size of a slab (space.h) */
 };
 struct mr_ctl_limit {
     uint64_t memory_bytes; /* the limit of the control group */

@@ -1,6 +1,7 @@
 /* What the processes of one node share in memory: the directory (written by the object store), a
  * pin page for each client (written by that client), and the head of each extent (written by the
- * client that owns the segment). A reader of any of these treats it as untrusted bytes.
+ * client that owns the segment). An extent is a head and the value after it. A reader of any of
+ * these treats it as untrusted bytes.
  *
  * The pin protocol keeps invariant I14 (docs/invariants.md). A reader writes the entry and its
  * generation into a slot of its pin page, and then checks that the entry is still sealed with this

@@ -1,4 +1,4 @@
-/* Log lines on stderr, for shells only. One line is one event:
+/* Log lines on stderr. The core of a service (base/time.h) writes none. One line is one event:
  *     mr_log(MR_WARN, "lease.lost", "task=%" PRIu64 " worker=%" PRIu64, task, worker);
  * writes `ts=2026-01-31T12:00:00.123456Z level=warn event=lease.lost task=7 worker=2`. The variable
  * MILLRACE_LOG (error, warn, info, debug; default info) names the lowest level that is shown. The

@@ -9,8 +9,8 @@
  * (clip.h; the process that computes the gradient clips it) and "schedule" (schedule.h). The
  * arithmetic is PyTorch's, in float32.
  *
- * The functions work on ranges of the model's vector (model/model.h), so that each server of a
- * shard and each rank can own a range. Several threads may update ranges at the same time if the
+ * The functions work on ranges of the model's vector (model/model.h), so that each of
+ * several processes can own a range. Several threads may update ranges at the same time if the
  * ranges do not overlap. An optimizer knows no layers and keeps no state; the caller passes the
  * number of the update. */
 #pragma once

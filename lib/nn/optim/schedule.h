@@ -1,5 +1,6 @@
 /* Schedules of the learning rate. The factor of the optimizer's rate is a pure function of the
- * version (the number of updates that were applied), so all shards agree on it without messages.
+ * version (the number of updates that were applied), so all processes agree on it without
+ * messages.
  *
  *   {"type": "constant"}                                     1
  *   {"type": "step", "every": n, "factor": f}                f to the power of floor(version / n)

@@ -13,7 +13,8 @@
 #define MR_TRACE_TICK_NS 100u
 #define MR_TRACE_NAME_BYTES_MAX 1024
 
-/* One attempt of a task. Times are ns since 1970; 0: the attempt did not get that far. */
+/* One attempt of a task. Times are ns since 1970; 0: the attempt did not get that far. `accounted`
+ * is when the scheduler recorded the end of the attempt. */
 struct mr_trace_span {
     uint32_t index;   /* index of the task in its job */
     uint32_t attempt; /* counts from 1 */

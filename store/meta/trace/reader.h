@@ -1,6 +1,6 @@
 /* Reads the trace of a job: blocks in Redis, blocks in files, and blocks that still wait in the
- * scheduler. Any process may use this reader. It waits for Redis, so it must not run on a core
- * thread. All input is untrusted and checked. */
+ * scheduler. Any process may use this reader. It waits for Redis, so it must not run on the thread
+ * of an event loop. All input is untrusted and checked. */
 #pragma once
 
 #include "store/meta/trace/codec.h"
