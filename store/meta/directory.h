@@ -1,6 +1,7 @@
 /* The cluster's directory of objects in Redis: names of objects, and the stores that have a copy of
  * an object (places). Any process may read and write it. Everything read from Redis is untrusted
- * and checked. Each callback is called exactly once, on the thread of the connection to Redis. */
+ * and checked. Each callback is called exactly once: on the thread of the connection to Redis, or
+ * with MR_EAWAY on the caller's thread, before the return, if the command cannot be sent. */
 #pragma once
 
 #include "base/err.h"
@@ -34,8 +35,8 @@ struct mr_place_record {
 struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix);
 void mr_directory_free(struct mr_directory **d);
 
-/* Receives the answer to a request: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY or MR_EFORMAT. `record`
- * is borrowed for the call. */
+/* Receives the answer to a request: MR_OK, MR_ENOENT, MR_EEXIST, MR_EAWAY, MR_EFORMAT, or
+ * MR_ECANCELED if the connection was closed. `record` is borrowed for the call. */
 typedef void (*mr_name_fn)(void *ctx, int err, const struct mr_name_record *record);
 typedef void (*mr_names_fn)(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more);

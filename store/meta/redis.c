@@ -1,11 +1,11 @@
 /* A connection to Redis with one thread. A command becomes bytes in `out` and an item in `pending`;
  * answers come in the order of `pending`. A thread that sends a small command writes it to the
- * socket itself if nothing is queued before it, because waking the connection's thread costs as
- * much as Redis takes. The connection's thread writes large commands and the bytes that the socket
- * did not take. This thread sleeps in epoll, reads answers, runs callbacks and reconnects. Another
- * thread may read the answers instead (mr_redis_attend); meanwhile the connection's thread does not
- * poll the socket for answers. A thread that reads answers, opens the connection or closes it holds
- * the mutex `reading`. */
+ * socket itself if no large command waits before it, because waking the connection's thread takes
+ * as long as Redis takes to run the command. The connection's thread writes large commands and the
+ * bytes that the socket did not take. This thread sleeps in epoll, reads answers, runs callbacks
+ * and reconnects. Another thread may read the answers instead (mr_redis_attend); meanwhile the
+ * connection's thread does not poll the socket for answers. A thread that reads answers, opens the
+ * connection or closes it holds the mutex `reading`. */
 #include "store/meta/redis.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A command up to this size is written to the socket by the thread that sends it. */
+/* A thread that sends a command writes up to this many queued bytes to the socket itself. */
 #define DIRECT_BYTES_MAX ((size_t)16 << 10)
 /* An empty buffer gives its memory back if the memory is larger. */
 #define KEPT_BYTES_MAX ((size_t)1 << 20)

@@ -2,11 +2,11 @@
  * list until Redis acknowledges them. Up to CALLS_MAX calls are under way at a time; meanwhile
  * records collect for the next call. Redis runs the calls in order, and refuses a call if records
  * before it are missing. So when a call fails, the calls after it fail too, and all unacknowledged
- * records are sent again from the first one. That begins a new `turn`; answers to calls of older
- * turns can still acknowledge records, and have no other effect. The script skips records that
- * Redis has, so no record is written twice. The records of a call are the fields of one stream
- * entry, which has the sequence number of its last record as id: an entry for each record would
- * double the cost of a call in Redis. */
+ * records are sent again from the first one. That begins a new `turn`; the answer to a call of an
+ * older turn can still acknowledge records, but begins neither a new turn nor a rewind. The script
+ * skips records that Redis has, so no record is written twice. The records of a call are the fields
+ * of one stream entry, which has the sequence number of its last record as id: an entry for each
+ * record would double the cost of a call in Redis. */
 #include "store/meta/journal/journal.h"
 
 #include "base/alloc.h"
@@ -40,7 +40,9 @@ struct mr_journal {
     char cluster_id[MR_CLUSTER_ID_BYTES];
     char incarnation[MR_INCARNATION_TEXT];
     atomic_uint epoch;
-    atomic_bool is_doubted; /* Redis answers, but its last answer about a record was an error */
+    /* Redis answers, but its last answer about the journal was an error or had an unexpected
+     * form. */
+    atomic_bool is_doubted;
     /* The state that the owner was told last; used on the connection's thread. */
     bool told_here;
     char told_why[200];
@@ -59,7 +61,7 @@ struct mr_journal {
     uint64_t whole;
     /* True: no calls are sent, because the epoch was refused or the owner is writing a snapshot. */
     bool stopped;
-    /* Number of rewinds so far. Answers to calls before the last rewind are ignored. */
+    /* Number of rewinds so far. Answers to calls before the last rewind acknowledge nothing. */
     uint32_t age;
     uint32_t turn;        /* number of times that sending began again from the first record */
     char append_hash[41]; /* SHA-1 of the append script; "": Redis may not have the script */

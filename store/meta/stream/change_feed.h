@@ -12,7 +12,8 @@ struct mr_tail;
 struct mr_redis_config;
 
 /* Called on the connection's thread for each change. `kind` is 'c' (channel) or 'q' (queue). 0:
- * entries may be lost, so the callee looks up everything that it waits for. */
+ * entries may be lost, or no entry came for 15 s; the callee looks up everything that it waits
+ * for. */
 typedef void (*mr_tail_fn)(void *ctx, char kind, struct mr_str name);
 
 /* Opens the change feed. `address` and `password` are those of redis.h. */

@@ -25,8 +25,8 @@ struct mr_channel_entry {
 };
 
 struct mr_channel_answer {
-    /* MR_EAWAY or MR_EFORMAT. MR_ERANGE: entries after `after_id` are gone. MR_ELIMIT: there are
-     * too many channels. */
+    /* MR_OK, MR_EAWAY, MR_EFORMAT, or MR_ECANCELED if the connection was closed. MR_ERANGE: entries
+     * after `after_id` are gone. MR_ELIMIT: there are too many channels. */
     int err;
     struct mr_str first_id; /* after a read: id of the oldest entry; "": the channel is empty */
     /* After an append: id of the last entry. After a read: id of the last returned entry, or

@@ -45,9 +45,9 @@ struct mr_queue_facts {
 };
 
 struct mr_queue_answer {
-    /* MR_OK, MR_EAWAY or MR_EFORMAT. MR_ENOENT: there is no such queue. MR_ESTATE: the queue is
-     * closed. MR_ELIMIT: the queue is full (put) or there are too many queues (create). MR_EEXIST:
-     * the item was put already. */
+    /* MR_OK, MR_EAWAY, MR_EFORMAT, or MR_ECANCELED if the connection was closed. MR_ENOENT: there
+     * is no such queue. MR_ESTATE: the queue is closed. MR_ELIMIT: the queue is full (put) or there
+     * are too many queues (create). MR_EEXIST: the item was put already. */
     int err;
     bool is_live;     /* with MR_EEXIST: the item is still in the queue */
     bool is_over;     /* after a take: the queue is closed and empty, with no leases */
@@ -55,7 +55,7 @@ struct mr_queue_answer {
     uint32_t known;   /* after ack or nack: number of receipts that were valid */
     struct mr_queue_item *items;
     struct mr_queue_facts *queues; /* after get: one queue; after list: a page of queues */
-    struct mr_queue_dead *dead;    /* after get: the dead items */
+    struct mr_queue_dead *dead;    /* after get: the latest dead items */
     struct mr_str *names;          /* after mr_queue_released: names of objects */
     /* After mr_queue_released: true if more items of deleted queues wait, so the caller calls
      * again. After list: true if there are more queues. */

@@ -468,7 +468,7 @@ static void take_times(
     s->cpu_ns = cpu * MR_TRACE_TICK_NS;
 }
 
-/* Reads the byte of MORE and returns the mask of times. */
+/* Reads the fields that MORE announces, and returns the mask of times. */
 static unsigned take_more(struct decoder *d, struct lane *l, struct mr_trace_span *s)
 {
     unsigned mask = d->is_old ? TRIED : 0;
