@@ -215,9 +215,9 @@ static void half_closed(struct mr_rpc_call *call)
     if (call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
-/* Handles the end of the peer's messages: the peer has closed its side. A unary call comes here
- * only if the peer has sent no message, and is refused. After a unary call's message,
- * received_message has called on_half_close. */
+/* Handles the end of the peer's messages: the peer has closed its side. A call whose method takes
+ * one message comes here only if the peer has sent none, and is refused. After the message of such
+ * a call, received_message has called on_half_close. */
 static void received_end(struct mr_rpc_call *call)
 {
     static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,

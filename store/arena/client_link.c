@@ -1,6 +1,6 @@
 /* The client's thread: reads the store's messages and hands the answers to the threads that wait
- * for them. The thread never waits for the store, so both sides may have full sockets without a
- * deadlock. */
+ * for them. A send of this thread may wait until the store has read. The store never waits for a
+ * client, so full sockets in both directions cause no deadlock. */
 #include "store/arena/client_link.h"
 
 #include "base/alloc.h"
