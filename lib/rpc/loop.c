@@ -15,7 +15,6 @@
 
 #define EVENTS_MAX 1024 /* events in one turn */
 #define FLUSH_EVERY 32  /* events after which queued messages are sent, even in a busy turn */
-#define SLOTS_GROWTH 256
 #define READ_DEFERRED_MAX MR_MS /* the longest time that a deferred read waits */
 #define YOUNG_EVENTS 4          /* a turn with more events is busy */
 #define SLEPT (3 * MR_US)       /* if an event took longer to come, the thread slept for it */
