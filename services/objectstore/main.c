@@ -22,7 +22,8 @@
 
 #define MEMORY_MIN ((uint64_t)16 << 20)
 
-/* limit of the drain at the end; `millrace up` waits for a minute */
+/* Limit of the time in which objects that jobs and names hold are written to --dir at the end.
+ * `millrace up` waits a minute for the end of this process. */
 #define DRAIN_TIMEOUT (45 * MR_SECOND)
 
 struct config {
@@ -149,7 +150,7 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     }
     mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
-    /* ends the waits of the threads below, which are clients of the store */
+    /* the disk threads and the gRPC side are clients of the store: this ends their waits */
     mr_local_clients_close(sh);
     mr_disk_stop(disk);
     mr_store_stop(self);
@@ -203,7 +204,7 @@ int main(int argc, char **argv)
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_ostore_shell_close(&sh);
-    /* dropped last, since another store may use the directory from then on */
+    /* dropped last: another store may then lock the directory and use it */
     mr_claim_drop(&claim);
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);

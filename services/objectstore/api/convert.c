@@ -26,7 +26,7 @@ struct room {
 static void *take_room(void *ctx, uint64_t bytes)
 {
     struct room *r = ctx;
-    if (r->draft->p) /* an importer may ask a second time, for another size */
+    if (r->draft->p) /* an importer may ask for room a second time, with another size */
         mr_store_abort(r->sv->self, r->draft);
     r->err = mr_store_create(r->sv->self, bytes, ROOM_WAIT, r->draft, r->error);
     return r->err ? NULL : r->draft->p;

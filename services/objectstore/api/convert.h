@@ -7,13 +7,13 @@
 #include "store/object/format/format.h"
 
 struct mr_piece { /* a piece of an export: `n` bytes from position `at` on */
-    bool owned;   /* true: of mr_format_job.text; false: of the value's own bytes */
+    bool owned;   /* true: `at` is in mr_format_job.text; false: in the bytes of the value */
     size_t at;
     size_t n;
 };
 
 struct mr_format_job {
-    /* the call's question is open; its `err` and `error` are set at the end */
+    /* The job is a question of this call. The converter sets call->err and call->error. */
     struct mr_ostore_call *call;
     bool is_import;
     enum mr_format format; /* the format; an import: given; an export: chosen by `accept` */

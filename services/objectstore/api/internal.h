@@ -19,11 +19,12 @@ void mr_on_unname(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 void mr_on_names(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 void mr_on_renamed(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
 
-/* persist.c: returns the reason why a PERSIST failed, by call->err. */
+/* persist.c: returns a text that says why a PERSIST failed with call->err. */
 const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call);
 
 /* naming.c: gives the name to call->id, an object of this store. If that succeeds, call->names[0]
- * is the result. `definition`: 16 bytes, or NULL. */
+ * is the new record of the name. `definition`: hash of the computation that made the object, 16
+ * bytes; NULL or empty: none. */
 void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
     const ProtobufCBinaryData *definition, bool replace, mr_ostore_call_fn then);
 /* Called when the name no longer means `was->object`: the store of that object drops the name's
@@ -46,13 +47,16 @@ struct parts {
  * that is no collection, or that could not be viewed, has itself as its only part. */
 void mr_parts_take(struct mr_ostore_call *call);
 
-/* lease.c: keeps a pin for the time `d`, after its call has ended. Takes the view. */
+/* lease.c: keeps the pin of `view` for the time `d`, even if the call ends earlier. Takes the pin
+ * out of `view`. */
 void mr_lease_add(struct mr_service *sv, struct mr_store_view *view, mr_duration d);
-/* Releases the pins whose time is over. Returns the time when the next pin is due. */
+/* Releases the pins whose time is over. Returns the time when the next pin is to be released, or
+ * MR_NEVER if no pin is left. */
 mr_time mr_leases_end(struct mr_service *sv, mr_time now);
 
 /* name_walk.c: reads all names when the store starts, because each name holds its object. */
 void mr_name_walk_start(struct mr_service *sv);
-/* Returns the time when it wants to be called again. */
+/* Continues a walk that Redis has interrupted. Returns the time of the next call, or MR_NEVER if no
+ * walk waits for Redis. */
 mr_time mr_name_walk_turn(struct mr_service *sv, mr_time now);
 void mr_name_walk_stop(struct mr_service *sv);

@@ -1,6 +1,6 @@
 /* Reads all names at the start of the store. A name holds its object even after a restart of the
- * store. But the core forgets all holders when the process ends, so the names are read and the core
- * is told. */
+ * store. But the core forgets all holders when the process ends. So all names are read, and the
+ * core is told that each name holds its object. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/alloc.h"
@@ -70,8 +70,9 @@ static void walk_later(void *p)
     walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
 }
 
-/* Called when all names are read. Without a scheduler no job can claim an object that was found on
- * disk. So every object counts as offered now, and is freed if no name holds it. */
+/* Called when all names are read. The core keeps an object that was found on disk until the
+ * scheduler was asked if a job claims the object. Without a scheduler no job can. So the core is
+ * told that every object was offered, and it frees the objects that no name holds. */
 static void all_named(void *p)
 {
     struct mr_service *sv = p;

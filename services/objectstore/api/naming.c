@@ -31,7 +31,7 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
     if (err)
         mr_log(MR_WARN, "name.notify_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
-    /* the other store may never come back, so its entry for the object is removed here */
+    /* the store of that node may never come back, so its entry in the directory is removed here */
     if (err == MR_EAWAY || err == MR_ETIMEOUT) mr_places_remove(t->sv, t->object, mr_str(t->node));
     mr_release(t->node);
     mr_release(t);

@@ -38,8 +38,9 @@ const char *mr_ostore_call_why_not_written(struct mr_ostore_call *call)
     return mr_ostore_call_text(call, mr_str(why));
 }
 
-/* Subtracts the part from the bytes that this store has to write: it is written, or another store
- * will write it and report it to the scheduler. */
+/* Subtracts the current part from the bytes that this store still has to write. Either the part is
+ * written, or the store of another node will write the part and report its bytes to the
+ * scheduler. */
 static void persist_less(struct parts *p)
 {
     p->persisting.bytes -= MR_MIN(p->bytes[p->at], p->persisting.bytes);

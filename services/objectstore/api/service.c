@@ -174,7 +174,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
     mr_scheduler_session_close(&sv->scheduler_session);
     mr_channels_close(&sv->channels);
-    mr_rpc_server_close(&sv->server, DRAIN_NS); /* the loop and `turn` run while this waits */
+    mr_rpc_server_close(&sv->server, DRAIN_NS); /* runs the loop and `turn` while calls end */
     mr_converter_close(&sv->converter);
     mr_offload_close(&sv->hasher);
     mr_offload_close(&sv->checker);

@@ -1,5 +1,5 @@
 /* The gRPC side of the store: the services Objects and Metrics, the session with the scheduler, and
- * copies from other stores. All on the main thread. */
+ * copies from other stores. All of this runs on the main thread. */
 #pragma once
 
 #include "services/objectstore/call/state.h"

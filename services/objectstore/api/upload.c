@@ -177,7 +177,7 @@ static void imported(struct mr_ostore_call *call)
         return;
     }
     u->sealed = true;
-    /* this get ends when the core has the seal */
+    /* the object can be read as soon as the core knows of the seal */
     mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here);
 }
 

@@ -49,7 +49,7 @@ struct mr_ostore_call {
 /* Makes the call and sets it as the context of the RPC. Called in on_open. */
 struct mr_ostore_call *mr_ostore_call_new(struct mr_rpc_call *rpc);
 struct mr_ostore_call *mr_ostore_call_of(const struct mr_rpc_call *rpc);
-/* Called in on_done: frees the call, or does so when its open question is answered. */
+/* Called in on_done. Frees the call at once, or, if a question is open, after its answer. */
 void mr_ostore_call_over(struct mr_ostore_call *call);
 /* Returns zeroed memory of the call's arena. */
 void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes);
@@ -63,11 +63,11 @@ void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt,
 void mr_ostore_call_fail_error(struct mr_ostore_call *call);
 /* Sets call->err and call->error: the object is not in this store. */
 void mr_ostore_call_unknown(struct mr_ostore_call *call);
-/* Sets call->error in the same way, and fails the call. */
+/* Does the same as mr_ostore_call_unknown, and fails the call. */
 void mr_ostore_call_fail_unknown(struct mr_ostore_call *call);
 
-/* Checks of methods with one request message. When a check fails, the call is failed, and the
- * result is NULL or false. `field`: the request's field that the error text names. */
+/* Checks of a request message. When a check fails, the call is failed, and the result is NULL or
+ * false. mr_ostore_call_parse_id sets call->id. `field`: the field that the error text names. */
 void *mr_ostore_call_request(
     struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);
@@ -83,12 +83,13 @@ void mr_ostore_call_event(
  * NULL. */
 void mr_ostore_call_get(
     struct mr_ostore_call *call, const char *source, mr_duration timeout, mr_ostore_call_fn then);
-/* Continues the calls whose gets have ended, and returns how many. The caller repeats until 0. */
+/* Continues calls whose gets have ended, and returns their number. The caller repeats this until
+ * the result is 0. */
 size_t mr_ostore_calls_got(struct mr_service *sv);
 
 /* Used by other modules for questions of their own. mr_ostore_call_begin opens the question on the
- * gRPC thread. mr_ostore_call_end closes it on that thread, mr_ostore_call_end_soon on any thread.
- * Before that, call->err and call->error are set. */
+ * gRPC thread. The other module sets call->err and call->error. Then it closes the question:
+ * mr_ostore_call_end on the gRPC thread, mr_ostore_call_end_soon on any thread. */
 void mr_ostore_call_begin(struct mr_ostore_call *call, mr_ostore_call_fn then);
 void mr_ostore_call_end(struct mr_ostore_call *call);
 void mr_ostore_call_end_soon(struct mr_ostore_call *call);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets kind, summary, dtype and shape of the value in `bytes`. Sets nothing if `bytes` is no
- * value. */
+/* Describes the value in `bytes`: sets kind, summary, drawn, dtype and shape of `out`. Sets nothing
+ * if `bytes` is no value. */
 static void describe(
     struct mr_ostore_call *call, struct mr_str bytes, Millrace__V1__ObjectInfo *out)
 {

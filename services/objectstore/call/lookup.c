@@ -1,5 +1,5 @@
-/* Questions to the directory. The directory lends its answers to the thread that calls back, so
- * they are copied for the gRPC thread. */
+/* Questions to the directory. An answer of the directory is valid only during the callback, which
+ * any thread may run. So the answer is copied for the gRPC thread. */
 #include "services/objectstore/call/lookup.h"
 
 #include "base/alloc.h"

@@ -5,8 +5,9 @@
 
 #include "services/objectstore/call/call.h"
 
-/* Sets call->id to the object that `text` of the request means: an id, or "name:" and a name. If
- * there is no such object, the call is failed, and `then` does not run. */
+/* Sets call->id to the object that `text` means: an id, or "name:" and a name. If `text` is
+ * neither, or the name cannot be resolved, the call is failed, and `then` does not run. An id is
+ * not looked up. */
 void mr_ostore_call_find_id(
     struct mr_ostore_call *call, const char *field, const char *text, mr_ostore_call_fn then);
 void mr_ostore_call_resolve(
@@ -16,7 +17,7 @@ void mr_ostore_call_set_name(struct mr_ostore_call *call, const struct mr_name_r
     bool replace, mr_ostore_call_fn then);
 void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix,
     struct mr_str after, uint32_t n_max, mr_ostore_call_fn then);
-/* Sets call->place to the address of a store that has call->id. */
+/* Sets call->place to the address of a store that has call->id, or to "" if none is known. */
 void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then);
 
 /* Returns the key of a holder of kind MR_HOLD_NAME. */

@@ -11,10 +11,11 @@ struct mr_posts;
 struct mr_posts *mr_posts_new(struct mr_rpc_loop *loop);
 void mr_posts_free(struct mr_posts **q);
 /* Makes the gRPC thread run `run(p)`, and wakes its loop. Any thread may call this function.
- * Threads other than the gRPC thread wait while the inbox is full. After mr_posts_close no function
- * is taken or run. */
+ * Threads other than the gRPC thread wait while the inbox is full. After mr_posts_close new
+ * functions are dropped. */
 void mr_posts_add(struct mr_posts *q, void (*run)(void *p), void *p);
-/* Runs some of the posted functions, and returns how many. They may post more, so the caller
- * repeats until 0. Called on the gRPC thread. */
+/* Runs some of the posted functions, and returns their number. These functions may post more, so
+ * the caller repeats this until the result is 0. Called on the gRPC thread. */
 size_t mr_posts_run(struct mr_posts *q);
+/* Refuses new functions. Functions that were posted before can still be run. */
 void mr_posts_close(struct mr_posts *q);

@@ -89,7 +89,7 @@ static void on_page(
     for (size_t i = 0; i < count && !err; i++) {
         struct mr_place_record r = records[i];
         if (!mr_str_eq(r.node, mr_str(sv->config.node))) continue;
-        /* the entry is from an earlier process of this store */
+        /* an earlier process of this store, which had another address, wrote the entry */
         if (!mr_str_eq(r.address, mr_str(sv->address))) {
             r.address = mr_str(sv->address);
             mr_names_place(sv->names, &r, ignore, NULL);
@@ -100,7 +100,7 @@ static void on_page(
         mr_names_places(sv->names, next, on_page, p);
         return;
     }
-    /* after MR_EAWAY, mr_names_config.here is called when Redis is back */
+    /* MR_EAWAY is not logged: the entries are read again when Redis is connected again */
     if (err && err != MR_ECANCELED && err != MR_EAWAY)
         mr_log(MR_WARN, "directory.read_failed", "what=\"%s\"", mr_err_words(err));
     if (err) atomic_store(&p->is_due, true);

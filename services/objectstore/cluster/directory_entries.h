@@ -21,6 +21,6 @@ void mr_ostore_call_place(
 void mr_places_remove(struct mr_service *sv, mr_object_id id, struct mr_str node);
 /* Makes the gRPC thread read all entries soon. Any thread may call this function. */
 void mr_places_look(struct mr_places *p);
-/* Starts to read the entries if that is due. Returns the time when it wants to be called again.
- * Called on the gRPC thread. */
+/* Starts to read the entries if that is due. Returns the time of the next call, or MR_NEVER if no
+ * reading is due. Called on the gRPC thread. */
 mr_time mr_places_turn(struct mr_places *p, mr_time now);

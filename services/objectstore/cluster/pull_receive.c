@@ -30,7 +30,7 @@ struct pull {
     struct mr_service *sv;
     struct mr_rpc_call *rpc; /* NULL: the RPC has ended */
     mr_object_id id;
-    char *source; /* address of a store; NULL: the directory tells it */
+    char *source; /* address of a store that has the object; NULL: not yet found */
     int err;
     struct mr_error error;
     uint64_t bytes;
@@ -256,8 +256,8 @@ static void all_checked(void *ctx, void *unused)
     mr_posts_add(p->sv->posts, finish, p);
 }
 
-/* Called when no more chunks will come. The pull is over when the offload thread has checked those
- * that it has. */
+/* Called when no more chunks will come. The pull is over when the offload thread has checked the
+ * chunks that it was given. */
 static void end(struct pull *p)
 {
     if (mr_offload_do(p->sv->checker, all_checked, p, NULL)) finish(p);

@@ -5,6 +5,6 @@
 #include "services/objectstore/call/state.h"
 
 /* Starts a copy. Any thread may call this function. The core gets the result as the event SEAL or
- * FETCH_FAILED. `source`: address of a store that has the object, copied; NULL: the directory tells
- * the address. If the directory has no entry, the error of FETCH_FAILED is MR_EAGAIN. */
+ * FETCH_FAILED. `source`: address of a store that has the object; NULL: the address is looked up in
+ * the directory. If the directory has no entry, the error of FETCH_FAILED is MR_EAGAIN. */
 void mr_pull_start(struct mr_service *sv, mr_object_id id, const char *source);

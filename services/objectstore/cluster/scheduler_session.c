@@ -29,7 +29,7 @@ struct mr_scheduler_session {
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
     uint32_t epoch;             /* the epoch that a scheduler sent last … */
-    uint64_t scheduler;         /* … and that scheduler's incarnation */
+    uint64_t scheduler;         /* … and the number of that scheduler's process */
     struct mr_store_stats told; /* what the last heartbeat said */
     bool told_full;
     mr_duration retry_ns;

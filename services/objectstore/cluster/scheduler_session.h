@@ -17,7 +17,8 @@ void mr_scheduler_session_close(struct mr_scheduler_session **link);
 /* Makes the session tell the scheduler soon that this object, which a job held, is gone. Any thread
  * may call this function. */
 void mr_scheduler_session_lost(struct mr_service *sv, mr_object_id id);
-/* Returns the time when it wants to be called again. */
+/* Connects, or sends a heartbeat, if that is due. Returns the time of the next call; MR_NEVER:
+ * there is no session. */
 mr_time mr_scheduler_session_turn(struct mr_scheduler_session *link, mr_time now);
 struct mr_rpc_channel *mr_scheduler_session_channel(
-    struct mr_scheduler_session *link); /* NULL: none */
+    struct mr_scheduler_session *link); /* NULL: there is no session */

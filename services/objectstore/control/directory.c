@@ -1,6 +1,6 @@
-/* The directory without Redis is a sorted table of names, owned by the gRPC thread. The whole table
- * is written to DIR/names after each change of a durable name. This is cheap enough, because there
- * are thousands of names, not millions. */
+/* The directory without Redis is a sorted table of names, owned by the gRPC thread. All durable
+ * names are written to DIR/names after each change of a durable name. This is cheap enough, because
+ * there are thousands of names, not millions. */
 #include "services/objectstore/control/directory.h"
 
 #include "base/alloc.h"
@@ -80,7 +80,8 @@ static void entry_free(struct entry *x)
     mr_release(x);
 }
 
-/* Returns the index of the first entry whose name is not less than `name`. */
+/* Returns the index of the first entry whose name is not less than `name`. `found`: that entry has
+ * this name. */
 static uint32_t lower_bound(const struct mr_names *n, struct mr_str name, bool *found)
 {
     uint32_t low = 0;
@@ -290,7 +291,7 @@ void mr_names_set(
     }
     if (!err) {
         bool was_durable = found && n->entries[at]->durable;
-        /* a copy, since `record` may point into the entry that is replaced */
+        /* read now, since `record` may lie in the entry that is freed below */
         bool durable = record->durable;
         struct entry *old = found ? n->entries[at] : NULL;
         if (found)

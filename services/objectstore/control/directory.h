@@ -1,8 +1,8 @@
-/* The directory of the store: names of objects, and places, which tell the node that has an object.
- * With Redis, both are shared by the cluster (store/meta/directory.h). Without Redis there are no
- * other nodes: names are in the memory of this store, durable names also in the file DIR/names, and
- * no place is found. The functions and answers are the same with and without Redis. A callback runs
- * exactly once, on any thread. */
+/* The directory of the store: names of objects, and places. A place says that a node has an object.
+ * With Redis, names and places are shared by the cluster (store/meta/directory.h). Without Redis
+ * there are no other nodes: names are in the memory of this store, durable names also in the file
+ * DIR/names, and no place is found. The functions and answers are the same with and without Redis.
+ * A callback runs exactly once, on any thread. */
 #pragma once
 
 #include "base/err.h"
@@ -21,8 +21,8 @@ struct mr_names_config {
 int mr_names_open(const struct mr_names_config *config, struct mr_names **out, struct mr_error *e);
 void mr_names_close(struct mr_names **names);
 
-/* Functions of names, as mr_directory_name, _resolve, _unname and _names. Without Redis, the
- * callback runs on the gRPC thread, which is the caller. */
+/* The functions of names do what mr_directory_name, _resolve, _unname and _names do. Without Redis,
+ * only the gRPC thread may call them, and the callback runs before the function returns. */
 void mr_names_set(struct mr_names *n, const struct mr_name_record *record, bool replace,
     mr_name_fn fn, void *ctx);
 void mr_names_resolve(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx);
@@ -31,8 +31,8 @@ void mr_names_remove(
 void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after,
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
-/* Functions of places, as mr_directory_place, _unplace, _places and _find. Any thread may call
- * them. */
+/* The functions of places do what mr_directory_place, _unplace, _places and _find do. Any thread
+ * may call them. */
 void mr_names_place(
     struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
 void mr_names_unplace(
@@ -43,5 +43,5 @@ void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ct
 /* Remembers the name behind a holder's key, for messages to users: the core knows a name that holds
  * an object only by its key, a hash. Called on the gRPC thread, as is mr_names_by_key. */
 void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
-/* Returns the name with this key; NULL: the name is not known. */
+/* Returns the name with this key; NULL: no such name was noted, or another name took its slot. */
 const char *mr_names_by_key(const struct mr_names *n, uint64_t key);

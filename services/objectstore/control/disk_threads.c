@@ -1,5 +1,6 @@
-/* Writers and fetchers. All jobs for one object go to the same writer, in order, so that its file
- * has the state that the core expects. A fetcher may read a file while a writer moves it. */
+/* Writers and fetchers. All writes, moves and erasures of one object go to the same writer, in
+ * order, so that its file has the state that the core expects. A fetcher may read a file while a
+ * writer moves that file. */
 #include "services/objectstore/control/disk_threads.h"
 
 #include "base/alloc.h"
@@ -53,7 +54,8 @@ struct mr_disk {
     struct mr_spill *spills[WRITERS]; /* one for each writer; NULL: no disk */
     struct disk_thread writers[WRITERS];
     struct disk_thread fetchers[FETCHERS];
-    _Atomic uint32_t fetcher_next; /* the control thread and the gRPC thread add jobs */
+    /* atomic, since the control thread and the gRPC thread give jobs to fetchers */
+    _Atomic uint32_t fetcher_next;
 };
 
 static char *path_of(const char *folder, mr_object_id id)
@@ -107,7 +109,7 @@ static int write_object(struct mr_disk *d, const struct job *job, struct mr_erro
     return err == MR_EDISKFULL && give_pages(d) ? write_once(d, job, e) : err;
 }
 
-/* Removes the object from the disk. It is in the spill file or in one of the two folders. */
+/* Removes the object from the disk. The object is in a spill file or in one of the two folders. */
 static void erase(struct mr_disk *d, mr_object_id id)
 {
     if (mr_spill_erase(spill_of(d, id), id)) return;

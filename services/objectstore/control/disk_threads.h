@@ -1,12 +1,13 @@
-/* The threads that use the disk of a node, and that wait for memory where the gRPC thread must not.
- * Writers write spilled and persisted objects. Fetchers restore objects, and make room for objects
- * that arrive from other stores. Writers and fetchers are separate threads, so that a restore that
- * waits for room does not block the writes that make room.
+/* The threads that use the disk of a node, and that wait for memory, which the gRPC thread must not
+ * do. Writers write spilled and persisted objects. Fetchers restore objects, and make room for
+ * objects that arrive from other stores. Writers and fetchers are separate threads, so that a
+ * restore that waits for room does not block the writes that make room.
  *
  * DIR/objects holds persisted objects. DIR/held holds objects whose file is deleted with their last
- * holder: objects that have or had a name, and objects that a drain wrote. A file is an extent
- * head, the value, and an XXH3 checksum of each 1 MiB (disk/object_file.h). DIR/spill holds objects
- * that only left memory, in one file for each writer (disk/spill_file.h). */
+ * holder: objects that have or had a name, and objects that the store wrote before its process
+ * ended. A file is an extent head, the value, and an XXH3 checksum of each 1 MiB
+ * (disk/object_file.h). DIR/spill holds spilled objects, in one file for each writer
+ * (disk/spill_file.h). */
 #pragma once
 
 #include "services/objectstore/control/shell.h"
@@ -21,8 +22,8 @@ void mr_disk_start(struct mr_disk *d, struct mr_store *self);
 void mr_disk_stop(struct mr_disk *d);
 void mr_disk_close(struct mr_disk **d);
 
-/* Steps the core with RECOVERED for each object on disk. Called before the control thread
- * starts. */
+/* Steps the core with RECOVERED for each object in DIR/objects and DIR/held. Called before the
+ * control thread starts. */
 void mr_disk_recover(struct mr_disk *d);
 
 /* Carry out effects of the core. Called on the control thread. The answers are events: WRITTEN to a
@@ -49,5 +50,6 @@ struct mr_draft_ask {
     struct mr_error error;
     struct mr_store_draft draft; /* belongs to the asker, unless `err` */
 };
-/* Passes the request to a fetcher. MR_ELIMIT: there are too many, and `done` never runs. */
+/* Passes the request to a fetcher. MR_ELIMIT: too many requests wait. MR_ESTATE: the threads are
+ * stopped. After an error `done` never runs. */
 int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask);

@@ -262,9 +262,9 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* Evicts the objects of the EVICT effects, whose entries are marked. One scan of all pin pages
- * serves all evictions of a step. An entry that no page names is freed; the others are not evicted
- * (I14 in docs/invariants.md). */
+/* Carries out the EVICT effects of a step, whose catalog entries are marked. One scan of all pin
+ * pages serves all of them. An object that is in no client's pin page is evicted; the others stay
+ * in memory (I14 in docs/invariants.md). */
 static void evict_all(struct mr_ostore_shell *sh)
 {
     if (!sh->evicts_count) return;
@@ -295,8 +295,8 @@ static void count_pin(void *ctx, uint32_t entry)
     sh->pinned_bytes += atomic_load(&sh->catalog.entries[entry].bytes);
 }
 
-/* The core counts the pins that the store gave. Pins that readers took are counted here, in the pin
- * pages. */
+/* The core counts the bytes of objects that were pinned by a message to the store. This function
+ * adds the objects that readers have pinned without a message, which stand in their pin pages. */
 void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out)
 {
     mr_ostore_stats(sh->core, out);

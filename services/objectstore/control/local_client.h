@@ -1,16 +1,16 @@
 /* Clients of this node: their sockets, and the messages to and from them (store/arena/control.h).
- * On the control thread. */
+ * All functions run on the control thread. */
 #pragma once
 
 #include "services/objectstore/control/shell.h"
 
 int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e);
 void mr_local_clients_accept(struct mr_ostore_shell *sh);
-/* Takes the connection `fd` of a client. `internal`: it is a client of the store itself, which may
- * seal copies. */
+/* Takes the connection `fd` of a client. `internal`: the client is in the store's own process, and
+ * may seal copies. */
 void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal);
-/* Reads the client's messages, and sends what waits for it. Frees `p` if the client has gone or has
- * broken the protocol. */
+/* Reads the client's messages, and sends the messages that are queued for the client. Frees `p` if
+ * the client has gone or has broken the protocol. */
 void mr_local_client_handle(
     struct mr_ostore_shell *sh, struct mr_local_client *p, uint32_t epoll_events);
 void mr_local_clients_close(struct mr_ostore_shell *sh);
@@ -35,15 +35,15 @@ void mr_local_client_free_room(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room);
 void mr_local_client_flush_freed(struct mr_ostore_shell *sh, struct mr_local_client *p);
 
-/* True: the client was sent the descriptor of this segment before. From now on it counts as
- * sent. */
+/* True: the client was sent the descriptor of this segment before. False: the caller now sends the
+ * descriptor, and later calls return true. */
 bool mr_local_client_knows_segment(struct mr_local_client *p, uint32_t segment);
 void mr_local_client_forget_segment(struct mr_local_client *p, uint32_t segment, bool *knew);
 
 /* Returns the client's pin page; NULL: it has none yet. */
 const struct mr_pin_page *mr_local_client_pins(const struct mr_local_client *p);
-/* Returns the position up to which mr_pin_page_recent has read the client's list of recent
- * reads. */
+/* Returns a pointer to the position up to which mr_pin_page_recent has read the client's list of
+ * recent reads. */
 uint32_t *mr_local_client_recent(struct mr_local_client *p);
 
 /* Takes the effect DONE for one id of a DELETE message. The client is answered after the message's

@@ -281,7 +281,7 @@ static void on_ask_event(struct mr_ostore_shell *sh, struct mr_ask *ask)
         sh->asks[sh->asks_count++] = ask;
     }
     struct mr_ostore_event ev = ask->ev;
-    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* the step may answer and free the question */
+    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* the step may give the question back */
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 

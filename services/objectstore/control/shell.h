@@ -36,10 +36,11 @@ enum mr_ask_type {
     MR_ASK_PAGE,
     MR_ASK_STATS,
     MR_ASK_MISSING, /* asks which of the ids in `infos` are not in this store */
-    /* asks for ids of objects whose holders may no longer exist; such objects count as offered
-     * then */
+    /* asks for ids of objects whose holders may no longer exist; the asker offers them to the
+     * scheduler, and the core treats them as offered (event OFFERED) */
     MR_ASK_OFFER,
-    /* asks for DELETE or PERSIST, answered when done, or HOLD or UNHOLD, answered at once */
+    /* passes an event to the core: DELETE and PERSIST are answered when the core is done with them,
+     * HOLD and UNHOLD at once */
     MR_ASK_EVENT,
 };
 
@@ -56,7 +57,7 @@ struct mr_ask {
     struct mr_store_stats stats;
     struct mr_ostore_disk disk; /* only in STATS */
     /* For the caller: */
-    void (*done)(struct mr_ask *ask); /* called on the gRPC thread; frees the question */
+    void (*done)(struct mr_ask *ask); /* called on the gRPC thread, which owns the question again */
     void *ctx;
     uint64_t number; /* number that the shell gives the question */
 };
@@ -153,5 +154,5 @@ uint32_t mr_ostore_shell_source(struct mr_ostore_shell *sh, const char *address)
 /* Tells the core which objects clients have read since the last call. Called on the control
  * thread. */
 void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh);
-/* Writes what messages and listings call a holder. Any thread may call this function. */
+/* Writes a description of a holder for messages and listings. Any thread may call this function. */
 void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define WAIT (2 * MR_SECOND) /* time that the owner of the lock has to end */
+#define WAIT (2 * MR_SECOND) /* how long another process that has the lock is waited for */
 #define LOOK (20 * MR_MS)    /* time between two attempts to get the lock */
 
 struct mr_claim {
@@ -90,7 +90,7 @@ static int sign(struct mr_claim *c, const char *node)
     if (!err && fstat(c->fd, &st)) err = MR_EIO;
     if (err) return err;
     uint64_t parts[] = {w.number, (uint64_t)st.st_ino};
-    /* never 0, which means that there is no claim */
+    /* never 0, which means "no directory" */
     c->directory = XXH3_64bits(parts, sizeof parts) | 1;
     return MR_OK;
 }

@@ -13,6 +13,6 @@ struct mr_claim;
  * process has the lock, and the error names that process. */
 int mr_claim_take(const char *dir, const char *node, struct mr_claim **out, struct mr_error *e);
 void mr_claim_drop(struct mr_claim **c);
-/* Returns a number of the directory, which is the same for every store that ever had it; 0: there
- * is no claim. */
+/* Returns a number that identifies the locked directory. Every process that locks the directory
+ * gets the same number. 0: `c` is NULL. */
 uint64_t mr_claim_directory(const struct mr_claim *c);

@@ -1,5 +1,5 @@
 /* One object as one file: the format, its checks, and durable writes. A file is an extent head
- * (store/arena/layout.h), the value, and an XXH3 checksum of each 1 MiB of it. */
+ * (store/arena/layout.h), the value, and an XXH3 checksum of each 1 MiB of the value. */
 #pragma once
 
 #include "store/arena/client.h"
@@ -7,8 +7,9 @@
 /* Reads `n` bytes at position `from`. MR_EFORMAT: the file has fewer bytes, or cannot be read. */
 int mr_disk_read(int fd, void *p, uint64_t n, uint64_t from);
 
-/* Gives the value of a file piece by piece. `next` returns the `n` bytes at position `at`: 1 MiB
- * (MR_CHUNK_BYTES), or less for the last piece. It returns NULL if the source is damaged. */
+/* Gives the value that is to be written, piece by piece. `next` returns the `n` bytes at position
+ * `at`: 1 MiB (MR_CHUNK_BYTES), or less for the last piece. `next` returns NULL if the source is
+ * damaged. */
 struct mr_disk_source {
     mr_object_id id;
     uint64_t bytes;

@@ -1,4 +1,4 @@
-/* The spill file consists of slots. Sizes of slots grow by four steps for each doubling. Each size
+/* The spill file consists of slots. There are four sizes of slots for each doubling. Each size
  * has a list of free slots. If the list is empty, a new slot is added at the end of the file. The
  * unused part of a slot is a hole in the file and costs no space on the disk. */
 #include "services/objectstore/disk/spill_file.h"
@@ -21,7 +21,7 @@
 
 #define NONE UINT32_MAX
 #define SIZES 160u /* number of sizes: four for each doubling, from one page up */
-/* limit of the pages of free slots, if fewer pages are in use */
+/* Free slots keep at most this many bytes of pages, or as many as slots in use have, if more. */
 #define PAGES_KEPT_MAX ((uint64_t)256 << 20)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
@@ -305,7 +305,7 @@ static int write_all(int fd, struct iovec *v, int count, uint64_t from)
 static int write_slot(int fd, const struct slot *x, const void *p)
 {
     uint64_t chunks = chunks_of(x->bytes);
-    /* number of bytes from the end of the value to the end of its last page */
+    /* number of bytes from the end of the value to the end of the last page that is written */
     uint64_t tail = written_bytes(x->bytes) - x->bytes;
     MR_AUTO(mr_free_ptr) unsigned char *behind = mr_alloc(tail);
     uint64_t *checksums = (uint64_t *)(void *)(behind + sizeof(struct mr_extent_head));

@@ -1,12 +1,13 @@
-/* Objects that only left memory. They are slots of one file, and slots are used again. A file for
- * each object would cost more than the bytes of a small object: the file system creates and removes
- * the files of a folder one at a time, and its search for the next file has to skip all recently
- * removed files.
+/* Spilled objects, which are on disk only because memory was full. All are in one file, which
+ * consists of slots; a slot is used again after its object is erased. A file for each object would
+ * cost more time than writing a small object: the file system creates and removes the files of a
+ * folder one at a time, and its search for the next file has to skip all recently removed files.
  *
- * A slot has the value, its head, and an XXH3 checksum of each 1 MiB, in whole pages, so that a
- * write needs no read before it. The file is truncated to zero when no object is left. Pages of
- * free slots are returned to the file system when they are more than the pages in use, and more
- * than 256 MiB. No object in the file outlives the process.
+ * A slot has the value, an extent head (store/arena/layout.h), and an XXH3 checksum of each 1 MiB
+ * of the value. Whole pages are written, so that the kernel need not read a page before a write.
+ * The file is truncated to zero when no object is left. Pages of free slots are returned to the
+ * file system when they are more than the pages in use, and more than 256 MiB. No object in the
+ * file outlives the process.
  *
  * Any thread may call the functions. The caller orders the calls for one object. */
 #pragma once
