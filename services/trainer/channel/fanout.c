@@ -1,6 +1,6 @@
 /* Reads of feeds and followers. A position is the id of the last entry that a follower has
- * received. While a read is running, its feed or follower must stay in memory. Then releasing it
- * only marks it, and a later turn frees it. */
+ * received. While a read is running, the feed or follower that reads must stay in memory. So
+ * mr_feeds_unfollow only marks a follower, and a later turn frees the follower and its feed. */
 #include "services/trainer/channel/fanout.h"
 
 #include "base/alloc.h"
@@ -18,8 +18,8 @@ struct feed {
     char *channel;
     struct mr_list followers;
     char at[ID_BYTES_MAX]; /* position of the feed's live followers */
-    uint64_t news;         /* number of news so far; tells whether entries came during a read */
-    uint64_t news_read;
+    uint64_t news;         /* number of times that the channel was reported as changed */
+    uint64_t news_read;    /* value of `news` when the last read began; a difference: read again */
     bool is_reading;
     bool is_stale; /* the feed has to be read again at once */
     struct mr_channel_answer *answer;

@@ -18,8 +18,9 @@ struct mr_follower;
 extern const struct mr_trainer_part mr_channels_part;
 
 /* Called for each entry in order, with MR_OK. The entry is lent for the call. Called with MR_ERANGE
- * and NULL if some entries are gone, because they were trimmed or Redis lost them; then the next
- * call has the oldest entry. */
+ * if some entries are gone, because they were trimmed or Redis lost them. Then `entry` has only the
+ * id of the oldest entry that is left ("": the channel is empty), and the next call has that
+ * entry. */
 typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *entry);
 
 /* Follows a channel, which need not exist yet, until mr_channels_unfollow. `after_id`: the follower

@@ -51,7 +51,7 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
  * other: Redis is away. */
 void mr_records_answered(struct mr_records *r, uint64_t command, int err);
 
-/* Retries, and runs callbacks that could not run inside another call. Returns the time of the next
- * turn. */
+/* Tries to reach Redis again, and runs callbacks that could not run inside another call. Returns
+ * the time of the next call, or MR_NEVER if Redis is here or is being restored. */
 mr_time mr_records_turn(struct mr_records *r, mr_time now);
 bool mr_records_is_here(const struct mr_records *r);

@@ -1,6 +1,6 @@
 /* Builds the jobs of a session in the scheduler's JSON notation: the graph that prepares the data,
  * the same graph when it feeds a queue, and the roles as tasks. All have the namespace
- * `training-<session>`, so a role refers to the data by key. Pure. */
+ * `training-<session>`, so a role refers to the data by key. The functions do no I/O. */
 #pragma once
 
 #include "base/buf.h"

@@ -6,8 +6,8 @@
  *                                  ▲   └─ empty, full ─▶ line ─ deadline ─▶ answer
  *                                  └── its turn, news ────┘
  *
- * Of each line only the first request is sent to Redis. When it has succeeded, the next one is
- * sent. */
+ * Of the requests in a line, only the first is sent to Redis. When that request has succeeded, the
+ * next request is sent. */
 #pragma once
 
 #include "services/trainer/queue/service.h"
@@ -26,14 +26,14 @@ enum mr_queue_op_kind {
     MR_QUEUE_DELETE,
 };
 
-struct mr_queue_line {
+struct mr_queue_line { /* the two lines of one queue: puts that wait, and takes that wait */
     struct mr_list node;
     struct mr_queues *queues;
     char *queue;
     struct mr_list ops[2];        /* [0]: puts, [1]: takes; in order of arrival */
-    struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
+    struct mr_queue_op *probe[2]; /* for each line, its request at Redis; NULL: none */
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
-    uint64_t news;
+    uint64_t news;      /* number of times that the queue was reported as changed */
     /* time to send the first requests again: a lease expires, or news may have been lost */
     mr_time retry_at;
 };
@@ -46,7 +46,7 @@ struct mr_queue_op {
     char *queue;
     struct mr_queue_answer *answer;
 
-    struct mr_queue_line *line; /* only in a put or take: its line */
+    struct mr_queue_line *line; /* only in a put or take: the lines of its queue */
     struct mr_list place;       /* member of the line's `ops` */
     uint64_t turn;              /* number of the request's arrival */
     uint64_t news;              /* value of the line's `news` when the request was sent */
@@ -84,8 +84,8 @@ struct mr_queues {
 };
 
 /* service.c */
-/* Sends the request to Redis. While an earlier request of the same queue is not answered, puts the
- * request behind it into the queue's list of waiting requests. */
+/* Sends the request to Redis. If other requests wait in its line, the request is put behind them
+ * instead. */
 void mr_queue_op_begin(struct mr_queue_op *op);
 /* Frees the request, which must not be in any list. */
 void mr_queue_op_end(struct mr_queue_op **op);
@@ -101,11 +101,11 @@ void mr_queue_fail(struct mr_queue_op *op, int err);
 
 /* waiters.c */
 void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms);
-/* True: other requests are before this one in its line. */
+/* True: other requests wait in the line of this request. */
 bool mr_queue_line_is_waiting(const struct mr_queue_op *op);
 void mr_queue_line_find(struct mr_queue_op *op);
-/* Called when the request has had its turn at Redis, or leaves its line. Sends the next one if this
- * one succeeded (`is_served`) or if news came meanwhile. */
+/* Called when Redis has answered the request. Sends the next request of the line if this request
+ * succeeded (`is_served`), or if the queue has changed since this request was sent. */
 void mr_queue_line_left(struct mr_queue_op *op, bool is_served);
 mr_time mr_queue_lines_turn(struct mr_queues *q, mr_time now);
 void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter);
@@ -116,10 +116,11 @@ void mr_queue_lines_free(struct mr_queues *q);
 /* objects.c: objects of items. The name queue/QUEUE/ITEM keeps an object in the store. */
 /* Gives the object its name; then the request begins, or fails. */
 void mr_queue_object_hold(struct mr_queue_op *op);
-/* Called when the put has ended with `err`. True: the object has no name yet; the request goes on
- * until it has, and is answered then. */
+/* Called when the put has ended with `err`. True: the object is being named; the request is
+ * answered and freed after that. False: the caller answers and frees the request. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
-/* Removes the name that the request has given the object: the request ends without a put. */
+/* Called when a request ends: removes the name that the request has given the object, unless the
+ * queue has the item or may have it. */
 void mr_queue_object_drop(struct mr_queue_op *op);
 /* Asks the store whether the objects of taken items exist. True: the reply waits for the
  * answers. */

@@ -104,7 +104,7 @@ static void on_named(void *ctx, const struct mr_rpc_status *status, struct mr_rp
 bool mr_queue_object_put(struct mr_queue_op *op, int err)
 {
     if (!op->is_object) return false;
-    /* an attempt that failed has left the name, without this request owning it */
+    /* the name existed before this request, left by an attempt that failed: it is set again */
     if (!err && !op->is_held) {
         bool waits = mr_queue_op_call(op) != NULL;
         name_object(op, true, waits ? on_named : note_failure, waits ? op : NULL);
@@ -116,8 +116,8 @@ bool mr_queue_object_put(struct mr_queue_op *op, int err)
     return false;
 }
 
-/* True: another request puts the same item, because the caller repeated a call that broke. Then
- * that request uses the name. */
+/* True: another waiting request puts the same item, because the caller repeated a call that broke;
+ * from now on that request owns the name. False: no other request needs the name. */
 static bool is_passed_on(const struct mr_queue_op *op)
 {
     if (!op->line) return false;
@@ -135,7 +135,7 @@ static bool is_passed_on(const struct mr_queue_op *op)
 
 void mr_queue_object_drop(struct mr_queue_op *op)
 {
-    /* in doubt, the queue may have the item, which needs the name */
+    /* a request in doubt may have put the item, which then needs the name */
     if (!op->is_held || op->is_in_doubt) return;
     if (!op->queues->trainer->store) return; /* the process is ending */
     if (!is_passed_on(op)) unname(op);

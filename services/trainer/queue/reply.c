@@ -152,7 +152,7 @@ static void reply_known(struct mr_queue_op *op, struct mr_rpc_call *call)
 void mr_queue_reply(struct mr_queue_op *op)
 {
     struct mr_rpc_call *call = mr_queue_op_call(op);
-    /* if Redis has not answered, the wait in the line is over */
+    /* no answer: the time to wait in the line is over; a put fails, a take gets no items */
     int err = op->answer ? op->answer->err : op->kind == MR_QUEUE_PUT ? MR_ELIMIT : MR_OK;
     if (!call) return;
     if (err && !(err == MR_EEXIST && op->kind == MR_QUEUE_PUT)) {

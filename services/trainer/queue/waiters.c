@@ -65,7 +65,8 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op)
     return !mr_list_is_empty(&op->line->ops[side(op)]);
 }
 
-/* Sends the first request of a line to Redis, of those whose caller still waits. */
+/* Sends the first request of a line to Redis, unless Redis already has a request of this line.
+ * Requests whose caller has gone are freed. */
 static void probe(struct mr_queue_line *line, int which)
 {
     while (!line->probe[which] && !mr_list_is_empty(&line->ops[which])) {
@@ -92,7 +93,7 @@ void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms)
 {
     struct mr_queue_line *line = op->line;
     int which = side(op);
-    struct mr_list *before = &line->ops[which]; /* ends at the first request that arrived later */
+    struct mr_list *before = &line->ops[which]; /* the first request that arrived after `op` */
     MR_LIST_EACH(node, &line->ops[which])
     {
         if (MR_LIST_ITEM(node, struct mr_queue_op, place)->turn < op->turn) continue;

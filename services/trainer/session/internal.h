@@ -13,7 +13,7 @@
  *   score_channel.c  channels whose entries stop a session
  *   erase.c          deletes objects of old checkpoints
  *
- * The ticket of a call that waits for the core is its call id. */
+ * The core knows a call that waits for an answer by a ticket, which is the id of the call. */
 #pragma once
 
 #include "services/trainer/core/core.h"

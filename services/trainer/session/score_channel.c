@@ -77,7 +77,7 @@ void mr_trainings_channel(struct mr_trainings *tr, const struct mr_trainer_effec
     mr_release(after);
 }
 
-/* ---- where does it end ----------------------------------------------------------------------- */
+/* ---- the last entry of a channel ------------------------------------------------------------- */
 
 struct location {
     struct mr_list node;

@@ -96,7 +96,7 @@ bool mr_training_is_text(
     return false;
 }
 
-/* ---- what only looks ------------------------------------------------------------------------- */
+/* ---- methods that only read ------------------------------------------------------------------ */
 
 static void get(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
@@ -164,7 +164,7 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_release(rows);
 }
 
-/* ---- what the core decides ------------------------------------------------------------------- */
+/* ---- methods that the core answers ----------------------------------------------------------- */
 
 static void stop(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
