@@ -222,7 +222,7 @@ void mr_journal_link_give(struct mr_shell *sh, void **pieces)
 {
     append_all(sh->journal, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
-    /* This thread plans the job next, which takes about as long as Redis needs to write it.
+    /* This thread plans the job next, which takes about as long as Redis needs to write the graph.
      * Meanwhile the connection's own thread reads Redis's answers. */
     mr_journal_attend(sh->journal->journal, false);
 }

@@ -1,5 +1,5 @@
 /* The latest events of the cluster in a ring of fixed size, and the events that follow from two
- * states of a worker or store. Pure; telemetry/cluster_watch.c uses it. */
+ * states of a worker or store. No I/O and no clock. telemetry/cluster_watch.c uses the ring. */
 #pragma once
 
 #include "base/id.h"
@@ -58,7 +58,7 @@ const struct mr_cluster_event *mr_cluster_ring_next(
     const struct mr_cluster_ring *r, uint64_t after, uint64_t *missed);
 
 /* An event's id as a text: the scheduler's incarnation and the event's number, as in
- * "00c0ffee00c0ffee-17". */
+ * "00c0ffee00c0ffee-17". mr_cluster_id_parse returns false if the text is no such id. */
 #define MR_CLUSTER_ID_TEXT_MAX 40
 void mr_cluster_id_format(uint64_t incarnation, uint64_t number, char out[MR_CLUSTER_ID_TEXT_MAX]);
 bool mr_cluster_id_parse(struct mr_str text, uint64_t *incarnation, uint64_t *number);

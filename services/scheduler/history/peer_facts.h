@@ -1,5 +1,5 @@
-/* What workers and object stores say of themselves and the core does not keep: for the methods that
- * show them to clients. */
+/* Facts that workers and object stores send and the core does not keep, for the methods that show
+ * workers and stores to clients. */
 #pragma once
 
 #include "session/up.h"
@@ -13,16 +13,16 @@ struct mr_session_facts { /* of a worker */
     size_t runtimes_count;
     const struct mr_ws_resource *resources;
     size_t resources_count;
-    char *texts; /* what the others point into */
+    char *texts; /* memory of the texts of the other members */
 };
 
 void mr_session_facts_init(struct mr_session_facts *f, const struct mr_ws_register *r); /* copies */
 void mr_session_facts_fini(struct mr_session_facts *f);
 
-#define MR_PERSISTING_MAX 64 /* jobs, of a store */
+#define MR_PERSISTING_MAX 64 /* limit of jobs whose values a store still has to persist */
 struct mr_store_facts {
     uint64_t memory_bytes, used_bytes, spilled_bytes, objects;
-    char disk_full[256]; /* the folder; "": there is space */
+    char disk_full[256]; /* the folder whose disk has no space left; "": there is space */
     struct {
         uint64_t job, bytes;
     } persisting[MR_PERSISTING_MAX];

@@ -1,5 +1,6 @@
 /* Collects the answer to a question about a trace, span by span: a page of a timeline, sums by
- * operator, or the last span of one task. Pure; memory is bounded by the page, not by the trace. */
+ * operator, or the last span of one task. No I/O and no clock. Memory is bounded by the page, not
+ * by the trace. */
 #pragma once
 
 #include "base/index.h"
@@ -20,7 +21,7 @@ struct mr_trace_names {
     uint32_t count, room;
 };
 
-/* sums of one operator; index in `rows`: the operator's number in `ops`, until finished */
+/* sums of one operator; until mr_trace_gather_finish, its index in `rows` is its number in `ops` */
 struct mr_trace_row {
     uint32_t op;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;

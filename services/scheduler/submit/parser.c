@@ -294,7 +294,7 @@ void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request)
         struct piece *x = mr_alloc(sizeof *x);
         x->is_drop = true;
         x->stream = MR_STEAL(r->stream);
-        /* each stream adds at most one, so there is room */
+        /* each stream adds at most one drop message, so there is room */
         if (push_piece(p, x)) p->drops[p->drops_count++] = x;
     }
     mr_parser_request_free(request);

@@ -1,5 +1,5 @@
 /* Turns typed messages into nodes of a graph builder: SubmitGraph's tree and SubmitStream's
- * columns. Pure. Error texts name the key and the field. */
+ * columns. No I/O. Error texts name the key and the field. */
 #pragma once
 
 #include "graph/build/builder.h"

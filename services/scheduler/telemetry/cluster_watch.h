@@ -12,7 +12,8 @@ void mr_cluster_watch_job(struct mr_shell *sh, mr_job_id job, enum mr_job_state 
 void mr_cluster_watch_forgotten(struct mr_shell *sh, mr_job_id job);
 /* Called when a worker or store may have changed: all are compared at the end of this turn. */
 void mr_cluster_watch_dirty(struct mr_shell *sh);
-/* Called once a turn, after the notes: compares the states if that is due, and sends new events. */
+/* Called in each turn of the shell's loop, after the core's notes. Compares the states if that is
+ * due, and sends new events. */
 void mr_cluster_watch_tell(struct mr_shell *sh, mr_time now);
 /* Fails every stream. */
 void mr_cluster_watch_stop(struct mr_shell *sh);

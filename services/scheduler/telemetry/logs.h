@@ -7,9 +7,10 @@
 struct mr_logs *mr_logs_new(void);
 void mr_logs_free(struct mr_logs **l);
 
-/* Keeps the output in a worker's message; called before the core's step with that message.
- * mr_logs_tell sends it to followers, after the step, since it reuses the message's memory. */
+/* Keeps the output in a worker's message. Called before the core's step with that message. */
 void mr_logs_message(struct mr_shell *sh, uint32_t worker, const struct mr_ws_up *m);
+/* Sends new output to followers. Called after the core's step, because this function reuses the
+ * memory of the worker's message. */
 void mr_logs_tell(struct mr_shell *sh);
 /* Sends the job's followers what they lack, and ends their calls if the job or their task has
  * ended. */

@@ -14,18 +14,19 @@ struct mr_suspect {
     uint32_t attempt;
 };
 
-/* Opens or makes DIR/worker-NAME.running. `found` receives at most `room` suspects of a process
- * that ended without mr_crash_record_clear, and the record is then empty. A record that cannot be
- * read counts as one without suspects. MR_EDISKFULL names DIR. */
+/* Opens or makes DIR/worker-NAME.running. If the previous process of this name ended without
+ * mr_crash_record_clear, `found` receives at most `room` tasks that it was running. Then the record
+ * is emptied. A file that is no crash record counts as a new one. MR_EDISKFULL: no space is left;
+ * `e` names DIR. */
 int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
     struct mr_crash_record **out, struct mr_suspect *found, uint32_t room, uint32_t *found_count,
     struct mr_error *e);
-/* Did a previous process die and leave its record? Then the suspects that were found, even if there
- * are none, are all tasks that it ran. */
+/* True: the previous process ended without mr_crash_record_clear, so the suspects that were found,
+ * maybe none, are all tasks that it was running. False: there was no record. */
 bool mr_crash_record_was_left(const struct mr_crash_record *s);
 void mr_crash_record_close(struct mr_crash_record **s); /* clears the record first */
 void mr_crash_record_clear(
-    struct mr_crash_record *s); /* the process ends, and no task is suspected */
+    struct mr_crash_record *s); /* called before the process ends, so that no task is suspected */
 
 /* Called by the thread of `slot`. */
 void mr_crash_record_begin(struct mr_crash_record *s, uint32_t slot, const struct mr_suspect *task);

@@ -1,7 +1,7 @@
-/* The operator `exec`: runs a program. It exists only with --allow-exec. It uses no shell. The
- * program has its own process group, which is killed as a whole, no descriptor but 0-2, only the
- * declared environment, and limits. Its effects outside are at-least-once: MILLRACE_TASK in its
- * environment tells attempts apart. */
+/* The operator `exec` runs a program, without a shell. The operator exists only with --allow-exec.
+ * The program gets the descriptors 0 to 2, the declared environment variables, and limits. It has a
+ * process group of its own, which is killed as a whole. A task may run more than once; the variable
+ * MILLRACE_TASK tells the program which attempt it belongs to. */
 #pragma once
 
 #include "base/err.h"

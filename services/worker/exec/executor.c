@@ -12,12 +12,13 @@
 
 #include <stdio.h>
 
-/* longest time that finished items wait for the rest of the strand */
+/* longest time that finished items wait for the rest of the strand before they are reported */
 #define REPORT_EVERY (100 * MR_US)
 #define REPORT_HELD (MR_MS) /* the same while a local value is in use */
-/* of shorter operators the CPU time is taken to be the wall time */
+/* an item that takes less is counted with its wall time as its CPU time */
 #define CPU_WORTH (20 * MR_US)
-/* least time between two readings of the thread's CPU clock, which is a system call */
+/* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
+ * system call */
 #define CPU_LOOK_AGE (250 * MR_US)
 #define CHUNK_BYTES ((size_t)8192)
 /* most bytes of arguments and inputs of a task that runs on the network thread */
@@ -129,7 +130,8 @@ bool mr_executor_take_log(
     return x->thread && mr_tail_take(&x->tail, tag, out, lost);
 }
 
-/* The task's output, and how much of it was reported while the task ran. */
+/* Sets the item's log to the task's output, and log_reported to how much of it was reported while
+ * the task ran. */
 static void keep_log(struct mr_executor *x)
 {
     struct mr_strand_result *r = &x->item->result;
@@ -220,7 +222,7 @@ static void item_call(struct mr_executor *x)
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);
-    if (err && x->gave_up) err = MR_ECANCELED; /* whatever error the operator returned for it */
+    if (err && x->gave_up) err = MR_ECANCELED; /* the operator may return another error for that */
     if (err && x->lacks_bytes)
         item_no_room(x, &e);
     else if (err)
@@ -236,9 +238,9 @@ static void cpu_look(struct mr_executor *x, mr_time now)
     x->cpu_short = 0;
 }
 
-/* CPU time of the item that ran from `from` to `end`. The CPU clock is not read before an item that
- * is expected to be short. If such an item turns out to be long, its CPU time is counted from the
- * last reading of the clock, less the time of short items since then. */
+/* Returns the CPU time of the item that ran from `from` to `end`. The clock is not read before an
+ * item that is expected to be short. If such an item turns out to be long, its CPU time is counted
+ * from the last reading of the clock, less the time of short items since then. */
 static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
 {
     mr_duration took = end - from, before = x->cpu_short;
@@ -252,7 +254,7 @@ static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
     return MR_MIN(used - MR_MIN(used, before), took);
 }
 
-/* Runs item `at`. Returns the time of its end. */
+/* Runs the item x->at, which begins at `now`. Returns the time of its end. */
 static mr_time item_run(struct mr_executor *x, mr_time now)
 {
     struct mr_strand_item *item = x->item;
@@ -285,8 +287,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     return end;
 }
 
-/* Counts values that only this strand uses and whose users have not all run. While there are such
- * values, nothing is reported: the reports would make them known to other processes. */
+/* Counts the values that only this strand uses and whose users have not all run. While there are
+ * such values, reports are delayed: a report makes values known to other processes. */
 static void count_uses(struct mr_executor *x)
 {
     const struct mr_strand_item *item = x->item;
@@ -312,7 +314,7 @@ static bool settle(struct mr_executor *x, uint32_t done, bool all)
     return ok;
 }
 
-/* Is the result a plain success? The value `true` is not, because it may end a loop. */
+/* True: the item succeeded without output, and its value is not `true`, which may end a loop. */
 static bool is_quiet(const struct mr_strand_item *item)
 {
     const struct mr_strand_result *r = &item->result;
@@ -327,7 +329,7 @@ static void report(struct mr_executor *x, struct mr_run_report *r)
     x->env->report(x->env->ctx, r);
 }
 
-/* Other slots can no longer take items of this strand. */
+/* Called when other slots can no longer take items of this strand. */
 static void not_spare(struct mr_executor *x, bool *is_spare)
 {
     if (*is_spare) mr_wake_counter_spare(x->env->wake_counter, false);
@@ -340,7 +342,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     uint32_t done = 0, reported_count = 0;
     bool quiet = true, is_spare = x->thread && x->env->wake_counter;
     x->run = run;
-    /* on the network thread, or on a delegate's */
+    /* an executor without a thread may be called by another thread than before */
     if (!x->thread && x->cpu_thread != mr_thread_self()) {
         x->cpu_thread = mr_thread_self();
         x->cpu_seen_at = 0;
@@ -379,7 +381,7 @@ static bool is_wanted(void *ctx)
 }
 
 /* Waits for a strand. Meanwhile the executor helps with blocks of tasks that other executors run.
- */
+ * NULL: the executor has helped or was woken, and the caller looks again. */
 static struct mr_run *next_run(struct mr_executor *x)
 {
     struct mr_run *run = NULL;
@@ -450,8 +452,8 @@ void mr_executor_run_here(struct mr_executor *x, struct mr_run *run)
     run_strand(x, run);
 }
 
-/* Does the pack have neither tensors nor objects? Their names are small, but work on them may be
- * long. */
+/* True: the pack has no tensor and no object. These may be small in the pack, but work on them may
+ * take long. */
 static bool is_small_pack(struct mr_str pack)
 {
     struct mr_pack_reader r = mr_pack_read(pack);

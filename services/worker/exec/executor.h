@@ -1,6 +1,7 @@
-/* Executors are threads that run strands. Each has an inbox of runs and reports to the core's
- * thread through one function. An executor knows operators, the object store and the crash record.
- * It does not know the scheduler. */
+/* Executors are threads that run strands. A strand is a list of tasks that one executor runs in
+ * order; its tasks are called items. Each executor has an inbox of strands and reports to the
+ * core's thread through one function. An executor knows operators, the object store and the crash
+ * record. It does not know the scheduler. */
 #pragma once
 
 #include "host/strand_cursor.h"
@@ -30,8 +31,8 @@ struct mr_run {
 
 struct mr_run_report {
     struct mr_run *run;
-    uint32_t done;
-    uint32_t fresh; /* finished since the report before */
+    uint32_t done;  /* number of items finished so far */
+    uint32_t fresh; /* number of items finished since the report before */
     bool last;      /* the executor no longer touches the run */
     bool quiet;     /* all fresh items are plain successes */
     bool idle;      /* the executor has no other run */
@@ -40,7 +41,7 @@ struct mr_run_report {
 struct mr_executor_env {                 /* shared by all executors; constant while they run */
     const struct mr_op_desc *const *ops; /* by the core's number of the operator */
     uint32_t ops_count;
-    struct mr_store *store; /* NULL: none; a value that is too large to be inline fails */
+    struct mr_store *store; /* NULL: none; a task whose result is too large to be inline fails */
     const char *store_address;
     const struct mr_credential *credential; /* for calls to object stores; NULL: none */
     const struct mr_roots *roots;
@@ -48,7 +49,7 @@ struct mr_executor_env {                 /* shared by all executors; constant wh
     /* with a place for each executor that has a thread; NULL: executors do not help each other */
     struct mr_work_sharing *work_sharing;
     uint32_t slots; /* threads that may work on the blocks of one call */
-    /* counts reported items, and as spare those that no executor has begun; NULL: not counted */
+    /* counts reported items, and as spare the strands of which items are not begun; NULL: none */
     struct mr_wake_counter *wake_counter;
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* called on any thread; may wait */
@@ -58,21 +59,22 @@ struct mr_executor_env {                 /* shared by all executors; constant wh
 };
 
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot);
-/* An executor without a thread, for mr_executor_run_here: the strand runs on the caller's thread,
- * and is reported before the call returns. */
+/* Makes an executor without a thread. mr_executor_run_here runs a strand on the caller's thread,
+ * and has reported the strand when it returns. */
 struct mr_executor *mr_executor_new(const struct mr_executor_env *env);
-/* Does the executor belong to a slot? Then it helps other executors while it has nothing to run,
+/* `on`: the executor belongs to a slot. Then it helps other executors while it has nothing to run,
  * and they help it. */
 void mr_executor_help(struct mr_executor *x, bool on);
 void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
-/* Is the strand so small that a hand-off to a thread would take longer? It has one item with a
- * cheap operator and small arguments. */
+/* True: the strand has one item, with a cheap operator and small arguments, so a hand-off to a
+ * thread would take longer than to run it. */
 bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
-/* waits for the end of its runs and joins the thread */
+/* Waits until the executor has run all strands that it was given, and frees the executor. */
 void mr_executor_stop(struct mr_executor **x);
 
-/* Called on any thread. Takes what the running task has written since the last call. `tag`: job,
- * index, attempt. */
+/* Called on any thread. Appends what the running task has written since the last call to `out`.
+ * `tag`: job, index and attempt of the task. `lost`: bytes before this output that were dropped.
+ * False: there is no output. */
 bool mr_executor_take_log(
     struct mr_executor *x, uint64_t tag[MR_TAIL_TAG], struct mr_buf *out, uint64_t *lost);
 

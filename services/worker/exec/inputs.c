@@ -69,7 +69,7 @@ static int map_object(
     return MR_OK;
 }
 
-/* A copy that lives as long as the strand runs, aligned as the header of a mapped extent is. */
+/* Returns a copy that is freed with the run, aligned as the header of a mapped extent is. */
 static struct mr_str keep_header(struct mr_executor *x, const void *bytes, size_t n)
 {
     char *p = mr_run_take(x->run, n + MR_VALUE_ALIGN);
@@ -110,8 +110,8 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     return err;
 }
 
-/* Finds an object that is no input itself, such as a part of a collection: in this store, or on a
- * node of the session's table. */
+/* Finds an object that is no input itself, such as a part of a collection. Returns the address of
+ * another node's store that has the object; NULL: no store of the strand's nodes has it. */
 static const char *find_source(struct mr_executor *x, mr_object_id id)
 {
     const struct mr_strand *s = x->run->strand;
@@ -126,9 +126,9 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
     return NULL;
 }
 
-/* Does the error look like the death of an object store? The store is away, or a new store does not
- * know the object, or no answer came in time. The scheduler decides whether the object can be made
- * again. */
+/* Some errors look like the death of an object store: the store is away, or a new store does not
+ * know the object, or no answer came in time. Then the scheduler decides whether the object can be
+ * made again. */
 int mr_executor_store_answered(struct mr_executor *x, int err)
 {
     bool is_gone = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST || err == MR_ETIMEOUT;
@@ -141,7 +141,7 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
 {
     struct mr_executor *x = ctx;
     if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
-    /* views of inputs keep their places: the operator refers to them */
+    /* the new view comes behind those of the inputs, which the operator still reads */
     views_room(x, x->views_count + 1);
     struct mr_store_view *view = &x->views[x->views_count];
     const struct mr_stop stop = mr_executor_stop_of(x);

@@ -31,7 +31,7 @@ struct mr_local_value { /* a large value that only its strand uses, in a buffer 
 struct mr_executor {
     const struct mr_executor_env *env;
     uint32_t slot;
-    uint32_t work_slot; /* its place in work_sharing: the slot with which the executor started */
+    uint32_t work_slot; /* place in work_sharing: the slot with which the executor started */
     struct mr_thread *thread;
     struct mr_inbox *inbox; /* of struct mr_run * */
     struct mr_op_run *call;
@@ -39,25 +39,25 @@ struct mr_executor {
     uint64_t *took_ns;    /* last duration of each operator */
     mr_duration cpu_seen; /* last reading of the thread's CPU clock, at the time `cpu_seen_at` */
     mr_time cpu_seen_at;
-    uint64_t cpu_thread;   /* the thread of that clock */
-    mr_duration cpu_short; /* time of items since then that were too short for a reading */
+    uint64_t cpu_thread;   /* the thread whose clock was read */
+    mr_duration cpu_short; /* time of all items since that reading that were too short for one */
 
     /* the item that runs */
     struct mr_run *run;
     uint32_t at;
-    /* uses of the values of the strand's items that are still to come */
+    /* for each item of the strand, how often items that have not run use its value */
     uint32_t uses[MR_STRAND_ITEMS_MAX];
-    uint32_t in_use; /* number of values with uses to come */
+    uint32_t in_use; /* number of items whose `uses` is above 0 */
     struct mr_local_value local_values[MR_STRAND_ITEMS_MAX];
     struct mr_local_value made;  /* the local value that the running item makes */
     uint32_t local_values_count; /* number of local values in use */
     /* buffers to be used again while they are in the processor's cache */
     struct mr_local_value spare[MR_LOCAL_VALUES_SPARE];
-    uint64_t local_values_bytes; /* of all these buffers */
+    uint64_t local_values_bytes; /* room of all buffers: in use, being made, and spare */
     uint32_t settled;            /* items before this one will not change any more */
     struct mr_strand_item *item;
-    mr_duration waited_cpu; /* part of the item's time in which it waited for helpers */
-    mr_duration stolen_cpu; /* CPU time of helpers for the item */
+    mr_duration waited_cpu; /* CPU time that the item spent waiting for helpers */
+    mr_duration stolen_cpu; /* CPU time that helpers spent on the item */
     struct mr_op_input *inputs;
     struct mr_store_view *views;
     uint32_t inputs_room, views_room, views_count;
@@ -73,14 +73,15 @@ struct mr_executor {
     struct mr_buf text;   /* scratch memory */
 };
 
-/* Memory that stays until the run is freed. */
+/* Return memory that is freed with the run. mr_run_keep copies `bytes` into it. */
 struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes);
 void *mr_run_take(struct mr_run *run, size_t bytes);
 
-/* The cancel flag of the running item, for all its waits. */
+/* Returns the cancel flag of the running item, for all its waits. */
 struct mr_stop mr_executor_stop_of(const struct mr_executor *x);
 
-/* inputs.c: MR_OK, or the item's result is written: SKIPPED, STOPPED or INPUT_GONE. */
+/* inputs.c: maps the inputs of the item. After an error, the item's result is written: SKIPPED,
+ * STOPPED, NO_ROOM or INPUT_GONE. */
 int mr_executor_inputs(struct mr_executor *x);
 void mr_executor_inputs_release(struct mr_executor *x);
 int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
@@ -92,24 +93,28 @@ int mr_executor_store_answered(struct mr_executor *x, int err);
 
 /* results.c */
 void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
-/* Makes the op's result the item's: inline or sealed in the store, persisted if asked for. */
+/* Makes the operator's result the item's: inline, as a local value, or sealed in the store, and
+ * persisted if the job asks for that. */
 int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will not be sealed */
 
-/* local_value.c: large values in the executor's own memory, for its strand alone. NULL: this value
- * goes to the store. */
+/* local_value.c: large values in the executor's own memory, which only its strand uses. Returns a
+ * buffer for the item's value; NULL: the value goes to the store. */
 void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);
-void mr_executor_local_value_keep(
-    struct mr_executor *x, uint64_t bytes); /* the buffer that was taken is the item's value */
-void mr_executor_local_value_drop(struct mr_executor *x); /* the item has another value, or none */
+/* Makes the buffer that was taken the item's value, of `bytes` bytes. */
+void mr_executor_local_value_keep(struct mr_executor *x, uint64_t bytes);
+/* Gives the buffer that was taken back: the item has another value, or none. */
+void mr_executor_local_value_drop(struct mr_executor *x);
+/* Called when no item will use the value of this item again. */
 void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item);
-bool mr_executor_local_value_settle(struct mr_executor *x); /* all go to the store: they are told;
-                                                         false: one did not, and failed */
+/* Copies all local values to the store, because they are reported next. False: for one of them that
+ * failed, and its item counts as failed. */
+bool mr_executor_local_value_settle(struct mr_executor *x);
 void mr_executor_local_value_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
-/* remote_store.c: blocking calls to object stores, with connections kept by thread. */
+/* remote_store.c: blocking calls to object stores. Each opens a connection of its own. */
 int mr_remote_header(const char *address, const struct mr_credential *credential, mr_object_id id,
     struct mr_stop stop, struct mr_buf *out, struct mr_error *e);
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,

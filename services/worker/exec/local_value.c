@@ -30,7 +30,7 @@ static void give_back(struct mr_executor *x, struct mr_local_value *l)
     spare_free(x, l);
 }
 
-/* Of the buffers that fit without waste, the one that was used last: more of it is in the cache. */
+/* Takes a spare buffer that fits without waste, from the end of the list. False: none fits. */
 static bool take_spare(struct mr_executor *x, uint64_t bytes)
 {
     for (uint32_t i = MR_LOCAL_VALUES_SPARE; i-- > 0;) {
@@ -80,7 +80,7 @@ void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item)
     x->run->strand->items[item].result.used = true;
 }
 
-/* The item ran, and the store has no memory for its value. */
+/* Called when the item ran, but its value could not be copied to the store. */
 static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
 {
     struct mr_strand_result *r = &x->item->result;

@@ -7,7 +7,7 @@
 struct mr_prefetch;
 
 struct mr_fetched {
-    uint32_t value; /* value and serial as they were given */
+    uint32_t value; /* `value` and `serial` as they were given to mr_prefetch_fetch */
     uint32_t serial;
     int err;
     char why[200];

@@ -11,7 +11,7 @@
 #include "rpc/util/sync.h"
 
 #define CALL_TIMEOUT (60 * MR_SECOND)
-/* for the store to hear of an object that was just sealed */
+/* how long the store may take to hear of an object that was just sealed */
 #define KNOWN_TIMEOUT (2 * MR_SECOND)
 
 static int client_close(struct mr_rpc_client **c)

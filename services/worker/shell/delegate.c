@@ -1,22 +1,23 @@
-/* When the network thread sleeps through reports, and which thread acts for it then (flat
- * combining, host/loan_lock.h). Before it sleeps it sets the number of reports after which
- * something can start (mr_worker_wake_after). Reports until then stay in its inbox and wake no
- * thread. The executor whose report completes the number acts as the network thread's delegate, if
- * it is idle: it takes the loan lock, which the network thread releases while it sleeps, empties
- * the inbox, steps the core and hands out strands. Messages wait for the network thread. It is
- * woken if they are due soon or if anything else is for it. */
+/* Decides when the network thread sleeps although reports come, and which thread acts for it
+ * meanwhile (flat combining, host/loan_lock.h). Before the network thread sleeps, it sets how many
+ * items have to be reported until a task can start (mr_worker_wake_after). Reports before that stay
+ * in its inbox and wake no thread. If the executor whose report completes the number is idle, this
+ * executor becomes the delegate of the network thread: it takes the loan lock, which the network
+ * thread releases while it sleeps, empties the inbox, steps the core and hands out strands. A
+ * delegate sends no messages. The network thread is woken if messages are due soon, or if an effect
+ * is for the network thread alone. */
 #include "services/worker/shell/delegate.h"
 
 #include "base/assert.h"
 #include "host/clock.h"
 #include "services/worker/shell/effects.h"
 
-#define NAP (32 * MR_MS) /* longest sleep at first, with reports in the inbox */
+#define NAP (32 * MR_MS) /* longest first sleep while reports are left in the inbox */
 #define NAP_MAX (128 * MR_MS)
 #define BATCH 64
 #define TURNS_MAX 8 /* turns in a row on a delegate's thread */
 
-/* Sets after how many more reports the network thread is woken. False: they have come already. */
+/* Sets how many more reported items wake the network thread. False: they have come already. */
 static bool count_on(struct mr_worker_shell *sh)
 {
     uint32_t wake_after = sh->ending ? 0 : mr_worker_wake_after(sh->core);
@@ -24,14 +25,13 @@ static bool count_on(struct mr_worker_shell *sh)
     return mr_wake_counter_wait_for(&sh->wake_counter, sh->reported + MR_MAX(wake_after, 1u));
 }
 
-/* Until when the network thread sleeps if nothing else wakes it. If too few reports came in a nap,
- * the tasks are slow, and the next nap is twice as long. */
+/* If too few reports came in a nap, the tasks are slow, and the next nap is twice as long. */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline)
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);
-    /* A report that is counted but cannot be taken stands behind a report that another executor is
-     * still writing. That executor counts its report and wakes this thread afterwards. It may need
-     * this thread's processor for that. */
+    /* If enough reports are counted but none can be taken, they stand behind a report that another
+     * executor is still writing. Then this thread sleeps, because that executor may need its
+     * processor. The executor wakes this thread after it has counted its report. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->delays_wake) {
         bool is_over = delayed_wake && sh->now >= sh->sleeps_until;
@@ -70,7 +70,7 @@ static void take_all(struct mr_worker_shell *sh)
     }
 }
 
-/* Called under the loan lock. False: the network thread must be woken. */
+/* Called under the loan lock. True: the network thread may sleep on. False: it must be woken. */
 static bool run_turns(struct mr_worker_shell *sh)
 {
     for (int turns = 0; turns < TURNS_MAX; turns++) {
@@ -80,7 +80,7 @@ static bool run_turns(struct mr_worker_shell *sh)
         bool waits = count_on(sh);
         mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
         if (!sh->delays_wake) return false;
-        if (!waits || at <= sh->now) continue; /* another report has come, or a cut left work */
+        if (!waits || at <= sh->now) continue; /* more reports have come, or the core is not done */
         sh->nap = NAP;
         return sh->sleeps_until <= MR_MIN(at, mr_time_after(sh->now, NAP));
     }
@@ -103,7 +103,7 @@ void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
     struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
     if (mr_inbox_push_quiet(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
     bool is_due = mr_wake_counter_add(&sh->wake_counter, r->fresh);
-    /* this executor could be given some of the spare work */
+    /* this executor is idle, and could be given items that no other executor has begun */
     bool is_idle = r->idle && mr_wake_counter_has_spare(&sh->wake_counter);
     if (!is_due && !is_idle && r->quiet) return;
     if (r->idle && r->quiet && run_as_delegate(sh)) return;

@@ -3,8 +3,9 @@
 
 #include "services/worker/shell/shell.h"
 
-/* Until when the network thread may sleep. Also sets after how many reports it is woken. */
+/* Returns the time until which the network thread may sleep. Also sets how many reported items wake
+ * it before. */
 mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadline);
 void mr_worker_shell_allow_delegates(struct mr_worker_shell *sh, bool on);
-/* An executor's report, on the executor's thread; `ctx` is the shell. */
+/* Takes an executor's report, on the executor's thread. `ctx` is the shell. */
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);

@@ -30,7 +30,7 @@ static void wants_flush(struct mr_worker_shell *sh)
     sh->wants_count = 0;
 }
 
-/* Many tasks in a row read the same object, so the store is told once for each run of equal ids. */
+/* Many tasks in a row read the same object, so an id that equals the one before is not repeated. */
 static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
 {
     if (!sh->store) return;
@@ -100,8 +100,8 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     mr_worker_shell_step(sh, &ev);
 }
 
-/* Reports, instead of the executor, the tasks that the strand has finished so far. The executor
- * itself reports only when it leaves the strand. */
+/* Reports the items of the strand that are finished so far, in place of the executor. The executor
+ * itself reports only after an item, and the running item may take long. */
 static void look(struct mr_worker_shell *sh, uint32_t strand)
 {
     struct mr_run *run = run_of(sh, strand);

@@ -28,7 +28,7 @@ static void json_text(struct mr_buf *out, struct mr_str s)
     mr_buf_add_byte(out, '"');
 }
 
-/* An OpInfo of cluster.proto as JSON, for an operator that the scheduler may not know. */
+/* Writes an OpInfo of cluster.proto as JSON, for an operator that the scheduler may not know. */
 static void op_info(const struct mr_op_desc *op, struct mr_buf *out)
 {
     mr_buf_add_text(out, "{\"name\":");

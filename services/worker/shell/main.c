@@ -134,7 +134,7 @@ static int resources_parse(
     return MR_OK;
 }
 
-/* Files that operators refuse to read: those of the cluster that this process knows, and
+/* Adds the files that operators refuse to read: those of the cluster that this process knows, and
  * --deny-path. */
 static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_error *e)
 {
@@ -197,7 +197,8 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
-/* Values that this process makes are in shared memory and count towards its control group. */
+/* Returns the limit of this process's control group for the store: values that this process makes
+ * are in shared memory, and count towards its control group. */
 static struct mr_store_limit limit_of(const struct config *c)
 {
     struct mr_machine machine;

@@ -15,7 +15,8 @@
 #include <inttypes.h>
 
 #define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
-#define ALONE (3 * MR_SECOND) /* a scheduler that starts at the same time is there sooner */
+/* a scheduler that starts together with the worker answers within this time */
+#define ALONE (3 * MR_SECOND)
 #define ALONE_AGAIN (60 * MR_SECOND)
 #define LOGS_BYTES_MAX ((size_t)1 << 20)
 #define LOG_LITTLE ((size_t)256) /* bytes that are kept of each text when there are too many */
@@ -55,8 +56,6 @@ void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item 
     log_add(sh, (struct mr_ws_log){item->job, item->index, item->attempt, rest, r->log_lost});
 }
 
-/* Sends what running tasks have written since the last call. While there is no stream, the output
- * waits. */
 void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
 {
     struct mr_buf text;
@@ -131,7 +130,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
             "incarnation=%" PRIu64 " epoch=%u scheduler=%016" PRIx64, down.registered->incarnation,
             down.registered->epoch, down.registered->scheduler);
     }
-    /* An idle worker gets its first tasks. Most tasks are short, so their answers are sent soon. */
+    /* An idle worker gets its first tasks. Most tasks are short, so an answer is sent soon, and the
+     * next read can wait for it. */
     if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_defer_read(call);
     struct mr_worker_event ev = {.kind = MR_WORKER_MESSAGE, .message = &down};
     mr_worker_shell_step(sh, &ev);

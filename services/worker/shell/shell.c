@@ -297,8 +297,8 @@ int mr_worker_shell_open(
         .peers = o->peers};
     mr_transport_configure(&share);
     leftovers_remove();
-    /* gRPC closes channels without calls: the channel to the scheduler has a call, and roles repeat
-     * theirs */
+    /* channels without a call are not polled: the channel to the scheduler always has a call, and
+     * roles repeat calls that fail */
     mr_rpc_leave_idle_channels();
     sh->loop = mr_rpc_loop_new();
     mr_loan_lock_init(&sh->loan_lock);
@@ -375,7 +375,7 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
         return;
     case MR_ITEM_REPORT:
-        /* counted as the executors count: without runs of the executor that has no thread */
+        /* like wake_counter, this does not count items of the executor that has no thread */
         sh->reported += item->report.fresh;
         mr_worker_shell_report(sh, &item->report);
         return;

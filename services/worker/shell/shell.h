@@ -135,7 +135,8 @@ int mr_worker_shell_open(
 int mr_worker_shell_run(struct mr_worker_shell *sh);            /* returns the exit code */
 bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh); /* no executor runs a strand */
 void mr_worker_shell_close(struct mr_worker_shell **sh);
-/* called on any thread: ends the worker; a second call ends it at once */
+/* Called on any thread. The first call ends the worker when its running tasks have ended, or after
+ * 30 s. A second call ends the worker at once. */
 void mr_worker_shell_signal(struct mr_worker_shell *sh);
-void mr_worker_shell_take(
-    struct mr_worker_shell *sh, const struct mr_item *item); /* of the inbox */
+/* Handles an item of the inbox. */
+void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item);
