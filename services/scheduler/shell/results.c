@@ -434,8 +434,8 @@ bool mr_results_failed(struct mr_watcher *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
-/* Sends the value of the wanted node if there is one. True: there is. `*is_answered`: the call has
- * its last answer; false: a relay will answer the call. */
+/* Sends the value of the wanted node. False: the node has no value. `*is_answered`: true: the call
+ * has its last answer; false: a relay will answer the call. */
 static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool *is_answered)
 {

@@ -25,7 +25,7 @@
 /* longest wait of other lazy batches, which free small values only */
 #define LAZY_SMALL (100 * MR_MS)
 #define LAZY_ROWS_MAX 256
-/* bytes of a message that is copied: for more, giving the buffer away costs less */
+/* limit of the bytes of a message that is copied; the buffer of a larger message is given away */
 #define SMALL 512
 #define ROW_BYTES 6 /* estimated bytes of a row in a message */
 
@@ -46,7 +46,7 @@ struct session {
     struct mr_sched_numbers numbers;
     struct mr_session_facts facts;
     struct mr_store_facts store_facts;
-    char *store_node; /* of a store, like the next two */
+    char *store_node; /* only for a store, like `directory` and `pid` */
     uint64_t directory;
     uint32_t pid;
 };
@@ -135,9 +135,9 @@ static void fail(struct mr_rpc_call *call, const struct mr_error *e)
     (void)mr_rpc_call_fail(call, e);
 }
 
-/* Logs a peer that worked for a scheduler whose journal this scheduler does not have. What the peer
- * holds for jobs of that scheduler is no value of this scheduler's jobs, and the peer is told to
- * release it. */
+/* Logs a peer that worked for a scheduler whose journal this scheduler does not have. The values
+ * that the peer holds for jobs of that scheduler belong to no job here, so the peer is told to
+ * release them. */
 static void log_other_life(
     const struct mr_shell *sh, struct mr_str who, uint64_t scheduler, uint32_t epoch)
 {
@@ -231,7 +231,7 @@ static bool is_lazy(const struct mr_sched_batch *b)
     return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
 }
 
-/* Until when may a lazy batch wait? */
+/* Returns the time until which a lazy batch may wait. */
 static mr_time lazy_until(const struct session *x, const struct mr_sched_batch *b)
 {
     bool is_small = b && !b->frees_objects && !b->forget_jobs.n;
@@ -399,7 +399,7 @@ static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_n
 {
     struct session **slot =
         x->is_store ? &sh->sessions->store[n->slot] : &sh->sessions->worker[n->slot];
-    /* the worker came back before the end of its old stream was noticed */
+    /* the worker or store came back before the end of its old stream was noticed */
     if (*slot && *slot != x) {
         struct mr_rpc_call *old = mr_rpc_call_find(sh->loop, (*slot)->call);
         (*slot)->has_joined = false;
@@ -496,8 +496,8 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
 
 /* ---- stores --------------------------------------------------------------------------------- */
 
-/* A node has one object store. The session of another store of the same node; NULL: none, or one
- * with the same directory, which must have died and is replaced. */
+/* A node has one object store. Returns the session of another store of the same node. NULL: there
+ * is none, or that store had the same directory, so it must have died and is replaced. */
 static const struct session *rival(const struct session *x, const Millrace__V1__StoreRegister *m)
 {
     const struct mr_sessions *s = x->sh->sessions;

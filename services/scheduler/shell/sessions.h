@@ -1,4 +1,5 @@
-/* The streams of workers and object stores. */
+/* The streams of workers and object stores. A batch is all that the core has for one worker. A
+ * batch is lazy if no process waits for it (sessions.c), so it may be sent later. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -6,19 +7,22 @@
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);
-/* Sends batches that are not lazy, and lazy ones whose time has come. True: a batch with tasks was
- * sent. */
+/* Sends batches that are not lazy, and lazy batches whose time has come. True: a batch with tasks
+ * was sent. */
 bool mr_sessions_flush(struct mr_shell *sh);
-/* when mr_sessions_flush must be called again */
+/* Returns the time when mr_sessions_flush must be called again. */
 mr_time mr_sessions_deadline(const struct mr_shell *sh);
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 
 extern const struct mr_rpc_service mr_worker_session_service;
 extern const struct mr_rpc_service mr_store_session_service;
 
-/* Lent until the next turn. False: the worker has no stream now. */
+/* Sets `out` to facts about the worker in a slot. The texts are lent until the next turn. False:
+ * the worker has no stream now. */
 bool mr_sessions_facts(const struct mr_shell *sh, uint32_t slot, struct mr_session_facts *out);
 
-/* Bytes of the job's values that object stores still have to persist, as they said. */
+/* Returns the bytes of the job's values that object stores still have to persist, as their last
+ * heartbeats said. */
 uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job);
+/* Sets `out` to facts about a store. False: the store has no stream now. */
 bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct mr_store_facts *out);

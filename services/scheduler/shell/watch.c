@@ -214,8 +214,8 @@ static bool watch(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool progress)
 {
     bool over = mr_job_is_over(info->state);
-    /* Any other number than the last is new: Redis restored from an older copy has lower
-     * numbers. */
+    /* Any other number than the last is new. A lower number is new, too, after Redis was restored
+     * from an older copy. */
     bool is_news = info->event_sequence && info->event_sequence != w->seen_event;
     if (is_news || !w->has_sent) {
         w->seen_event = info->event_sequence;

@@ -22,7 +22,7 @@ struct mr_watcher {
     mr_time deadline;
     uint64_t seen_event; /* only in EVENTS: number of the last event that was sent */
     bool has_sent;
-    bool is_late; /* the wait is over, but the rows that say so are not all sent */
+    bool is_late; /* the wait is over, but not all rows without a value are sent */
 
     /* only in RESULT and RESULTS: */
     uint32_t one;         /* only in RESULT: the node */
