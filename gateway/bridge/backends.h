@@ -6,7 +6,7 @@
 #include "rpc/client.h"
 
 #define MR_BACKEND_STORES_MAX 64
-#define MR_BACKEND_WORKERS_MAX 1024 /* workers whose metrics are collected */
+#define MR_BACKEND_WORKERS_MAX 1024 /* limit of workers whose metrics are collected */
 
 struct mr_backends;
 
@@ -29,7 +29,7 @@ void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend);
 
 /* Opens or keeps the channels to the workers at `addresses`, and closes those to other workers. */
 void mr_backends_set_workers(struct mr_backends *b, const char *const *addresses, size_t count);
-/* NULL: there is no such channel */
+/* Returns the channel to the worker at `address`. NULL: there is none. */
 struct mr_rpc_channel *mr_backends_worker(struct mr_backends *b, const char *address);
 
 /* Return the number of channels to the scheduler, the stores and the trainer, and the channel with

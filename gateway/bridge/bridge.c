@@ -33,8 +33,8 @@
 #define REOPEN_TIMEOUT (60 * MR_SECOND)
 /* While draining, connections that were accepted just before have this time to send a request. */
 #define FIRST_REQUEST MR_SECOND
-/* Time between two calls of Waits.End while draining. They are repeated, because a call may have
- * begun to wait after the last one. */
+/* Time between two calls of Waits.End while draining. Waits.End is called again and again, because
+ * another call may have begun to wait since. */
 #define CUT_EVERY (250 * MR_MS)
 
 #define STOPPING "the gateway is stopping; try again"
@@ -141,7 +141,8 @@ static mr_duration wait_of(const struct mr_exchange *x)
     return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
 }
 
-/* Appends the field again, because the last of several values counts. */
+/* Sets how long the service may wait. It appends the field again, since of several values the last
+ * one counts. */
 static void set_wait(struct mr_exchange *x, mr_duration wait)
 {
     double wait_s = (double)wait / (double)MR_SECOND;

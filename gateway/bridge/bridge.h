@@ -1,5 +1,5 @@
-/* The gRPC side of the gateway: one thread with one loop and a channel to each service. It turns
- * exchanges into gRPC calls and knows nothing of HTTP. */
+/* The gRPC side of the gateway: one thread with one loop and a channel to each service. It makes a
+ * gRPC call for each exchange (a request from HTTP, exchange.h) and knows nothing of HTTP. */
 #pragma once
 
 #include "gateway/bridge/exchange.h"

@@ -17,8 +17,8 @@
 #include "rpc/util/auth.h"
 #include "rpc/util/token_file.h"
 
-#define MR_EXCHANGE_WINDOW 4 /* messages that wait for the HTTP thread */
-#define MR_EXCHANGE_CHUNKS 4 /* pieces of a body that wait for the service */
+#define MR_EXCHANGE_WINDOW 4 /* limit of messages that wait for the HTTP thread */
+#define MR_EXCHANGE_CHUNKS 4 /* limit of pieces of a body that wait for the service */
 #define MR_EXCHANGE_REPLIES 16
 
 enum mr_reply_kind {
@@ -108,7 +108,8 @@ struct mr_exchange {
 struct mr_exchange *mr_exchange_new(void);
 void mr_exchange_free(struct mr_exchange **x); /* frees what is still queued, too */
 
-/* On the gRPC thread; checks the move against the table. */
+/* Moves the exchange to another state, which exchange.c's table must allow. Called on the gRPC
+ * thread. */
 void mr_exchange_move(struct mr_exchange *x, enum mr_exchange_state to);
 
 /* A piece of an uploaded body. It becomes one message of the request's type. */

@@ -174,7 +174,7 @@ void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exch
 
     size_t count = mr_backends_count(b);
     for (size_t i = 0; i < count; i++)
-        if (!is_repeated(b, i)) /* false if scheduler and trainer share an address */
+        if (!is_repeated(b, i)) /* scheduler and trainer may share an address */
             ask(s, mr_backends_at(b, i), PART_METRICS, NULL);
     ask(s, mr_backends_at(b, 0), PART_INFO, NULL);
     ask(s, mr_backends_at(b, 0), PART_WORKERS, NULL);

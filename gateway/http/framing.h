@@ -2,7 +2,8 @@
  * two parsers could read in two ways (request smuggling) is refused before libmicrohttpd sees it.
  *
  * The filter takes the bytes of a connection in order and passes them on. A head passes only when
- * it is complete and valid. Chunks pass without their extensions and trailers. Pure.
+ * it is complete and valid. Chunks pass without their extensions and trailers. No function here
+ * does I/O.
  *
  *   HEAD ─┬─ no body ───────────────────────────────▶ HEAD
  *         ├─ Content-Length ─▶ BODY ────────────────▶ HEAD
@@ -53,9 +54,9 @@ void mr_framing_fini(struct mr_framing *f);
 /* Takes all `n` bytes, and appends the bytes that pass to `out`. */
 void mr_framing_feed(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out);
 
-/* Return the number of bytes that pass unread because they are body data (0: the next byte has to
- * be fed), and note that such bytes have passed. The caller reports these bytes with skip instead
- * of feed. */
+/* mr_framing_free returns how many of the next bytes pass unread because they are body data (0: the
+ * next byte has to be fed). mr_framing_skip notes that `n` of these bytes have passed; the caller
+ * does not feed them. */
 uint64_t mr_framing_free(const struct mr_framing *f);
 void mr_framing_skip(struct mr_framing *f, uint64_t n);
 

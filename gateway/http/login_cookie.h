@@ -1,4 +1,5 @@
-/* The cookie that carries a browser's token, and the body of a login request. Pure.
+/* The cookie that carries a browser's token, and the body of a login request. Only parses and
+ * formats; no I/O.
  *
  * The cookie holds the token in hexadecimal digits, since a token may have characters that are not
  * allowed in a cookie. The name of the cookie contains the gateway's port, because browsers share

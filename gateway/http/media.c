@@ -39,7 +39,7 @@ static bool covers(struct mr_str range, const char *type)
     return strlen(type) > range.n - 1 && strncasecmp(range.p, type, range.n - 1) == 0;
 }
 
-/* "0.8" as 800. */
+/* Returns the weight in thousandths: 800 for "0.8"; 0 if `q` is not a weight. */
 static int parse_q(struct mr_str q)
 {
     if (q.n == 0 || (q.p[0] != '0' && q.p[0] != '1')) return 0;

@@ -10,6 +10,6 @@
 int mr_origin_check_host(
     struct mr_str host, const char *const *names, size_t names_count, struct mr_error *e);
 /* Checks that an Origin is http:// or https:// followed by the value of Host. MR_EPERM: it is
- * another one. An absent Origin (p NULL) is MR_OK, because programs other than browsers send
+ * another origin. An absent Origin (p NULL) is MR_OK, because programs other than browsers send
  * none. */
 int mr_origin_check(struct mr_str origin, struct mr_str host, struct mr_error *e);

@@ -1,5 +1,5 @@
 /* Page tokens of Objects.List over HTTP. The gateway asks one object store after the other, so a
- * token names a store and has the store's own token: "2~TOKEN". Pure. */
+ * token names a store and has the store's own token: "2~TOKEN". No I/O. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* The headers Range and If-None-Match (RFC 9110, 13 and 14). Pure. */
+/* The headers Range and If-None-Match (RFC 9110, 13 and 14). No I/O. */
 #pragma once
 
 #include "base/str.h"

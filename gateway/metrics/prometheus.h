@@ -1,5 +1,5 @@
 /* Metrics of several services in one text. Prometheus' format (0.0.4) wants all series of a family
- * together, so the texts are taken apart and merged by family. Pure. */
+ * together, so the texts are taken apart and merged by family. No I/O. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* What the scheduler knows of the cluster and of each worker, as metrics. A worker's own metrics
- * cannot replace these: a worker may hang, and need not listen on a port. Pure. */
+ * cannot replace these: a worker may hang, and need not listen on a port. No I/O. */
 #pragma once
 
 #include "gateway/metrics/prometheus.h"

@@ -31,7 +31,8 @@ void mr_acceptor_start(struct mr_acceptor *a);
 /* Stops the thread and closes the listening socket. Connections in the kernel's queue are accepted
  * first, unless the socket is inherited. */
 void mr_acceptor_stop(struct mr_acceptor *a);
-/* Returns why no connection is accepted at present. NULL: connections are accepted. Any thread. */
+/* Returns why no connection is accepted at present. NULL: connections are accepted. Any
+ * thread may call this function. */
 const char *mr_acceptor_pause_reason(const struct mr_acceptor *a);
 
 /* Returns the quota's key for a client's address. n = 0: a client on this machine, which has no

@@ -51,7 +51,7 @@ struct mr_socket {
     char key[MR_QUOTA_KEY_BYTES_MAX];
     size_t key_n;
     struct mr_framing_filter filter;
-    uint64_t begun; /* requests */
+    uint64_t begun; /* number of requests whose headers have come */
     bool is_new;    /* true: no request of the connection has been answered yet */
 };
 
@@ -147,7 +147,8 @@ void mr_request_start(struct mr_request *r, bool more);
 /* NULL: an error, which is in `e` */
 struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e);
 void mr_request_move(struct mr_request *r, enum mr_request_phase to);
-bool mr_request_next(struct mr_request *r, struct mr_reply *reply); /* false: the queue is empty */
+/* Takes the next MESSAGE, HEARTBEAT or END from the queue. False: there is none now. */
+bool mr_request_next(struct mr_request *r, struct mr_reply *reply);
 void mr_request_use(struct mr_request *r);   /* posts a CREDIT for the reply */
 void mr_request_sleep(struct mr_request *r); /* suspends the connection until a reply comes */
 

@@ -322,7 +322,7 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
 }
 
 /* Notes that the first request was answered or that the connection is closed, so that
- * mr_bridge_drain does not wait for it. */
+ * mr_bridge_drain does not wait for this connection. */
 static void mark_old(const struct mr_http *h, struct mr_socket *s)
 {
     if (s->is_new) mr_gauge_add(h->unanswered, -1);
