@@ -1,6 +1,7 @@
 /* `millrace bench`: measures a cluster as a client sees it, over gRPC at the scheduler's address,
  * and with --http through the gateway, too. Each figure is the median of the rounds, with minimum
- * and maximum. Every result is checked. */
+ * and maximum; only the time of one task is given as p50 and p99. Every value is checked, except
+ * that for one task over HTTP only the job's state is. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
@@ -240,7 +241,8 @@ static int submit(struct bench *b, const struct shape *shape, char id[64], struc
     return err;
 }
 
-/* Checks a value: that of key "task7" is 8, with and without a chain. */
+/* Checks the values of a message, and adds their number to `*seen`. The value of the key with
+ * number n has to be n + 1, with and without a chain. */
 static int check_item(const Millrace__V1__ResultItem *m, const struct shape *shape, uint64_t *seen,
     struct mr_error *e)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time for an answer of the cluster, because the user waits for the completion. */
+/* The cluster has only this time to answer, because the user waits for the completion. */
 #define ANSWER_MAX MR_SECOND
 #define WORDS_MAX 1000
 

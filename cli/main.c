@@ -77,7 +77,7 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* Closes stdout and returns the exit code. A failed write to stdout is an error of the command. */
+/* Flushes stdout and returns the exit code. A failed write to stdout is an error of the command. */
 static int close_output(int code)
 {
     errno = 0;

@@ -70,7 +70,7 @@ static const char *bare_name(const char *name)
     return strncmp(name, "name:", 5) ? name : name + 5;
 }
 
-/* Finds the id of the object with this name, to be freed with mr_release. */
+/* Sets `*object` to the id of the object with this name, to be freed with mr_release. */
 static int resolve(const struct mr_client *c, const char *name, char **object, struct mr_error *e)
 {
     yyjson_doc *doc = NULL;

@@ -114,7 +114,7 @@ static void print_list(yyjson_val *root)
     mr_table_print(t);
 }
 
-/* Creates a queue. If the queue exists, it gets the new bounds. */
+/* Creates a queue. If the queue exists, it gets the bounds that are not 0 and keeps the others. */
 static int queue_create(
     const struct mr_client *c, const struct config *k, const char *name, struct mr_error *e)
 {

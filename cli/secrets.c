@@ -120,9 +120,10 @@ static void add_accept(struct mr_buf *b, unsigned from, const char *secret)
     mr_buf_printf(b, "accept %s sha256:%s\n", mr_service_name((enum mr_service_kind)from), text);
 }
 
-/* Writes the file of one service. Rotation writes each file twice. After the first time, each
- * service accepts the new secrets and still sends the old ones. With `is_last`, it sends the new
- * ones, which all services accept by then. */
+/* Writes the file of one service. Rotation writes each file twice. The first version accepts the
+ * new secrets, and its service still sends the old ones. The second version (`is_last`) sends the
+ * new ones. All services accept these by then, because a service that receives an unknown secret
+ * checks its file at once. */
 static int write_one(const struct set *s, unsigned service, bool is_last, struct mr_error *e)
 {
     struct mr_buf b;

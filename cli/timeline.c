@@ -80,7 +80,7 @@ static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uin
 {
     char text[24];
     (void)snprintf(text, sizeof text, "%" PRIu64, v);
-    /* As a quoted number, which the gateway's answers have too. */
+    /* The number is quoted, as in the gateway's answers. */
     (void)yyjson_mut_obj_add_strcpy(d, to, name, text);
 }
 

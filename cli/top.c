@@ -168,7 +168,8 @@ static void draw(struct top *t)
     mr_buf_fini(&out);
 }
 
-/* Waits for an answer, a key, a signal, or the end of `most`. */
+/* Waits for an answer, a key or a signal, for at most the time `most` and at most TURN. Draws the
+ * screen again if a signal asks for it, and notes if the user leaves. */
 static void turn(struct top *t, mr_duration most, struct mr_error outcome[MR_HTTP_STREAMS_MAX])
 {
     mr_http_streams_wait(t->streams, mr_screen_fd(t->screen), MR_MIN(most, TURN), outcome);
@@ -215,7 +216,8 @@ static int ask(struct top *t, yyjson_doc *docs[ANSWERS], struct mr_error *e)
     return err;
 }
 
-/* Requests the state. A temporary failure is shown until it has lasted for AWAY_MAX. */
+/* Requests the state. A temporary failure is shown on the screen; it becomes the returned error
+ * when it has lasted for AWAY_MAX. */
 static int look(struct top *t, struct mr_error *e)
 {
     yyjson_doc *docs[ANSWERS] = {0};

@@ -22,8 +22,8 @@ static const char *loopback_port(const char *url)
     return NULL;
 }
 
-/* True: the URL means the gateway of `up`. A tunnel to another machine's gateway has another local
- * port, because `up` listens on this one. */
+/* True: the URL means the gateway of `up`. A local port that leads to another machine's gateway
+ * through a tunnel is a different one, because `up` listens on its own port. */
 static bool is_same(const char *url, const struct mr_last_cluster *last)
 {
     const char *a = loopback_port(url);
@@ -31,8 +31,8 @@ static bool is_same(const char *url, const struct mr_last_cluster *last)
     return !strcmp(url, last->url) || (a && b && !strcmp(a, b));
 }
 
-/* Takes over what `up` wrote about its last cluster. Token and CA are used only for the URL of that
- * cluster. */
+/* Takes over what `up` wrote about its last cluster: the URL and the token if the user gave no URL,
+ * and the CA if the URL is that of the cluster. MR_EAWAY: there is neither a URL nor a cluster. */
 static int add_last(char **token, struct mr_client *out, struct mr_error *e)
 {
     struct mr_last_cluster last;

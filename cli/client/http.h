@@ -19,8 +19,9 @@ struct mr_http_request {
     bool any_certificate;
     /* For example "Accept: application/json"; NULL at the end. */
     const char *headers[MR_HTTP_HEADERS_MAX];
-    struct mr_str body;     /* or: */
-    const char *body_path;  /* a file whose content is sent in pieces */
+    struct mr_str body; /* p NULL: none */
+    /* A file whose content is sent in pieces, instead of `body`; NULL: none. */
+    const char *body_path;
     mr_duration timeout_ns; /* 0: none */
     /* Receives the body of a 2xx answer in pieces. NULL: the body goes to `reply`. An error ends
      * the request. */
@@ -38,7 +39,8 @@ void mr_http_reply_init(struct mr_http_reply *r);
 void mr_http_reply_fini(struct mr_http_reply *r);
 
 /* Sends a request and waits for the answer. MR_OK: the answer is complete, whatever its status.
- * MR_EAWAY: there was no complete answer. */
+ * MR_EAWAY: there was no complete answer. MR_ETIMEOUT: there was none within timeout_ns. MR_ENOENT:
+ * the file body_path cannot be read. An error of on_data is returned, too. */
 int mr_http_send(
     const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e);
 /* Sends a GET without a token. The server's certificate is not verified. */

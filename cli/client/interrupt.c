@@ -45,8 +45,8 @@ static void on_third(int number)
     _exit(128 + number);
 }
 
-/* Cancels the job, or leaves. The cancel blocks the signal thread until the cluster answers, so the
- * third Ctrl-C needs a signal handler. */
+/* Cancels the job. That blocks the signal thread until the cluster answers, so a signal handler
+ * takes the third Ctrl-C and ends the process. */
 static void cancel_or_leave(const struct mr_interrupts *x)
 {
     struct mr_error e = {0};

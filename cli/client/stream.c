@@ -54,7 +54,8 @@ static int outcome_of(struct reading *r, const struct mr_error *outcome, struct 
     return MR_OK;
 }
 
-/* Reads until the connection ends or the caller stops. `*is_end`: the answer was complete. */
+/* Opens the connection if it is closed, and reads for at most the time TURN. `*is_end` becomes true
+ * if the connection has ended with a complete answer. MR_EAWAY: the connection broke. */
 static int turn(struct reading *r, bool *is_end, struct mr_error *e)
 {
     struct mr_error outcome[MR_HTTP_STREAMS_MAX];

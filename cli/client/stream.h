@@ -18,6 +18,7 @@ struct mr_stream {
     void *ctx;
 };
 
-/* Reads the stream. MR_EAWAY: there was no sign of the gateway for a minute. Other errors are the
- * gateway's answers. */
+/* Reads the stream. MR_OK: is_over has returned true, or with `ends` the answer was complete.
+ * MR_EAWAY: there was no sign of the gateway for a minute. Other errors are the gateway's
+ * answers. */
 int mr_stream_read(const struct mr_stream *s, struct mr_error *e);

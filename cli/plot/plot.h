@@ -1,4 +1,4 @@
-/* Small plots of a curve: as text of braille or ASCII characters, and as a PNG picture. Pure. */
+/* Small plots of a curve: as text of braille or ASCII characters, and as a PNG picture. No I/O. */
 #pragma once
 
 #include "base/buf.h"
@@ -34,17 +34,17 @@ struct mr_plot {
 
 struct mr_plot_axis {
     double low;
-    double high; /* upper end of the axis, above low */
-    bool by_powers;
+    double high;    /* upper end of the axis, above low */
+    bool by_powers; /* true: the axis is logarithmic */
     double ticks[MR_PLOT_TICKS_MAX];
     unsigned ticks_count;
 };
 
-/* Computes the axis for all y (with `of_x`: all x) of the line and for `mark`, if it is given. An
- * empty line gets the axis 0 to 1. */
+/* Computes the axis for all y (with `of_x`: all x) of the line and for `mark` (NULL: none). With
+ * `may_be_powers` the axis of a wide range is logarithmic. Without a value the axis is 0 to 1. */
 void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark,
     bool may_be_powers, struct mr_plot_axis *out);
-/* Returns 0 at low and 1 at high. */
+/* Returns the place of `v` on the axis: 0 at `low`, 1 at `high`. */
 double mr_plot_axis_position(const struct mr_plot_axis *a, double v);
 void mr_plot_number(double v, char out[16]); /* "0.05", "1.2k", "3M" */
 

@@ -64,7 +64,8 @@ static void draw_text(struct canvas *c, int x, int y, const char *text, struct c
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Draws an anti-aliased line, two pixels wide: a pixel's share depends on its distance. */
+/* Draws an anti-aliased line, two pixels wide: the farther a pixel is from the line, the less of
+ * the colour it gets. */
 static void draw_segment(
     struct canvas *c, double ax, double ay, double bx, double by, struct colour k)
 {

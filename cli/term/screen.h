@@ -2,8 +2,9 @@
  * the terminal.
  *
  * Signals become events, so that the terminal is restored however the command ends. SIGINT, SIGTERM
- * and SIGHUP leave the screen, and end the process when the screen is closed. SIGTSTP restores the
- * terminal until the process continues. SIGWINCH asks for a redraw. */
+ * and SIGHUP become MR_SCREEN_LEAVE, and end the process when the screen is closed. SIGTSTP
+ * restores the terminal and stops the process until SIGCONT. SIGTSTP and SIGWINCH become
+ * MR_SCREEN_REDRAW. */
 #pragma once
 
 #include "base/str.h"
@@ -16,8 +17,8 @@ struct mr_screen *mr_screen_open(void); /* NULL: stdout is not a terminal */
 void mr_screen_close(struct mr_screen **screen);
 
 unsigned mr_screen_columns(const struct mr_screen *s);
-/* Draws the whole screen. The lines of `text` end with '
- * '. Lines and columns that do not fit are cut. */
+/* Draws the whole screen. Each line of `text` ends with '\n'. Lines and columns that do not fit are
+ * cut. */
 void mr_screen_draw(struct mr_screen *s, struct mr_str text);
 
 enum mr_screen_event {

@@ -46,7 +46,7 @@ static struct glyph broken(void)
     return (struct glyph){.bytes = 1, .columns = 1};
 }
 
-/* Returns the first character of a text that is not empty. */
+/* Returns the first character of a text, which must not be empty. */
 static struct glyph glyph_of(struct mr_str s)
 {
     unsigned char lead = (unsigned char)s.p[0];

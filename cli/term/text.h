@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 /* Returns the width of the terminal behind `file`, at least 20. The width is the terminal's own, or
- * else that in COLUMNS, or else 80. 0: `file` is not a terminal, so nothing is cut. */
+ * else that in the environment variable COLUMNS, or else 80. 0: `file` is not a terminal, so
+ * nothing is cut. */
 unsigned mr_text_columns(FILE *file);
 /* Returns the width for a line that is overwritten in place. The width leaves room for "^C" and the
  * cursor. */
@@ -23,8 +24,9 @@ void mr_text_add(struct mr_str text, struct mr_buf *out);
  * (truncated) or the middle (elided). */
 void mr_text_add_truncated(struct mr_str text, unsigned columns, struct mr_buf *out);
 void mr_text_add_elided(struct mr_str text, unsigned columns, struct mr_buf *out);
-/* Breaks lines at spaces so that they fit `columns` (0: no limit). The first line begins at column
- * `start`; a continued line is indented by `indent`. A word longer than a line stays whole. */
+/* Appends the text with lines broken at spaces, so that they fit `columns` (0: no limit). The first
+ * line begins at column `start`; a continued line is indented by `indent`. A word longer than a
+ * line stays whole. */
 void mr_text_add_wrapped(
     struct mr_str text, unsigned start, unsigned indent, unsigned columns, struct mr_buf *out);
 /* Prints to stdout, wrapped to the width of its terminal. */

@@ -37,7 +37,8 @@ struct mr_up {
     char host[256];
     int port;
     int lock_fd;
-    /* The listening socket that each gateway inherits, so it outlives each gateway; 0: none. */
+    /* The listening socket, which the gateway's process inherits, and after a restart the next
+     * process, too; 0: none. */
     int listen_fd;
     struct mr_supervisor *supervisor;
     struct mr_buf paths; /* char * items: paths that `config` points to, to be freed */

@@ -109,8 +109,8 @@ static void pass_socket(int fd)
     (void)setenv("LISTEN_PID", pid, 1);
 }
 
-/* Runs in the child, and executes the program. A terminal's Ctrl-C reaches the whole process group.
- * SIGINT stays blocked, because the supervisor stops the children in order. */
+/* Runs in the child, and executes the program. SIGINT stays blocked, because a terminal's Ctrl-C
+ * reaches the whole process group, but the supervisor stops the children in order. */
 static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
 {
     mr_signal_reset_child();

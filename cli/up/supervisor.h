@@ -15,7 +15,7 @@
 struct mr_supervisor;
 
 struct mr_child_spec {       /* texts are copied */
-    const char *name;        /* name for messages, such as "worker-0" */
+    const char *name;        /* name for messages, such as "worker-0-1" */
     const char *const *argv; /* argv[0] is the program; NULL at the end */
     const char *log_path;    /* stdout and stderr are appended to this file */
     mr_duration stop_grace;  /* time between SIGTERM and SIGKILL */
@@ -37,14 +37,13 @@ int mr_supervisor_start(
 void mr_supervisor_end_startup(struct mr_supervisor *s);
 
 enum mr_supervisor_event {
-    MR_SUPERVISOR_TIMEOUT,
-    MR_SUPERVISOR_STOP, /* SIGINT, SIGTERM or SIGHUP came */
-    /* A child has ended too often; `e` names the child and the reason. */
+    MR_SUPERVISOR_TIMEOUT, /* `deadline` is over */
+    MR_SUPERVISOR_STOP,    /* SIGINT, SIGTERM or SIGHUP came */
+    /* A child has ended too often or cannot be started again; `e` says which child and why. */
     MR_SUPERVISOR_GAVE_UP,
 };
 
-/* Reaps and restarts children, until `deadline`, until a signal comes, or until a child ends too
- * often. */
+/* Reaps and restarts children, until one of the events occurs, which is returned. */
 enum mr_supervisor_event mr_supervisor_run(
     struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
 

@@ -22,11 +22,12 @@
 
 #define DAY_S ((int64_t)86400)
 #define CA_LASTS_S (3650 * DAY_S)
-/* More than LASTS_S, because a certificate never outlives its CA. */
+/* A CA that ends sooner than this is replaced. The time is longer than LASTS_S, because a
+ * certificate must not outlive its CA. */
 #define CA_LEFT_S (400 * DAY_S)
 #define LASTS_S (365 * DAY_S)
 #define LEFT_S (90 * DAY_S)
-/* Certificates are valid since an hour ago, because clocks differ. */
+/* A certificate is valid from an hour before it is made, because clocks differ. */
 #define BEGINS_S (-3600)
 
 bool mr_up_tls_is_on(const struct mr_up_tls *t)

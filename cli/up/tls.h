@@ -9,7 +9,7 @@ struct mr_up_tls {
     bool own; /* --tls */
     /* The files as the user gave them; absolute paths after mr_up_tls_prepare. */
     struct mr_certificate_files files;
-    /* DIR/tls. "": the user gave the files. NULL: not prepared. */
+    /* DIR/tls. "": --tls was not given. NULL: not prepared yet. */
     char *directory;
     struct mr_texts names; /* host names for the certificate that --tls makes */
 };

@@ -132,7 +132,9 @@ const struct mr_config_spec mr_up_spec = {.program = "millrace up",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* Asks the gateway again and again until a job could run. `e` has the last reason why none can. */
+/* Asks the gateway again and again until a job could run. Returns MR_SUPERVISOR_TIMEOUT if one
+ * could. MR_SUPERVISOR_GAVE_UP: none could within READY_TIMEOUT, or the supervisor gave up; `e` has
+ * the reason. MR_SUPERVISOR_STOP: a signal came. */
 static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + READY_TIMEOUT;
@@ -208,7 +210,7 @@ static int run(struct mr_up *u, struct mr_error *e)
     const char *scheme = mr_up_tls_is_on(&u->config.tls) ? "https" : "http";
     MR_AUTO(mr_free_ptr) char *url = mr_format("%s://%s:%d", scheme, u->host, u->port);
     (void)setenv("MILLRACE_SUPERVISED", "1", 1);
-    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the workers' slots already use all cores */
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the workers' threads use all cores already */
     u->supervisor = mr_supervisor_new();
     int err = mr_up_start_all(u, e);
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);

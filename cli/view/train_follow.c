@@ -148,8 +148,8 @@ static void open_side(struct follow *f, unsigned i)
         s->again = mr_clock_now() + AGAIN;
 }
 
-/* Handles the end of a stream. The stream is opened again, unless the answer is an error that will
- * not pass. */
+/* Handles the end of a stream. Returns an error if the answer to the stream of the state is an
+ * error that will not pass. MR_OK: the stream will be opened again. */
 static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, struct mr_error *e)
 {
     struct side *s = &f->sides[i];
@@ -256,8 +256,8 @@ static bool is_away(int err, mr_time until)
     return true;
 }
 
-/* Reads the state with which the streams begin. Retries, because the gateway may have died after
- * the start. */
+/* Reads the session's state before the streams are opened. Retries, because the gateway may have
+ * died since the session was created. */
 static int begin(
     const struct mr_client *c, const char *id, struct mr_train_view *view, struct mr_error *e)
 {
