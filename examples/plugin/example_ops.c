@@ -1,4 +1,4 @@
-/* Two operators in a shared library, as a user of millrace would write them:
+/* Three operators in a shared library, as a user of millrace would write them:
  *
  *   cc -shared -fPIC -I<millrace> -I<millrace>/lib example_ops.c -o libexample_ops.so
  *   mr-worker --plugin ./libexample_ops.so …
@@ -22,8 +22,8 @@ static int run_collatz(struct mr_op_call *call)
     return call->does->return_int(call, steps);
 }
 
-/* example.smooth(x, width): returns the mean over a sliding window along the last axis of an f32
- * tensor. The result is written to its final place, without a copy. */
+/* example.smooth(x, width): returns the means over a sliding window of an f32 tensor with one axis.
+ * The result is written to its final place, without a copy. */
 static int run_smooth(struct mr_op_call *call)
 {
     const struct mr_tensor *x = call->args[0].tensor;
