@@ -1,4 +1,5 @@
-/* How fast values are checked, hashed, imported and exported in one thread, compared with memcpy:
+/* Measures how fast values are checked, hashed, imported and exported in one thread, compared with
+ * memcpy:
  *     format_bench [filter]
  * Each row is the best of several runs over warm memory. GB/s are of the value's bytes for tensors,
  * and of the text's bytes for CSV and JSON. */
@@ -60,7 +61,7 @@ struct bench {
     const struct mr_format_options *options;
     struct mr_str bytes;    /* for an import: the bytes */
     struct mr_value *value; /* for an export: the value */
-    uint64_t counted;       /* number of bytes that a run counts */
+    uint64_t counted;       /* number of bytes from which the GB/s are computed */
 };
 
 static const char *filter;
@@ -148,7 +149,7 @@ static void bench_tensors(void)
     struct mr_rng rng;
     mr_rng_init(&rng, 1);
     for (size_t i = 0; i < bytes; i += 8) {
-        /* Bits that are finite as f16, f32 and f64. */
+        /* The mask makes numbers that are finite as f32 and f64. */
         uint64_t v = mr_rng_next(&rng) & 0x3fffffff3fffffffu;
         memcpy(data + i, &v, sizeof v);
     }

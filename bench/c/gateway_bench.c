@@ -1,5 +1,5 @@
-/* How fast the gateway is: a service that answers at once and mr-gateway, both child processes, and
- * clients on keep-alive connections over loopback.
+/* Measures the gateway. A service that answers at once and mr-gateway are child processes. Clients
+ * send small requests on keep-alive connections over loopback, then one download and one upload.
  *     gateway_bench PATH/mr-gateway [seconds of each part] */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -129,7 +129,7 @@ static void ask(struct connection *c, const char *request)
     mr_assert(send(c->fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request));
 }
 
-/* True: the whole answer has arrived. */
+/* Reads what has come on the connection. True: the whole answer has arrived. */
 static bool take(struct connection *c)
 {
     ssize_t n = recv(c->fd, c->in + c->in_n, sizeof c->in - 1 - c->in_n, 0);

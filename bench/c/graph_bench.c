@@ -1,7 +1,7 @@
-/* How fast a graph is read: JSON to a graph, and the parts of that work.
- *     bench_graph [tasks] [rounds]
- * Prints, for each shape and notation, the size of the text, and the ns a task and the tasks/s of
- * the best and the median round. */
+/* Measures how fast a graph is read from JSON, and the parts of that work.
+ *     bench_graph [tasks] [rounds] [letters of the parts to run: abcdt]
+ * Prints, for each shape and notation, the size of the text, the time of the best and of the median
+ * round, and the ns a task and the tasks/s of the median round. */
 #include "base/alloc.h"
 #include "graph/build/builder_state.h"
 #include "graph/bytes/bytes.h"
@@ -37,8 +37,8 @@ static const struct mr_graph_catalogue catalogue = {find_op, NULL, NULL};
 
 enum notation { CANONICAL, DSK };
 
-/* Writes `n` tasks with keys of 12 bytes: `inc` of a literal each or, with `add`, the sum of two
- * earlier tasks. */
+/* Writes `n` tasks with keys of 12 bytes. Each is `inc` of a literal or, with `add` and from the
+ * third task on, the sum of two earlier tasks. */
 static void write_graph(struct mr_buf *b, uint32_t n, bool add, enum notation notation)
 {
     mr_buf_printf(b, "{\"%s\": {", notation == DSK ? "dsk" : "tasks");
@@ -182,7 +182,7 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
 }
 
 /* Measures instances of a template with a parameter among the arguments of every task. With
- * `is_read`, the parameter is also in the keys, so that each instance is parsed from the text. */
+ * `is_read`, the parameter is also a key, so that each instance is parsed from the text. */
 static void bench_template(uint32_t n, unsigned rounds, bool is_read)
 {
     struct mr_buf text, bytes;

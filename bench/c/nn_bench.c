@@ -1,7 +1,8 @@
-/* A training step in one thread: forward, backward, Adam.
+/* Measures training steps in one thread: forward, backward, Adam.
  *     nn_bench cnn|mlp [batch]
- * Reads numbers of steps from its input. Answers each with two lines: seconds of forward and
- * backward, seconds of Adam. bench/nn_peer.py lets this program and PyTorch take turns. */
+ * Reads numbers of steps from its input. Does so many steps for each number, and prints two lines:
+ * the seconds of forward and backward, and the seconds of Adam. bench/nn_peer.py lets this program
+ * and PyTorch take turns. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/net.h"

@@ -1,5 +1,5 @@
-/* How fast operators run in one thread, compared with memcpy: GB/s of the bytes that they read and
- * write, and the nanoseconds of a call that does nothing.
+/* Measures how fast operators run in one thread, compared with memcpy: the GB/s that they read and
+ * write, and for small operators the nanoseconds of a call.
  *     ops_bench [filter] */
 #include "support/op_host.h"
 
@@ -13,7 +13,8 @@
 
 #define REPEATS 7
 
-/* Kept from call to call, so that its pages are warm, as in a store's arena. */
+/* Memory for results. It is kept from call to call, so that its pages are warm, as in a store's
+ * arena. */
 static void *heap_result;
 static uint64_t heap_bytes;
 

@@ -1,6 +1,6 @@
-/* How fast parameters and gradients move between the roles of a training session on one machine: a
- * train.ps with 1, 2 and 4 workers, all-reduce groups, and gRPC over a UNIX socket, compared with
- * memcpy.
+/* Measures how fast parameters and gradients move between the roles of a training session on one
+ * machine: a parameter server with 1, 2 and 4 workers, all-reduce groups, and both over gRPC with a
+ * UNIX socket, compared with memcpy.
  *
  *     params_bench [numbers, in millions; 2.8]
  *

@@ -1,5 +1,6 @@
-/* Puts one large object with mr_store_put, copied by several threads as in Ray's client, or by one
- * thread. Each object is freed before the next put, as in bench/peer_ray.py.
+/* Measures puts of one large object: with mr_store_put, where several threads copy as in Ray's
+ * client, and with one thread that copies. Each object is deleted before the next put, as in
+ * bench/peer_ray.py.
  *     put_bench MR-OBJECTSTORE [json] */
 #include "bench/c/store_nodes.h"
 
@@ -55,7 +56,7 @@ int main(int argc, char **argv)
     struct mr_store *st = client(&a);
     struct mr_thread_pool *pool = mr_thread_pool_new(mr_thread_pool_workers_here(MR_PUT_THREADS));
     struct plain warm = {mr_alloc(BYTES), data};
-    (void)puts_per_run(st, data, false); /* warms the pages that it uses */
+    (void)puts_per_run(st, data, false); /* warms the pages of the store */
     (void)copies_per_run(pool, &warm);
     for (int r = 0; r < RUNS; r++) {
         runs[r] = puts_per_run(st, data, false);

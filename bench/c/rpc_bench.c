@@ -1,4 +1,4 @@
-/* How fast lib/rpc is: a server process and a client process over a UNIX socket or TCP.
+/* Measures lib/rpc with a server process and a client process, over a UNIX socket or TCP.
  *     rpc_bench [unix|tcp] [seconds of each part] */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SAMPLES_MAX 1000000
-#define WINDOW 1024 /* messages under way in the stream part */
+#define WINDOW 1024 /* limit of messages whose echo has not come back */
 
 static void echo(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

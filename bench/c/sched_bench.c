@@ -1,11 +1,12 @@
-/* The scheduler's core alone: how many tasks a second it sends and completes, with workers that
- * answer at once, and how much memory a task takes. There is no network, and the journal stays in
- * memory.
+/* Measures the scheduler's core alone: how many tasks a second it sends and completes, with workers
+ * that answer at once, and how much memory a task takes. There is no network, and the journal stays
+ * in memory.
  *     sched_bench [TASKS] [WORKERS] [wide|chain|tree|chains|diamonds] [told]
- * In `chains` (of ten tasks) and `diamonds`, workers report only the last task of each, as a worker
- * that fuses tasks does; with `told`, they report all tasks. A task changes its state at least four
- * times, to waiting, ready, running and done, and to released if it is no target. So the core makes
- * at least four times tasks/s changes a second. */
+ * In `chains` (of ten tasks) and `diamonds`, workers keep only the value of the last task of each
+ * and report the other values as used up, as a worker that fuses tasks does; with `told`, they
+ * report all values. A task changes its state at least four times, to waiting, ready, running and
+ * done, and to released if it is no target. So the core makes at least four times tasks/s changes a
+ * second. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
@@ -107,8 +108,8 @@ static void turn(struct bench *b)
     if (b->sequence != sequence) mr_sched_step(b->s, b->now, &acked, &b->fx);
 }
 
-/* True: this message has all users of the row's value, so the worker uses the value up. Units of
- * work are adjacent rows. */
+/* True: the message has all tasks that use the value of this row's task, so the worker uses the
+ * value up. The tasks of one chain or diamond are adjacent rows. */
 static bool is_used_up(const struct mr_sched_rows *r, uint32_t row)
 {
     const uint32_t *index = mr_sched_column(r, MR_COLUMN_INDEX);
@@ -166,7 +167,7 @@ static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *
     b->done += r->count;
 }
 
-/* Sends the batches at the end of a turn, as the shell does. */
+/* Answers the batches that the scheduler's shell would send at the end of a turn. */
 static void flush(struct bench *b)
 {
     for (size_t i = 0; i < b->fx.dirty_workers.n / sizeof(uint32_t); i++) {

@@ -2,7 +2,8 @@
  *     shape_client SCHEDULER FILE ROUNDS [unfused]
  * FILE has the nodes and the values that the targets must have. Each round, the clock runs from the
  * first byte of the encoding until the last value is received and checked. The job is forgotten
- * after that. Every job has its own namespace, so no round finds values of another. Prints JSON. */
+ * after that. Every job has its own namespace, so no round finds the values of another round.
+ * Prints JSON. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
@@ -146,7 +147,7 @@ static void shape_read(struct shape *s, const char *path)
     }
 }
 
-/* ---- there ----------------------------------------------------------------------------------- */
+/* ---- submitting ------------------------------------------------------------------------------ */
 
 static void client_open(struct client *c, const char *address)
 {
@@ -168,7 +169,8 @@ static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
         key[i] = (unsigned char)('0' + node % 10);
 }
 
-/* Writes the arguments of one node and the places of its inputs into row `row` of the message. */
+/* Writes the arguments of one node and the numbers of its input nodes into row `row` of the
+ * message. */
 static void write_node(struct client *c, const struct shape *s, Millrace__V1__SubmitColumns *m,
     uint32_t row, size_t *at)
 {
@@ -267,7 +269,7 @@ static void submit(struct client *c, const struct shape *s, char id[64])
     mr_rpc_stream_close(&stream);
 }
 
-/* ---- and back -------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static bool is_right(const struct target *t, const struct mr_pack_item *v)
 {

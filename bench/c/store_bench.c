@@ -1,7 +1,8 @@
-/* How fast the object store of one node is, with the real program in a process of its own:
+/* Measures the object store of one node, with the real program in a process of its own:
  *     store_bench MR-OBJECTSTORE [json]
- * Rows: a local get; a put of 64 MiB into warm pages and of 1 GiB into cold ones, compared with
- * memcpy. Medians of 5 with min and max. store_pull_bench measures transfers between nodes. */
+ * Rows: local gets; creating a small object; a put of 64 MiB into warm pages and of 1 GiB into cold
+ * ones, compared with memcpy. Each row is the median of 5 with min and max. store_pull_bench
+ * measures transfers between nodes. */
 #include "bench/c/store_nodes.h"
 
 #include <sys/mman.h>
@@ -48,7 +49,7 @@ static void bench_put(struct mr_store *st, const void *data)
     double plain[RUNS];
     unsigned char *warm = mr_alloc(WARM_BYTES);
     memset(warm, 1, WARM_BYTES);
-    mr_object_id first = put(st, data, WARM_BYTES); /* warms the pages that it uses */
+    mr_object_id first = put(st, data, WARM_BYTES); /* warms the pages of the store */
     drop(st, first);
     for (int r = 0; r < RUNS; r++) {
         mr_time from = mr_clock_now();

@@ -1,7 +1,7 @@
-/* How fast objects move between stores, with the real program in processes of its own:
+/* Measures how fast objects move between stores, with the real program in processes of its own:
  *     store_pull_bench MR-OBJECTSTORE [json]
  * Each round moves 256 MiB into warm memory in every way, one after the other, so that other load
- * of the machine falls on all rows: plain TCP; our gRPC alone, which copies each message to its
+ * of the machine slows all rows: plain TCP; our gRPC alone, which copies each message to its
  * place and does nothing else; a pull with checksums over TCP and over a UNIX socket; and a pull of
  * an object whose checksums are known. Prints medians of 5 with min and max. */
 #include "bench/c/store_nodes.h"

@@ -1,6 +1,8 @@
-/* The worker without a scheduler: its core alone, and the core with real executors and operators.
+/* Measures the worker without a scheduler: its core alone, and the core with real executors and
+ * operators.
  *     worker_bench [TASKS]
- * Prints tasks/s for independent empty tasks and for chains. */
+ * Prints tasks/s for independent empty tasks and for chains, and how many tasks the core put into a
+ * strand: a list of tasks that one executor runs in order. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
@@ -19,7 +21,7 @@ struct bench {
     struct mr_worker_effects fx;
     struct mr_inbox *inbox;
     struct mr_executor_env env;
-    struct mr_executor **executors; /* NULL: items end at once, on the calling thread */
+    struct mr_executor **executors; /* NULL: run_here ends all tasks at once */
     uint32_t slots;
     uint64_t done;
     uint64_t strands;
@@ -53,7 +55,8 @@ static void perform(struct bench *b)
 static void step(struct bench *b, const struct mr_worker_event *ev)
 {
     mr_worker_step(b->w, mr_clock_now(), ev, &b->fx);
-    /* TAKE is not answered, because all strands of this benchmark are alike and end soon. */
+    /* The effect MR_WORKER_TAKE (take back a strand's tasks that have not begun) is not performed,
+     * because all strands of this benchmark are alike and end soon. */
 }
 
 static void turn(struct bench *b)
@@ -77,7 +80,7 @@ static void connect(struct bench *b)
 }
 
 /* Assigns the tasks first to first + n - 1. In a chain, each task uses up the value of the task
- * before. */
+ * before it. */
 static void assign(struct bench *b, uint32_t first, uint32_t n, bool chain)
 {
     static uint32_t index[BATCH], attempt[BATCH], op[BATCH], args_bytes[BATCH], order[BATCH];
