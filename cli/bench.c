@@ -1,7 +1,7 @@
 /* `millrace bench`: measures a cluster as a client sees it, over gRPC at the scheduler's address,
  * and with --http through the gateway, too. Each figure is the median of the rounds, with minimum
- * and maximum; only the time of one task is given as p50 and p99. Every value is checked, except
- * that for one task over HTTP only the job's state is. */
+ * and maximum; only the time of one task is given as p50 and p99. Every value is checked, but of
+ * a single task over HTTP only the job's state. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"

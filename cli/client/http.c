@@ -111,7 +111,8 @@ static int open_exchange(struct exchange *x, const struct mr_http_request *reque
 {
     *x = (struct exchange){.curl = curl_easy_init(), .request = request, .reply = reply};
     if (!x->curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
-    /* An empty field makes libcurl send no "Expect: 100-continue", which costs a round trip. */
+    /* The empty field suppresses libcurl's "Expect: 100-continue", which would cost a round trip.
+     */
     x->headers = curl_slist_append(NULL, "Expect:");
     for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
         x->headers = curl_slist_append(x->headers, request->headers[i]);
