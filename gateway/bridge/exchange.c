@@ -1,4 +1,4 @@
-/* The life of exchanges and chunks. */
+/* Makes and frees exchanges and chunks, and moves an exchange between its states. */
 #include "gateway/bridge/exchange.h"
 
 #include "base/alloc.h"

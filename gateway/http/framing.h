@@ -1,5 +1,6 @@
-/* Where one HTTP/1.1 request ends and the next begins (RFC 9112), checked strictly. Framing that
- * two parsers could read in two ways (request smuggling) is refused before libmicrohttpd sees it.
+/* Finds where one HTTP/1.1 request ends and the next begins (RFC 9112), with strict checks. Framing
+ * that two parsers could read in two ways (request smuggling) is refused before libmicrohttpd sees
+ * it.
  *
  * The filter takes the bytes of a connection in order and passes them on. A head passes only when
  * it is complete and valid. Chunks pass without their extensions and trailers. No function here

@@ -69,7 +69,7 @@ int mr_media_pick(struct mr_str accept, const char *const *offers, size_t offers
     for (size_t i = 0; i < offers_count; i++) {
         struct mr_str rest = accept;
         int offer_q = 0;
-        /* The most specific range decides. */
+        /* Of the ranges that cover the offer, the most specific decides. */
         size_t exact = 0;
         while (rest.n) {
             struct mr_str range;

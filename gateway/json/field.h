@@ -23,14 +23,14 @@ const ProtobufCFieldDescriptor *mr_field_find(
 int mr_field_from_text(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, struct mr_buf *wire, struct mr_error *e);
 
-/* Appends a number after checking it against the field's type and the bounds that the proto file
- * declares. `tag` false: only the value, for an element of a packed field. */
 struct mr_number {
     enum { MR_NUMBER_INT, MR_NUMBER_UINT, MR_NUMBER_REAL } kind;
     int64_t i;
     uint64_t u;
     double real;
 };
+/* Appends a number after checking it against the field's type and the bounds that the proto file
+ * declares. `tag` false: only the value, for an element of a packed field. */
 int mr_field_from_number(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_number v, bool tag, struct mr_buf *wire, struct mr_error *e);
 

@@ -29,7 +29,7 @@ struct frame {
         yyjson_arr_iter array;
     } at;
     size_t began;       /* where the nested message begins in `wire` */
-    size_t entry_began; /* where the map entry around it begins */
+    size_t entry_began; /* where the map entry that has this message begins */
     uint64_t seen;      /* MESSAGE: bits of the fields that the document has */
     size_t index;       /* LIST: number of the current item */
     const char *key;    /* MAP: the current key */

@@ -23,5 +23,5 @@ void mr_prometheus_add_value(struct mr_prometheus *p, const struct mr_prometheus
 
 /* Appends name="value" with the value escaped, after a comma if `out` has a label already. */
 void mr_prometheus_label(struct mr_buf *out, const char *name, const char *value);
-/* Families are sorted by name. */
+/* Appends the merged text, with the families sorted by name. */
 void mr_prometheus_write(const struct mr_prometheus *p, struct mr_buf *out);
