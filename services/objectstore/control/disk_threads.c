@@ -77,8 +77,8 @@ static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
     return path_of(flags & MR_OSTORE_BY_HOLDERS ? d->held : d->objects, id);
 }
 
-/* Returns disk space that the spill files do not use to the file system. False: there was no such
- * space. */
+/* Gives the disk space of free slots of the spill files back to the file system. False: there was
+ * no such space. */
 static bool give_pages(struct mr_disk *d)
 {
     bool gave = false;
