@@ -150,6 +150,7 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     }
     mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
+    mr_ostore_shell_end_asks(sh);
     /* the disk threads and the gRPC side are clients of the store: this ends their waits */
     mr_local_clients_close(sh);
     mr_disk_stop(disk);

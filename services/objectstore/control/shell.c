@@ -118,8 +118,6 @@ void mr_ostore_shell_close(struct mr_ostore_shell **psh)
         if (sh->segments[i].bytes) close(sh->segments[i].fd);
     for (uint32_t i = 0; i < sh->sources_count; i++)
         mr_release(sh->sources[i]);
-    for (uint32_t i = 0; i < sh->asks_count; i++)
-        mr_release(sh->asks[i]);
     if (sh->core) mr_ostore_effects_fini(&sh->fx);
     mr_ostore_free(&sh->core);
     mr_segment_unmap(sh->catalog_map, sh->welcome.catalog_bytes);
@@ -389,6 +387,15 @@ bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration timeout)
     struct pollfd fd = {.fd = sh->drained_fd, .events = POLLIN};
     mr_ostore_shell_post(sh, &(struct mr_ostore_event){.type = MR_OE_DRAIN});
     return poll(&fd, 1, (int)(timeout / MR_MS)) > 0;
+}
+
+void mr_ostore_shell_end_asks(struct mr_ostore_shell *sh)
+{
+    while (sh->asks_count) {
+        struct mr_ask *ask = sh->asks[--sh->asks_count];
+        ask->err = MR_EAWAY;
+        ask->done(ask);
+    }
 }
 
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh)
