@@ -1,5 +1,7 @@
 #include "cli/client/sse.h"
 
+#include "base/err.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,9 +63,11 @@ int mr_sse_take(void *sse, const char *p, size_t n)
             mr_buf_add_byte(&s->line, (unsigned char)p[i]);
             continue;
         }
+        if (mr_buf_status(&s->line)) return MR_ELIMIT;
         if (s->line.n && s->line.p[s->line.n - 1] == '\r') s->line.n--;
         on_line(s, mr_buf_str(&s->line));
         mr_buf_clear(&s->line);
+        if (mr_buf_status(&s->event)) return MR_ELIMIT;
     }
     return mr_buf_status(&s->line);
 }

@@ -21,5 +21,5 @@ void mr_sse_fini(struct mr_sse *s);
 /* Prepares for a new connection: drops an incomplete event and keeps the id. */
 void mr_sse_restart(struct mr_sse *s);
 /* Takes bytes of the stream and calls on_event for each complete event; used as
- * mr_http_request.on_data. MR_ELIMIT: the last line has not ended yet and is too long. */
+ * mr_http_request.on_data. MR_ELIMIT: a line or the data of an event exceed 16 MiB. */
 int mr_sse_take(void *sse, const char *p, size_t n);
