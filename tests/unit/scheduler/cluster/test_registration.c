@@ -1,0 +1,585 @@
+/* The scheduler's core: workers that register, for the first time or again. What a worker still has
+ * and runs stays with it; what it has no more is made or sent again. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+#define AT_A ",\"workers\":[\"a\"]"
+#define AT_B ",\"workers\":[\"b\"]"
+#define LARGE 900 /* bytes of a small value for which a cache of 8 blocks has no room */
+
+static const mr_object_id no_object = {0, 0};
+
+static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, uint64_t store)
+{
+    const struct rig_spec spec = {.name = name, .node = name, .slots = slots, .store = store};
+    return rig_join(r, &spec);
+}
+
+static struct rig *with_small_cache(void)
+{
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.inline_blocks = 8;
+    return rig_new_with(&c);
+}
+
+static struct mr_sched_worker_info worker_of(struct rig *r, struct rig_worker w)
+{
+    struct mr_sched_worker_info info;
+    assert_true(mr_sched_worker(r->s, w.slot, &info));
+    return info;
+}
+
+/* ---- a worker that comes again --------------------------------------------------------------- */
+
+struct again { /* what it reports */
+    struct mr_ws_run held_run, queued_run;
+    uint32_t held[8], held_attempt[8], bytes[8], queued[8], queued_attempt[8], objects;
+    uint64_t maker[8], number[8], size[8];
+    char text[4096];
+    size_t text_bytes;
+};
+
+static void holds(
+    struct rig *r, struct again *x, uint64_t job, const char *key, uint32_t attempt, uint32_t bytes)
+{
+    uint32_t at = x->held_run.count++;
+    x->held_run.job.v = job;
+    x->held[at] = rig_index(r, job, key);
+    x->held_attempt[at] = attempt;
+    x->bytes[at] = bytes;
+    memset(x->text + x->text_bytes, key[0], bytes);
+    x->text_bytes += bytes;
+}
+
+static void holds_object(
+    struct rig *r, struct again *x, uint64_t job, const char *key, mr_object_id id)
+{
+    holds(r, x, job, key, 1, 0);
+    x->maker[x->objects] = id.maker;
+    x->number[x->objects] = id.number;
+    x->size[x->objects++] = 100000;
+}
+
+static void queues(struct rig *r, struct again *x, uint64_t job, const char *key, uint32_t attempt)
+{
+    uint32_t at = x->queued_run.count++;
+    x->queued_run.job.v = job;
+    x->queued[at] = rig_index(r, job, key);
+    x->queued_attempt[at] = attempt;
+}
+
+static struct rig_worker comes_again(
+    struct rig *r, struct rig_worker w, const struct rig_spec *spec, const struct again *x)
+{
+    struct mr_ws_register more = {.incarnation = w.incarnation};
+    more.holding = (struct mr_ws_completed){
+        .tasks = {&x->held_run, 1, x->held, x->held_attempt, x->held_run.count},
+        .inline_bytes = x->bytes,
+        .inlined = mr_str_of(x->text, x->text_bytes),
+        .object_maker = x->maker,
+        .object_number = x->number,
+        .object_bytes = x->size,
+        .objects_count = x->objects};
+    more.queued =
+        (struct mr_ws_refs){&x->queued_run, 1, x->queued, x->queued_attempt, x->queued_run.count};
+    return rig_join_as(r, spec, &more);
+}
+
+static const struct rig_spec a_spec = {.name = "a", .node = "a", .slots = 16};
+
+static void a_worker_that_comes_again_keeps_what_it_has_and_runs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 16, 0);
+    uint64_t warm = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    rig_done(r, a, warm, "x");
+    uint64_t job =
+        rig_submit(r, JOB("\"lit\":{\"value\":[1,2]}," T("x", "f", "1", "") "," T("o", "f", "2",
+                              "") "," T("p", "f", R("lit"), "") "," T("q", "f", R("x") "," R("lit"),
+                              "") "," T("n", "f", R("p") "," R("lit"), "") "," T("u", "f", "3",
+                              "") "," T("v", "f", "4", "") "," T("w", "f", "5", ""),
+                          "\"x\",\"o\",\"q\",\"n\",\"u\",\"v\",\"w\""));
+    rig_done(r, a, job, "x");
+    mr_object_id o = rig_done_object(r, a, job, "o");
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 8);
+    rig_close(r, a);
+    assert_false(worker_of(r, a).is_connected);
+    rig_forget_rows(r);
+    struct again x = {0};
+    holds(r, &x, job, "x", 1, 1);
+    holds_object(r, &x, job, "o", o);
+    queues(r, &x, job, "p", 1);
+    queues(r, &x, job, "q", 1);
+    queues(r, &x, job, "n", 1);
+    queues(r, &x, job, "w", 9); /* not the attempt that was sent */
+    a = comes_again(r, a, &a_spec, &x);
+    assert_true(worker_of(r, a).is_connected);
+    static const char *const keys[] = {"x", "o", "p", "q", "n", "u", "v", "w"};
+    for (uint32_t i = 0; i < 8; i++) {
+        bool is_value = i < 2, is_kept = i >= 2 && i < 5;
+        assert_int_equal(rig_count(r, SAID_ADOPT, a, job, keys[i]), is_value);
+        assert_int_equal(rig_count(r, SAID_KEEP, a, job, keys[i]), is_kept);
+        assert_int_equal(rig_count(r, SAID_TASK, a, job, keys[i]), i >= 5);
+        assert_int_equal(rig_task(r, job, keys[i]).attempt, i >= 5 ? 2 : 1);
+    }
+    /* tasks that it keeps may lack values that were sent meanwhile; it has those that it made */
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "lit"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 0);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "p"), 0);
+    for (uint32_t i = 2; i < 8; i++)
+        rig_done_as(r, a, job, keys[i], i >= 5 ? 2 : 1, MR_OUTCOME_OK, no_object, 1, MR_MS);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static void what_was_sent_elsewhere_meanwhile_is_not_kept(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    const char *key = rig_attempt(r, a, job, "x") ? "x" : "y";
+    struct rig_worker b = join(r, "b", 1, 0);
+    const char *other = *key == 'x' ? "y" : "x";
+    assert_int_equal(rig_attempt(r, b, job, other), 1);
+    rig_close(r, a);
+    struct again x = {0};
+    queues(r, &x, job, other, 1); /* the same attempt, but it was sent to b */
+    queues(r, &x, job, key, 1);
+    rig_forget_rows(r);
+    a = comes_again(r, a, &a_spec, &x);
+    assert_int_equal(rig_count(r, SAID_KEEP, a, job, other), 0);
+    assert_int_equal(rig_count(r, SAID_KEEP, a, job, key), 1);
+    assert_int_equal(rig_task(r, job, other).worker, b.slot);
+}
+
+static void values_that_it_has_no_more_are_made_again(void **state)
+{
+    (void)state;
+    struct rig *r = with_small_cache();
+    struct rig_worker a = join(r, "a", 16, 0);
+    uint64_t job = rig_submit(
+        r, JOB(T("s", "f", "0", "") "," T("x", "f", "1", "") "," T("y", "f", "2", "") "," T(
+                   "o", "f", "3", "") "," T("k", "f", "4", "") "," T("u", "rare", R("s") "," R("x"),
+                   "") "," T("v", "rare", R("y") "," R("o") "," R("k"), ""),
+               "\"u\",\"v\""));
+    rig_done(r, a, job, "s");
+    rig_done_bytes(r, a, job, "x", LARGE);
+    rig_done_bytes(r, a, job, "y", LARGE);
+    (void)rig_done_object(r, a, job, "o"); /* of no store, so nothing but the worker has it */
+    rig_done_bytes(r, a, job, "k", LARGE);
+    rig_close(r, a);
+    struct again x = {0};
+    holds(r, &x, job, "k", 1, LARGE);
+    a = comes_again(r, a, &a_spec, &x);
+    static const char *const keys[] = {"s", "x", "y", "o", "k"};
+    for (uint32_t i = 0; i < 5; i++) {
+        bool is_lost = i >= 1 && i < 4;
+        assert_int_equal(rig_state(r, job, keys[i]), is_lost ? MR_TASK_RUNNING : MR_TASK_DONE);
+        assert_int_equal(rig_task(r, job, keys[i]).attempt, is_lost ? 2 : 1);
+    }
+    /* the scheduler has the bytes of "s" */
+    assert_int_equal(rig_value(r, job, "s", NULL).worker, UINT32_MAX);
+    assert_int_equal(rig_value(r, job, "s", NULL).kind, MR_SCHED_VALUE_INLINE);
+    assert_int_equal(rig_value(r, job, "k", NULL).worker, a.slot);
+}
+
+static void a_value_that_others_wait_for_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct rig *r = with_small_cache();
+    struct rig_worker a = join(r, "a", 16, 0), b = join(r, "b", 4, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("p", "f", "0", AT_B) "," T("x", "f", "1", AT_A) "," T("y", "f", "2",
+                              AT_A) "," T("u", "rare", R("x") "," R("y"), "") "," T("v", "f",
+                              R("x") ",1", AT_A) "," T("w", "g", R("x") ",2", AT_B),
+                          "\"p\",\"u\",\"v\",\"w\""));
+    rig_done_bytes(r, a, job, "x", LARGE);
+    rig_done_bytes(r, a, job, "y", LARGE);
+    assert_int_equal(rig_attempt(r, b, job, "w"), 1);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 1);
+    rig_close(r, a); /* the question was lost */
+    rig_forget_rows(r);
+    struct again x = {0};
+    holds(r, &x, job, "x", 1, LARGE);
+    holds(r, &x, job, "y", 1, LARGE);
+    queues(r, &x, job, "v", 1);
+    a = comes_again(r, a, &a_spec, &x);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "y"), 0); /* no task that was sent needs it */
+    rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, no_object, LARGE, MR_MS);
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
+}
+
+/* Two workers may have read one object, or a value may be of an attempt that does not count. */
+static void only_the_value_that_counts_is_adopted(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "a");
+    struct rig_worker a = join(r, "a", 4, 0x51), b = join(r, "b", 4, 0x51);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", AT_A) "," T("o", "f", "2", AT_A) "," T(
+                                         "u", "rare", R("x") "," R("o"), ""),
+                                     "\"u\""));
+    rig_done(r, a, job, "x");
+    mr_object_id o = rig_done_object(r, a, job, "o");
+    rig_close(r, b);
+    struct again x = {0};
+    holds(r, &x, job, "x", 5, 1); /* another attempt */
+    holds_object(r, &x, job, "o", o);
+    const struct rig_spec spec = {.name = "b", .node = "b", .slots = 4, .store = 0x51};
+    b = comes_again(r, b, &spec, &x);
+    assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "x"), 0);
+    assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "o"), 1);
+    assert_int_equal(rig_value(r, job, "x", NULL).worker, a.slot);
+    assert_int_equal(rig_value(r, job, "o", NULL).worker, a.slot); /* it keeps it as before */
+    assert_true(mr_object_id_eq(rig_value(r, job, "o", NULL).object, o));
+}
+
+/* The journal has the value and not its worker. */
+static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void **state)
+{
+    (void)state;
+    for (int with_room = 0; with_room < 2; with_room++) {
+        struct rig *r = with_room ? rig_new() : with_small_cache();
+        struct rig_worker a = join(r, "a", 4, 0);
+        uint64_t job =
+            rig_submit(r, JOB(T("w", "f", "0", "") "," T("x", "f", "1", ""), "\"w\",\"x\""));
+        rig_done(r, a, job, "w");
+        rig_done_bytes(r, a, job, "x", LARGE);
+        assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+        rig_crash(r);
+        assert_int_equal(rig_value(r, job, "x", NULL).worker, UINT32_MAX);
+        assert_int_equal(rig_state(r, job, "x"), with_room ? MR_TASK_DONE : MR_TASK_RELEASED);
+        struct again x = {0};
+        holds(r, &x, job, "w", 1, 1);
+        holds(r, &x, job, "x", 1, LARGE);
+        a = comes_again(r, a, &a_spec, &x);
+        assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "w"), 1);
+        assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "x"), 1);
+        assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+        assert_int_equal(rig_value(r, job, "x", NULL).worker, a.slot);
+        assert_int_equal(rig_value(r, job, "w", NULL).worker, a.slot);
+        assert_int_equal(rig_value(r, job, "x", NULL).kind,
+            with_room ? MR_SCHED_VALUE_INLINE : MR_SCHED_VALUE_AWAY);
+        assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+        /* the worker was told to keep them, and is told when they may go */
+        assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+        assert_int_equal(rig_count(r, SAID_RELEASE, a, job, NULL), 2);
+        (void)rig_teardown(state);
+    }
+}
+
+static void after_a_restart_attempts_go_on_where_the_worker_is(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 4, 0), b = join(r, "b", 4, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", AT_A) "," T("y", "f", "2", AT_A) "," T(
+                                         "z", "f", R("y"), AT_A) "," T("w", "g", "3", AT_B),
+                                     "\"x\",\"z\",\"w\""));
+    rig_crash(r);
+    assert_int_equal(rig_task(r, job, "y").attempt, 0);
+    struct again x = {0};
+    holds(r, &x, job, "x", 2, 1);
+    queues(r, &x, job, "y", 3);
+    queues(r, &x, job, "z", 4);
+    a = comes_again(r, a, &a_spec, &x);
+    assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "x"), 1);
+    assert_int_equal(rig_task(r, job, "x").attempt, 2);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    assert_int_equal(rig_task(r, job, "y").attempt, 3);
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
+    assert_int_equal(rig_task(r, job, "z").attempt, 4);
+    assert_true(rig_task(r, job, "z").is_sent);
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    assert_true(t.is_recovering); /* b has not come */
+    assert_int_equal(rig_state(r, job, "w"), MR_TASK_READY);
+    static const struct rig_spec b_spec = {.name = "b", .node = "b", .slots = 4};
+    const struct again none = {0};
+    b = comes_again(r, b, &b_spec, &none);
+    mr_sched_totals(r->s, &t);
+    assert_false(t.is_recovering);
+    assert_int_equal(rig_attempt(r, b, job, "w"), 1);
+    rig_done_as(r, a, job, "y", 3, MR_OUTCOME_OK, no_object, 1, MR_MS);
+    rig_done_as(r, a, job, "z", 4, MR_OUTCOME_OK, no_object, 1, MR_MS);
+    rig_done(r, b, job, "w");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static void a_worker_that_retires_is_told_again_when_it_comes_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_RETIRE, .slot = a.slot, .incarnation = a.incarnation};
+    rig_step(r, &ev);
+    rig_close(r, a); /* it has a task, so it may come again */
+    struct again x = {0};
+    queues(r, &x, job, "x", 1);
+    rig_step(r, &ev); /* it retires already */
+    a = comes_again(r, a, &a_spec, &x);
+    assert_true(r->last.was_drained);
+    rig_done(r, a, job, "x");
+    struct mr_sched_worker_info info;
+    rig_close(r, a);
+    assert_false(mr_sched_worker(r->s, a.slot, &info));
+}
+
+static void its_clock_is_read_anew(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    const struct mr_ws_heartbeat ahead = {.time_ns = r->now + 300 * MR_MS};
+    struct mr_ws_up m = {.heartbeat = &ahead};
+    rig_message(r, a, &m);
+    rig_close(r, a);
+    const struct again none = {0};
+    a = comes_again(r, a, &a_spec, &none);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    rig_pass(r, MR_SECOND);
+    rig_done(r, a, job, "x");
+    const struct mr_sched_span *s = (const void *)r->spans.p;
+    assert_int_equal(s[r->spans.n / sizeof *s - 1].job.v, job);
+    assert_int_equal(s[r->spans.n / sizeof *s - 1].started, r->now);
+}
+
+/* ---- silence and loss ------------------------------------------------------------------------ */
+
+static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new_empty();
+    (void)join(r, "other", 1, 0);
+    struct rig_worker a = join(r, "a", 1, 0);
+    rig_pass(r, r->c.lease - MR_SECOND);
+    mr_time joined = r->now - (r->c.lease - MR_SECOND);
+    assert_int_equal(mr_sched_deadline(r->s), joined + r->c.lease); /* of both */
+    rig_close(r, a);
+    mr_time closed = r->now;
+    rig_pass(r, 2 * MR_SECOND); /* the other was not heard for a lease */
+    assert_int_equal(mr_sched_deadline(r->s), closed + r->c.lease);
+    rig_pass(r, r->c.lease - 2 * MR_SECOND - 1);
+    struct mr_sched_worker_info info;
+    assert_true(mr_sched_worker(r->s, a.slot, &info));
+    rig_pass(r, 1);
+    assert_false(mr_sched_worker(r->s, a.slot, &info));
+    const struct again none = {0};
+    (void)comes_again(r, a, &a_spec, &none);
+    assert_true(r->last.was_refused);
+    assert_int_equal(r->code, MR_ESTATE);
+    assert_non_null(strstr(r->text, "declared lost"));
+}
+
+static void a_lost_worker_is_told_by_its_own_slot_and_op(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .ops = "f"}, two = {.name = "b", .ops = "f g"};
+    (void)rig_join(r, &one);
+    struct rig_worker b = rig_join(r, &two);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CRASHED, .slot = b.slot, .incarnation = b.incarnation};
+    uint64_t before = r->sequence;
+    rig_step(r, &ev);
+    const struct mr_sched_note *n = (const void *)r->notes.p;
+    n += r->notes_count - 1;
+    assert_int_equal(n->type, MR_NOTE_WORKER_CLOSE);
+    assert_true(n->slot == b.slot && b.slot == 1);
+    assert_string_equal(r->texts[r->notes_count - 1], "its process died");
+    assert_true(r->sequence > before); /* the journal has the loss */
+    for (uint32_t i = 1; i <= mr_sched_ops_count(r->s); i++) {
+        struct mr_sched_op_info op;
+        assert_true(mr_sched_op(r->s, i, &op));
+        assert_int_equal(op.workers, mr_str_eq(op.name, MR_STR("f")));
+    }
+}
+
+static void what_only_a_retiring_worker_has_is_fetched(void **state)
+{
+    (void)state;
+    struct rig *r = with_small_cache();
+    struct rig_worker a = join(r, "a", 4, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("s", "f", "2", "") "," T("o", "f", "3",
+                              "") "," T("u", "rare", R("x") "," R("s") "," R("o"), ""),
+                          "\"u\""));
+    rig_done_bytes(r, a, job, "x", LARGE);
+    rig_done(r, a, job, "s");
+    (void)rig_done_object(r, a, job, "o");
+    struct mr_ws_up m = {.leaving = true};
+    rig_message(r, a, &m);
+    assert_true(r->last.was_drained);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 1);
+}
+
+/* A new process took the name of one that is silent, and says what ran when that one crashed. */
+static void a_new_process_of_a_name_says_what_crashed_the_old_one(void **state)
+{
+    (void)state;
+    for (int has_suspects = 0; has_suspects < 2; has_suspects++) {
+        struct rig *r = rig_new();
+        struct rig_worker a = join(r, "a", 4, 0);
+        uint64_t job = rig_submit(
+            r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T("z", "f", "3", ""),
+                   "\"x\",\"y\",\"z\""));
+        assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+        rig_close(r, a);
+        uint32_t index = rig_index(r, job, "y"), one = 1;
+        const struct mr_ws_run run = {.job = {job}, .count = 1};
+        const struct mr_ws_register more = {
+            .has_suspects = has_suspects, .suspects = {&run, 1, &index, &one, 1}};
+        struct rig_worker n = rig_join_as(r, &a_spec, &more);
+        assert_true(n.incarnation != a.incarnation && n.slot == a.slot);
+        struct mr_sched_job_info info;
+        assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+        assert_int_equal(info.retried, has_suspects ? 1 : 3); /* of three, each may have run */
+        (void)rig_teardown(state);
+    }
+}
+
+/* ---- who may register ------------------------------------------------------------------------ */
+
+static void register_with(struct rig *r, const struct mr_ws_register *w)
+{
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .session = 77};
+    ev.worker = *w;
+    r->last = (struct rig_worker){.slot = UINT32_MAX};
+    rig_step(r, &ev);
+}
+
+static void refused(struct rig *r, const struct mr_ws_register *w, int code, const char *words)
+{
+    register_with(r, w);
+    assert_true(r->last.was_refused);
+    assert_int_equal(r->code, code);
+    if (!strstr(r->text, words)) fail_msg("\"%s\" does not say \"%s\"", r->text, words);
+}
+
+static void an_incarnation_is_not_found_by_the_name_of_another(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.incarnation = (uint64_t)5000001 << 32 | 17;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = join(r, "a", 1, 0);
+    struct mr_ws_register w = {.name = MR_STR("a"), .node = MR_STR("n"), .slots = 1};
+    refused(r, &w, MR_EEXIST, "of this name is connected");
+    w.incarnation = a.incarnation + 5; /* of this scheduler, and not known any more */
+    refused(r, &w, MR_ESTATE, "was declared lost");
+    w.incarnation = (uint64_t)6000001 << 32 | 1;
+    refused(r, &w, MR_ESTATE, "from a journal that Redis has lost");
+    w.incarnation = a.incarnation;
+    w.name = MR_STR("z");
+    refused(r, &w, MR_EEXIST, "is connected");
+    rig_close(r, a);
+    register_with(r, &w); /* the incarnation counts, and not the name */
+    assert_false(r->last.was_refused);
+    assert_int_equal(r->last.slot, a.slot);
+}
+
+static void nobody_registers_before_the_journal_is_read(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    struct mr_arena arena;
+    struct mr_sched_effects fx;
+    rig_config(&c);
+    mr_arena_init(&arena, mr_sched_arena_bytes(&c));
+    mr_sched_effects_init(&fx, c.workers_max, c.stores_max);
+    struct mr_sched *s = mr_sched_new(&c, &arena);
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .session = 7};
+    ev.worker = (struct mr_ws_register){.name = MR_STR("a"), .node = MR_STR("n"), .slots = 1};
+    for (int is_read = 0; is_read < 2; is_read++) {
+        mr_sched_step(s, MR_SECOND, &ev, &fx);
+        const struct mr_sched_note *n = (const void *)fx.notes.p;
+        assert_int_equal(fx.notes.n, sizeof *n);
+        assert_int_equal(n->type, is_read ? MR_NOTE_WORKER_JOINED : MR_NOTE_WORKER_REFUSED);
+        assert_int_equal(n->code, is_read ? MR_OK : MR_EAWAY);
+        assert_int_equal(n->session, 7);
+        assert_int_equal(mr_sched_deadline(s) == MR_NEVER, !is_read);
+        mr_sched_effects_clear(&fx);
+        const struct mr_sched_event read = {.type = MR_SCHED_RECOVERED};
+        if (!is_read) mr_sched_step(s, MR_SECOND, &read, &fx);
+        mr_sched_effects_clear(&fx);
+    }
+    mr_sched_free(&s);
+    mr_sched_effects_fini(&fx);
+    mr_arena_fini(&arena);
+}
+
+static void a_worker_states_its_resources_and_the_costs_of_its_ops(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct mr_ws_operator ops[] = {{.name = MR_STR("f"), .cost_ns = 7 * MR_MS},
+        {.name = MR_STR("g")}, {.name = MR_STR("f"), .cost_ns = 9 * MR_MS}, /* twice */
+        {.name = MR_STR("ref"), .by_reference = true, .deterministic = true}};
+    const struct mr_ws_resource resources[] = {{MR_STR_INIT("cpu"), 4000000},
+        {MR_STR_INIT("gpu"), 2000000}, {MR_STR_INIT("disk"), 1000000}};
+    struct mr_ws_register w = {.name = MR_STR("a"),
+        .node = MR_STR("n"),
+        .slots = 8,
+        .memory_bytes = 123,
+        .ops = ops,
+        .ops_count = 4,
+        .resources = resources,
+        .resources_count = 3};
+    register_with(r, &w);
+    rig_turn(r);
+    assert_int_equal(worker_of(r, r->last).memory_bytes, 123);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", ",\"resources\":{\"disk\":1}") "," T(
+                   "z", "g", "3", ",\"resources\":{\"gpu\":3}"),
+               "\"x\",\"y\",\"z\""));
+    /* the op of "y" states no cost: 100 us are assumed */
+    assert_int_equal(worker_of(r, r->last).queue_ns, 7 * MR_MS + 100 * MR_US);
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_READY);
+    for (uint32_t i = 1; i <= mr_sched_ops_count(r->s); i++) {
+        struct mr_sched_op_info op;
+        assert_true(mr_sched_op(r->s, i, &op));
+        assert_int_equal(op.workers, 1);
+        bool is_ref = mr_str_eq(op.name, MR_STR("ref"));
+        assert_true(op.by_reference == is_ref && op.deterministic == is_ref && !op.long_running);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_worker_that_comes_again_keeps_what_it_has_and_runs),
+        RIG_TEST(what_was_sent_elsewhere_meanwhile_is_not_kept),
+        RIG_TEST(values_that_it_has_no_more_are_made_again),
+        RIG_TEST(a_value_that_others_wait_for_is_asked_for_again),
+        RIG_TEST(only_the_value_that_counts_is_adopted),
+        RIG_TEST(after_a_restart_a_worker_keeps_the_values_that_the_journal_has),
+        RIG_TEST(after_a_restart_attempts_go_on_where_the_worker_is),
+        RIG_TEST(a_worker_that_retires_is_told_again_when_it_comes_again),
+        RIG_TEST(its_clock_is_read_anew),
+        RIG_TEST(a_worker_has_a_lease_of_time_after_its_stream_has_ended),
+        RIG_TEST(a_lost_worker_is_told_by_its_own_slot_and_op),
+        RIG_TEST(what_only_a_retiring_worker_has_is_fetched),
+        RIG_TEST(a_new_process_of_a_name_says_what_crashed_the_old_one),
+        RIG_TEST(an_incarnation_is_not_found_by_the_name_of_another),
+        RIG_TEST(nobody_registers_before_the_journal_is_read),
+        RIG_TEST(a_worker_states_its_resources_and_the_costs_of_its_ops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
