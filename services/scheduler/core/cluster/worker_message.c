@@ -169,7 +169,6 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_ws_hear
     w->running = h->running;
     w->tasks_started = h->tasks_started;
     w->tasks_done = h->tasks_done;
-    w->told_queue_ns = h->queue_ns;
     w->is_full = false;
     int64_t offset = (int64_t)(s->now - h->time_ns);
     /* The smallest offset seen so far is from the message with the least network delay. NTP's clock

@@ -63,7 +63,6 @@ struct worker {
     mr_time stopping_at;  /* time when the last of these attempts was told to stop */
     mr_time probation_at; /* time when the task `probation` started; 0: not started */
     uint64_t tasks_started, tasks_done;
-    uint64_t told_queue_ns;
     uint64_t record; /* sequence number of the worker's journal record */
 };
 _Static_assert(offsetof(struct worker, held_bytes) == 64, "what each task touches");

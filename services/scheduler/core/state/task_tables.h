@@ -214,7 +214,6 @@ struct job {
     mr_graph_hash body_hash;
     mr_time deadline;
     mr_time ended_at;
-    mr_time told_progress_at;
     mr_time ran_mark;          /* start of the present run; 0: the job does not run */
     uint64_t slots_mark;       /* mr_sched__slots_us at ran_mark */
     uint64_t slots_us, ran_us; /* sums over earlier runs */
