@@ -96,7 +96,7 @@ static void started(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
     t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
-    if (t->flags & T_QUARANTINED) mr_sched__probation_started(s, task);
+    mr_sched__probation_started(s, task);
 }
 
 static void left_slot(struct mr_sched *s, uint32_t task)
@@ -112,7 +112,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     /* the task releases the memory it was expected to take: else its child might wait for that
      * memory */
     if (t->is_coming) mr_sched__store_coming(s, task, 0);
-    if (t->flags & T_QUARANTINED) mr_sched__probation_left_slot(s, task);
+    mr_sched__probation_left_slot(s, task);
     mr_sched__load_changed(s, t->worker, false);
     s->has_work = true;
 }
