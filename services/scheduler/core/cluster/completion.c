@@ -374,7 +374,6 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_RETURNED:
     case MR_OUTCOME_LOST_INPUT:
         s->workers[r->worker].is_full = true; /* the worker gets no tasks until its next message */
-        mr_sched__load_changed(s, r->worker, false);
         if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
         row_without_store(s, task, r);
         return;

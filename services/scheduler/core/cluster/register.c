@@ -78,7 +78,6 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_ws_register 
 {
     struct worker *w = mr_sched__worker_new(s, slot, mr_sched__id(s, ++s->worker_list.number));
     describe(s, slot, r);
-    mr_sched__worker_is(s, w, W_CONNECTED);
     s->worker_list.live++;
     w->record = mr_sched__journal_worker(s, slot, false);
 }

@@ -107,7 +107,6 @@ void mr_sched__worker_lost(
     mr_assert(w->state != W_FREE);
     if (w->state == W_CONNECTED) close_note(s, slot, why);
     mr_sched__worker_is(s, w, W_SILENT);
-    w->is_reserved = false;
     if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     mr_sched__load_changed(s, slot, false);
     wipe_batch(s, slot);
