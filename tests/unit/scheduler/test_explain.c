@@ -204,6 +204,28 @@ static void what_was_given_or_came_again_says_so(void **state)
     mr_buf_fini(&lines);
 }
 
+/* Of the inputs of a task that fell, the first eight that failed are looked at. */
+static void what_fell_with_many_names_some(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 16);
+    uint64_t job = rig_submit(r,
+        "{\"on_error\":\"continue\",\"tasks\":{\"z\":{\"op\":\"h\",\"args\":[{\"each\":{\"ref\":"
+        "\"p-${i}\"},\"for\":{\"i\":10}}]},\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":"
+        "{\"i\":10}},\"o\":{\"op\":\"g\"}},\"targets\":[\"z\",\"o\",\"p-0\",\"p-1\",\"p-2\","
+        "\"p-3\",\"p-4\",\"p-5\",\"p-6\",\"p-7\",\"p-8\",\"p-9\"]}");
+    for (int i = 0; i < 10; i++)
+        rig_end(r, w, job, (const char[]){'p', '-', (char)('0' + i), 0}, MR_OUTCOME_ERROR);
+    char text[2048];
+    size_t at =
+        (size_t)snprintf(text, sizeof text, "\"z\" never ran: something that it needs failed\n");
+    for (int i = 1; i < 8; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "its input \"p-%d\" failed\n", i);
+    (void)snprintf(text + at, sizeof text - at, "it needs \"p-0\", which failed: it went wrong\n");
+    assert_says(r, job, "z", text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +235,7 @@ int main(void)
         RIG_TEST(what_waits_for_many_names_some),
         RIG_TEST(what_failed_says_why_and_what_fell_says_by_what),
         RIG_TEST(what_never_runs_says_what_ended_the_job),
+        RIG_TEST(what_fell_with_many_names_some),
         RIG_TEST(what_was_given_or_came_again_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

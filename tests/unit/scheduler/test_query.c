@@ -81,6 +81,23 @@ static void what_is_no_task_has_no_op(void **state)
     assert_int_equal(x.worker, UINT32_MAX);
 }
 
+/* A task of a cancelled job has no value for no failure's sake. */
+static void a_task_of_a_cancelled_job_has_no_cause(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1, 0);
+    uint64_t job = rig_submit(r, "{\"on_error\":\"continue\",\"tasks\":{" T(
+                                     "x", "f", "1", "") "," T("y", "g", "2", "") "}}");
+    rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    struct mr_sched_task_info y = rig_task(r, job, "y");
+    assert_true(y.state == MR_TASK_CANCELLED && y.cause == MR_NODE_NONE && !y.has_error);
+    assert_int_equal(y.cause_error.message.n, 0);
+    struct mr_sched_task_info x = rig_task(r, job, "x");
+    assert_true(x.state == MR_TASK_ERRED && x.cause == MR_NODE_NONE && x.has_error);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void value_is(struct rig *r, uint64_t job, const char *key, enum mr_sched_value_kind kind,
@@ -396,6 +413,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_is_seen_from_its_plan_to_its_end),
         RIG_TEST(what_is_no_task_has_no_op),
+        RIG_TEST(a_task_of_a_cancelled_job_has_no_cause),
         RIG_TEST(a_value_that_is_given_or_not_there_says_so),
         RIG_TEST(small_values_come_back_as_they_were),
         RIG_TEST(a_target_is_not_read_before_the_journal_has_it),

@@ -1,5 +1,5 @@
-/* The scheduler's core: what workers report. Missing inputs, ends of attempts, running tasks,
- * values that were asked for, and clocks that differ. */
+/* The scheduler's core: what workers report of attempts that ended or run, of their clocks, and of
+ * themselves. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -23,15 +23,6 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, u
 {
     const struct rig_spec spec = {.name = name, .node = name, .slots = slots, .store = store};
     return rig_join(r, &spec);
-}
-
-/* The cache of small values has room for `blocks` blocks. */
-static struct rig *with_cache(uint32_t blocks)
-{
-    struct mr_sched_config c;
-    rig_config(&c);
-    c.inline_blocks = blocks;
-    return rig_new_with(&c);
 }
 
 static struct mr_sched_worker_info worker_of(struct rig *r, struct rig_worker w)
@@ -491,174 +482,6 @@ static void only_the_last_heartbeat_says_what_runs_and_since_when(void **state)
     assert_false(mr_sched_longest(r->s, (mr_job_id){job}, &index, &since));
 }
 
-/* ---- missing inputs -------------------------------------------------------------------------- */
-
-static void miss(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
-    uint32_t attempt, uint32_t input)
-{
-    const struct mr_ws_missing gone = {
-        {job}, rig_index(r, job, key), attempt, input, MR_STR("it is not there")};
-    struct mr_ws_up m = {.missing = &gone, .missing_count = 1};
-    rig_message(r, w, &m);
-}
-
-static void an_object_that_a_task_misses_is_made_again(void **state)
-{
-    (void)state;
-    struct rig *r = rig_new();
-    rig_store(r, 0x51, "a");
-    rig_store(r, 0x52, "b");
-    struct rig_worker a = join(r, "a", 2, 0x51), b = join(r, "b", 2, 0x52);
-    uint64_t job = rig_submit(r, JOB(T("p", "f", "1", AT_A) "," T("q", "f", "2", AT_A) "," T("x",
-                                         "f", "3", AT_A) "," T("y", "g", R("p") "," R("x"), AT_B),
-                                     "\"y\",\"q\""));
-    (void)rig_done_object(r, a, job, "p");
-    (void)rig_done_object(r, a, job, "x");
-    uint32_t x = rig_index(r, job, "x");
-    assert_true(x > 0 && rig_attempt(r, b, job, "y") == 1);
-    miss(r, b, job, "y", 7, x);                      /* not the attempt that runs */
-    miss(r, a, job, "y", 1, x);                      /* not the worker that runs it */
-    miss(r, b, job, "y", 1, 99);                     /* no such input */
-    miss(r, b, job, "y", 1, rig_index(r, job, "q")); /* has no value */
-    const struct mr_ws_missing other = {{job + 100}, 0, 1, 0, MR_STR("")};
-    struct mr_ws_up m = {.missing = &other, .missing_count = 1};
-    rig_message(r, b, &m);
-    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
-    miss(r, b, job, "y", 1, x);
-    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
-    assert_int_equal(rig_state(r, job, "p"), MR_TASK_DONE);
-    (void)rig_done_object(r, a, job, "x");
-    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 2);
-    rig_done(r, b, job, "y");
-    assert_int_equal(rig_state(r, job, "y"), MR_TASK_DONE);
-}
-
-static void a_small_value_that_its_worker_misses_is_sent_to_it(void **state)
-{
-    (void)state;
-    struct rig *r = rig_new();
-    struct rig_worker a = join(r, "a", 1, 0);
-    uint64_t job = rig_submit(
-        r, JOB(T("o", "f", "0", "") "," T("x", "f", "1", "") "," T("y", "g", R("o") "," R("x"), ""),
-               "\"y\""));
-    rig_done(r, a, job, "o");
-    rig_done(r, a, job, "x");
-    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
-    assert_int_equal(rig_value(r, job, "x", NULL).worker, a.slot);
-    miss(r, a, job, "y", 1, rig_index(r, job, "x"));
-    assert_int_equal(rig_value(r, job, "x", NULL).worker, UINT32_MAX);
-    assert_int_equal(rig_value(r, job, "o", NULL).worker, a.slot);
-    rig_end(r, a, job, "y", MR_OUTCOME_RETURNED);
-    rig_heartbeat(r, a);
-    assert_int_equal(rig_attempt(r, a, job, "y"), 2);
-    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 1);
-    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "o"), 0);
-    assert_int_equal(rig_task(r, job, "x").attempt, 1); /* it was not made again */
-}
-
-static void a_value_that_is_at_another_worker_is_not_gone_because_it_is_missed(void **state)
-{
-    (void)state;
-    struct rig *r = with_cache(8);
-    struct rig_worker a = join(r, "a", 2, 0), b = join(r, "b", 2, 0);
-    uint64_t job = rig_submit(r,
-        JOB(T("x", "f", "1", AT_A) "," T("y", "g", R("x"), AT_B) "," T("z", "g", R("x") ",1", AT_A),
-            "\"y\",\"z\""));
-    rig_done_bytes(r, a, job, "x", LARGE);
-    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
-    miss(r, b, job, "y", 1, rig_index(r, job, "x"));
-    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
-    miss(r, a, job, "z", 1, rig_index(r, job, "x")); /* only its worker had it */
-    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
-}
-
-/* ---- values that were asked for -------------------------------------------------------------- */
-
-static void bytes_that_were_asked_for_go_to_each_task_that_waits_for_them(void **state)
-{
-    (void)state;
-    for (int has_room = 0; has_room < 2; has_room++) {
-        struct rig *r = with_cache(40);
-        struct rig_worker a = join(r, "a", 2, 0), b = join(r, "b", 2, 0), c = join(r, "c", 2, 0);
-        uint64_t filler =
-            rig_submit(r, JOB(T("z", "f", "1", AT_A) "," T("w", "rare", R("z"), ""), "\"w\""));
-        rig_done_bytes(r, a, filler, "z", 600);
-        uint64_t job = rig_submit(
-            r, JOB(T("p", "f", "0", AT_B) "," T("x", "f", "1", AT_A) "," T("u", "rare", R("x"),
-                       "") "," T("v", "g", R("x") ",1", AT_B) "," T("y", "g", R("x") ",2", AT_C),
-                   "\"p\",\"u\",\"v\",\"y\""));
-        rig_done_bytes(r, a, job, "x", 400);
-        assert_int_equal(rig_value(r, job, "x", NULL).kind, MR_SCHED_VALUE_AWAY);
-        assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
-        assert_int_equal(rig_attempt(r, b, job, "v") + rig_attempt(r, c, job, "y"), 2);
-        if (has_room) assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, filler), MR_OK);
-        if (has_room) assert_int_equal(rig_ask(r, MR_SCHED_FORGET, filler), MR_OK);
-        rig_done_bytes(r, a, job, "x", 400);
-        assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
-        assert_int_equal(rig_count(r, SAID_VALUE, c, job, "x"), 1);
-        assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 0);
-        assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
-        assert_int_equal(rig_value(r, job, "x", NULL).kind,
-            has_room ? MR_SCHED_VALUE_INLINE : MR_SCHED_VALUE_AWAY);
-        (void)rig_teardown(state);
-    }
-}
-
-static void each_client_gets_the_bytes_that_it_asked_for(void **state)
-{
-    (void)state;
-    struct rig *r = with_cache(8);
-    struct rig_worker w = join(r, "w", 4, 0);
-    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
-    char text[1001];
-    struct ends m = {0};
-    memset(text, 'x', 1000);
-    text[1000] = 0;
-    add_end(r, &m, job, "x", MR_OUTCOME_OK, text);
-    memset(text, 'y', 1000);
-    add_end(r, &m, job, "y", MR_OUTCOME_OK, text);
-    tell_ends(r, w, &m);
-    rig_want(r, job, "x");
-    rig_want(r, job, "y");
-    uint32_t before = r->notes_count, seen = 0;
-    tell_ends(r, w, &m); /* answers both */
-    const struct mr_sched_note *n = (const void *)r->notes.p;
-    for (uint32_t i = before; i < r->notes_count; i++) {
-        if (n[i].type != MR_NOTE_TARGET_BYTES) continue;
-        assert_true(n[i].job.v == job && n[i].text_bytes == 1000);
-        char expected = n[i].index == rig_index(r, job, "x") ? 'x' : 'y';
-        assert_true(r->texts[i][0] == expected && r->texts[i][999] == expected);
-        seen++;
-    }
-    assert_int_equal(seen, 2);
-}
-
-static void values_that_their_worker_does_not_know_are_made_again(void **state)
-{
-    (void)state;
-    struct rig *r = with_cache(8);
-    struct rig_worker a = join(r, "a", 4, 0);
-    (void)join(r, "b", 4, 0);
-    uint64_t job = rig_submit(
-        r, JOB(T("o", "f", "0", AT_A) "," T("x", "f", "1", AT_A) "," T("y", "f", "2", AT_A) "," T(
-                   "z", "g", R("x") "," R("y"), AT_B) "," T("u", "rare", R("o"), ""),
-               "\"z\",\"u\""));
-    const char *const keys[] = {"o", "x", "y"};
-    for (int i = 0; i < 3; i++)
-        rig_done_bytes(r, a, job, keys[i], LARGE);
-    assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 2);  /* nobody asks for "o" */
-    for (uint32_t attempt = 9; attempt; attempt = attempt == 9) { /* 9, then 1 */
-        struct rows x = {0};
-        for (int i = 0; i < 3; i++)
-            add(r, &x, job, keys[i], attempt);
-        struct mr_ws_up m = {.unknown = refs_of(&x)};
-        rig_message(r, a, &m);
-        assert_int_equal(rig_attempt(r, a, job, "x"), attempt == 1 ? 2 : 1);
-        assert_int_equal(rig_attempt(r, a, job, "y"), attempt == 1 ? 2 : 1);
-        assert_int_equal(rig_state(r, job, "o"), MR_TASK_DONE);
-    }
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 /* True: the core wants the tick of this turn after the event. */
@@ -751,12 +574,6 @@ int main(void)
         RIG_TEST(the_clock_of_a_worker_is_read_from_its_quickest_message),
         RIG_TEST(a_task_that_runs_for_longer_than_usual_is_expected_to_run_for_as_long_again),
         RIG_TEST(only_the_last_heartbeat_says_what_runs_and_since_when),
-        RIG_TEST(an_object_that_a_task_misses_is_made_again),
-        RIG_TEST(a_small_value_that_its_worker_misses_is_sent_to_it),
-        RIG_TEST(a_value_that_is_at_another_worker_is_not_gone_because_it_is_missed),
-        RIG_TEST(bytes_that_were_asked_for_go_to_each_task_that_waits_for_them),
-        RIG_TEST(each_client_gets_the_bytes_that_it_asked_for),
-        RIG_TEST(values_that_their_worker_does_not_know_are_made_again),
         RIG_TEST(what_may_let_a_task_go_is_looked_at_in_the_same_turn),
         RIG_TEST(who_is_not_a_worker_is_not_listened_to),
         RIG_TEST(a_worker_that_returned_a_task_has_room_when_another_is_done),
