@@ -207,8 +207,6 @@ static void sections(struct message *m)
     m->out->steal = refs(&b->steal);
     m->out->fetch = refs(&b->fetch);
     m->out->leave = refs(&b->leave);
-    m->out->forget_jobs = (const void *)b->forget_jobs.p;
-    m->out->forget_jobs_count = (uint32_t)(b->forget_jobs.n / sizeof(mr_job_id));
 }
 
 void mr_sched_batch_message(const struct mr_sched *s, const struct mr_sched_batch *b,

@@ -220,21 +220,21 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 
 static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
 
-/* Is the batch lazy: does it only release values or forget jobs, and few of them? */
+/* Is the batch lazy: does it only release values, and few of them? */
 static bool is_lazy(const struct mr_sched_batch *b)
 {
     if (!b) return true;
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
                 b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
     /* an answer to a heartbeat has no other message to travel with */
-    if (b->heard && !b->release.count && !b->forget_jobs.n) return false;
-    return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
+    if (b->heard && !b->release.count) return false;
+    return !asks && b->release.count <= LAZY_ROWS_MAX;
 }
 
 /* Returns the time until which a lazy batch may wait. */
 static mr_time lazy_until(const struct session *x, const struct mr_sched_batch *b)
 {
-    bool is_small = b && !b->frees_objects && !b->forget_jobs.n;
+    bool is_small = b && !b->frees_objects;
     return mr_time_after(x->lazy_since, is_small ? LAZY_SMALL : LAZY);
 }
 

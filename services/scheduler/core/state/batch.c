@@ -27,7 +27,7 @@ static void each_refs(
 static void each_buf(struct mr_sched_batch *b, bool with_more, void (*fn)(struct mr_buf *))
 {
     struct mr_buf *more[] = {&b->value_object, &b->value_object_bytes, &b->value_object_store,
-        &b->extra, &b->resources, &b->text, &b->forget_jobs};
+        &b->extra, &b->resources, &b->text};
     fn(&b->args);
     fn(&b->inputs);
     fn(&b->last_use);

@@ -108,7 +108,6 @@ struct mr_sched_batch {
     struct mr_buf extra;     /* struct mr_sched_extra */
     struct mr_buf resources; /* struct mr_sched_amount */
     struct mr_buf text;
-    struct mr_buf forget_jobs; /* u64 */
     struct mr_sched_refs_out adopt, keep;
 };
 
