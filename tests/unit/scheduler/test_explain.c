@@ -204,6 +204,21 @@ static void what_was_given_or_came_again_says_so(void **state)
     mr_buf_fini(&lines);
 }
 
+/* Their run time is known, so they wait in the queue and not with the tasks of special demands. */
+static void what_waits_behind_others_says_how_many(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1);
+    uint64_t warm = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    rig_done_as(r, w, warm, "x", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 1, MR_SECOND);
+    uint64_t job = rig_submit(
+        r, "{\"tasks\":{\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":5}}}}");
+    assert_says(r, job, "p-4",
+        "\"p-4\" is ready and waits for a worker\n"
+        "3 tasks of its job are ready, and those before it go first\n");
+}
+
 /* Of the inputs of a task that fell, the first eight that failed are looked at. */
 static void what_fell_with_many_names_some(void **state)
 {
@@ -235,6 +250,7 @@ int main(void)
         RIG_TEST(what_waits_for_many_names_some),
         RIG_TEST(what_failed_says_why_and_what_fell_says_by_what),
         RIG_TEST(what_never_runs_says_what_ended_the_job),
+        RIG_TEST(what_waits_behind_others_says_how_many),
         RIG_TEST(what_fell_with_many_names_some),
         RIG_TEST(what_was_given_or_came_again_says_so),
     };

@@ -31,12 +31,17 @@ static void a_task_that_a_store_failed_runs_again(void **state)
     struct rig *r = rig_new();
     struct rig_worker a = join(r);
     uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
-    for (int i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < 5; i++) {
         fails_by_its_store(r, a, job, "x");
         assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+        assert_int_equal(rig_attempt(r, a, job, "x"), i + 2);
     }
     rig_done(r, a, job, "x");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    const struct mr_sched_span *s = (const void *)r->spans.p;
+    assert_int_equal(r->spans.n, 6 * sizeof *s);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(s[i].outcome, i < 5 ? MR_OUTCOME_LOST_INPUT : MR_OUTCOME_OK);
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
     assert_int_equal(info.retried, 5);

@@ -28,7 +28,10 @@ static struct rig *with_cache(uint32_t blocks)
     struct mr_sched_config c;
     rig_config(&c);
     c.inline_blocks = blocks;
-    return rig_new_with(&c);
+    struct rig *r = rig_new_with(&c);
+    /* the jobs of the test do not have the first numbers of tasks */
+    (void)rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
+    return r;
 }
 
 /* ---- messages of several rows ---------------------------------------------------------------- */

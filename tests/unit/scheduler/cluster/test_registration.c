@@ -29,7 +29,10 @@ static struct rig *with_small_cache(void)
     struct mr_sched_config c;
     rig_config(&c);
     c.inline_blocks = 8;
-    return rig_new_with(&c);
+    struct rig *r = rig_new_with(&c);
+    /* the jobs of the test do not have the first numbers of tasks */
+    (void)rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
+    return r;
 }
 
 static struct mr_sched_worker_info worker_of(struct rig *r, struct rig_worker w)
@@ -142,6 +145,47 @@ static void a_worker_that_comes_again_keeps_what_it_has_and_runs(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* What it kept the first time and reports no more was lost in between. */
+static void a_worker_that_comes_again_twice_is_compared_twice(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 16, 0);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("u", "rare", R("x"), ""),
+               "\"u\",\"y\""));
+    (void)rig_done_object(r, a, job, "x"); /* of no store */
+    struct again x = {0}, none = {0};
+    holds_object(r, &x, job, "x", rig_value(r, job, "x", NULL).object);
+    queues(r, &x, job, "y", 1);
+    rig_close(r, a);
+    a = comes_again(r, a, &a_spec, &x);
+    assert_int_equal(rig_count(r, SAID_KEEP, a, job, "y"), 1);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    rig_close(r, a);
+    a = comes_again(r, a, &a_spec, &none);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 2);
+    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
+}
+
+/* Its value will refer to its inputs, whose ids are not known before they are made again. */
+static void a_task_by_reference_is_not_kept_without_its_inputs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 16, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "ref", R("x"), ""), "\"y\""));
+    (void)rig_done_object(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    rig_crash(r);
+    struct again x = {0};
+    queues(r, &x, job, "y", 1);
+    a = comes_again(r, a, &a_spec, &x);
+    assert_int_equal(rig_count(r, SAID_KEEP, a, job, "y"), 0);
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
+    assert_int_equal(rig_attempt(r, a, job, "x"), 1);
+}
+
 static void what_was_sent_elsewhere_meanwhile_is_not_kept(void **state)
 {
     (void)state;
@@ -201,8 +245,8 @@ static void a_value_that_others_wait_for_is_asked_for_again(void **state)
     struct rig_worker a = join(r, "a", 16, 0), b = join(r, "b", 4, 0);
     uint64_t job =
         rig_submit(r, JOB(T("p", "f", "0", AT_B) "," T("x", "f", "1", AT_A) "," T("y", "f", "2",
-                              AT_A) "," T("u", "rare", R("x") "," R("y"), "") "," T("v", "f",
-                              R("x") ",1", AT_A) "," T("w", "g", R("x") ",2", AT_B),
+                              AT_A) "," T("u", "rare", R("p") "," R("x") "," R("y"), "") "," T("v",
+                              "f", R("x") ",1", AT_A) "," T("w", "g", R("x") ",2", AT_B),
                           "\"p\",\"u\",\"v\",\"w\""));
     rig_done_bytes(r, a, job, "x", LARGE);
     rig_done_bytes(r, a, job, "y", LARGE);
@@ -262,8 +306,8 @@ static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void 
         assert_int_equal(rig_value(r, job, "x", NULL).worker, UINT32_MAX);
         assert_int_equal(rig_state(r, job, "x"), with_room ? MR_TASK_DONE : MR_TASK_RELEASED);
         struct again x = {0};
-        holds(r, &x, job, "w", 1, 1);
-        holds(r, &x, job, "x", 1, LARGE);
+        holds(r, &x, job, "w", 3, 1); /* the attempt that it made */
+        holds(r, &x, job, "x", 3, LARGE);
         a = comes_again(r, a, &a_spec, &x);
         assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "w"), 1);
         assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "x"), 1);
@@ -276,6 +320,8 @@ static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void 
         /* the worker was told to keep them, and is told when they may go */
         assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
         assert_int_equal(rig_count(r, SAID_RELEASE, a, job, NULL), 2);
+        for (uint32_t i = 0; i < r->rows_count; i++)
+            if (r->rows[i].said == SAID_RELEASE) assert_int_equal(r->rows[i].attempt, 3);
         (void)rig_teardown(state);
     }
 }
@@ -383,6 +429,29 @@ static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state
     assert_true(r->last.was_refused);
     assert_int_equal(r->code, MR_ESTATE);
     assert_non_null(strstr(r->text, "declared lost"));
+}
+
+/* Its stream was busy, so that the shell has not sent the last batch. */
+static void what_was_not_sent_to_a_worker_that_went_is_dropped(void **state)
+{
+    (void)state;
+    static const enum mr_sched_event_type types[] = {
+        MR_SCHED_WORKER_CLOSED, MR_SCHED_WORKER_CRASHED};
+    for (int i = 0; i < 2; i++) {
+        struct rig *r = rig_new();
+        struct rig_worker a = join(r, "a", 1, 0);
+        const struct mr_ws_heartbeat h = {.time_ns = r->now};
+        struct mr_sched_event ev = {
+            .type = MR_SCHED_WORKER_MESSAGE, .slot = a.slot, .incarnation = a.incarnation};
+        ev.message.heartbeat = &h;
+        mr_sched_step(r->s, r->now, &ev, &r->fx);
+        assert_non_null(r->fx.worker[a.slot]);
+        ev =
+            (struct mr_sched_event){.type = types[i], .slot = a.slot, .incarnation = a.incarnation};
+        mr_sched_step(r->s, r->now, &ev, &r->fx);
+        assert_null(r->fx.worker[a.slot]);
+        (void)rig_teardown(state);
+    }
 }
 
 static void a_lost_worker_is_told_by_its_own_slot_and_op(void **state)
@@ -565,6 +634,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_worker_that_comes_again_keeps_what_it_has_and_runs),
+        RIG_TEST(a_worker_that_comes_again_twice_is_compared_twice),
+        RIG_TEST(a_task_by_reference_is_not_kept_without_its_inputs),
         RIG_TEST(what_was_sent_elsewhere_meanwhile_is_not_kept),
         RIG_TEST(values_that_it_has_no_more_are_made_again),
         RIG_TEST(a_value_that_others_wait_for_is_asked_for_again),
@@ -574,6 +645,7 @@ int main(void)
         RIG_TEST(a_worker_that_retires_is_told_again_when_it_comes_again),
         RIG_TEST(its_clock_is_read_anew),
         RIG_TEST(a_worker_has_a_lease_of_time_after_its_stream_has_ended),
+        RIG_TEST(what_was_not_sent_to_a_worker_that_went_is_dropped),
         RIG_TEST(a_lost_worker_is_told_by_its_own_slot_and_op),
         RIG_TEST(what_only_a_retiring_worker_has_is_fetched),
         RIG_TEST(a_new_process_of_a_name_says_what_crashed_the_old_one),

@@ -259,6 +259,30 @@ static void what_was_told_to_stop_and_is_given_back_has_stopped(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
+static void what_a_worker_that_comes_again_does_not_run_has_stopped(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = refused_twice(r, a, OTHER, &other);
+    mr_object_id x = rig_value(r, job, "x", NULL).object;
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    rig_close(r, a);
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    const uint32_t index = rig_index(r, job, "x"), one = 1;
+    const uint64_t size = 100000;
+    const struct rig_spec spec = {.name = "a", .node = "n", .slots = 2, .store = 0x51};
+    struct mr_ws_register more = {.incarnation = a.incarnation};
+    more.holding = (struct mr_ws_completed){.tasks = {&run, 1, &index, &one, 1},
+        .object_maker = &x.maker,
+        .object_number = &x.number,
+        .object_bytes = &size,
+        .objects_count = 1};
+    a = rig_join_as(r, &spec, &more);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
 static void both_rows_of_what_is_given_back_count(void **state)
 {
     (void)state;
@@ -401,6 +425,7 @@ int main(void)
         RIG_TEST(a_node_is_not_kept_free_for_a_task_that_is_cancelled),
         RIG_TEST(the_node_with_the_most_memory_is_kept_free),
         RIG_TEST(what_was_told_to_stop_and_is_given_back_has_stopped),
+        RIG_TEST(what_a_worker_that_comes_again_does_not_run_has_stopped),
         RIG_TEST(both_rows_of_what_is_given_back_count),
         RIG_TEST(a_worker_that_was_not_heard_for_half_a_lease_may_have_memory),
         RIG_TEST(when_two_workers_were_lost_both_are_waited_for),

@@ -145,6 +145,26 @@ static void a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled(void **sta
     assert_true(gets_tasks(s.r, s.a));
 }
 
+static void a_worker_stays_kept_free_when_another_goes(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct suspect s = suspect();
+        struct rig *r = s.r;
+        struct mr_sched_event ev = {
+            .type = MR_SCHED_WORKER_RETIRE, .slot = s.b.slot, .incarnation = s.b.incarnation};
+        if (how == 0) rig_close(r, s.b);
+        if (how == 1) crash(r, s.b, s.at_b, KEYS(NULL));
+        if (how == 2) rig_step(r, &ev);
+        rig_turn(r);
+        assert_false(gets_tasks(r, s.a));
+        rig_done(r, s.a, s.at_a, "p");
+        rig_done(r, s.a, s.at_a, "q");
+        assert_true(is_at(r, s.a, s.job, "x"));
+        (void)rig_teardown(state);
+    }
+}
+
 static void another_worker_is_kept_free_when_the_first_goes(void **state)
 {
     (void)state;
@@ -402,6 +422,7 @@ int main(void)
         RIG_TEST(the_least_loaded_worker_is_kept_free_for_a_suspect),
         RIG_TEST(a_suspect_goes_to_a_worker_that_is_empty_before_the_one_kept_free),
         RIG_TEST(a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled),
+        RIG_TEST(a_worker_stays_kept_free_when_another_goes),
         RIG_TEST(another_worker_is_kept_free_when_the_first_goes),
         RIG_TEST(a_suspect_does_not_go_to_a_free_worker_without_its_op),
         RIG_TEST(after_three_crashes_the_error_says_how_often_and_where),
