@@ -51,7 +51,6 @@
 #define PREFERENCE_NS MR_SECOND  /* delay that a task accepts for a worker that it prefers */
 #define TRANSFER_NS (50 * MR_US) /* fixed cost to transfer an object */
 #define MESSAGE_NS MR_US         /* fixed cost of a small value, which travels in a message */
-#define UNMADE_NS (10 * MESSAGE_NS) /* an input that another worker still computes: a guess */
 
 /* Rates. Decision 019 has measured 1.3 to 3.6 bytes/ns between two stores. */
 #define OBJECT_BYTES_PER_NS 2
@@ -176,11 +175,11 @@ bool mr_sched__all_may_run(const struct mr_sched *s, const struct task *t)
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
 
-/* The time to transfer a value to a worker. */
+/* The time to transfer the value of an input to a worker. The score is of tasks that are ready or
+ * run, so that all inputs have values. */
 static uint64_t transfer_ns(
     const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
 {
-    if (!is_done(u)) return u->flags & T_SENT && u->worker == worker ? 0 : UNMADE_NS;
     if (u->value == LITERAL) return 0;
     const struct value *v = &s->values[u->value];
     if (v->worker == worker) return 0;
