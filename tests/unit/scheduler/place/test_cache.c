@@ -1,0 +1,276 @@
+/* The scheduler's core: the instances of a template go where the first one went, as long as that is
+ * a good place. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+
+/* Values of x and y meet in z. */
+#define MEET                                                                                       \
+    JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("z", "h", R("x") "," R("y"), ""),      \
+        "\"z\"")
+
+static const mr_object_id no_object = {0, 0};
+
+static struct rig_worker join(struct rig *r, const char *name, uint32_t slots)
+{
+    const struct rig_spec spec = {.name = name, .node = name, .slots = slots};
+    return rig_join(r, &spec);
+}
+
+static uint64_t instance(struct rig *r, const char *json, uint64_t template)
+{
+    const struct mr_sched_submit more = {.template = template};
+    return rig_submit_with(r, json, &more);
+}
+
+static struct mr_sched_totals totals(struct rig *r)
+{
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    return t;
+}
+
+/* The slot of the worker that has the task. */
+static uint32_t at(struct rig *r, uint64_t job, const char *key)
+{
+    assert_true(rig_task(r, job, key).is_sent);
+    return rig_task(r, job, key).worker;
+}
+
+static void done(struct rig *r, uint64_t job, const char *key)
+{
+    struct mr_sched_worker_info info;
+    struct rig_worker w = {.slot = at(r, job, key)};
+    assert_true(mr_sched_worker(r->s, w.slot, &info));
+    w.incarnation = info.incarnation;
+    rig_done_as(r, w, job, key, rig_task(r, job, key).attempt, MR_OUTCOME_OK, no_object, 1, MR_MS);
+}
+
+static void run(struct rig *r, uint64_t job)
+{
+    done(r, job, "x");
+    done(r, job, "y");
+    done(r, job, "z");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+struct places {
+    uint32_t x, y, z;
+};
+
+/* Runs an instance, and says where its tasks were. */
+static struct places places(struct rig *r, uint64_t job)
+{
+    struct places p = {at(r, job, "x"), at(r, job, "y"), 0};
+    done(r, job, "x");
+    done(r, job, "y");
+    p.z = at(r, job, "z");
+    done(r, job, "z");
+    return p;
+}
+
+static void an_instance_goes_where_the_first_one_went(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    for (int i = 0; i < 3; i++)
+        (void)join(r, (const char *[]){"a", "b", "c"}[i], 1);
+    struct places first = places(r, instance(r, MEET, 7));
+    assert_true(first.x != first.y);
+    assert_int_equal(totals(r).placed_scored, 3);
+    for (uint32_t i = 1; i <= 3; i++) {
+        struct places next = places(r, instance(r, MEET, 7));
+        assert_memory_equal(&next, &first, sizeof next);
+        assert_int_equal(totals(r).placed_cached, 3 * i);
+        assert_int_equal(totals(r).placed_scored, 3);
+    }
+    (void)places(r, instance(r, MEET, 8)); /* another template */
+    assert_int_equal(totals(r).placed_cached, 9);
+    assert_int_equal(totals(r).placed_scored, 6);
+    (void)places(r, rig_submit(r, MEET)); /* no template */
+    (void)places(r, rig_submit(r, MEET));
+    assert_int_equal(totals(r).placed_cached, 9);
+    assert_int_equal(totals(r).placed_scored, 12);
+    assert_int_equal(totals(r).placed_repaired, 0);
+    (void)places(r, instance(r, MEET, 7)); /* it is still known */
+    assert_int_equal(totals(r).placed_cached, 12);
+}
+
+/* The worker of a task is known, so the task need not wait for its inputs to be made in one place.
+ */
+static void an_instance_is_sent_ahead_of_its_inputs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    (void)join(r, "a", 1);
+    (void)join(r, "b", 1);
+    uint64_t first = instance(r, MEET, 7);
+    assert_false(rig_task(r, first, "z").is_sent); /* x and y are made in two places */
+    struct places p = places(r, first);
+    uint64_t job = instance(r, MEET, 7);
+    assert_int_equal(at(r, job, "z"), p.z);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
+    run(r, job);
+}
+
+static void an_instance_is_not_sent_ahead_of_inputs_that_wait(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1), b = join(r, "b", 1);
+    struct places p = places(r, instance(r, MEET, 7));
+    struct rig_worker of_x = p.x == a.slot ? a : b;
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_RETIRE, .slot = of_x.slot, .incarnation = of_x.incarnation};
+    rig_step(r, &ev);
+    rig_turn(r);
+    /* x has to be placed anew, and the worker that is left has one slot for ops of unknown times */
+    uint64_t busy = rig_submit(r, JOB(T("w", "dice", "1", ""), "\"w\""));
+    uint64_t job = instance(r,
+        JOB(T("x", "rare", "1", "") "," T("y", "g", "2", "") "," T("z", "h", R("x") "," R("y"), ""),
+            "\"z\""),
+        7);
+    assert_true(rig_task(r, busy, "w").is_sent);
+    assert_false(rig_task(r, job, "x").is_sent);
+    assert_false(rig_task(r, job, "z").is_sent);
+}
+
+static void a_place_that_is_gone_is_replaced_once(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct rig *r = rig_new();
+        struct rig_worker w[2] = {join(r, "a", 4), join(r, "b", 4)};
+        struct places p = places(r, instance(r, MEET, 7));
+        struct rig_worker gone = w[p.x == w[1].slot];
+        struct mr_sched_event ev = {
+            .type = how == 2 ? MR_SCHED_WORKER_RETIRE : MR_SCHED_WORKER_CRASHED,
+            .slot = gone.slot,
+            .incarnation = gone.incarnation};
+        rig_step(r, &ev);
+        rig_turn(r);
+        if (how == 1) (void)join(r, "again", 4); /* in the same slot */
+        uint32_t were = 0u + (p.x == gone.slot) + (p.y == gone.slot) + (p.z == gone.slot);
+        struct places next = places(r, instance(r, MEET, 7));
+        assert_int_equal(totals(r).placed_repaired, were);
+        assert_int_equal(totals(r).placed_cached, 3 - were);
+        struct places third = places(r, instance(r, MEET, 7));
+        assert_memory_equal(&next, &third, sizeof next);
+        assert_int_equal(totals(r).placed_repaired, were);
+        assert_int_equal(totals(r).placed_cached, 6 - were);
+        (void)rig_teardown(state);
+    }
+}
+
+/* The idle worker has a place of its own in the cache. */
+static void an_instance_stays_at_a_busy_worker(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1);
+    (void)join(r, "b", 1);
+    struct places p = places(r, instance(r, MEET, 7));
+    assert_true(p.x != p.y);
+    static const char at_a[] = JOB(T("x", "f", "3", ",\"workers\":[\"a\"]"), "\"x\"");
+    static const char at_b[] = JOB(T("x", "f", "3", ",\"workers\":[\"b\"]"), "\"x\"");
+    (void)rig_submit(r, p.x == a.slot ? at_a : at_b);
+    uint64_t job = instance(r, MEET, 7);
+    assert_int_equal(at(r, job, "x"), p.x);
+    assert_int_equal(at(r, job, "y"), p.y);
+}
+
+static void a_task_that_is_tried_again_is_placed_anew(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w[2] = {join(r, "a", 1), join(r, "b", 1)};
+    static const char one[] = JOB(T("x", "f", "1", ",\"retries\":1"), "\"x\"");
+    uint64_t job = instance(r, one, 7);
+    uint32_t place = at(r, job, "x");
+    done(r, job, "x");
+    job = instance(r, one, 7);
+    assert_int_equal(at(r, job, "x"), place);
+    assert_int_equal(totals(r).placed_cached, 1);
+    rig_end(r, w[place == w[1].slot], job, "x", MR_OUTCOME_ERROR);
+    assert_int_equal(totals(r).placed_cached, 1);
+    assert_int_equal(totals(r).placed_scored, 2);
+    done(r, job, "x");
+}
+
+/* A root waits until its worker has memory, wherever the cache has it. */
+static void a_root_does_not_go_to_a_worker_whose_memory_is_full(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a", .node = "a", .slots = 4, .memory = 4000};
+    struct rig_worker a = rig_join(r, &spec);
+    static const char one[] = JOB(T("x", "f", "1", ""), "\"x\"");
+    uint64_t job = instance(r, one, 7);
+    done(r, job, "x");
+    const struct mr_ws_heartbeat h = {.time_ns = r->now, .memory_used_bytes = 3001};
+    struct mr_ws_up m = {.heartbeat = &h};
+    rig_message(r, a, &m);
+    uint64_t first = instance(r, one, 7), second = instance(r, one, 7);
+    assert_true(rig_task(r, first, "x").is_sent);
+    assert_false(rig_task(r, second, "x").is_sent);
+    done(r, first, "x");
+    assert_true(rig_task(r, second, "x").is_sent);
+}
+
+/* Long-running tasks are spread anew each time. */
+static void long_running_tasks_are_not_placed_by_the_cache(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1), b = join(r, "b", 1);
+    static const char one[] = JOB(T("x", "long", "1", ""), "\"x\"");
+    uint64_t job[2] = {instance(r, one, 7), instance(r, one, 7)};
+    assert_int_equal(at(r, job[0], "x") + at(r, job[1], "x"), a.slot + b.slot);
+    assert_int_equal(totals(r).placed_cached, 0);
+}
+
+/* More templates than the cache has room for: those that were used longest ago are forgotten. */
+static void of_many_templates_the_last_ones_are_known(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    (void)join(r, "a", 1);
+    static const char one[] = JOB(T("x", "f", "1", ""), "\"x\"");
+    uint64_t before = 0;
+    for (uint64_t round = 0; round < 2; round++)
+        for (uint64_t i = 1; i <= 65; i++) { /* 65, 2 to 65: the first one is not known any more */
+            uint64_t job = instance(r, one, round && i == 1 ? 65 : i);
+            done(r, job, "x");
+            assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+            assert_int_equal(totals(r).placed_cached - before, round);
+            before = totals(r).placed_cached;
+        }
+    uint64_t job = instance(r, one, 1);
+    done(r, job, "x");
+    assert_int_equal(totals(r).placed_cached, before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(an_instance_goes_where_the_first_one_went),
+        RIG_TEST(an_instance_is_sent_ahead_of_its_inputs),
+        RIG_TEST(an_instance_is_not_sent_ahead_of_inputs_that_wait),
+        RIG_TEST(a_place_that_is_gone_is_replaced_once),
+        RIG_TEST(an_instance_stays_at_a_busy_worker),
+        RIG_TEST(a_task_that_is_tried_again_is_placed_anew),
+        RIG_TEST(a_root_does_not_go_to_a_worker_whose_memory_is_full),
+        RIG_TEST(long_running_tasks_are_not_placed_by_the_cache),
+        RIG_TEST(of_many_templates_the_last_ones_are_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
