@@ -252,6 +252,38 @@ static void small_jobs_run_in_the_order_in_which_they_came(void **state)
         assert_in_range(ran_before(&p, 0, job[i]), i < 16 ? 0 : i - 16, i + 16);
 }
 
+/* A job that comes is 10 ms ahead of the others: 20 tasks of 0.5 ms. Then each job gets a
+ * millisecond in its turn. The third job comes when the clock is 5 ms ahead of the others' times.
+ */
+static void jobs_that_come_go_ahead_and_then_all_take_turns(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    struct play p = {.r = rig_new_with(&c)};
+    p.w[0] = rig_join(p.r, &(struct rig_spec){.name = "w", .slots = 1});
+    uint64_t job[3] = {submit_many(p.r, "f", 1, ""), 0, 0};
+    (void)run_one(&p, 0, 500 * MR_US);
+    char order[256];
+    uint32_t n = 0, first = p.r->rows_count;
+    job[0] = submit_many(p.r, "f", 100, "");
+    for (int i = 0; i < 120; i++) {
+        if (i == 30) job[1] = submit_many(p.r, "f", 60, "");
+        if (i == 80) job[2] = submit_many(p.r, "f", 20, "");
+        (void)run_one(&p, 0, 500 * MR_US);
+    }
+    for (uint32_t i = first; i < p.r->rows_count && n < 130; i++)
+        for (int k = 0; k < 3 && p.r->rows[i].said == SAID_TASK; k++)
+            if (p.r->rows[i].job == job[k]) order[n++] = (char)('A' + k);
+    order[n] = 0;
+    assert_string_equal(order,
+        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" /* ten of them wait at the worker */
+        "BBBBBBBBBBBBBBBBBBBB"
+        "AABBAABBAABBAABBAABBAABBAABBAA"
+        "CCCCCCCCCC"
+        "BBCCAABBCCAABBCCAABBCCAABBCCAA");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +295,7 @@ int main(void)
         RIG_TEST(small_jobs_that_keep_coming_do_not_starve_a_large_one),
         RIG_TEST(a_higher_priority_goes_first_all_the_same),
         RIG_TEST(small_jobs_run_in_the_order_in_which_they_came),
+        RIG_TEST(jobs_that_come_go_ahead_and_then_all_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
