@@ -95,6 +95,76 @@ static void a_task_goes_where_it_can_start_first(void **state)
     }
 }
 
+/* The best of the first four workers that have inputs, however many of the inputs each has. Nothing
+ * is sent ahead of inputs that run long. */
+static void the_worker_of_a_large_input_is_found_behind_others(void **state)
+{
+    (void)state;
+    for (int is_spread = 0; is_spread < 2; is_spread++) {
+        struct rig *r = rig_new();
+        static const char *const names[] = {"a", "b", "c", "d", "e"};
+        struct rig_worker w[5];
+        for (uint64_t i = 0; i < 5; i++) {
+            rig_store(r, 0x51 + i, names[i]);
+            w[i] = join(r, names[i], 4, 0x51 + i);
+        }
+        char json[1024], more[5][32];
+        for (uint32_t i = 0; i < 5; i++) {
+            bool is_large = i == (is_spread ? 3u : 4u);
+            (void)snprintf(more[i], sizeof more[i], ",\"workers\":[\"%s\"]",
+                is_spread || is_large ? names[is_large ? 3 : i] : "a");
+        }
+        (void)snprintf(json, sizeof json,
+            JOB(T("p0", "long", "0", "%s") "," T("p1", "long", "1", "%s") "," T("p2", "long", "2",
+                    "%s") "," T("p3", "long", "3", "%s") "," T("p4", "long", "4", "%s") "," T("t",
+                    "g", R("p0") "," R("p1") "," R("p2") "," R("p3") "," R("p4"), ""),
+                "\"t\""),
+            more[0], more[1], more[2], more[3], more[4]);
+        uint64_t job = rig_submit(r, json);
+        for (uint32_t i = 0; i < 5; i++) {
+            const char key[] = {'p', (char)('0' + i), 0};
+            bool is_large = i == (is_spread ? 3u : 4u);
+            struct rig_worker at = is_large ? w[3] : is_spread ? w[i] : w[0];
+            r->object_bytes = is_large ? 100 * MIB : 1000;
+            (void)rig_done_object(r, at, job, key);
+        }
+        assert_int_equal(rig_attempt(r, w[3], job, "t"), 1);
+        (void)rig_teardown(state);
+    }
+}
+
+/* A consumer frees memory, so that it may go to a worker whose memory is full. */
+static void a_task_with_data_goes_to_a_worker_whose_memory_is_full(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "b", .node = "b", .slots = 1, .memory = 4000};
+    struct rig_worker a = join(r, "a", 1, 0), b = rig_join(r, &spec);
+    known(r, a, "f", MR_MS);
+    known(r, a, "h", 10 * MR_MS);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "long", "1", AT_A) "," T("y", "g", R("x"), "") "," T("z", "rare", R("x"), ""),
+               "\"y\",\"z\""));
+    (void)submit_many(r, "h", 1, AT_A);
+    (void)submit_many(r, "f", 1, AT_B);
+    const struct mr_ws_heartbeat h = {.time_ns = r->now, .memory_used_bytes = 3001};
+    struct mr_ws_up m = {.heartbeat = &h};
+    rig_message(r, b, &m);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, b, job, "y"), 1);
+}
+
+static void what_runs_long_goes_to_the_third_worker_if_it_prefers_that(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    (void)join(r, "a", 1, 0);
+    (void)join(r, "b", 1, 0);
+    struct rig_worker c = join(r, "c", 1, 0);
+    uint64_t job = submit_many(r, "long", 3, ",\"workers\":[\"c\"],\"allow_other_workers\":true");
+    assert_int_equal(sent(r, c, job), 3);
+}
+
 /* ---- roots ----------------------------------------------------------------------------------- */
 
 /* A task without inputs goes where a sibling went, up to 200 us more load than elsewhere. */
@@ -319,7 +389,14 @@ static void a_worker_whose_memory_is_full_gets_one_root_at_a_time(void **state)
     uint64_t one = submit_many(r, "f", 1, ""), two = submit_many(r, "f", 1, "");
     assert_int_equal(sent(r, a, one), 1);
     assert_int_equal(sent(r, a, two), 0);
-    uint64_t user = rig_submit(r, JOB("\"l\":{\"value\":1}," T("x", "g", R("l"), ""), "\"x\""));
+    const struct rig_spec other = {.name = "b", .node = "b", .slots = 4, .ops = "g"};
+    (void)rig_join(r, &other); /* which cannot run it */
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_true(mr_sched_explain(r->s, (mr_job_id){two}, 0, &lines));
+    assert_non_null(memmem(lines.p, lines.n, "their memory is nearly full", 27));
+    mr_buf_fini(&lines);
+    uint64_t user = rig_submit(r, JOB("\"l\":{\"value\":1}," T("x", "f", R("l"), ""), "\"x\""));
     assert_int_equal(sent(r, a, user), 0); /* a literal is no data */
     use_memory(r, a, 3000);
     assert_int_equal(sent(r, a, two), 1);
@@ -464,6 +541,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_goes_where_it_can_start_first),
+        RIG_TEST(the_worker_of_a_large_input_is_found_behind_others),
+        RIG_TEST(a_task_with_data_goes_to_a_worker_whose_memory_is_full),
+        RIG_TEST(what_runs_long_goes_to_the_third_worker_if_it_prefers_that),
         RIG_TEST(siblings_gather_up_to_a_bound),
         RIG_TEST(short_lone_tasks_stay_at_one_worker),
         RIG_TEST(short_lone_tasks_leave_a_worker_that_keeps_a_mebibyte_more),
