@@ -279,7 +279,7 @@ void rig_turn(struct rig *r)
     uint64_t turns = 0;
     do {
         struct mr_sched_event ev = {.type = MR_SCHED_TICK};
-        rig_step(r, &ev);
+        if (mr_sched_deadline(r->s) <= r->now) rig_step(r, &ev);
         if (r->acks) rig_ack(r);
         if (r->missing_count) tell_missing(r);
         mr_assert(++turns < TURNS_MAX);
