@@ -191,8 +191,9 @@ static void what_is_over_is_seen_the_same_in_every_life(void **state)
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
 #define R(key) "{\"ref\":\"" key "\"}"
 #define LOOP                                                                                       \
-    "{\"repeat\":{\"fit\":{\"max\":5,\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" T("next", "g", R("s"), "") \
-        "," T("done", "h", R("next"), "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}}}"
+    "{\"repeat\":{\"fit\":{\"max\":5,\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" T(               \
+        "next", "g", R("s"), "") "," T("done", "h", R("next"),                                     \
+        "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}}}"
 
 /* A loop that fails in its second round, and one that ended in it. */
 static void loops(struct rig *r, struct rig_worker w)
@@ -219,8 +220,8 @@ static void sharing(struct rig *r, struct rig_worker w)
                                      "o", "f", "2", "") "},\"targets\":[\"k\",\"o\"]}");
     rig_done(r, w, one, "k");
     (void)rig_done_object(r, w, one, "o");
-    uint64_t two = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{" T("k", "f", "1", "") "," T("n", "g",
-                                     R("o"), "") "},\"targets\":[\"k\",\"n\"]}");
+    uint64_t two = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{" T("k", "f", "1", "") "," T(
+                                     "n", "g", R("o"), "") "},\"targets\":[\"k\",\"n\"]}");
     rig_done(r, w, two, "n");
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
@@ -232,8 +233,8 @@ static void resolved(struct rig *r, struct rig_worker w)
         {.index = 1, .object = {7, 8}, .bytes = 9, .store = STORE}};
     const struct mr_sched_submit more = {.resolved = there, .resolved_count = 2};
     uint64_t job = rig_submit_with(r,
-        "{\"tasks\":{\"o\":{\"name\":\"n\"}," T("p", "f", "1", ",\"persist\":\"p\"") "," T("y", "f",
-            R("o") "," R("p"), "") "},\"targets\":[\"p\",\"y\"]}",
+        "{\"tasks\":{\"o\":{\"name\":\"n\"}," T("p", "f", "1", ",\"persist\":\"p\"") "," T(
+            "y", "f", R("o") "," R("p"), "") "},\"targets\":[\"p\",\"y\"]}",
         &more);
     assert_int_equal(rig_index(r, job, "p"), 0);
     assert_int_equal(rig_index(r, job, "o"), 1);
@@ -249,11 +250,12 @@ static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
     rig_store(r, STORE, "n");
     struct rig_worker w = join(r, "w");
     resolved(r, w);
-    uint64_t job = rig_submit(r, "{\"tasks\":{" T("a", "f", "1", "") "," T("a1", "g", R("a"), "") "," T(
-                                     "b", "f", "2", "") "},\"targets\":[\"a1\",\"b\"]}");
+    uint64_t job = rig_submit(r, "{\"tasks\":{" T("a", "f", "1", "") "," T("a1", "g", R("a"),
+                                     "") "," T("b", "f", "2", "") "},\"targets\":[\"a1\",\"b\"]}");
     rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
-    job = rig_submit(r, "{\"tasks\":{" T("a", "f", "1", ",\"pure\":false") "," T("b", "g", R("a"), "") "},"
-                        "\"targets\":[\"b\"]}");
+    job = rig_submit(r, "{\"tasks\":{" T("a", "f", "1", ",\"pure\":false") "," T(
+                            "b", "g", R("a"), "") "},"
+                                                  "\"targets\":[\"b\"]}");
     rig_done(r, w, job, "a");
     rig_done(r, w, job, "b");
     job = rig_submit(

@@ -139,8 +139,7 @@ static void a_job_with_one_operator_too_many_is_refused_and_leaves_nothing(void 
                           "\"x\",\"y\",\"z\"")),
         0);
     assert_int_equal(r->code, MR_ELIMIT);
-    assert_string_equal(
-        r->text, "op \"d\": the scheduler has no room for more names of operators");
+    assert_string_equal(r->text, "op \"d\": the scheduler has no room for more names of operators");
     struct mr_sched_totals t;
     mr_sched_totals(r->s, &t);
     assert_int_equal(t.jobs_running, 1);
@@ -173,8 +172,8 @@ static void of_many_ended_jobs_only_the_surplus_is_forgotten(void **state)
     rig_ack(r);
     rig_pass(r, 20 * MR_SECOND);
     for (uint32_t i = 0; i < MR_ARRAY_LEN(jobs); i++)
-        assert_int_equal(rig_job(r, jobs[i]),
-            i < MR_ARRAY_LEN(jobs) - 7 ? MR_JOB_NONE : MR_JOB_CANCELLED);
+        assert_int_equal(
+            rig_job(r, jobs[i]), i < MR_ARRAY_LEN(jobs) - 7 ? MR_JOB_NONE : MR_JOB_CANCELLED);
 }
 
 /* ---- what waits for the journal -------------------------------------------------------------- */
@@ -310,8 +309,7 @@ static void is_kept(struct rig *r, struct rig_worker w, const char *json, uint32
 static void a_small_value_may_fill_the_cache_to_the_last_block(void **state)
 {
     (void)state;
-    static const char inner[] =
-        JOB(T("x", "f", "1", "") "," T("y", "rare", R("x"), ""), "\"y\"");
+    static const char inner[] = JOB(T("x", "f", "1", "") "," T("y", "rare", R("x"), ""), "\"y\"");
     struct mr_sched_config c;
     rig_config(&c);
     c.inline_blocks = 16;

@@ -15,9 +15,9 @@
 #define R(key) "{\"ref\":\"" key "\"}"
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
 #define REPEAT(name, max)                                                                          \
-    "\"" name "\":{\"max\":" max ",\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" T(                 \
-        "next", "g", R("s"), "") "," T("done", "h", R("next"),                                     \
-        "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}"
+    "\"" name "\":{\"max\":" max                                                                   \
+    ",\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" T("next", "g", R("s"), "") "," T(               \
+        "done", "h", R("next"), "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}"
 
 static struct rig_worker join(struct rig *r, const char *name)
 {
@@ -141,8 +141,7 @@ static void a_retried_loop_may_end_in_an_earlier_round(void **state)
     }
 }
 
-static const char two_loops[] =
-    "{\"repeat\":{" REPEAT("one", "5") "," REPEAT("two", "7") "}}";
+static const char two_loops[] = "{\"repeat\":{" REPEAT("one", "5") "," REPEAT("two", "7") "}}";
 
 /* Of two loops one has its results. It keeps them, and only the other loop runs again. */
 static void a_loop_with_its_results_does_not_run_again(void **state)
@@ -243,8 +242,7 @@ static void a_retried_job_has_its_whole_time_again(void **state)
         assert_int_equal(info.error.index, MR_NODE_NONE);
         assert_int_equal(info.error.attempts, 0);
         assert_int_equal(info.error.op, 0);
-        assert_memory_equal(
-            info.error.message.p, "the job's deadline (deadline_s) has passed", 43);
+        assert_memory_equal(info.error.message.p, "the job's deadline (deadline_s) has passed", 43);
         if (!life) retry(r, job);
         assert_int_equal(info_of(r, job).has_error, life);
         assert_int_equal(info_of(r, job).finished_wall_ns != 0, life);

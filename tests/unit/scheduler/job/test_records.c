@@ -1,0 +1,355 @@
+/* The scheduler's core: what a restart makes of the journal. Records that are missing, stand twice
+ * or are too long; values of several jobs in one turn; and times that go on over a restart. */
+#include "tests/support/scheduler_rig.h"
+
+#include "base/limits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#define STORE 0x51
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+#define ONE_TASK JOB(T("x", "f", "1", ""), "\"x\"")
+
+static struct rig_worker join(struct rig *r, const char *name, uint64_t store)
+{
+    const struct rig_spec spec = {.name = name, .node = "a", .slots = 8, .store = store};
+    return rig_join(r, &spec);
+}
+
+static struct mr_sched_job_info info_of(struct rig *r, uint64_t job)
+{
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    return info;
+}
+
+static bool is_recovering(struct rig *r)
+{
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    return t.is_recovering;
+}
+
+static void ack_to(struct rig *r, uint64_t sequence)
+{
+    struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = sequence};
+    r->acked = sequence;
+    rig_step(r, &ev);
+    rig_turn(r);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* Copies the journal, with each record of `type` `times` times. */
+static void repeat_records(struct rig *r, uint32_t type, uint32_t times)
+{
+    struct mr_buf out;
+    mr_buf_init(&out, 1 << 24);
+    for (size_t at = 0; at < r->journal.n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, r->journal.p + at, sizeof h);
+        size_t n = sizeof h + (size_t)mr_align_up(h.bytes, 8);
+        for (uint32_t i = 0; i < (h.type == type ? times : 1); i++)
+            mr_buf_add(&out, r->journal.p + at, n);
+        at += n;
+    }
+    mr_buf_clear(&r->journal);
+    mr_buf_add(&r->journal, out.p, out.n);
+    mr_buf_fini(&out);
+}
+
+static struct rig_worker come_back(struct rig *r, struct rig_worker w)
+{
+    const struct mr_ws_register more = {.incarnation = w.incarnation, .epoch = 1};
+    const struct rig_spec spec = {.name = "w", .node = "a", .slots = 8};
+    return rig_join_as(r, &spec, &more);
+}
+
+/* A snapshot repeats the records of workers that registered before it. */
+static void a_worker_that_the_journal_names_twice_is_waited_for_once(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    repeat_records(r, MR_RECORD_WORKER, 2);
+    rig_crash(r);
+    assert_true(is_recovering(r));
+    w = come_back(r, w);
+    assert_false(w.was_refused || is_recovering(r));
+}
+
+/* The record of its registration was trimmed. */
+static void a_worker_that_the_journal_only_loses_is_passed_over(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
+    rig_step(r, &ev);
+    rig_turn(r);
+    repeat_records(r, MR_RECORD_WORKER, 0);
+    uint64_t job = rig_submit(r, ONE_TASK);
+    rig_crash(r);
+    assert_false(is_recovering(r));
+    w = join(r, "w", 0);
+    rig_done(r, w, job, "x");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static void put_text(struct mr_buf *b, const char *text)
+{
+    uint32_t n = (uint32_t)strlen(text);
+    mr_buf_add(b, &n, sizeof n);
+    mr_buf_add(b, text, n);
+}
+
+/* Texts of a record are cut to what the scheduler keeps. */
+static void an_error_with_a_worker_s_name_that_is_too_long_is_read(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r, ONE_TASK);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    char name[400], message[1500];
+    memset(name, 'n', sizeof name - 1);
+    memset(message, 'm', sizeof message - 1);
+    name[sizeof name - 1] = message[sizeof message - 1] = 0;
+    struct mr_buf b;
+    mr_buf_init(&b, 1 << 16);
+    const uint32_t numbers[] = {0, 2, 1}; /* index, code, attempts */
+    mr_buf_add(&b, &job, sizeof job);
+    mr_buf_add(&b, numbers, sizeof numbers);
+    put_text(&b, "f");
+    put_text(&b, message);
+    put_text(&b, "");
+    put_text(&b, name);
+    put_text(&b, "");
+    struct mr_sched_record_head h = {.type = MR_RECORD_ERRED, .bytes = (uint32_t)b.n};
+    mr_buf_add(&b, name, (size_t)(mr_align_up(b.n, 8) - b.n));
+    mr_buf_add(&r->journal, &h, sizeof h);
+    mr_buf_add(&r->journal, b.p, b.n);
+    mr_buf_fini(&b);
+    rig_crash(r);
+    struct mr_sched_task_info t = rig_task(r, job, "x");
+    assert_int_equal(t.state, MR_TASK_ERRED);
+    assert_int_equal(t.error.code, 2);
+    assert_int_equal(t.error.attempts, 1);
+    assert_int_equal(t.error.message.n, 1000);
+    assert_int_equal(t.error.worker.n, 127);
+    assert_memory_equal(t.error.worker.p, name, 127);
+}
+
+/* The value was lost, and was computed again as another object. */
+static void of_two_values_of_a_target_the_last_one_is_read(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "a");
+    struct rig_worker w = join(r, "w", STORE);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "rare", "2", ""), "\"x\",\"y\""));
+    mr_object_id lost = rig_done_object(r, w, job, "x");
+    rig_object_lost(r, STORE, lost);
+    mr_object_id id = rig_done_object(r, w, job, "x");
+    assert_false(mr_object_id_eq(id, lost));
+    rig_crash(r);
+    assert_true(mr_object_id_eq(rig_value(r, job, "x", NULL).object, id));
+    rig_store(r, STORE, "a");
+    assert_true(rig_is_held(r, id));
+    assert_int_equal(rig_held(r), 1);
+}
+
+/* One message of a worker ends tasks of two jobs. */
+static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    uint64_t job[2] = {rig_submit(r, ONE_TASK),
+        rig_submit(r, JOB(T("y", "g", "1", "") "," T("z", "g", "2", ""), "\"y\",\"z\""))};
+    const struct mr_ws_run runs[] = {{.job = {job[0]}, .count = 1}, {.job = {job[1]}, .count = 2}};
+    const uint32_t index[] = {0, rig_index(r, job[1], "y"), rig_index(r, job[1], "z")},
+                   attempt[] = {1, 1, 1}, outcome[] = {MR_OUTCOME_OK, MR_OUTCOME_OK, MR_OUTCOME_OK},
+                   bytes[] = {1, 2, 20};
+    const uint64_t zeros[3] = {0};
+    struct mr_ws_up m = {.completed = {.tasks = {runs, 2, index, attempt, 3},
+                             .outcome = outcome,
+                             .inline_bytes = bytes,
+                             .inlined = MR_STR("xyytwenty bytes of zzzzz"),
+                             .base_ns = r->now,
+                             .started_ns = zeros,
+                             .duration_ns = zeros}};
+    m.completed.inlined.n = 23;
+    rig_message(r, w, &m);
+    for (int life = 0; life < 2; life++) {
+        char out[64];
+        (void)rig_value(r, job[0], "x", out);
+        assert_string_equal(out, "x");
+        (void)rig_value(r, job[1], "y", out);
+        assert_string_equal(out, "yy");
+        (void)rig_value(r, job[1], "z", out);
+        assert_string_equal(out, "twenty bytes of zzzz");
+        assert_int_equal(rig_job(r, job[0]), MR_JOB_DONE);
+        assert_int_equal(rig_job(r, job[1]), MR_JOB_DONE);
+        rig_crash(r);
+    }
+}
+
+/* ---- stores and jobs ------------------------------------------------------------------------- */
+
+/* A snapshot names every store. So a restart waits for each of them, and for its objects. */
+static void every_store_of_a_snapshot_is_waited_for(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    static const char *const nodes[] = {"a", "b", "c"};
+    uint64_t job[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        rig_store(r, STORE + i, nodes[i]);
+        const struct rig_spec spec = {
+            .name = nodes[i], .node = nodes[i], .slots = 8, .store = STORE + i};
+        struct rig_worker w = rig_join(r, &spec);
+        char json[128];
+        (void)snprintf(json, sizeof json,
+            "{\"tasks\":{" T("x", "f", "1", ",\"workers\":[\"%s\"]") "},\"targets\":[\"x\"]}",
+            nodes[i]);
+        job[i] = rig_submit(r, json);
+        (void)rig_done_object(r, w, job[i], "x");
+    }
+    rig_compact(r);
+    rig_crash(r);
+    assert_int_equal(mr_sched_stores_count(r->s), 3);
+    rig_pass(r, r->c.lease + MR_SECOND); /* the workers are lost, the stores are still expected */
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(rig_value(r, job[i], "x", NULL).kind, MR_SCHED_VALUE_OBJECT);
+        uint64_t incarnation;
+        struct mr_str node, address;
+        bool is_alive;
+        assert_true(mr_sched_store(r->s, i + 1, &incarnation, &node, &address, &is_alive));
+        assert_int_equal(incarnation, STORE + i);
+        assert_true(mr_str_eq(node, mr_str(nodes[i])));
+        assert_false(is_alive);
+        rig_store(r, STORE + i, nodes[i]);
+    }
+    assert_int_equal(rig_held(r), 3);
+}
+
+static void a_done_job_has_nothing_to_retry_in_any_life(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    uint64_t done = rig_submit(r, ONE_TASK), retried = rig_submit(r, ONE_TASK);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, retried), MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, retried), MR_OK);
+    rig_done(r, w, done, "x");
+    rig_done(r, w, retried, "x");
+    for (int life = 0; life < 3; life++) {
+        assert_int_equal(rig_ask(r, MR_SCHED_RETRY, done), MR_ESTATE);
+        assert_string_equal(r->text, "the job is done; there is nothing to retry");
+        assert_int_equal(rig_ask(r, MR_SCHED_RETRY, retried), MR_OK);
+        if (life) rig_compact(r);
+        rig_crash(r);
+    }
+}
+
+/* The journal has the job, and not yet that it runs. Its worker comes back with the task. */
+static void a_job_whose_task_comes_back_runs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    r->acks = false;
+    uint64_t before = r->sequence;
+    uint64_t job = rig_submit(r, ONE_TASK);
+    assert_int_equal(rig_attempt(r, w, job, "x"), 1);
+    assert_int_equal(r->sequence, before + 3); /* the graph, the job, its state */
+    ack_to(r, before + 2);
+    r->acks = true;
+    rig_crash(r);
+    assert_int_equal(rig_job(r, job), MR_JOB_PENDING);
+    assert_int_equal(info_of(r, job).started_wall_ns, 0);
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    const uint32_t index = 0, attempt = 1;
+    const struct mr_ws_register more = {
+        .incarnation = w.incarnation, .epoch = 1, .queued = {&run, 1, &index, &attempt, 1}};
+    const struct rig_spec spec = {.name = "w", .node = "a", .slots = 8};
+    w = rig_join_as(r, &spec, &more);
+    assert_int_equal(rig_count(r, SAID_KEEP, w, job, "x"), 1);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    assert_int_not_equal(info_of(r, job).started_wall_ns, 0);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 0);
+    rig_done_as(r, w, job, "x", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 1, MR_MS);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static void a_deadline_goes_on_over_a_restart(void **state)
+{
+    (void)state;
+    for (int compact = 0; compact < 2; compact++) {
+        struct rig *r = rig_new();
+        uint64_t job = rig_submit(r, "{\"deadline_s\":100,\"tasks\":{" T(
+                                         "x", "f", "1", "") "},\"targets\":[\"x\"]}"),
+                 late = rig_submit(r, "{\"deadline_s\":50,\"tasks\":{" T(
+                                          "x", "f", "1", "") "},\"targets\":[\"x\"]}");
+        rig_pass(r, 30 * MR_SECOND);
+        if (compact) rig_compact(r);
+        r->now += 30 * MR_SECOND; /* no scheduler runs */
+        rig_crash(r);
+        assert_int_equal(rig_job(r, late), MR_JOB_FAILED);
+        assert_int_equal(info_of(r, late).error.code, 4);
+        rig_pass(r, 39 * MR_SECOND);
+        assert_int_equal(rig_job(r, job), MR_JOB_PENDING);
+        rig_pass(r, MR_SECOND);
+        assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+        (void)rig_teardown(NULL);
+    }
+}
+
+/* The slots that a job had before a restart do not count; those after it do. */
+static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 3};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, ONE_TASK);
+    rig_crash(r);
+    rig_pass(r, r->c.lease + MR_SECOND);
+    const struct rig_spec other = {.name = "v", .slots = 5};
+    w = rig_join(r, &other);
+    for (int i = 0; i < 200; i++) {
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+    }
+    assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
+    rig_done(r, w, job, "x");
+    assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_worker_that_the_journal_names_twice_is_waited_for_once),
+        RIG_TEST(a_worker_that_the_journal_only_loses_is_passed_over),
+        RIG_TEST(an_error_with_a_worker_s_name_that_is_too_long_is_read),
+        RIG_TEST(of_two_values_of_a_target_the_last_one_is_read),
+        RIG_TEST(values_of_two_jobs_in_one_turn_stay_apart),
+        RIG_TEST(every_store_of_a_snapshot_is_waited_for),
+        RIG_TEST(a_done_job_has_nothing_to_retry_in_any_life),
+        RIG_TEST(a_job_whose_task_comes_back_runs),
+        RIG_TEST(a_deadline_goes_on_over_a_restart),
+        RIG_TEST(the_slots_of_a_running_job_are_counted_after_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
