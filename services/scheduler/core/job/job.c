@@ -218,7 +218,6 @@ void mr_sched__job_reclaim(struct mr_sched *s, uint32_t tasks_max)
         reclaim_ends(s, job); /* other jobs may have come behind the job in the list */
         if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
-    if (s->job_list.reclaims_count) s->has_work = true;
 }
 
 static void reclaim_finish(struct mr_sched *s, uint32_t job)
@@ -240,7 +239,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->flags |= J_RETRIED;
     /* a worker that registers again may have values of this job */
     if (s->is_recovering) j->flags |= J_HELD_BACK;
-    if (j->has_failure) mr_sched__failure_fini(&j->failure);
+    mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
     mr_sched__failure_drop_job(s, job);
     j->fallen = j->targets_failed = 0;

@@ -283,17 +283,16 @@ void mr_sched__job_drop(struct mr_sched *s, uint32_t job)
     if (j->state < MR_JOB_DONE) s->job_list.running--;
     for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {
         struct task *t = &s->tasks[j->base + i];
-        mr_assert(!(t->flags & (T_SENT | T_PARKED)));
+        mr_assert(!(t->flags & (T_SENT | T_QUEUED | T_PARKED)));
         if (t->value < LITERAL) mr_sched__value_release(s, t->value, false);
         mr_sched__class_drop(s, t->class);
-        if (t->flags & T_QUEUED) mr_sched__queue_drop(s, j->base + i);
     }
     memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
     numbers_give(&s->numbers, j->base, j->span);
     mr_release(j->ops);
     mr_release(j->loops);
     mr_sched__cache_drop(&s->placements, j);
-    if (j->has_failure) mr_sched__failure_fini(&j->failure);
+    mr_sched__failure_fini(&j->failure);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->job_list.free, .heap_at = NONE};
     s->job_list.free = job;

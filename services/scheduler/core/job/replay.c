@@ -250,12 +250,12 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     j->fallen = fallen;
     j->event_sequence = sequence;
     if (mark & RECORD_RETRIED) j->flags |= J_RETRIED;
-    if (j->has_failure) mr_sched__failure_fini(&j->failure);
+    mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
-    if (!is_over) j->targets_failed = 0;
-    if (was_over && !is_over) mr_sched__loop_again(s, job);
-    if (was_over && !is_over)
-        mr_sched__failure_drop_job(s, job); /* the job was retried, so failed tasks may run again */
+    if (was_over && !is_over) { /* the job was retried, so failed tasks may run again */
+        mr_sched__loop_again(s, job);
+        mr_sched__failure_drop_job(s, job);
+    }
     if (has_error) {
         uint32_t index = u32(r);
         struct lent_failure x = lent(r);
@@ -392,7 +392,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
 static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
-    if (j->has_failure) mr_sched__failure_fini(&j->failure);
+    mr_sched__failure_fini(&j->failure);
     j->failure = mr_sched__failure_make(s, j->base, 9, mr_str(e->text), NULL);
     j->failure.attempts = j->failure.op = 0;
     j->failure.task = NONE;

@@ -37,7 +37,6 @@ static void reclaim_start(struct mr_sched *s, uint32_t job)
     if (j->flags & J_RECLAIMING) return;
     j->flags |= J_RECLAIMING;
     s->job_list.reclaims[s->job_list.reclaims_count++] = job;
-    s->has_work = true;
 }
 
 void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
