@@ -51,10 +51,10 @@ void mr_sched__failure_fini(struct failure *st)
 void mr_sched__failure_copy(struct failure *to, const struct failure *from)
 {
     *to = *from;
-    to->message = text_copy(mr_str(from->message), MESSAGE_MAX, false);
-    to->arguments = text_copy(mr_str(from->arguments), ARGUMENTS_MAX, false);
-    to->worker = text_copy(mr_str(from->worker), NAME_BYTES, false);
-    to->log = text_copy(mr_str(from->log), MR_TASK_LOG_BYTES_MAX, true);
+    to->message = from->message ? mr_copy_text(from->message) : NULL;
+    to->arguments = from->arguments ? mr_copy_text(from->arguments) : NULL;
+    to->worker = from->worker ? mr_copy_text(from->worker) : NULL;
+    to->log = from->log ? mr_copy_text(from->log) : NULL;
 }
 
 static bool failure_eq(const void *ctx, uint32_t item, const void *key)
