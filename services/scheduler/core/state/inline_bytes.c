@@ -16,19 +16,15 @@ static uint32_t block_take(struct block_cache *c)
     return b;
 }
 
-void mr_sched__value_uncache(struct block_cache *c, struct value *v)
+void mr_sched__value_uncache(struct block_cache *c, const struct value *v)
 {
-    if (v->kind == V_BLOCKS) {
-        uint32_t b = v->block;
-        while (b != NONE) {
-            uint32_t next = c->at[b].next;
-            c->at[b].next = c->free;
-            c->free = b;
-            c->left++;
-            b = next;
-        }
+    if (v->kind != V_BLOCKS) return;
+    for (uint32_t b = v->block, next; b != NONE; b = next) {
+        next = c->at[b].next;
+        c->at[b].next = c->free;
+        c->free = b;
+        c->left++;
     }
-    v->kind = V_AWAY;
 }
 
 /* Stores the bytes of a small value, if there is room. Targets may use the whole cache, other

@@ -3,7 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sched__value_uncache(struct block_cache *c, struct value *v);
+/* Frees the blocks of a value that is about to be freed itself. */
+void mr_sched__value_uncache(struct block_cache *c, const struct value *v);
 void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes);
 void mr_sched__value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out);
 /* Returns the bytes of a small value, lent until the next call: from its record, or copied to the

@@ -47,7 +47,6 @@ static uint64_t emit_payload(struct mr_sched *s, enum mr_sched_record type)
 
 void mr_sched__promise(struct mr_sched *s, const struct pending *p)
 {
-    if (s->replay.is_active) return;
     mr_assert(s->journal.pending_end - s->journal.pending_at < s->config.tasks_max);
     struct pending *to = &s->journal.pending[s->journal.pending_end++ % s->config.tasks_max];
     *to = *p;
@@ -111,7 +110,6 @@ void mr_sched__journal_erred(struct mr_sched *s, uint32_t task, const struct fai
 
 void mr_sched__journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
-    if (s->replay.is_active) return;
     mr_sched__record_loop(&s->jobs[job], loop, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_LOOP);
 }
@@ -174,7 +172,6 @@ void mr_sched__journal_flush(struct mr_sched *s)
 void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
 {
     uint64_t id = job_of(s, task)->id;
-    if (s->replay.is_active) return;
     if (s->journal.open_job != id || s->journal.open.n > CHUNK) mr_sched__journal_flush(s);
     s->journal.open_job = id;
     mr_sched__record_value(s, task, &s->journal.open);
@@ -210,7 +207,6 @@ void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 void mr_sched__journal_value(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    if (s->replay.is_active) return;
     if (t->refs) mr_sched__journal_parts(s, task);
     mr_sched__journal_part(s, task);
     s->journal.open_count++;

@@ -163,7 +163,6 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
  * a lost value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
-    if (!(s->tasks[task].flags & T_HAS_SHARERS)) return;
     for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
         if (is_done(&s->tasks[t - 1])) s->stack[s->stack_count++] = t - 1;
 }

@@ -156,13 +156,10 @@ const char *mr_sched__loop_complaint(struct mr_str bytes)
 /* True: the value of `until` ends the loop. The value exists and was checked. */
 static bool says_stop(struct mr_sched *s, uint32_t until)
 {
-    uint32_t v = s->tasks[until].value;
-    struct mr_str bytes = {0};
-    if (v < LITERAL && s->values[v].kind != V_OBJECT && s->values[v].kind != V_AWAY)
-        bytes = mr_sched__value_bytes(s, &s->values[v]);
-    struct mr_pack_reader r = mr_pack_read(bytes);
+    const struct value *v = &s->values[s->tasks[until].value];
+    struct mr_pack_reader r = mr_pack_read(mr_sched__value_bytes(s, v));
     struct mr_pack_item item;
-    if (!bytes.n || mr_pack_next(&r, &item)) return false;
+    if (mr_pack_next(&r, &item)) return false; /* an object that an earlier job persisted */
     if (item.type == MR_PACK_BOOL) return item.boolean;
     if (item.type == MR_PACK_INT) return item.i != 0;
     if (item.type == MR_PACK_UINT) return item.u != 0;

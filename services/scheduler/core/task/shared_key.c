@@ -490,16 +490,12 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* True: another job shares keys of this job and is not being forgotten itself. Jobs that are being
- * forgotten exist only while some job is being reclaimed. */
+/* True: another job shares keys of this job and is not being forgotten itself. */
 bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (!j->users || !s->job_list.reclaims_count) return j->users;
-    for (uint32_t i = 0; i < j->graph->nodes_count; i++)
-        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_SHARERS ? s->keys.head[j->base + i]
-                                                                      : 0;
-             t; t = s->keys.next[t - 1])
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->users; i++)
+        for (uint32_t t = s->keys.head[j->base + i]; t; t = s->keys.next[t - 1])
             if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
     return false;
 }
@@ -510,9 +506,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
-        uint32_t source = j->base + i;
-        uint32_t at = s->tasks[source].flags & T_HAS_SHARERS ? s->keys.head[source] : 0;
-        for (; at; at = s->keys.next[at - 1]) {
+        for (uint32_t at = s->keys.head[j->base + i]; at; at = s->keys.next[at - 1]) {
             uint32_t holder = job_no(s, &s->tasks[at - 1]);
             struct job *h = &s->jobs[holder];
             if (h->flags & (J_MARKED | J_FORGETTING)) continue;

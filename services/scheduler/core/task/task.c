@@ -70,8 +70,7 @@ void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state t
     if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_SHARED) mr_sched__shared_key_leave(s, task);
-    if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
-        if (t->flags & T_HAS_SHARERS) mr_sched__shared_key_failed(s, task);
+    if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED) mr_sched__shared_key_failed(s, task);
 }
 
 void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task)

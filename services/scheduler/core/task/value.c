@@ -77,7 +77,7 @@ void mr_sched__value_release(struct mr_sched *s, uint32_t value, bool dropped)
     if (v->flags & V_HELD && s->stores[v->store].is_alive)
         mr_buf_add(&mr_sched__store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
     mr_sched__value_unkeep(s, value);
-    if (v->kind == V_BLOCKS) mr_sched__value_uncache(&s->blocks, v);
+    mr_sched__value_uncache(&s->blocks, v);
     s->tasks[task].value = NONE;
     *v = (struct value){.kind = V_FREE, .next = s->value_list.free, .worker = NONE};
     s->value_list.free = value;
