@@ -469,6 +469,5 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
     count_as_held(s);
     mr_sched__epoch_begin(s);
     s->due.progress = s->due.keep = s->now;
-    s->has_work = true;
     mr_sched__recover_tick(s);
 }

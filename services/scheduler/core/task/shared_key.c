@@ -233,10 +233,7 @@ void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_st
                 part(s, task);
             continue;
         }
-        struct mr_str passing = s->passing;
-        s->passing = bytes;
         mr_sched__task_done(s, task, NONE);
-        s->passing = passing;
         /* an alias with a value does not count as a task */
         if (mr_sched__is_alias(s, task) && is_done(t)) {
             t->flags |= T_FIXED;

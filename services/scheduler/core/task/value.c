@@ -30,7 +30,6 @@ void mr_sched__value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
     struct worker *w = &s->workers[worker];
     mr_assert(v->worker == NONE);
     v->worker = worker;
-    v->prev = NONE;
     v->next = w->held_head;
     if (v->next != NONE) s->values[v->next].prev = value;
     w->held_head = value;
