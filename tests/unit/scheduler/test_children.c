@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 /* cmocka.h needs the headers above. */
 #include <cmocka.h>
@@ -87,6 +88,38 @@ static void only_a_running_attempt_can_submit(void **state)
     assert_non_null(strstr(f.r->text, "does not run"));
 }
 
+/* The reason names the attempt, the task and the job. */
+static void who_cannot_submit_is_told_why(void **state)
+{
+    (void)state;
+    struct family f = begin("f");
+    uint64_t job = rig_submit(f.r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]},"
+                                   "\"y\":{\"op\":\"rare\",\"args\":[2]}},"
+                                   "\"targets\":[\"x\",\"y\"]}");
+    char id[MR_JOB_ID_TEXT_MAX], text[128];
+    mr_job_id_format((mr_job_id){job}, id);
+    rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");
+    rig_done(f.r, f.w, job, "x");
+    assert_int_equal(rig_job(f.r, job), MR_JOB_RUNNING);
+    assert_int_equal(submit_by(&f, job, 1), 0); /* the attempt has ended */
+    (void)snprintf(text, sizeof text, "parent: attempt 1 of task 0 of job %s does not run", id);
+    assert_int_equal(f.r->code, MR_ESTATE);
+    assert_string_equal(f.r->text, text);
+    struct mr_sched_submit more = {.parent = {.job = {12345}, .attempt = 1}};
+    assert_int_equal(rig_submit_with(f.r, ONE("f"), &more), 0);
+    assert_int_equal(f.r->code, MR_ESTATE);
+    assert_non_null(strstr(f.r->text, "does not run"));
+    more.parent.job.v = (uint64_t)0x80000001 << 32 | 7;
+    assert_int_equal(rig_submit_with(f.r, ONE("f"), &more), 0);
+    assert_int_equal(f.r->code, MR_ESTATE);
+    assert_non_null(strstr(f.r->text, "is from a journal that Redis has lost"));
+    rig_crash(f.r);
+    assert_int_equal(submit_by(&f, f.parent, 1), 0);
+    assert_int_equal(f.r->code, MR_EAWAY);
+    assert_string_equal(
+        f.r->text, "parent: after a restart, the scheduler does not know yet what runs; try again");
+}
+
 static void cancelling_the_parent_cancels_child_and_grandchild(void **state)
 {
     (void)state;
@@ -147,6 +180,7 @@ static void a_line_of_children_has_an_end(void **state)
     }
     assert_int_equal(generations, 17);
     assert_int_equal(f.r->code, MR_ELIMIT);
+    assert_non_null(strstr(f.r->text, "is at depth 17 of jobs that tasks submitted, at most 16"));
 }
 
 int main(void)
@@ -156,6 +190,7 @@ int main(void)
         RIG_TEST(a_long_running_task_has_no_slot_to_leave),
         RIG_TEST(a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again),
         RIG_TEST(only_a_running_attempt_can_submit),
+        RIG_TEST(who_cannot_submit_is_told_why),
         RIG_TEST(cancelling_the_parent_cancels_child_and_grandchild),
         RIG_TEST(a_parent_that_fails_cancels_its_child_and_one_that_is_done_does_not),
         RIG_TEST(families_are_known_after_a_restart_and_a_snapshot),

@@ -74,6 +74,10 @@ static void a_loop_ends_where_its_condition_says(void **state)
     rig_done(r, a, job, "fit.count");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
     value_is(r, job, "fit.s", "fit.s");
+    assert_int_equal(rig_state(r, job, in_round(2, "next")), MR_TASK_RELEASED);
+    assert_false(rig_task(r, job, in_round(2, "next")).is_skipped);
+    assert_true(rig_task(r, job, in_round(3, "next")).is_skipped);
+    assert_false(rig_task(r, job, "fit.s").is_skipped);
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
     /* Rounds 3 to 49 are skipped, with four tasks each. The last round has no condition. */
@@ -177,7 +181,9 @@ static void a_number_says_whether_a_loop_goes_on(void **state)
         bool ends;
     } cases[] = {{MR_STR("\x00"), false}, {MR_STR("\xcb\0\0\0\0\0\0\0\0"), false},
         {MR_STR("\xcb\x80\0\0\0\0\0\0\0"), false}, {MR_STR("\x02"), true}, {MR_STR("\xff"), true},
-        {MR_STR("\xcb\x3f\xe0\0\0\0\0\0\0"), true}, {MR_STR("\xcb\xff\xf0\0\0\0\0\0\0"), true}};
+        {MR_STR("\xcf\xff\0\0\0\0\0\0\0"), true}, {MR_STR("\xcf\0\0\0\0\0\0\0\0"), false},
+        {MR_STR("\xd3\xff\0\0\0\0\0\0\0"), true}, {MR_STR("\xcb\x3f\xe0\0\0\0\0\0\0"), true},
+        {MR_STR("\xcb\xff\xf0\0\0\0\0\0\0"), true}};
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker a = join(r, "a");

@@ -91,6 +91,8 @@ static void who_wants_a_value_that_there_is_not_is_told_why(void **state)
     assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 1);
     want(r, job, y);
     assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 2);
+    const char *text;
+    assert_int_equal(note(r, MR_NOTE_TARGETS_READY, &text)->count, 1);
     uint64_t off = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, off), MR_OK);
     want(r, off, 0);
@@ -175,6 +177,98 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     }
     assert_int_equal(rig_state(r, job, "p-49"), MR_TASK_DONE);
     assert_in_range(rig_notes(r, MR_NOTE_JOB_PROGRESS, job) - before, 9, 11);
+}
+
+/* A client that wants a value is told of it when the journal has it, and not before. */
+static void a_value_is_told_of_when_the_journal_has_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 4);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "rare", "2", ""), "\"x\",\"y\""));
+    r->acks = false;
+    rig_done(r, w, job, "x");
+    want(r, job, rig_index(r, job, "x"));
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 0);
+    rig_ack(r);
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 1);
+    want(r, job, rig_index(r, job, "x"));
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 2);
+}
+
+/* A request that is repeated is answered with its job, which is announced once. */
+static void a_repeated_request_announces_no_job(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    static const char json[] =
+        "{\"request_id\":\"r\",\"tasks\":{" T("x", "f", "1", "") "},"
+                                                                 "\"targets\":[\"x\"]}";
+    uint64_t job = rig_submit(r, json);
+    const char *text;
+    const struct mr_sched_note *n = note(r, MR_NOTE_REPLY, &text);
+    assert_int_equal(n->index, MR_JOB_PENDING);
+    assert_false(n->existed);
+    assert_int_equal(rig_submit(r, json), job);
+    n = note(r, MR_NOTE_REPLY, &text);
+    assert_int_equal(n->job.v, job);
+    assert_int_equal(n->index, 0);
+    assert_true(n->existed);
+    const struct mr_sched_submit other = {.body_hash = {1, 2}};
+    assert_int_equal(rig_submit_with(r, json, &other), 0);
+    n = note(r, MR_NOTE_REPLY, &text);
+    assert_int_equal(n->code, MR_EEXIST);
+    assert_int_equal(n->job.v, job);
+    char id[MR_JOB_ID_TEXT_MAX], expected[128];
+    mr_job_id_format((mr_job_id){job}, id);
+    (void)snprintf(
+        expected, sizeof expected, "request_id \"r\" was used for another body, by job %s", id);
+    assert_string_equal(text, expected);
+    r->acks = false;
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), 1);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), 1);
+    assert_int_not_equal(rig_submit(r, json), job); /* the forgotten job's id is free */
+}
+
+static void each_target_that_failed_is_named(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 4);
+    uint64_t job =
+        rig_submit(r, "{\"on_error\":\"continue\",\"tasks\":{" T("a", "f", "1", "") "," T("b", "g",
+                          R("a"), "") "," T("c", "h", "2", "") "},\"targets\":[\"b\",\"c\"]}");
+    const char *text;
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    assert_int_equal(note(r, MR_NOTE_TARGET_FAILED, &text)->index, rig_index(r, job, "b"));
+    rig_end(r, w, job, "c", MR_OUTCOME_ERROR);
+    assert_int_equal(note(r, MR_NOTE_TARGET_FAILED, &text)->index, rig_index(r, job, "c"));
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGET_FAILED, job), 2);
+}
+
+/* One step tells of a lost worker and of the values that it had, each in its own words. */
+static void the_words_of_one_step_stay_apart(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 4);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("z", "h", "3", ""),
+                          "\"x\",\"y\",\"z\""));
+    (void)rig_done_object(r, w, job, "x"); /* in no store: the worker alone has it */
+    (void)rig_done_object(r, w, job, "y");
+    rig_end(r, w, job, "z", MR_OUTCOME_ERROR);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    uint32_t before = rig_notes(r, MR_NOTE_TARGET_FAILED, job);
+    rig_pass(r, r->c.lease + MR_SECOND);
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGET_FAILED, job) - before, 2);
+    const char *text;
+    const struct mr_sched_note *n = note(r, MR_NOTE_TARGET_FAILED, &text);
+    assert_int_equal(n->code, MR_ESTATE);
+    assert_string_equal(text, "its value was lost when its worker was, and its job has ended");
+    (void)note(r, MR_NOTE_WORKER_CLOSE, &text);
+    assert_string_equal(text, "its lease has run out");
 }
 
 /* Its progress is announced again, also when no other job runs. */
@@ -367,6 +461,10 @@ int main(void)
         RIG_TEST(a_value_that_only_its_worker_has_is_told_when_it_was_fetched),
         RIG_TEST(what_cannot_be_done_to_a_job_is_said_in_words),
         RIG_TEST(progress_is_told_ten_times_a_second_while_there_is_some),
+        RIG_TEST(a_value_is_told_of_when_the_journal_has_it),
+        RIG_TEST(a_repeated_request_announces_no_job),
+        RIG_TEST(each_target_that_failed_is_named),
+        RIG_TEST(the_words_of_one_step_stay_apart),
         RIG_TEST(progress_of_a_retried_job_is_told),
         RIG_TEST(what_ran_is_counted),
         RIG_TEST(a_retry_after_a_restart_waits_for_the_workers_of_the_life_before),

@@ -52,7 +52,7 @@ static void take_values(const struct mr_sched_batch *b)
         *v = (struct sent_value){.job = b->values.runs.p[run - 1].job.v,
             .index = b->values.index[i],
             .bytes_count = b->values.inline_bytes[i]};
-        memcpy(v->bytes, b->value_inline.p + inline_at, v->bytes_count);
+        memcpy(v->bytes, b->value_inline.p + inline_at, MR_MIN(v->bytes_count, sizeof v->bytes));
         inline_at += v->bytes_count;
         if (v->bytes_count) continue;
         v->object = ((const mr_object_id *)(const void *)b->value_object.p)[objects];
@@ -182,7 +182,7 @@ static void a_task_is_sent_as_its_graph_has_it(void **state)
                                                     R("a"),
                                                     ",\"persist\":\"a name\"") "," T("e", "f", "5",
                                                     ",\"priority\":9") "," T("l", "long", "6",
-                                                    "") "},\"targets\":[\"b\",\"c\",\"d\",\"e\",\"l\"]}");
+                                                    ",\"long_running\":true") "},\"targets\":[\"b\",\"c\",\"d\",\"e\",\"l\"]}");
     rig_done(r, w, job, "a");
     const struct sent_row *a = row_of(r, job, "a"), *b = row_of(r, job, "b"),
                           *c = row_of(r, job, "c"), *d = row_of(r, job, "d"),
@@ -207,6 +207,11 @@ static void a_task_is_sent_as_its_graph_has_it(void **state)
     assert_int_equal(b->timeout_ns, 2500 * MR_MS);
     assert_string_equal(b->key, "b");
     assert_false(b->persist || b->long_running);
+    assert_false(b->definition.hi || b->definition.lo);
+    assert_true(l->has_extra && l->long_running);
+    assert_false(d->long_running);
+    assert_string_equal(l->key, "l");
+    assert_string_equal(b->name, "");
     assert_string_equal(c->resource, "gpu");
     assert_int_equal(c->micro, 1500000);
     assert_string_equal(c->key, "c");
@@ -312,6 +317,74 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
         rig_message(r, w, &m);
         assert_int_equal(sent.heard, i);
     }
+    look_at(r, w);
+    (void)rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    assert_int_equal(sent.count, 1);
+    assert_int_equal(sent.heard, 0); /* an answer to no heartbeat */
+}
+
+/* No worker offered the operator when the job was planned. */
+static void an_operator_is_long_running_if_its_first_worker_says_so(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job =
+        rig_submit(r, JOB(T("l", "long", "1", "") "," T("x", "f", "2", ""), "\"l\",\"x\""));
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 1});
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "l"), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1); /* "l" occupies no slot */
+}
+
+/* Values of more than one block each. The cache keeps them in pieces. */
+static void each_value_of_a_batch_has_its_own_bytes(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = rig_join(r, &(struct rig_spec){.name = "a", .slots = 4, .ops = "f"}),
+                      b = rig_join(r, &(struct rig_spec){.name = "b", .slots = 4, .ops = "rare"});
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T("z", "g", R("x") "," R("y"), ""),
+               "\"z\""));
+    static const char x[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+                      y[] = "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy";
+    rig_done_value(r, a, job, "x", mr_str(x));
+    rig_done_value(r, a, job, "y", mr_str(y));
+    look_at(r, (struct rig_worker){.slot = b.slot + 1}); /* the next worker */
+    (void)rig_join(r, &(struct rig_spec){.name = "c", .slots = 4, .ops = "g"});
+    assert_int_equal(sent.values_count, 2);
+    assert_string_equal(value_of(r, job, "x")->bytes, x);
+    assert_string_equal(value_of(r, job, "y")->bytes, y);
+}
+
+/* The cache has no room for the value of "x": its worker is asked for the bytes, once, and each
+ * worker that needs them gets them. */
+static void a_value_that_only_its_worker_has_is_fetched_for_who_needs_it(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.inline_blocks = 8;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = rig_join(r, &(struct rig_spec){.name = "a", .slots = 4, .ops = "f"}),
+                      b = rig_join(r, &(struct rig_spec){.name = "b", .slots = 4, .ops = "g"}),
+                      d = rig_join(r, &(struct rig_spec){.name = "d", .slots = 4, .ops = "h"});
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), "") "," T(
+                                         "z", "h", R("x"), "") "," T("u", "g", R("x") ",2", ""),
+                                     "\"y\",\"z\",\"u\""));
+    rig_done_bytes(r, a, job, "x", 300);
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 0);
+    look_at(r, b);
+    rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 300, MR_MS);
+    assert_int_equal(value_of(r, job, "x")->bytes_count, 300);
+    assert_string_equal(value_of(r, job, "x")->bytes, "x");
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1); /* once, for "y" and "u" */
+    assert_int_equal(rig_count(r, SAID_VALUE, d, job, "x"), 1);
+    rig_done(r, b, job, "y");
+    rig_done(r, d, job, "z");
+    rig_done(r, b, job, "u");
+    assert_int_equal(rig_count(r, SAID_RELEASE, a, job, "x"), 1);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
 int main(void)
@@ -322,6 +395,9 @@ int main(void)
         RIG_TEST(a_last_use_is_marked),
         RIG_TEST(an_attempt_after_a_failure_has_the_next_number),
         RIG_TEST(a_heartbeat_is_answered_with_its_number),
+        RIG_TEST(an_operator_is_long_running_if_its_first_worker_says_so),
+        RIG_TEST(each_value_of_a_batch_has_its_own_bytes),
+        RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,29 @@ static void a_retried_job_takes_its_keys_again_but_not_those_of_others(void **st
     assert_int_equal(rig_job(r, three), MR_JOB_DONE);
 }
 
+/* Three jobs wait for a key. Whichever is cancelled, the two others get the value. */
+static void a_job_that_leaves_a_key_takes_no_other_along(void **state)
+{
+    (void)state;
+    for (int leaves = 0; leaves < 3; leaves++) {
+        struct rig_worker w;
+        struct rig *r = begin(&w);
+        uint64_t one = rig_submit(r, SOURCE), jobs[3];
+        for (int i = 0; i < 3; i++)
+            jobs[i] = rig_submit(r, SOURCE);
+        assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, jobs[leaves]), MR_OK);
+        rig_done(r, w, one, "k");
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(rig_job(r, jobs[i]), i == leaves ? MR_JOB_CANCELLED : MR_JOB_DONE);
+        assert_int_equal(rig_count(r, SAID_TASK, w, jobs[(leaves + 1) % 3], "k"), 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(rig_ask(r, MR_SCHED_FORGET, jobs[i]), MR_OK);
+        assert_int_equal(rig_ask(r, MR_SCHED_FORGET, one), MR_OK);
+        assert_null(rig_leftover(r));
+        (void)rig_teardown(NULL);
+    }
+}
+
 /* ---- restarts -------------------------------------------------------------------------------- */
 
 /* A target that was copied is in the journal with its value: it outlives its source's job. */
@@ -347,6 +370,7 @@ int main(void)
         RIG_TEST(a_key_that_was_released_belongs_to_the_next_job_that_defines_it),
         RIG_TEST(a_key_without_a_value_that_cannot_be_made_is_refused_to_readers),
         RIG_TEST(a_retried_job_takes_its_keys_again_but_not_those_of_others),
+        RIG_TEST(a_job_that_leaves_a_key_takes_no_other_along),
         RIG_TEST(a_copied_target_is_there_after_a_restart),
         RIG_TEST(keys_of_running_jobs_are_known_after_a_restart),
         RIG_TEST(a_reader_of_a_job_that_the_journal_lost_fails_and_says_so),

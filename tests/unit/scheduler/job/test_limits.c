@@ -324,6 +324,23 @@ static void a_small_value_may_fill_the_cache_to_the_last_block(void **state)
     assert_null(rig_leftover(r));
 }
 
+/* The record of a value has room for 16 bytes. They need no block. */
+static void a_value_of_16_bytes_is_kept_when_the_cache_is_full(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.inline_blocks = 4;
+    struct rig *r = rig_new_with(&c);
+    const struct rig_spec spec = {.name = "w", .slots = 8};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t full = rig_submit(r, ONE_TASK);
+    rig_done_bytes(r, w, full, "x", 4 * 28);
+    assert_int_equal(rig_value(r, full, "x", NULL).kind, MR_SCHED_VALUE_INLINE);
+    is_kept(r, w, ONE_TASK, 17, false);
+    is_kept(r, w, ONE_TASK, 16, true);
+}
+
 static void a_value_of_more_than_4_KiB_is_not_cached(void **state)
 {
     (void)state;
@@ -347,6 +364,7 @@ int main(void)
         RIG_TEST(of_many_failures_the_last_texts_are_kept),
         RIG_TEST(errors_go_with_their_job),
         RIG_TEST(a_small_value_may_fill_the_cache_to_the_last_block),
+        RIG_TEST(a_value_of_16_bytes_is_kept_when_the_cache_is_full),
         RIG_TEST(a_value_of_more_than_4_KiB_is_not_cached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

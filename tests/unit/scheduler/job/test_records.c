@@ -173,21 +173,22 @@ static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 0);
-    uint64_t job[2] = {rig_submit(r, ONE_TASK),
+    uint64_t job[2] = {
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("v", "rare", "2", ""), "\"x\",\"v\"")),
         rig_submit(r, JOB(T("y", "g", "1", "") "," T("z", "g", "2", ""), "\"y\",\"z\""))};
     const struct mr_ws_run runs[] = {{.job = {job[0]}, .count = 1}, {.job = {job[1]}, .count = 2}};
-    const uint32_t index[] = {0, rig_index(r, job[1], "y"), rig_index(r, job[1], "z")},
+    const uint32_t index[] = {rig_index(r, job[0], "x"), rig_index(r, job[1], "y"),
+        rig_index(r, job[1], "z")},
                    attempt[] = {1, 1, 1}, outcome[] = {MR_OUTCOME_OK, MR_OUTCOME_OK, MR_OUTCOME_OK},
                    bytes[] = {1, 2, 20};
     const uint64_t zeros[3] = {0};
     struct mr_ws_up m = {.completed = {.tasks = {runs, 2, index, attempt, 3},
                              .outcome = outcome,
                              .inline_bytes = bytes,
-                             .inlined = MR_STR("xyytwenty bytes of zzzzz"),
+                             .inlined = MR_STR("xyytwenty bytes of zzzz"),
                              .base_ns = r->now,
                              .started_ns = zeros,
                              .duration_ns = zeros}};
-    m.completed.inlined.n = 23;
     rig_message(r, w, &m);
     for (int life = 0; life < 2; life++) {
         char out[64];
@@ -197,10 +198,184 @@ static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
         assert_string_equal(out, "yy");
         (void)rig_value(r, job[1], "z", out);
         assert_string_equal(out, "twenty bytes of zzzz");
-        assert_int_equal(rig_job(r, job[0]), MR_JOB_DONE);
+        assert_int_equal(rig_job(r, job[0]), MR_JOB_RUNNING);
         assert_int_equal(rig_job(r, job[1]), MR_JOB_DONE);
         rig_crash(r);
     }
+}
+
+/* The values of one turn are written in records of about 1 MiB. */
+static void many_values_of_one_turn_are_written_in_several_records(void **state)
+{
+    (void)state;
+    enum { COUNT = 700, EACH = 4096 };
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 1000});
+    r->c.inline_blocks = COUNT * 200;
+    uint64_t job = rig_submit(
+        r, "{\"tasks\":{\"x-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":700}}}}");
+    static uint32_t index[COUNT], attempt[COUNT], outcome[COUNT], bytes[COUNT];
+    static uint64_t zeros[COUNT];
+    static char values[COUNT * EACH];
+    const struct mr_ws_run run = {.job = {job}, .count = COUNT};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        index[i] = i;
+        attempt[i] = 1;
+        bytes[i] = EACH;
+        memset(values + i * EACH, 'a' + (int)(i % 26), EACH);
+    }
+    struct mr_ws_up m = {.completed = {.tasks = {&run, 1, index, attempt, COUNT},
+                             .outcome = outcome,
+                             .inline_bytes = bytes,
+                             .inlined = mr_str_of(values, sizeof values),
+                             .base_ns = r->now,
+                             .started_ns = zeros,
+                             .duration_ns = zeros}};
+    rig_message(r, w, &m);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    for (int compact = 0; compact < 2; compact++) {
+        uint32_t records = 0;
+        for (size_t at = 0; at < r->journal.n;) {
+            struct mr_sched_record_head h;
+            memcpy(&h, r->journal.p + at, sizeof h);
+            at += sizeof h + (size_t)mr_align_up(h.bytes, 8);
+            if (h.type != MR_RECORD_VALUES) continue;
+            records++;
+            assert_in_range(h.bytes, 1, MR_CHUNK_BYTES + 2 * EACH);
+        }
+        assert_int_equal(records, 3);
+        rig_crash(r);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            struct mr_sched_value v = {0};
+            struct mr_buf out;
+            mr_buf_init(&out, 1 << 20);
+            assert_true(mr_sched_value(r->s, (mr_job_id){job}, i, &out, &v));
+            assert_int_equal(v.kind, MR_SCHED_VALUE_INLINE);
+            assert_int_equal(out.n, EACH);
+            assert_memory_equal(out.p, values + i * EACH, EACH);
+            mr_buf_fini(&out);
+        }
+        rig_compact(r);
+    }
+}
+
+/* The bytes of a target are in the journal even if the cache has no room for them. */
+static void a_target_without_room_in_the_cache_is_in_the_journal(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.inline_blocks = 8;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker w = join(r, "w", 0);
+    uint64_t job = rig_submit(r, ONE_TASK);
+    rig_done_bytes(r, w, job, "x", 300);
+    assert_int_equal(rig_value(r, job, "x", NULL).kind, MR_SCHED_VALUE_AWAY);
+    r->c.inline_blocks = 64;
+    rig_crash(r);
+    char out[64];
+    assert_int_equal(rig_value(r, job, "x", out).kind, MR_SCHED_VALUE_INLINE);
+    assert_int_equal(rig_value(r, job, "x", NULL).bytes, 300);
+    assert_string_equal(out, "x");
+}
+
+static void put_record(struct rig *r, uint32_t type, const void *payload, uint32_t bytes)
+{
+    struct mr_sched_record_head h = {.type = type, .bytes = bytes};
+    const uint64_t pad = 0;
+    mr_buf_add(&r->journal, &h, sizeof h);
+    mr_buf_add(&r->journal, payload, bytes);
+    mr_buf_add(&r->journal, &pad, (size_t)(mr_align_up(bytes, 8) - bytes));
+}
+
+/* Records of tasks, loops and states that there are not. */
+static void records_of_what_there_is_not_are_passed_over(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r,
+        "{\"repeat\":{\"fit\":{\"max\":3,\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" T(
+            "next", "g", R("s"), "") "," T("done", "h", R("next"),
+            "") "},\"next\":{\"s\":" R("next") "},"
+                                               "\"until\":" R("done") "}}}");
+    uint32_t nodes = info_of(r, job).graph->nodes_count;
+    uint32_t value[] = {(uint32_t)job, (uint32_t)(job >> 32), nodes, 1, 1, 'v'};
+    put_record(r, MR_RECORD_VALUES, value, 21);
+    uint32_t erred[] = {(uint32_t)job, (uint32_t)(job >> 32), nodes, 2, 1, 0, 0, 0, 0, 0};
+    put_record(r, MR_RECORD_ERRED, erred, sizeof erred);
+    static const uint32_t loops[][3] = {
+        {1, 0, UINT32_MAX}, {0, 3, UINT32_MAX}, {0, 0, 3}, {UINT32_MAX, 0, 0}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(loops); i++) {
+        uint32_t loop[5] = {
+            (uint32_t)job, (uint32_t)(job >> 32), loops[i][0], loops[i][1], loops[i][2]};
+        put_record(r, MR_RECORD_LOOP, loop, sizeof loop);
+    }
+    static const uint32_t states[] = {0, MR_JOB_CANCELLED + 1};
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t ended[12] = {(uint32_t)job, (uint32_t)(job >> 32), states[i]};
+        put_record(r, MR_RECORD_JOB_STATE, ended, 44);
+    }
+    rig_crash(r);
+    assert_int_equal(rig_job(r, job), MR_JOB_PENDING);
+    assert_int_equal(info_of(r, job).skipped, 0);
+    struct rig_worker w = join(r, "w", 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        static const char *const keys[][2] = {
+            {"fit[0].next", "fit[0].done"}, {"fit[1].next", "fit[1].done"}, {"fit[2].next", NULL}};
+        rig_done(r, w, job, keys[i][0]);
+        if (keys[i][1]) rig_done_value(r, w, job, keys[i][1], MR_STR("\xc2"));
+    }
+    rig_done(r, w, job, "fit.s");
+    rig_done(r, w, job, "fit.count");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static void a_snapshot_names_all_forgotten_jobs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job[4], at[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        job[i] = rig_submit(r, ONE_TASK);
+        rig_pass(r, MR_SECOND);
+        assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job[i]), MR_OK);
+        assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job[i]), MR_OK);
+        at[i] = mr_sched_forgotten(r->s, (mr_job_id){job[i]});
+        assert_true(at[i] > 0 && (!i || at[i] > at[i - 1]));
+    }
+    for (int life = 0; life < 3; life++) {
+        if (life) rig_compact(r);
+        rig_crash(r);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(mr_sched_forgotten(r->s, (mr_job_id){job[i]}), at[i]);
+    }
+}
+
+/* The last EPOCH record; 0: there is none. */
+static uint32_t epoch_of(struct rig *r)
+{
+    uint32_t epoch = 0;
+    for (size_t at = 0; at < r->journal.n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, r->journal.p + at, sizeof h);
+        if (h.type == MR_RECORD_EPOCH)
+            memcpy(&epoch, r->journal.p + at + sizeof h + sizeof(uint64_t), sizeof epoch);
+        at += sizeof h + (size_t)mr_align_up(h.bytes, 8);
+    }
+    return epoch;
+}
+
+static void a_raised_epoch_is_in_the_journal(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    assert_int_equal(epoch_of(r), r->c.epoch);
+    const struct mr_ws_register more = {.epoch = 40, .scheduler = 77};
+    (void)rig_join_as(r, &(struct rig_spec){.name = "w"}, &more);
+    assert_int_equal(mr_sched_epoch(r->s), 41);
+    assert_int_equal(epoch_of(r), 41);
+    rig_compact(r);
+    assert_int_equal(epoch_of(r), 41);
 }
 
 /* ---- stores and jobs ------------------------------------------------------------------------- */
@@ -337,6 +512,17 @@ static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
     assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
 }
 
+static void a_job_that_never_ran_had_no_slots(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    (void)rig_join(r, &(struct rig_spec){.name = "w", .slots = 3, .ops = "g"});
+    uint64_t job = rig_submit(r, ONE_TASK);
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,11 +531,17 @@ int main(void)
         RIG_TEST(an_error_with_a_worker_s_name_that_is_too_long_is_read),
         RIG_TEST(of_two_values_of_a_target_the_last_one_is_read),
         RIG_TEST(values_of_two_jobs_in_one_turn_stay_apart),
+        RIG_TEST(many_values_of_one_turn_are_written_in_several_records),
+        RIG_TEST(a_target_without_room_in_the_cache_is_in_the_journal),
+        RIG_TEST(records_of_what_there_is_not_are_passed_over),
+        RIG_TEST(a_snapshot_names_all_forgotten_jobs),
+        RIG_TEST(a_raised_epoch_is_in_the_journal),
         RIG_TEST(every_store_of_a_snapshot_is_waited_for),
         RIG_TEST(a_done_job_has_nothing_to_retry_in_any_life),
         RIG_TEST(a_job_whose_task_comes_back_runs),
         RIG_TEST(a_deadline_goes_on_over_a_restart),
         RIG_TEST(the_slots_of_a_running_job_are_counted_after_a_restart),
+        RIG_TEST(a_job_that_never_ran_had_no_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

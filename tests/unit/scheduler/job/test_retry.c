@@ -381,7 +381,75 @@ static void a_lost_result_that_was_persisted_is_made_with_its_tries(void **state
     assert_int_equal(t.recomputed, 1);
 }
 
-/* A job may be cancelled and retried while its many tasks are still being released. */
+/* "c" refers to its parts and is no target: it goes with the job that failed. */
+static void a_failed_job_lets_its_collections_go(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 5, "n");
+    const struct rig_spec spec = {.name = "w", .slots = 8, .store = 5};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, JOB(T("p", "f", "1", "") "," T("c", "ref", R("p"), "") "," T(
+                                         "s", "rare", R("c"), "") "," T("x", "g", "2", ""),
+                                     "\"s\",\"x\""));
+    for (int life = 0; life < 2; life++) {
+        mr_object_id part = rig_done_object(r, w, job, "p");
+        (void)rig_done_object(r, w, job, "c");
+        assert_true(rig_is_held(r, part));
+        rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+        assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+        assert_int_equal(rig_state(r, job, "c"), MR_TASK_RELEASED);
+        assert_int_equal(rig_state(r, job, "p"), MR_TASK_RELEASED);
+        assert_int_equal(rig_held(r), 0);
+        retry(r, job);
+    }
+}
+
+/* A task that fails with its input has waited for a worker with the resource. It does not run when
+ * such a worker comes. */
+static void what_failed_with_its_input_is_not_sent_any_more(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w");
+    uint64_t job =
+        rig_submit(r, "{\"on_error\":\"continue\",\"tasks\":{" T("a", "f", "1", "") "," T(
+                          "b", "g", R("a"), ",\"resources\":{\"gpu\":1}") "," T("c", "g", "2",
+                          ",\"resources\":{\"gpu\":1}") "},"
+                                                        "\"targets\":[\"b\",\"c\"]}");
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    assert_int_equal(rig_state(r, job, "b"), MR_TASK_ERRED);
+    const struct rig_spec spec = {.name = "v", .slots = 8, .resource = "gpu", .amount = 4};
+    struct rig_worker v = rig_join(r, &spec);
+    assert_int_equal(rig_count(r, SAID_TASK, v, job, "b"), 0);
+    rig_done(r, v, job, "c");
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_null(rig_leftover(r));
+}
+
+/* Tasks that ran side by side at one worker, in any order. */
+static void a_forgotten_job_of_tasks_side_by_side_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"abc", "acb", "bac", "bca", "cab", "cba"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(orders); i++) {
+        struct rig *r = rig_new();
+        const struct rig_spec spec = {.name = "w", .slots = 8, .resource = "gpu", .amount = 4};
+        struct rig_worker w = rig_join(r, &spec);
+        uint64_t job = rig_submit(r, JOB(T("a", "f", "1", ",\"resources\":{\"gpu\":1}") "," T(
+                                             "b", "f", "2", ",\"resources\":{\"gpu\":1}") "," T("c",
+                                             "f", "3", ",\"resources\":{\"gpu\":1}"),
+                                         "\"a\",\"b\",\"c\""));
+        for (const char *key = orders[i]; *key; key++)
+            rig_done(r, w, job, (const char[]){*key, 0});
+        assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+        assert_null(rig_leftover(r));
+        (void)rig_teardown(NULL);
+    }
+}
+
+/* Each turn releases some thousand tasks. */
 static void a_large_job_is_released_in_several_turns(void **state)
 {
     (void)state;
@@ -417,6 +485,9 @@ int main(void)
         RIG_TEST(what_a_job_does_not_need_does_not_run_in_its_retry),
         RIG_TEST(a_retried_task_has_all_its_tries_again),
         RIG_TEST(a_lost_result_that_was_persisted_is_made_with_its_tries),
+        RIG_TEST(a_failed_job_lets_its_collections_go),
+        RIG_TEST(what_failed_with_its_input_is_not_sent_any_more),
+        RIG_TEST(a_forgotten_job_of_tasks_side_by_side_leaves_nothing),
         RIG_TEST(a_large_job_is_released_in_several_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
