@@ -105,6 +105,12 @@ static void a_dead_worker_takes_the_whole_unit_along(void **state)
     rig_pass(r, r->c.lease + MR_SECOND);
     struct rig_worker b = join(r, "b", 1);
     assert_int_equal(rig_attempt(r, b, job, "a"), 2);
+    struct mr_sched_job_info info;
+    struct mr_sched_totals t;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    mr_sched_totals(r->s, &t);
+    assert_int_equal(info.recomputed, 2); /* "a" and "b" had run */
+    assert_int_equal(t.recomputed, 2);
     for (const char *key = "abcd"; *key; key++)
         rig_done(r, b, job, (const char[]){*key, 0});
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
