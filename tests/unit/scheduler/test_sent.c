@@ -323,6 +323,105 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
     assert_int_equal(sent.heard, 0); /* an answer to no heartbeat */
 }
 
+static struct { /* what batches have said since the last look */
+    bool more, drain, registered, frees;
+    uint32_t batches, adopted, kept, cancelled, released, forgotten;
+} seen;
+
+static void see(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
+{
+    (void)r;
+    (void)slot;
+    seen.batches++;
+    seen.more |= b->has_more;
+    seen.drain |= b->drain;
+    seen.registered |= b->has_registered;
+    seen.frees |= b->frees_objects;
+    seen.adopted += b->adopt.count;
+    seen.kept += b->keep.count;
+    seen.cancelled += b->cancel.count;
+    seen.released += b->release.count;
+    seen.forgotten += (uint32_t)b->forget_jobs.n / sizeof(uint64_t);
+}
+
+static void look(struct rig *r)
+{
+    memset(&seen, 0, sizeof seen);
+    r->on_batch = see;
+}
+
+/* The memory of a batch is used again. What one batch says the next one does not repeat. */
+static void a_batch_says_nothing_of_the_batch_before(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "n");
+    look(r);
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 4, .store = STORE});
+    assert_true(seen.registered && !seen.frees && !seen.drain);
+    look(r);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    assert_true(seen.batches && !seen.registered && !seen.more);
+    (void)rig_done_object(r, w, job, "x");
+    look(r);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_true(seen.frees && seen.more);
+    assert_int_equal(seen.cancelled, 1);
+    assert_int_equal(seen.released, 1);
+    look(r);
+    job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    assert_int_equal(seen.batches, 1);
+    assert_false(seen.frees || seen.more || seen.registered || seen.drain);
+    assert_int_equal(seen.cancelled + seen.released + seen.adopted + seen.kept, 0);
+    rig_done(r, w, job, "x"); /* a small value frees no object */
+    look(r);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_int_equal(seen.released, 1);
+    assert_false(seen.frees);
+    look(r);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_RETIRE, .slot = w.slot, .incarnation = w.incarnation};
+    rig_step(r, &ev);
+    assert_true(seen.drain);
+    look(r);
+    rig_heartbeat(r, w);
+    (void)rig_join(r, &(struct rig_spec){.name = "v"});
+    assert_true(seen.batches && seen.registered && !seen.drain);
+}
+
+/* A batch of more rows than its first memory has room for. */
+static void the_rows_of_a_large_batch_stay_whole(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"x-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"priority\":3,\"for\":{\"i\":30}},"
+        "\"y-${i}\":{\"op\":\"g\",\"args\":[\"${i}\"],\"for\":{\"i\":30}}}}");
+    look_at(r, (struct rig_worker){.slot = 0});
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 60});
+    assert_int_equal(w.slot, 0);
+    assert_int_equal(sent.count, 60);
+    assert_int_equal(sent.batches, 2); /* the answer to Register, and the tasks */
+    for (uint32_t i = 0; i < 30; i++) {
+        char key[16];
+        for (int is_y = 0; is_y < 2; is_y++) {
+            (void)snprintf(key, sizeof key, "%c-%u", is_y ? 'y' : 'x', i);
+            assert_args(r, job, key);
+            assert_string_equal(row_of(r, job, key)->op, is_y ? "g" : "f");
+            assert_int_equal(row_of(r, job, key)->priority, is_y ? 0 : 3);
+        }
+    }
+    rig_forget_rows(r);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    for (uint32_t i = 0; i < 30; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "x-%u", i);
+        assert_int_equal(rig_count(r, SAID_CANCEL, w, job, key), 1);
+        assert_int_equal(rig_row(r, SAID_CANCEL, job, key)->attempt, 1);
+    }
+}
+
 /* No worker offered the operator when the job was planned. */
 static void an_operator_is_long_running_if_its_first_worker_says_so(void **state)
 {
@@ -395,6 +494,8 @@ int main(void)
         RIG_TEST(a_last_use_is_marked),
         RIG_TEST(an_attempt_after_a_failure_has_the_next_number),
         RIG_TEST(a_heartbeat_is_answered_with_its_number),
+        RIG_TEST(a_batch_says_nothing_of_the_batch_before),
+        RIG_TEST(the_rows_of_a_large_batch_stay_whole),
         RIG_TEST(an_operator_is_long_running_if_its_first_worker_says_so),
         RIG_TEST(each_value_of_a_batch_has_its_own_bytes),
         RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),

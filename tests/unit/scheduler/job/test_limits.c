@@ -291,6 +291,46 @@ static void errors_go_with_their_job(void **state)
     }
 }
 
+/* Of a message and of arguments the beginning is kept. A NUL would end a text, so it is replaced.
+ */
+static void long_texts_of_an_error_are_cut(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w"});
+    uint64_t job = rig_submit(r, ONE_TASK);
+    static char message[1500], arguments[1500];
+    memset(message, 'm', sizeof message);
+    memset(arguments, 'a', sizeof arguments);
+    message[0] = arguments[1] = 0;
+    message[999] = arguments[1023] = 'z'; /* the last bytes that are kept */
+    const uint32_t index = 0, attempt = 1, outcome = MR_OUTCOME_ERROR;
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    const struct mr_ws_failure f = {.code = 2,
+        .message = mr_str_of(message, sizeof message),
+        .arguments = mr_str_of(arguments, sizeof arguments)};
+    struct mr_ws_up m = {.completed = {.tasks = {&run, 1, &index, &attempt, 1},
+                             .outcome = &outcome,
+                             .failures = &f,
+                             .failures_count = 1}};
+    rig_message(r, w, &m);
+    message[0] = arguments[1] = '?';
+    for (int life = 0; life < 2; life++) {
+        struct mr_sched_job_info info;
+        assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+        struct mr_sched_error e[2] = {rig_task(r, job, "x").error, info.error};
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(e[i].message.n, 1000);
+            assert_memory_equal(e[i].message.p, message, 1000);
+            assert_int_equal(e[i].arguments.n, 1024);
+            assert_memory_equal(e[i].arguments.p, arguments, 1024);
+            assert_int_equal(e[i].worker.n, 1);
+            assert_int_equal(e[i].log.n, 0);
+        }
+        rig_crash(r);
+    }
+}
+
 static void is_kept(struct rig *r, struct rig_worker w, const char *json, uint32_t bytes, bool is)
 {
     for (int i = 0; i < 2; i++) { /* a job that is forgotten gives its room back */
@@ -363,6 +403,7 @@ int main(void)
         RIG_TEST(jobs_are_refused_while_redis_is_away_and_much_waits_for_it),
         RIG_TEST(of_many_failures_the_last_texts_are_kept),
         RIG_TEST(errors_go_with_their_job),
+        RIG_TEST(long_texts_of_an_error_are_cut),
         RIG_TEST(a_small_value_may_fill_the_cache_to_the_last_block),
         RIG_TEST(a_value_of_16_bytes_is_kept_when_the_cache_is_full),
         RIG_TEST(a_value_of_more_than_4_KiB_is_not_cached),
