@@ -46,7 +46,6 @@ void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state
     j->state = (uint8_t)state;
     j->finished_wall = mr_sched__wall(s);
     j->ended_at = s->now;
-    j->deadline = MR_NEVER;
     mr_sched__slots_end(s, j);
     s->job_list.running--;
     if (state != MR_JOB_DONE) {
