@@ -325,6 +325,7 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
 
 static struct { /* what batches have said since the last look */
     bool more, drain, registered, frees;
+    uint32_t columns; /* a bit for each column of tasks that was written */
     uint32_t batches, adopted, kept, cancelled, released, forgotten;
 } seen;
 
@@ -333,6 +334,7 @@ static void see(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
     (void)r;
     (void)slot;
     seen.batches++;
+    seen.columns |= b->tasks.filled;
     seen.more |= b->has_more;
     seen.drain |= b->drain;
     seen.registered |= b->has_registered;
@@ -362,6 +364,7 @@ static void a_batch_says_nothing_of_the_batch_before(void **state)
     look(r);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
     assert_true(seen.batches && !seen.registered && !seen.more);
+    assert_int_equal(seen.columns, 1u << MR_COLUMN_INDEX | 1u << MR_COLUMN_ARGS_BYTES);
     (void)rig_done_object(r, w, job, "x");
     look(r);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
@@ -370,8 +373,11 @@ static void a_batch_says_nothing_of_the_batch_before(void **state)
     assert_int_equal(seen.cancelled, 1);
     assert_int_equal(seen.released, 1);
     look(r);
-    job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    job =
+        rig_submit(r, "{\"priority\":1,\"tasks\":{" T("x", "f", "1", "") "},\"targets\":[\"x\"]}");
     assert_int_equal(seen.batches, 1);
+    assert_int_equal(seen.columns,
+        1u << MR_COLUMN_INDEX | 1u << MR_COLUMN_ARGS_BYTES | 1u << MR_COLUMN_PRIORITY);
     assert_false(seen.frees || seen.more || seen.registered || seen.drain);
     assert_int_equal(seen.cancelled + seen.released + seen.adopted + seen.kept, 0);
     rig_done(r, w, job, "x"); /* a small value frees no object */
@@ -455,6 +461,28 @@ static void each_value_of_a_batch_has_its_own_bytes(void **state)
     assert_string_equal(value_of(r, job, "y")->bytes, y);
 }
 
+/* A worker drops a value that it was sent when no task there needs it. So each batch with a task
+ * that needs the value has the value, once. */
+static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = rig_join(r, &(struct rig_spec){.name = "a", .slots = 4, .ops = "f"}),
+                      b = rig_join(r, &(struct rig_spec){.name = "b", .slots = 1, .ops = "g"});
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), "") "," T("z", "g", R("x") ",2", ""),
+               "\"y\",\"z\""));
+    rig_done(r, a, job, "x");
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *key = rig_attempt(r, b, job, "y") && !i ? "y" : "z";
+        if (!rig_attempt(r, b, job, key)) key = "y";
+        assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
+        rig_forget_rows(r);
+        rig_done_as(r, b, job, key, 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 1, MR_MS);
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
 /* The cache has no room for the value of "x": its worker is asked for the bytes, once, and each
  * worker that needs them gets them. */
 static void a_value_that_only_its_worker_has_is_fetched_for_who_needs_it(void **state)
@@ -498,6 +526,7 @@ int main(void)
         RIG_TEST(the_rows_of_a_large_batch_stay_whole),
         RIG_TEST(an_operator_is_long_running_if_its_first_worker_says_so),
         RIG_TEST(each_value_of_a_batch_has_its_own_bytes),
+        RIG_TEST(a_value_is_sent_with_each_batch_that_needs_it),
         RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

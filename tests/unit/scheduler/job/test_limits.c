@@ -93,6 +93,9 @@ static void a_graph_without_room_is_refused_with_its_size(void **state)
     assert_int_equal(wide(r, 2), 0);
     assert_int_equal(r->code, MR_ELIMIT);
     assert_string_equal(r->text, "the graph has 128 nodes, and there is no room for them now");
+    const struct mr_sched_note *n = (const void *)r->notes.p;
+    assert_int_equal(n[r->notes_count - 1].type, MR_NOTE_REPLY);
+    assert_int_equal(n[r->notes_count - 1].job.v, 0);
     uint64_t two = wide(r, 1);
     assert_int_not_equal(two, 0);
     forget(r, one);

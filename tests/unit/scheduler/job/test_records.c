@@ -189,7 +189,9 @@ static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
                              .base_ns = r->now,
                              .started_ns = zeros,
                              .duration_ns = zeros}};
+    uint64_t before = r->sequence;
     rig_message(r, w, &m);
+    assert_int_equal(r->sequence - before, 3); /* the values of each job, and the end of one */
     for (int life = 0; life < 2; life++) {
         char out[64];
         (void)rig_value(r, job[0], "x", out);
