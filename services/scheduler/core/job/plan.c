@@ -237,12 +237,10 @@ static void plan_needs(struct mr_sched *s, struct job *j)
         if (is_done(t) && is_needed) continue;
         if (is_done(t)) mr_sched__value_release(s, t->value, false);
         t->refs = is_needed ? REF_ALL : REF_NONE;
-        if (is_needed) {
-            mr_sched__task_move(s, task, MR_TASK_WAITING);
-            t->waiting = t->unsent = 0; /* the caller counts the inputs next */
-        } else if (t->state != MR_TASK_RELEASED) {
+        if (is_needed)
+            mr_sched__task_move(s, task, MR_TASK_WAITING); /* the caller counts the inputs next */
+        else if (t->state != MR_TASK_RELEASED)
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
-        }
     }
 }
 
