@@ -269,6 +269,9 @@ static void the_words_of_one_step_stay_apart(void **state)
     assert_string_equal(text, "its value was lost when its worker was, and its job has ended");
     (void)note(r, MR_NOTE_WORKER_CLOSE, &text);
     assert_string_equal(text, "its lease has run out");
+    want(r, job, rig_index(r, job, "y"));
+    assert_failed(
+        r, job, rig_index(r, job, "y"), MR_ESTATE, "the job ended without a value for this key");
 }
 
 /* Its progress is announced again, also when no other job runs. */

@@ -275,6 +275,8 @@ static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
     rig_end(r, w, job, "b", MR_OUTCOME_ERROR);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
     rig_crash(r);
+    assert_int_equal(rig_state(r, job, "b"), MR_TASK_ERRED);
+    assert_int_equal(rig_task(r, job, "b").cause, MR_NODE_NONE);
     see(r, &before);
     for (int life = 0; life < 4; life++) {
         rig_pass(r, MR_SECOND);

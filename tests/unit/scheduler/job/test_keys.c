@@ -294,7 +294,10 @@ static void a_reader_of_a_job_that_the_journal_lost_fails_and_says_so(void **sta
     (void)state;
     struct rig_worker w;
     struct rig *r = begin(&w);
-    uint64_t one = rig_submit(r, SOURCE), two = rig_submit(r, READER);
+    uint64_t one = rig_submit(r, SOURCE),
+             two = rig_submit(
+                 r, SHARED(T("a", "f", "9", "") "," T("n", "h", R("k"), ""), "\"a\",\"n\""));
+    assert_int_equal(rig_index(r, two, "a"), 0);
     struct mr_buf kept;
     mr_buf_init(&kept, 1 << 20);
     for (size_t at = 0; at < r->journal.n;) {

@@ -178,6 +178,21 @@ static void cancelled_tasks_leave_the_work_of_their_workers(void **state)
     assert_int_equal(rig_count(r, SAID_CANCEL, w, job, "b"), 1);
 }
 
+/* When the worker registers again, its tasks are compared with those of the scheduler. */
+static void a_worker_whose_stream_has_ended_is_told_nothing(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = begin(&w);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    rig_done(r, w, job, "y");
+    rig_close(r, w);
+    rig_forget_rows(r);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_int_equal(r->rows_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +201,7 @@ int main(void)
         RIG_TEST(an_object_of_the_graph_is_sent_without_its_store),
         RIG_TEST(the_work_at_a_worker_is_estimated_from_its_tasks),
         RIG_TEST(cancelled_tasks_leave_the_work_of_their_workers),
+        RIG_TEST(a_worker_whose_stream_has_ended_is_told_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -451,6 +451,7 @@ static void a_job_whose_task_comes_back_runs(void **state)
     assert_int_equal(r->sequence, before + 3); /* the graph, the job, its state */
     ack_to(r, before + 2);
     r->acks = true;
+    r->now += MR_SECOND;
     rig_crash(r);
     assert_int_equal(rig_job(r, job), MR_JOB_PENDING);
     assert_int_equal(info_of(r, job).started_wall_ns, 0);
@@ -463,6 +464,7 @@ static void a_job_whose_task_comes_back_runs(void **state)
     assert_int_equal(rig_count(r, SAID_KEEP, w, job, "x"), 1);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     assert_int_not_equal(info_of(r, job).started_wall_ns, 0);
+    assert_int_equal(rig_task(r, job, "x").sent, r->now);
     assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 0);
     rig_done_as(r, w, job, "x", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 1, MR_MS);
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
