@@ -223,6 +223,8 @@ static void a_job_fails_when_the_key_that_it_reads_fails_the_second_time(void **
     assert_int_equal(rig_job(r, two), MR_JOB_FAILED);
     /* The job that defines k has ended and cannot make it again. */
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, two), MR_ESTATE);
+    assert_string_equal(r->text, "a key of its namespace that it refers to is not there any more");
+    assert_int_equal(rig_job(r, two), MR_JOB_FAILED);
 }
 
 static void a_value_of_an_ended_job_is_made_again_from_the_key_of_another(void **state)

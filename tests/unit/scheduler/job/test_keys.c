@@ -362,6 +362,36 @@ static void a_reader_that_is_being_forgotten_does_not_hold_a_key(void **state)
     assert_null(rig_leftover(r));
 }
 
+/* A job that is old enough is kept as long as another job uses its keys. */
+static void an_old_job_is_kept_while_its_keys_are_used(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.keep_jobs = 20 * MR_SECOND;
+    struct rig *r = rig_new_with(&c);
+    const struct rig_spec spec = {.name = "w", .slots = 8};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t one = rig_submit(r, SOURCE),
+             other = rig_submit(r, SHARED(T("l", "f", "2", ""), "\"l\""));
+    rig_done(r, w, one, "k");
+    rig_done(r, w, other, "l");
+    uint64_t two = rig_submit(r, SHARED(T("n", "g", R("k"), ""), "\"n\""));
+    for (uint32_t i = 0; i < 60; i++) {
+        if (i < 19) assert_int_equal(rig_job(r, other), MR_JOB_DONE);
+        if (i > 26) assert_int_equal(rig_job(r, other), MR_JOB_NONE);
+        if (i < 48) assert_int_equal(rig_job(r, one), MR_JOB_DONE);
+        if (i == 29) rig_done(r, w, two, "n");
+        if (i < 48) assert_int_not_equal(rig_job(r, two), MR_JOB_NONE);
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+    }
+    assert_int_equal(rig_job(r, two), MR_JOB_NONE);
+    assert_int_equal(rig_job(r, one), MR_JOB_NONE);
+    assert_int_equal(rig_notes(r, MR_NOTE_JOB_FORGOTTEN, one), 1);
+    assert_null(rig_leftover(r));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +407,7 @@ int main(void)
         RIG_TEST(a_copied_target_is_there_after_a_restart),
         RIG_TEST(keys_of_running_jobs_are_known_after_a_restart),
         RIG_TEST(a_reader_of_a_job_that_the_journal_lost_fails_and_says_so),
+        RIG_TEST(an_old_job_is_kept_while_its_keys_are_used),
         RIG_TEST(a_reader_that_is_being_forgotten_does_not_hold_a_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,36 @@ static void cancelled_tasks_leave_the_work_of_their_workers(void **state)
     assert_int_equal(rig_count(r, SAID_CANCEL, w, job, "b"), 1);
 }
 
+static uint64_t held(struct rig *r, struct rig_worker w)
+{
+    struct mr_sched_worker_info info;
+    assert_true(mr_sched_worker(r->s, w.slot, &info));
+    return info.held_bytes;
+}
+
+/* The scheduler counts the values that a worker keeps until it tells the worker to release them. */
+static void the_values_that_a_worker_keeps_are_counted(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = begin(&w);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T(
+                                         "z", "g", R("x") "," R("y"), "") "," T("u", "f", "3", ""),
+                                     "\"z\",\"u\""));
+    assert_int_equal(held(r, w), 0);
+    rig_done_bytes(r, w, job, "x", 7);
+    assert_int_equal(held(r, w), 7);
+    r->object_bytes = 1000;
+    (void)rig_done_object(r, w, job, "y");
+    assert_int_equal(held(r, w), 1007);
+    rig_done_bytes(r, w, job, "u", 20);
+    assert_int_equal(held(r, w), 1027);
+    rig_done_bytes(r, w, job, "z", 3);
+    assert_int_equal(held(r, w), 23);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_int_equal(held(r, w), 0);
+}
+
 /* When the worker registers again, its tasks are compared with those of the scheduler. */
 static void a_worker_whose_stream_has_ended_is_told_nothing(void **state)
 {
@@ -201,6 +231,7 @@ int main(void)
         RIG_TEST(an_object_of_the_graph_is_sent_without_its_store),
         RIG_TEST(the_work_at_a_worker_is_estimated_from_its_tasks),
         RIG_TEST(cancelled_tasks_leave_the_work_of_their_workers),
+        RIG_TEST(the_values_that_a_worker_keeps_are_counted),
         RIG_TEST(a_worker_whose_stream_has_ended_is_told_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
