@@ -231,6 +231,28 @@ static void a_repeated_request_announces_no_job(void **state)
     assert_int_not_equal(rig_submit(r, json), job); /* the forgotten job's id is free */
 }
 
+/* A change of a job's state has the number of its journal record, which also the query tells. */
+static void a_change_of_state_has_the_number_of_its_record(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 4);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\"")), last = 0;
+    for (int i = 0; i < 2; i++) {
+        struct mr_sched_job_info info;
+        const char *text;
+        const struct mr_sched_note *n = note(r, MR_NOTE_JOB_STATE, &text);
+        assert_int_equal(n->job.v, job);
+        assert_int_equal(n->index, i ? MR_JOB_DONE : MR_JOB_RUNNING);
+        assert_true(n->sequence > last && n->sequence <= r->sequence);
+        assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+        assert_int_equal(info.event_sequence, n->sequence);
+        last = n->sequence;
+        if (!i) rig_done(r, w, job, "x");
+    }
+    assert_int_equal(rig_notes(r, MR_NOTE_JOB_STATE, job), 2);
+}
+
 static void each_target_that_failed_is_named(void **state)
 {
     (void)state;
@@ -466,6 +488,7 @@ int main(void)
         RIG_TEST(progress_is_told_ten_times_a_second_while_there_is_some),
         RIG_TEST(a_value_is_told_of_when_the_journal_has_it),
         RIG_TEST(a_repeated_request_announces_no_job),
+        RIG_TEST(a_change_of_state_has_the_number_of_its_record),
         RIG_TEST(each_target_that_failed_is_named),
         RIG_TEST(the_words_of_one_step_stay_apart),
         RIG_TEST(progress_of_a_retried_job_is_told),

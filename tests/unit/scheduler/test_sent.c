@@ -461,6 +461,24 @@ static void each_value_of_a_batch_has_its_own_bytes(void **state)
     assert_string_equal(value_of(r, job, "y")->bytes, y);
 }
 
+/* The more urgent first, and those of equal priority in the order of their graph. */
+static void tasks_are_sent_by_priority_and_then_in_the_order_of_their_graph(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(
+        r, JOB(T("a", "f", "1", "") "," T("b", "f", "2", ",\"priority\":5") "," T("c", "f", "3",
+                   ",\"priority\":-5") "," T("d", "f", "4", ",\"priority\":5") "," T("e", "f", "5",
+                   "") "," T("g", "f", "6", ",\"priority\":-5"),
+               "\"a\",\"b\",\"c\",\"d\",\"e\",\"g\""));
+    look_at(r, (struct rig_worker){.slot = 0});
+    (void)rig_join(r, &(struct rig_spec){.name = "w", .slots = 6});
+    assert_int_equal(sent.count, 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(sent.row[i].index,
+            rig_index(r, job, (const char *[]){"b", "d", "a", "e", "c", "g"}[i]));
+}
+
 /* A worker may keep a value to itself if it knows all of its uses, and if these are not too many.
  */
 static void the_uses_of_a_value_are_counted_up_to_64(void **state)
@@ -543,6 +561,7 @@ int main(void)
         RIG_TEST(the_rows_of_a_large_batch_stay_whole),
         RIG_TEST(an_operator_is_long_running_if_its_first_worker_says_so),
         RIG_TEST(each_value_of_a_batch_has_its_own_bytes),
+        RIG_TEST(tasks_are_sent_by_priority_and_then_in_the_order_of_their_graph),
         RIG_TEST(the_uses_of_a_value_are_counted_up_to_64),
         RIG_TEST(a_value_is_sent_with_each_batch_that_needs_it),
         RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),

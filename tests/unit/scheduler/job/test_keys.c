@@ -288,6 +288,31 @@ static void keys_of_running_jobs_are_known_after_a_restart(void **state)
     }
 }
 
+/* The first job was retried when the second job had defined the key in another way. Both were
+ * accepted, so both go on after a restart. */
+static void two_definitions_of_a_key_outlive_a_restart(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = begin(&w);
+    uint64_t one = rig_submit(r, SOURCE);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, one), MR_OK);
+    uint64_t two = rig_submit(r, SHARED(T("k", "f", "5", ""), "\"k\""));
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, one), MR_OK);
+    for (int life = 0; life < 2; life++) {
+        if (life) rig_compact(r);
+        rig_crash(r);
+        assert_int_equal(rig_job(r, one), MR_JOB_RUNNING);
+        assert_int_equal(rig_job(r, two), MR_JOB_RUNNING);
+    }
+    rig_pass(r, r->c.lease + MR_SECOND);
+    w = join(r, "v");
+    rig_done(r, w, one, "k");
+    assert_int_equal(rig_job(r, two), MR_JOB_RUNNING);
+    rig_done(r, w, two, "k");
+    assert_int_equal(rig_job(r, two), MR_JOB_DONE);
+}
+
 /* The journal no longer gives back the job that defines a key. */
 static void a_reader_of_a_job_that_the_journal_lost_fails_and_says_so(void **state)
 {
@@ -406,6 +431,7 @@ int main(void)
         RIG_TEST(a_job_that_leaves_a_key_takes_no_other_along),
         RIG_TEST(a_copied_target_is_there_after_a_restart),
         RIG_TEST(keys_of_running_jobs_are_known_after_a_restart),
+        RIG_TEST(two_definitions_of_a_key_outlive_a_restart),
         RIG_TEST(a_reader_of_a_job_that_the_journal_lost_fails_and_says_so),
         RIG_TEST(an_old_job_is_kept_while_its_keys_are_used),
         RIG_TEST(a_reader_that_is_being_forgotten_does_not_hold_a_key),

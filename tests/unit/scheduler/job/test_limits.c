@@ -249,6 +249,77 @@ static void jobs_are_refused_while_redis_is_away_and_much_waits_for_it(void **st
     assert_int_not_equal(large(r), 0);
 }
 
+static struct mr_sched_totals totals(struct rig *r)
+{
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    return t;
+}
+
+/* The pieces of a graph that its submitter keeps count as bytes of the journal. While too many
+ * bytes wait, no task is sent. */
+static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.unacked_bytes_max = 1 << 20;
+    struct rig *r = rig_new_with(&c);
+    const struct rig_spec spec = {.name = "w", .slots = 4};
+    struct rig_worker w = rig_join(r, &spec);
+    r->acks = false;
+    uint64_t small = rig_submit(r, ONE_TASK);
+    assert_int_equal(rig_count(r, SAID_TASK, w, small, "x"), 1);
+    const struct mr_sched_submit more = {.piece_bytes = 1 << 20};
+    uint64_t large_job = rig_submit_with(r, ONE_TASK, &more);
+    assert_true(totals(r).is_paused);
+    assert_int_equal(rig_count(r, SAID_TASK, w, large_job, "x"), 0);
+    rig_ack(r);
+    rig_turn(r);
+    assert_false(totals(r).is_paused);
+    assert_int_equal(rig_count(r, SAID_TASK, w, large_job, "x"), 1);
+}
+
+/* Records that announce nothing count as acknowledged, too. */
+static void forgotten_jobs_do_not_keep_the_scheduler_waiting_for_the_journal(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.unacked_bytes_max = 100;
+    c.keep_jobs_max = 1;
+    struct rig *r = rig_new_with(&c);
+    uint64_t jobs[8];
+    r->acks = false;
+    for (int i = 0; i < 8; i++) {
+        jobs[i] = rig_submit(r, ONE_TASK);
+        (void)rig_ask(r, MR_SCHED_CANCEL, jobs[i]);
+    }
+    r->acks = true;
+    rig_ack(r);
+    rig_turn(r);
+    assert_int_equal(rig_job(r, jobs[6]), MR_JOB_NONE);
+    assert_int_equal(rig_job(r, jobs[7]), MR_JOB_CANCELLED);
+    assert_false(totals(r).is_paused);
+}
+
+/* Acknowledgements come late, twice, or of records that there are not. */
+static void what_is_acknowledged_never_goes_back_nor_ahead(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->acks = false;
+    uint64_t job = rig_submit(r, ONE_TASK), sequence = r->sequence;
+    struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = sequence + 5};
+    rig_step(r, &ev);
+    assert_int_equal(totals(r).journal_acked, sequence);
+    assert_int_equal(totals(r).journal_sequence, sequence);
+    ev.sequence = 1;
+    rig_step(r, &ev);
+    assert_int_equal(totals(r).journal_acked, sequence);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), UNANSWERED); /* its record is a new one */
+}
+
 /* ---- texts and values ------------------------------------------------------------------------ */
 
 /* The texts of the last failures are kept. The first failure of a job is kept with the job. */
@@ -404,6 +475,9 @@ int main(void)
         RIG_TEST(of_many_ended_jobs_only_the_surplus_is_forgotten),
         RIG_TEST(answers_that_were_given_make_room_for_others),
         RIG_TEST(jobs_are_refused_while_redis_is_away_and_much_waits_for_it),
+        RIG_TEST(no_task_is_sent_while_a_large_graph_waits_for_the_journal),
+        RIG_TEST(forgotten_jobs_do_not_keep_the_scheduler_waiting_for_the_journal),
+        RIG_TEST(what_is_acknowledged_never_goes_back_nor_ahead),
         RIG_TEST(of_many_failures_the_last_texts_are_kept),
         RIG_TEST(errors_go_with_their_job),
         RIG_TEST(long_texts_of_an_error_are_cut),
