@@ -1,17 +1,13 @@
 /* Decides which tasks go to which slot, when, and how many at once. A strand takes the best of the
  * ready tasks and of the tasks that the strand itself makes ready, until it holds about a
- * millisecond of work. A cut takes items back when another slot becomes idle or better work comes.
- */
+ * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
 #include "services/worker/core/internal.h"
 
-#define STRAND_COST MR_MS /* work in one strand, as far as it comes from the ready queue */
-/* work in one strand, with tasks that only this strand makes ready */
-#define FUSED_COST (20 * MR_MS)
-/* a second strand waits behind a strand that has at most this much work left */
-#define BEHIND_COST (5 * MR_MS)
+#define STRAND_COST MR_MS       /* work in one strand, as far as it comes from the ready queue */
+#define FUSED_COST (20 * MR_MS) /* with tasks that only this strand makes ready */
+#define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */
 #define SIBLINGS_MAX 8u /* a task with more inputs is not searched for further inputs to make */
-/* a strand with less work than this takes more tasks than its share */
-#define STRAND_COST_MIN (20 * MR_US)
+#define STRAND_COST_MIN (20 * MR_US) /* with less, a strand takes more tasks than its share */
 #define BRANCH_COST_MIN (20 * MR_US) /* dependents that cost more may be left for other slots */
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
@@ -25,11 +21,26 @@ struct build {
     uint32_t taken;
     uint32_t idle;      /* number of idle slots */
     uint32_t siblings;  /* number of ready tasks among the candidates */
-    uint64_t branch_ns; /* limit in ns: of several dependents, those whose operators take longer go
-                           to other slots */
+    uint64_t branch_ns; /* of several dependents, those that take longer go to other slots */
     uint32_t candidates[CANDIDATES_MAX]; /* tasks that the strand makes ready */
     uint32_t candidates_count;
 };
+
+/* The first idle slot of `from` … `end` - 1; NONE: there is none. */
+static uint32_t idle_slot(const struct mr_worker *w, uint32_t from, uint32_t end)
+{
+    while (from < end && !slot_is_idle(w, from))
+        from++;
+    return from < end ? from : NONE;
+}
+
+static uint32_t idle_slots(const struct mr_worker *w)
+{
+    uint32_t idle = 0;
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        idle += slot_is_idle(w, k);
+    return idle;
+}
 
 static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
 {
@@ -45,9 +56,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->count = s->reported = s->inputs_count = 0;
     s->take_from = s->stop_at = s->leave_at = NONE;
     s->alive = s->held = true;
-    s->left = false;
-    s->taking = false;
-    s->begun = false;
+    s->left = s->taking = s->begun = false;
     s->measured = s->is_line = true;
     s->priority = INT32_MAX;
     s->needs = 0;
@@ -68,11 +77,9 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
 void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
 {
     struct slot *k = &w->slots[s->slot];
-    uint32_t i = 0;
-    while (k->strands[i] != s)
-        i++;
-    for (k->count--; i < k->count; i++)
-        k->strands[i] = k->strands[i + 1];
+    static_assert(SLOT_STRANDS_MAX == 2, "of two strands the other one stays");
+    if (k->strands[0] == s) k->strands[0] = k->strands[1];
+    k->count--;
     struct need *n = &w->needs[s->needs];
     for (uint32_t r = 0; s->needs && r < w->config.resources_count; r++)
         w->resources_free[r] += n->micro[r];
@@ -128,6 +135,14 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
+/* Counts the missing inputs of a task that come under this mark. True: with this one, all do. */
+static bool comes_last(struct task *t, uint32_t mark)
+{
+    if (t->mark != mark) t->mark_count = 0;
+    t->mark = mark;
+    return ++t->mark_count == t->missing;
+}
+
 /* Looks at the inputs of `u` that the strand does not make. If all the tasks that make them are
  * ready, they become candidates of this strand, unless an idle slot can run them meanwhile. */
 static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
@@ -137,11 +152,11 @@ static void siblings_add(struct mr_worker *w, struct build *b, const struct task
     for (uint32_t i = 0; i < u->inputs_count; i++) {
         uint32_t maker = w->values[edges[i].value].task;
         if (edges[i].has || maker == NONE) continue;
-        const struct task *t = &w->tasks[maker];
+        struct task *t = &w->tasks[maker];
         if (t->state != TASK_READY || t->solo || t->mark == b->mark) continue;
         if (w->needs[0].count <= b->idle + b->siblings) return; /* an idle slot can run this task */
         b->siblings++;
-        w->tasks[maker].mark = b->mark; /* so that it is added once */
+        t->mark = b->mark; /* so that it is added once */
         if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = maker;
     }
 }
@@ -156,11 +171,7 @@ static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
         const struct edge *e = MR_LIST_ITEM(node, struct edge, users);
         struct task *u = &w->tasks[e->task];
         if (e->has || u->state != TASK_WAITING || u->solo) continue;
-        if (u->mark != b->mark) {
-            u->mark = b->mark;
-            u->mark_count = 0;
-        }
-        if (++u->mark_count != u->missing) {
+        if (!comes_last(u, b->mark)) {
             siblings_add(w, b, u);
             continue;
         }
@@ -265,8 +276,7 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
  * to another slot. All of them join if the idle slots have other work. */
 static void branches(const struct mr_worker *w, struct build *b)
 {
-    for (uint32_t k = 0; k < w->config.slots; k++)
-        b->idle += slot_is_idle(w, k);
+    b->idle = idle_slots(w);
     b->branch_ns = UINT64_MAX;
     if (w->needs[0].count >= b->idle) return;
     b->branch_ns = MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
@@ -298,8 +308,8 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
     for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
         item_add(w, &b, task);
     build_mark_reports(w, &b);
-    const struct mr_strand_item *item = &b.s->items[0];
-    if (solo && item->timeout_ns) b.s->stop_ns = mr_time_after(w->now, item->timeout_ns);
+    mr_duration timeout_ns = b.s->items[0].timeout_ns;
+    if (timeout_ns) b.s->stop_ns = mr_time_after(w->now, timeout_ns);
     mr_worker__fx_add(w, MR_WORKER_START)->strand = b.s;
 }
 
@@ -313,21 +323,16 @@ static bool need_fits(const struct mr_worker *w, const struct need *n)
 /* The slot where a task of this class could start now; NONE: there is none. */
 static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
 {
-    if (n->is_long) {
-        for (uint32_t k = w->config.slots; k < w->slots_count; k++)
-            if (slot_is_idle(w, k)) return k;
-        return NONE;
-    }
-    for (uint32_t k = 0; k < w->config.slots; k++)
-        if (slot_is_idle(w, k)) return k;
-    if (solo) return NONE;
+    if (n->is_long) return idle_slot(w, w->config.slots, w->slots_count);
+    uint32_t idle = idle_slot(w, 0, w->config.slots);
+    if (idle != NONE || solo) return idle;
     for (uint32_t k = 0; k < w->config.slots; k++) {
         const struct slot *s = &w->slots[k];
+        if (s->held == MR_SLOT_STRANDS_MAX || s->count == SLOT_STRANDS_MAX) continue;
         /* A second strand may wait at a slot behind a strand that is known to be short. */
-        if (!s->count || s->held == MR_SLOT_STRANDS_MAX) continue;
-        if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
-            s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= BEHIND_COST &&
-            s->strands[0]->kill_ns == MR_NEVER)
+        const struct mr_strand *first = s->strands[0];
+        if (first->measured && !first->needs && first->leave_at == NONE &&
+            first->cost_ns <= BEHIND_COST && first->kill_ns == MR_NEVER)
             return k;
     }
     return NONE;
@@ -377,18 +382,13 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
 
 void mr_worker__strands_dispatch(struct mr_worker *w)
 {
-    if (w->lethal || w->alone_running) return;
-    uint32_t idle = 0;
-    for (uint32_t k = 0; k < w->config.slots; k++)
-        idle += slot_is_idle(w, k);
-    uint32_t ready = w->needs[0].count;
+    if (w->lethal) return;
+    uint32_t idle = idle_slots(w), ready = w->needs[0].count;
     uint32_t share = idle ? (ready + idle - 1) / idle : MR_STRAND_ITEMS_MAX;
-    uint32_t slot = 0;
-    while (w->ready_count && w->out_count < w->config.outbox_max) {
-        uint32_t first = pick(w, &slot);
+    while (w->ready_count && !w->alone_running && w->out_count < w->config.outbox_max) {
+        uint32_t slot = NONE, first = pick(w, &slot);
         if (first == NONE) break;
         strand_build(w, slot, first, w->slots[slot].count ? MR_STRAND_ITEMS_MAX : share);
-        if (w->alone_running) break;
     }
 }
 
@@ -415,13 +415,9 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
         users++;
         if (++c->edges > USERS_LOOK) break;
         if (e->has || u->state != TASK_WAITING) continue;
-        if (u->mark != w->mark) {
-            u->mark = w->mark;
-            u->mark_count = 0;
-        }
-        if (++u->mark_count == u->missing) c->least = MR_MIN(c->least, u->missing);
+        if (comes_last(u, w->mark)) c->least = MR_MIN(c->least, u->missing);
     }
-    c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
+    c->urgent = !users || users != t->uses || item->timeout_ns;
 }
 
 /* How many plain successes must come before the core has something to do. Valid until the next
@@ -431,9 +427,9 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
 uint32_t mr_worker_wake_after(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
-    bool is_due = w->out_urgent || (w->out_count && w->now >= w->out_until);
-    if (is_due || w->tasks_count < 2 * w->config.slots || w->draining || w->link != LINK_REGISTERED)
-        return 0;
+    if (w->out_urgent || (w->out_count && w->now >= w->out_until)) return 0;
+    if (w->tasks_count < 2 * w->config.slots || w->draining) return 0;
+    if (w->link != LINK_REGISTERED) return 0;
     w->mark++;
     for (uint32_t k = 0; k < w->slots_count; k++)
         for (uint32_t i = 0; i < w->slots[k].count; i++) {
@@ -443,7 +439,7 @@ uint32_t mr_worker_wake_after(struct mr_worker *w)
                 coming_add(w, &s->items[n], &c);
         }
     if (c.urgent || !c.items) return 0; /* no item is under way, so no report will come */
-    return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
+    return w->ready_count ? 1 : MR_MIN(c.least, c.items);
 }
 
 static void report_left(struct mr_worker *w, const struct mr_strand *s)
@@ -456,21 +452,13 @@ static void report_left(struct mr_worker *w, const struct mr_strand *s)
 /* Reports again which tasks have left their slots: the scheduler may be a new one. */
 void mr_worker__strands_report_left(struct mr_worker *w)
 {
-    for (uint32_t k = w->config.slots; k < w->slots_count; k++)
-        if (w->slots[k].count && w->slots[k].strands[0]->left &&
-            w->slots[k].strands[0]->reported < w->slots[k].strands[0]->count)
-            report_left(w, w->slots[k].strands[0]);
+    for (uint32_t k = w->config.slots; k < w->slots_count; k++) {
+        const struct mr_strand *s = w->slots[k].count ? w->slots[k].strands[0] : NULL;
+        if (s && s->left && s->reported < s->count) report_left(w, s);
+    }
 }
 
-static uint32_t long_place(const struct mr_worker *w)
-{
-    uint32_t k = w->config.slots;
-    while (k < w->slots_count && !slot_is_idle(w, k))
-        k++;
-    return k < w->slots_count ? k : NONE;
-}
-
-/* Moves the strands of slot `from` to slot `to`. */
+/* The executors of two slots change places, with all strands that they hold. */
 static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
 {
     uint32_t held = w->slots[a].held;
@@ -492,10 +480,10 @@ void mr_worker__strands_leave(struct mr_worker *w)
         struct slot *slot = &w->slots[k];
         struct mr_strand *s = slot->count ? slot->strands[0] : NULL;
         if (!s || s->leave_at == NONE) continue;
-        if (s->count > s->leave_at + 1) s->take_from = MR_MIN(s->take_from, s->leave_at + 1);
+        s->take_from = MR_MIN(s->take_from, s->leave_at + 1);
         for (uint32_t i = 1; i < slot->count; i++)
             slot->strands[i]->take_from = 0;
-        uint32_t to = long_place(w);
+        uint32_t to = idle_slot(w, w->config.slots, w->slots_count);
         if (slot->count > 1 || s->count != s->leave_at + 1 || s->taking || to == NONE) continue;
         s->leave_at = NONE;
         s->left = true;
@@ -520,8 +508,8 @@ static void ask_cut(struct mr_worker *w, struct mr_strand *s)
     s->take_from = NONE;
 }
 
-/* Counts the items of a strand that another slot could start now. *keep: where the second half of
- * them begins. */
+/* Counts the items of a strand that another slot could start now. `first`: the strand runs. *keep:
+ * where the second half of those items begins. */
 static uint32_t movable(
     const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
 {
@@ -529,7 +517,7 @@ static uint32_t movable(
     for (uint32_t i = s->reported + first; i < s->count; i++)
         n += w->tasks[s->items[i].task].missing == 0;
     uint32_t left = (n + 1) / 2, i = s->count;
-    while (left && i)
+    while (left)
         left -= w->tasks[s->items[--i].task].missing == 0;
     *keep = i;
     return n;
@@ -548,8 +536,8 @@ static void balance_idle(struct mr_worker *w)
         const struct slot *slot = &w->slots[k];
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
-            uint32_t keep = 0,
-                     n = s->taking || s->needs || s->begun ? 0 : movable(w, s, i == 0, &keep);
+            if (s->taking || s->needs || s->begun) continue;
+            uint32_t keep, n = movable(w, s, i == 0, &keep);
             if (n <= most) continue;
             if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
                 w->starved = true; /* the strand should end before a cut could help */
@@ -598,9 +586,7 @@ static void look(struct mr_worker *w)
 
 void mr_worker__strands_balance(struct mr_worker *w)
 {
-    bool idle = false;
-    for (uint32_t k = 0; k < w->config.slots && !idle; k++)
-        idle = slot_is_idle(w, k);
+    bool idle = idle_slot(w, 0, w->config.slots) != NONE;
     w->starved = false;
     w->look_at = MR_NEVER;
     if (idle && !w->ready_count && w->running_strands && !w->draining) {
