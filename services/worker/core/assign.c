@@ -17,11 +17,7 @@ struct assign { /* a cursor over the rows of the message */
 static void refuse(struct mr_worker *w, const struct assign *a, enum mr_outcome outcome, int code,
     const char *text)
 {
-    struct outrow *r = mr_worker__out_add(w);
-    r->job = a->job;
-    r->index = a->m->index[a->row];
-    r->attempt = a->attempt;
-    r->outcome = outcome;
+    struct outrow *r = mr_worker__out_add(w, a->job, a->m->index[a->row], a->attempt, outcome);
     if (code) mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
 }
 

@@ -54,7 +54,7 @@ void mr_worker__task_unready(struct mr_worker *w, uint32_t task);
 void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why);
 void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_outcome outcome);
 void mr_worker__task_fail(
-    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, const char *text);
+    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, struct mr_str text);
 void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why);
 void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success);
 void mr_worker__task_take_again(
@@ -93,12 +93,16 @@ void mr_worker__strands_watch(struct mr_worker *w);
 mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 
 /* outbox.c */
-struct outrow *mr_worker__out_add(struct mr_worker *w);
+/* Adds a completion with the times of nothing that ran. The row is lent until the next one. */
+struct outrow *mr_worker__out_add(
+    struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt, enum mr_outcome outcome);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
 /* may all rows of the outbox wait for more rows? */
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
+/* the completion that tells of a value that was made here; with a reference to its blob */
+struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);
 /* drops rows that the `holding` of a Register reports */

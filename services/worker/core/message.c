@@ -127,16 +127,7 @@ static void send_register(struct mr_worker *w)
     for (uint32_t i = 0; i < w->values_high; i++) {
         struct value *v = &w->values[i];
         if (v->job == NONE || !v->made) continue;
-        struct outrow r = {.job = value_job(w, v),
-            .index = v->index,
-            .attempt = v->attempt,
-            .slot = v->slot,
-            .blob = mr_worker__blob_ref(v->blob),
-            .object = v->object,
-            .object_bytes = v->object_bytes,
-            .started_ns = v->started_ns,
-            .duration_ns = v->duration_ns,
-            .cpu_ns = v->cpu_ns};
+        struct outrow r = mr_worker__out_row(w, v);
         full = full || !columns_add(w, &r);
         mr_worker__blob_put(&w->pool, &r.blob);
         v->offered = v->reported = !full;

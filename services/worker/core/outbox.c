@@ -19,13 +19,18 @@ static struct outrow *out_at(struct mr_worker *w, uint32_t i)
     return &w->outbox[(w->out_head + i) % out_room(w)];
 }
 
-struct outrow *mr_worker__out_add(struct mr_worker *w)
+static void row_put(struct mr_worker *w, struct outrow *r)
+{
+    mr_worker__blob_put(&w->pool, &r->blob);
+    mr_worker__blob_put(&w->pool, &r->failure);
+}
+
+struct outrow *mr_worker__out_add(
+    struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt, enum mr_outcome outcome)
 {
     if (w->out_count == out_room(w)) {
         w->overflow = true;
-        struct outrow *r = out_at(w, --w->out_count);
-        mr_worker__blob_put(&w->pool, &r->blob);
-        mr_worker__blob_put(&w->pool, &r->failure);
+        row_put(w, out_at(w, --w->out_count));
     }
     if (!w->out_count) {
         /* starts at the first row again, so that few pages are touched while sending keeps up */
@@ -36,7 +41,7 @@ struct outrow *mr_worker__out_add(struct mr_worker *w)
     }
     w->out_urgent = true;
     struct outrow *r = out_at(w, w->out_count++);
-    *r = (struct outrow){0};
+    *r = (struct outrow){.job = job, .index = index, .attempt = attempt, .outcome = outcome};
     return r;
 }
 
@@ -52,12 +57,6 @@ struct outrow *mr_worker__out_last(struct mr_worker *w)
 {
     mr_assert(w->out_count);
     return out_at(w, w->out_count - 1);
-}
-
-static void row_put(struct mr_worker *w, struct outrow *r)
-{
-    mr_worker__blob_put(&w->pool, &r->blob);
-    mr_worker__blob_put(&w->pool, &r->failure);
 }
 
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
@@ -84,10 +83,9 @@ void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, str
     r->failure = b;
 }
 
-void mr_worker__out_held(struct mr_worker *w, struct value *v)
+struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v)
 {
-    struct outrow *r = mr_worker__out_add(w);
-    *r = (struct outrow){.job = value_job(w, v),
+    return (struct outrow){.job = value_job(w, v),
         .index = v->index,
         .attempt = v->attempt,
         .slot = v->slot,
@@ -98,6 +96,12 @@ void mr_worker__out_held(struct mr_worker *w, struct value *v)
         .started_ns = v->started_ns,
         .duration_ns = v->duration_ns,
         .cpu_ns = v->cpu_ns};
+}
+
+void mr_worker__out_held(struct mr_worker *w, struct value *v)
+{
+    *mr_worker__out_add(w, value_job(w, v), v->index, v->attempt, MR_OUTCOME_OK) =
+        mr_worker__out_row(w, v);
     v->reported = true;
 }
 

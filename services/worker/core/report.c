@@ -110,8 +110,8 @@ static void item_done(
     }
     struct mr_blob *blob = r->pack.n ? mr_worker__blob_copy(&w->pool, r->pack) : NULL;
     if (r->pack.n && !blob) {
-        mr_worker__task_fail(
-            w, task, MR_OUTCOME_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+        mr_worker__task_fail(w, task, MR_OUTCOME_ERROR, MR_ELIMIT,
+            MR_STR("this worker's memory for small values is full"));
         return;
     }
     /* the later attempt need not run. The value counts as that attempt's, because the scheduler

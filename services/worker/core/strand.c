@@ -290,7 +290,7 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
         many = mr_worker__blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
         if (!many) {
             mr_worker__task_fail(w, first, MR_OUTCOME_ERROR, MR_ELIMIT,
-                "this worker's memory for small values is full");
+                MR_STR("this worker's memory for small values is full"));
             return;
         }
     }

@@ -152,26 +152,15 @@ void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_outcome 
     struct task *t = &w->tasks[task];
     if (t->mute) return;
     struct value *v = &w->values[t->value];
-    struct outrow *r = mr_worker__out_add(w);
-    r->job = value_job(w, v);
-    r->index = v->index;
-    r->attempt = t->attempt;
-    r->outcome = outcome;
+    mr_worker__out_add(w, value_job(w, v), v->index, t->attempt, outcome);
 }
 
 void mr_worker__task_fail(
-    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, const char *text)
+    struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, struct mr_str text)
 {
-    struct task *t = &w->tasks[task];
-    if (!t->mute) {
-        struct value *v = &w->values[t->value];
-        struct outrow *r = mr_worker__out_add(w);
-        r->job = value_job(w, v);
-        r->index = v->index;
-        r->attempt = t->attempt;
-        r->outcome = outcome;
-        mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
-    }
+    mr_worker__task_report(w, task, outcome);
+    if (!w->tasks[task].mute)
+        mr_worker__out_failure(w, mr_worker__out_last(w), code, text, MR_STR(""), MR_STR(""));
     mr_worker__task_end(w, task, false);
 }
 
@@ -304,11 +293,7 @@ void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
         struct task *t = &w->tasks[task];
         if (t->again == attempt && t->attempt != t->again) {
             t->again = 0; /* the later attempt had not begun */
-            struct outrow *r = mr_worker__out_add(w);
-            r->job = job;
-            r->index = m->index[i];
-            r->attempt = attempt;
-            r->outcome = MR_OUTCOME_CANCELLED;
+            mr_worker__out_add(w, job, m->index[i], attempt, MR_OUTCOME_CANCELLED);
             continue;
         }
         uint32_t again = t->again;
@@ -370,11 +355,7 @@ void mr_worker__tasks_return_all(struct mr_worker *w)
         uint32_t task = (uint32_t)(t - w->tasks);
         if (t->again) {
             struct value *v = &w->values[t->value];
-            struct outrow *r = mr_worker__out_add(w);
-            r->job = value_job(w, v);
-            r->index = v->index;
-            r->attempt = t->again;
-            r->outcome = MR_OUTCOME_RETURNED;
+            mr_worker__out_add(w, value_job(w, v), v->index, t->again, MR_OUTCOME_RETURNED);
             t->again = 0;
         }
         if (t->state == TASK_GIVEN) {
