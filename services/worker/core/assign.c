@@ -44,19 +44,14 @@ static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool 
             !memcmp(n->micro, want.micro, sizeof n->micro))
             return i;
     }
-    for (uint32_t i = 1; i < w->needs_count; i++) { /* a class without tasks is used again */
-        struct need *n = &w->needs[i];
-        if (n->members) continue;
-        uint32_t *heap = n->heap;
-        *n = want;
-        n->heap = heap;
-        return i;
-    }
-    if (w->needs_count == MR_WORKER_CLASSES_MAX) return NONE;
-    uint32_t *heap = w->needs[w->needs_count].heap;
-    w->needs[w->needs_count] = want;
-    w->needs[w->needs_count].heap = heap;
-    return w->needs_count++;
+    uint32_t free = 1; /* a class without tasks is used again */
+    while (free < w->needs_count && w->needs[free].members)
+        free++;
+    if (free == MR_WORKER_CLASSES_MAX) return NONE;
+    want.heap = w->needs[free].heap;
+    w->needs[free] = want;
+    w->needs_count = MR_MAX(w->needs_count, free + 1);
+    return free;
 }
 
 static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *x)

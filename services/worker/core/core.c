@@ -313,7 +313,7 @@ static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
     mr_worker__strands_balance(w);
     mr_worker__fetch_start(w);
     if (w->link == LINK_DOWN && !w->hung_up) connect_again(w);
-    mr_worker__send_turn(w, ev->turn.may_send);
+    mr_worker__send_turn(w);
     farewell(w);
 }
 
@@ -345,8 +345,10 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
     mr_time at = mr_worker__strands_deadline(w);
     /* While the stream takes no message, no deadline is set for sending: the shell makes a turn
      * when the stream takes messages again. */
-    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, mr_worker__heartbeat_due(w));
-    if (w->link == LINK_REGISTERED && w->may_send && w->out_count) at = MR_MIN(at, w->out_until);
+    if (w->link == LINK_REGISTERED && w->may_send) {
+        at = MR_MIN(at, mr_worker__heartbeat_due(w));
+        if (w->out_count) at = MR_MIN(at, w->out_until);
+    }
     if (w->starved) at = MR_MIN(at, w->balance_at);
     at = MR_MIN(at, w->look_at);
     if (w->draining && !w->hung_up && !w->tasks_count)

@@ -115,7 +115,7 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
         w->fetched_bytes -= v->object_bytes;
         v->state = VALUE_PLACED; /* nothing is pinned */
         if (ev->fetched.err == MR_ELIMIT)
-            mr_worker__value_no_room(w, value, ev->fetched.why);
+            mr_worker__value_users_end(w, value, ev->fetched.why);
         else
             mr_worker__value_lost(w, value, ev->fetched.why);
         return;

@@ -22,15 +22,15 @@ uint32_t mr_worker__value_get(
     struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: the table is full */
 /* drops the content and keeps the row; `drop`: the store is told */
 void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop);
-/* called after the last user has gone, or after a release */
+/* called after the last user has gone, or after a release: frees what nothing keeps */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
 /* called when the value became PLACED or HERE: its tasks miss one input less */
 void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
-void mr_worker__value_no_room(
-    struct mr_worker *w, uint32_t value, struct mr_str why); /* for a fetch of the value */
+/* ends the tasks that wait for a value which is lost, or for which there is no room */
+void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_str why);
 /* the value is gone, and its users wait for it again */
 void mr_worker__value_withdraw(struct mr_worker *w, struct value *v);
 void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
@@ -114,6 +114,6 @@ void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 
 /* message.c */
 mr_time mr_worker__heartbeat_due(const struct mr_worker *w);
-void mr_worker__send_turn(struct mr_worker *w, bool may_send);
+void mr_worker__send_turn(struct mr_worker *w);
 void mr_worker__send_free(struct mr_worker *w); /* frees what the last SEND lent */
 void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);

@@ -313,9 +313,9 @@ static void send_news(struct mr_worker *w)
     mr_worker__fx_add(w, MR_WORKER_SEND)->send = &w->up;
 }
 
-void mr_worker__send_turn(struct mr_worker *w, bool may_send)
+void mr_worker__send_turn(struct mr_worker *w)
 {
-    if (!may_send) return;
+    if (!w->may_send) return;
     if (w->link == LINK_OPEN) {
         send_register(w);
     } else if (w->link == LINK_REGISTERED) {

@@ -77,7 +77,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
 void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
 {
     struct slot *k = &w->slots[s->slot];
-    static_assert(SLOT_STRANDS_MAX == 2, "of two strands the other one stays");
+    _Static_assert(SLOT_STRANDS_MAX == 2, "of two strands the other one stays");
     if (k->strands[0] == s) k->strands[0] = k->strands[1];
     k->count--;
     struct need *n = &w->needs[s->needs];

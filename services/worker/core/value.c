@@ -109,23 +109,6 @@ uint32_t mr_worker__value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
     return value;
 }
 
-/* Frees the row if nothing keeps the value. */
-static void collect(struct mr_worker *w, uint32_t value)
-{
-    struct value *v = &w->values[value];
-    if (v->state != VALUE_NONE || v->task != NONE || v->fresh || !mr_list_is_empty(&v->users))
-        return;
-    uint32_t job = v->job;
-    (void)mr_index_remove(&w->value_index, value_hash(w, value), value);
-    mr_list_remove(&v->in_job);
-    v->job = NONE;
-    v->next = w->values_free;
-    w->values_free = value;
-    w->values_count--;
-    w->jobs[job].values_count--;
-    job_collect(w, job);
-}
-
 void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop)
 {
     if (v->fetch_at != NONE) mr_worker__fetch_unwant(w, v);
@@ -160,7 +143,16 @@ void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
     struct value *v = &w->values[value];
     if (v->fresh || !mr_list_is_empty(&v->users)) return;
     if (v->state != VALUE_NONE && (!v->made || v->released)) mr_worker__value_clear(w, v, true);
-    collect(w, value);
+    if (v->state != VALUE_NONE || v->task != NONE) return;
+    uint32_t job = v->job;
+    (void)mr_index_remove(&w->value_index, value_hash(w, value), value);
+    mr_list_remove(&v->in_job);
+    v->job = NONE;
+    v->next = w->values_free;
+    w->values_free = value;
+    w->values_count--;
+    w->jobs[job].values_count--;
+    job_collect(w, job);
 }
 
 bool mr_worker__value_serves(const struct mr_worker *w, const struct value *v, const struct task *t)
@@ -208,13 +200,12 @@ void mr_worker__value_withdraw(struct mr_worker *w, struct value *v)
     value_went(w, v);
 }
 
-/* The value is lost. Each task that needs it and is in no strand ends as LOST_INPUT. The executor
- * finds out for tasks in strands. */
-void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
+/* Ends each task that waits for the value and is in no strand: as LOST_INPUT if the value is lost.
+ * Otherwise there is no memory to fetch the value, which stays where it is. The tasks end as
+ * NO_ROOM, and the scheduler sends them again when there is more room. */
+void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
-    mr_worker__value_withdraw(w, v);
-    v->lost = true;
     bool fresh = v->fresh;
     v->fresh = true; /* stays while its users go */
     MR_LIST_EACH(node, &v->users)
@@ -226,35 +217,22 @@ void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str wh
         while (node_next_ != &v->users &&
                MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
             node_next_ = node_next_->next;
-        mr_worker__task_lose(w, e->task, v->index, why);
-    }
-    v->fresh = fresh;
-    collect(w, value);
-}
-
-/* There is no memory to fetch the value, which stays where it is. Tasks that waited for it end as
- * NO_ROOM, and the scheduler sends them again when there is more room. */
-void mr_worker__value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
-{
-    struct value *v = &w->values[value];
-    bool fresh = v->fresh;
-    v->fresh = true; /* stays while its users go */
-    MR_LIST_EACH(node, &v->users)
-    {
-        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
-        if (e->has || w->tasks[e->task].state != TASK_WAITING) continue;
-        while (node_next_ != &v->users &&
-               MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
-            node_next_ = node_next_->next;
-        struct task *t = &w->tasks[e->task];
-        mr_worker__task_report(w, e->task, MR_OUTCOME_NO_ROOM);
-        if (!t->mute)
-            mr_worker__out_failure(
-                w, mr_worker__out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
-        mr_worker__task_end(w, e->task, false);
+        if (v->lost)
+            mr_worker__task_lose(w, e->task, v->index, why);
+        else
+            mr_worker__task_fail(w, e->task, MR_OUTCOME_NO_ROOM, MR_ELIMIT, why);
     }
     v->fresh = fresh;
     mr_worker__value_settle(w, value);
+}
+
+/* The value is lost. The executor finds out for tasks in strands. */
+void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
+{
+    struct value *v = &w->values[value];
+    mr_worker__value_withdraw(w, v);
+    v->lost = true;
+    mr_worker__value_users_end(w, value, why);
 }
 
 void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
@@ -265,19 +243,6 @@ void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index
     if (!v->made || (attempt && attempt != v->attempt)) return;
     v->released = true;
     mr_worker__value_settle(w, value);
-}
-
-static void place_set(
-    struct mr_worker *w, uint32_t value, uint32_t node, mr_object_id object, uint64_t bytes)
-{
-    struct value *v = &w->values[value];
-    v->node = node;
-    v->object = object;
-    v->object_bytes = bytes;
-    bool local = w->config.store.v && w->nodes[node].id.v == w->config.store.v;
-    v->state = local ? VALUE_HERE : VALUE_PLACED;
-    value_went(w, v);
-    mr_worker__value_came(w, value);
 }
 
 static void bring_inline(struct mr_worker *w, uint32_t value, struct mr_str pack)
@@ -300,12 +265,17 @@ static void bring_object(
 {
     struct value *v = &w->values[value];
     if (v->state == VALUE_HERE && v->blob) return;
-    if (v->state != VALUE_NONE && mr_object_id_eq(v->object, object)) {
-        if (v->state != VALUE_PLACED) return;
-    }
-    /* the scheduler names another object for the value: its word counts */
+    bool is_coming = v->state == VALUE_FETCHING || v->state == VALUE_HERE;
+    if (is_coming && mr_object_id_eq(v->object, object)) return;
+    /* the scheduler names another object or place for the value: its word counts */
     mr_worker__value_clear(w, v, true);
-    place_set(w, value, node, object, bytes);
+    v->node = node;
+    v->object = object;
+    v->object_bytes = bytes;
+    bool local = w->config.store.v && w->nodes[node].id.v == w->config.store.v;
+    v->state = local ? VALUE_HERE : VALUE_PLACED;
+    value_went(w, v);
+    mr_worker__value_came(w, value);
 }
 
 void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
