@@ -149,8 +149,7 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
     }
     const struct op *o = &w->ops[op];
     struct task *t = &w->tasks[task];
-    *t = (struct task){.state = TASK_FREE,
-        .value = value,
+    *t = (struct task){.value = value,
         .attempt = a->attempt,
         .op = op,
         .order = mr_ws_cell(a->m->order, a->row, a->m->index[a->row]),
@@ -160,8 +159,6 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
         .of_loop = a->m->uses && a->m->uses[a->row] & MR_USES_OF_LOOP,
         .solo = needs || a->unfused || (o->flags & MR_WORKER_OP_SOLO) || (x && x->timeout_ns) ||
                 a->inputs_count > STRAND_INPUTS_MAX,
-        .strand = NONE,
-        .heap_at = NONE,
         .cost_ns = o->cost_ns ? o->cost_ns : COST_UNKNOWN};
     mr_worker__task_move(w, task, TASK_WAITING);
     mr_list_add_tail(&w->tasks_all, &t->all);

@@ -36,7 +36,7 @@ struct mr_blob *mr_worker__blob_new(struct mr_worker__blob_pool *p, size_t bytes
     uint32_t c = class_of(bytes + sizeof(struct mr_blob));
     if (c >= MR_POOL_CLASSES) return NULL;
     uint64_t room = class_bytes(c);
-    if (room > p->bytes_max - MR_MIN(p->bytes, p->bytes_max)) return NULL;
+    if (room > p->bytes_max - p->bytes) return NULL;
 
     struct mr_blob *b = p->free[c];
     if (b) {

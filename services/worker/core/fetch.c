@@ -109,7 +109,7 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
     if (value >= w->values_high) return;
     struct value *v = &w->values[value];
     /* The core has sent UNPIN meanwhile. */
-    if (v->job == NONE || v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
+    if (v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
     w->fetching_count--;
     if (ev->fetched.err) {
         w->fetched_bytes -= v->object_bytes;
@@ -123,5 +123,4 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
     v->fetched = true;
     v->state = VALUE_HERE;
     mr_worker__value_came(w, value);
-    mr_worker__value_settle(w, value);
 }

@@ -100,11 +100,11 @@ static struct mr_ws_completed columns_lend(struct columns *c)
 
 static void missing_drop(struct mr_worker *w, uint32_t count)
 {
+    if (!count) return;
     for (uint32_t i = 0; i < count; i++)
         mr_worker__blob_put(&w->pool, &w->missing[i].why);
-    uint32_t left = w->missing_count - count;
-    if (count && left) memmove(w->missing, w->missing + count, left * sizeof *w->missing);
-    w->missing_count = left;
+    w->missing_count -= count;
+    memmove(w->missing, w->missing + count, w->missing_count * sizeof *w->missing);
 }
 
 void mr_worker__send_free(struct mr_worker *w)

@@ -281,8 +281,8 @@ static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
 /* The strand, unless it is retired. */
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
-    if (id >= w->strands_high || !w->strands[id].alive) return NULL;
-    return &w->strands[id];
+    mr_assert(id < w->strands_high);
+    return w->strands[id].alive ? &w->strands[id] : NULL;
 }
 
 static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev)
@@ -310,7 +310,6 @@ void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_even
 {
     items_reported(w, ev);
     if (!ev->report.last) return;
-    mr_assert(ev->report.strand < w->strands_high);
     struct mr_strand *s = &w->strands[ev->report.strand];
     mr_assert(s->held);
     mr_worker__strand_let_go(w, s);
@@ -360,7 +359,6 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
         inputs_put(w, item);
         item_back(w, item, MR_STR("lost while the task was queued"));
     }
-    if (s->take_from != NONE && s->take_from >= s->count) s->take_from = NONE;
     if (s->reported == s->count) mr_worker__strand_retire(w, s);
 }
 

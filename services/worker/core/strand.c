@@ -338,14 +338,6 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
     return NONE;
 }
 
-/* No strand waits behind another one while more urgent work has no slot: it would be cut again at
- * once. */
-static bool is_less_urgent(const struct mr_worker *w, uint32_t task)
-{
-    const struct need *n = &w->needs[0];
-    return n->count && w->tasks[n->heap[0]].priority > w->tasks[task].priority;
-}
-
 static bool is_any_slot_taken(const struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++)
@@ -370,7 +362,7 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
         if (best != NONE && !mr_worker__task_before(w, top, best)) continue;
         if (!need_fits(w, n)) continue;
         uint32_t k = slot_for(w, n, w->tasks[top].solo);
-        if (k == NONE || (w->slots[k].count && is_less_urgent(w, top))) continue;
+        if (k == NONE) continue;
         best = top;
         *slot = k;
     }

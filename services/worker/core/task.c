@@ -93,7 +93,6 @@ static void heap_remove(struct mr_worker *w, uint32_t task)
     struct need *n = &w->needs[w->tasks[task].needs];
     uint32_t at = w->tasks[task].heap_at;
     uint32_t last = n->heap[--n->count];
-    w->tasks[task].heap_at = NONE;
     if (at == n->count) return;
     if (at && mr_worker__task_before(w, last, n->heap[(at - 1) / 2])) {
         heap_up(w, n, at, last);
@@ -132,7 +131,6 @@ void mr_worker__task_give(struct mr_worker *w, uint32_t task)
 void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why)
 {
     struct task *t = &w->tasks[task];
-    t->strand = NONE;
     mr_worker__task_move(w, task, TASK_WAITING);
     if (!t->missing) {
         mr_worker__task_ready(w, task);
@@ -197,11 +195,8 @@ static bool task_again(struct mr_worker *w, uint32_t task)
     mr_worker__task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
     t->offered = t->kept = false;
-    if (t->state == TASK_GIVEN) {
+    if (t->state == TASK_GIVEN)
         mr_worker__task_park(w, task, MR_STR("lost while the task was queued"));
-    } else if (t->state == TASK_READY && t->missing) {
-        mr_worker__task_unready(w, task);
-    }
     return true;
 }
 
@@ -291,7 +286,7 @@ void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
             continue;
         }
         struct task *t = &w->tasks[task];
-        if (t->again == attempt && t->attempt != t->again) {
+        if (t->again == attempt) {
             t->again = 0; /* the later attempt had not begun */
             mr_worker__out_add(w, job, m->index[i], attempt, MR_OUTCOME_CANCELLED);
             continue;
@@ -312,7 +307,7 @@ void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
         struct task *t = task == NONE ? NULL : &w->tasks[task];
         if (!t) {
             answer_unknown(w, job, m->index[i], attempt);
-        } else if (t->again == attempt && t->attempt != t->again) {
+        } else if (t->again == attempt) {
             t->again = 0;
             mr_worker__answer_add(w, &w->given, job, m->index[i], attempt);
         } else if (t->state != TASK_GIVEN) {

@@ -134,8 +134,6 @@ void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop)
     v->state = VALUE_NONE;
     v->made = v->fetched = v->released = v->reported = false;
     v->offered = v->adopted = v->used = false;
-    v->object = (mr_object_id){0};
-    v->object_bytes = 0;
 }
 
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
