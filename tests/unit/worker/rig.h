@@ -513,3 +513,31 @@ static inline const struct rig_done *rig_find(const struct rig *r, uint32_t inde
         if (r->done[i].index == index) return &r->done[i];
     return NULL;
 }
+
+/* Runs `op` often with the duration `took`, so that its time is known. */
+static inline void rig_measure(struct rig *r, uint32_t op, mr_duration took)
+{
+    for (uint32_t i = 0; i < 40; i++) {
+        rig_task(r, RIG_JOB, 900 + i, 1, op, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_DONE);
+        s->items[0].result.duration_ns = took;
+        rig_report(r, s, 1);
+        rig_turn(r);
+        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 900 + i, 1);
+        rig_deliver(r);
+    }
+    r->done_count = r->starts = 0;
+}
+
+/* A chain of tasks, from 0 on. The number of uses is given for all but the last one. */
+static inline void rig_chain(struct rig *r, uint32_t n, uint32_t op)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const int input[] = {(int)i - 1, -1};
+        rig_task(r, RIG_JOB, i, 1, op, i ? input : NULL);
+        if (i + 1 < n) rig_uses(r, 1);
+    }
+}

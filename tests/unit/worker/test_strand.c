@@ -43,34 +43,10 @@ static void diamond(struct rig *r, uint32_t first, uint32_t op)
     rig_task(r, RIG_JOB, first + 3, 1, op, INPUTS(x + 1, x + 2));
 }
 
-static void chain(struct rig *r, uint32_t n, uint32_t op)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        rig_task(r, RIG_JOB, i, 1, op, i ? INPUTS((int)i - 1) : NULL);
-        if (i + 1 < n) rig_uses(r, 1);
-    }
-}
-
-/* Runs `op` often with the duration `took`, so that its time is known. */
-static void measured(struct rig *r, uint32_t op, mr_duration took)
-{
-    for (uint32_t i = 0; i < 40; i++) {
-        rig_task(r, RIG_JOB, 900 + i, 1, op, NULL);
-        rig_deliver(r);
-        rig_turn(r);
-        struct mr_strand *s = r->strands[0];
-        rig_result(r, &s->items[0], MR_STRAND_DONE);
-        s->items[0].result.duration_ns = took;
-        rig_report(r, s, 1);
-        rig_turn(r);
-    }
-    r->done_count = r->starts = 0;
-}
-
 static void a_chain_is_one_strand_of_which_only_the_end_has_a_value(void **state)
 {
     struct rig *r = *state;
-    chain(r, 10, OP_INC);
+    rig_chain(r, 10, OP_INC);
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(r->starts, 1);
@@ -83,7 +59,7 @@ static void a_chain_is_one_strand_of_which_only_the_end_has_a_value(void **state
 static void what_is_used_up_leaves_nothing_behind(void **state)
 {
     struct rig *r = *state;
-    chain(r, 10, OP_INC);
+    rig_chain(r, 10, OP_INC);
     rig_deliver(r);
     rig_run_all(r);
     for (uint32_t i = 0; i < 9; i++)
@@ -128,7 +104,7 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
 static void a_branch_longer_than_a_hand_off_is_left_to_an_idle_slot(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 210 * MR_US);
+    rig_measure(r, OP_INC, 210 * MR_US);
     diamond(r, 0, OP_INC);
     rig_deliver(r);
     rig_turn(r);
@@ -138,7 +114,7 @@ static void a_branch_longer_than_a_hand_off_is_left_to_an_idle_slot(void **state
 static void a_branch_goes_along_while_the_idle_slots_have_other_work(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 210 * MR_US);
+    rig_measure(r, OP_INC, 210 * MR_US);
     for (uint32_t d = 0; d < 4; d++)
         diamond(r, 10 * d, OP_INC);
     rig_deliver(r);
@@ -171,7 +147,7 @@ static void a_value_that_others_may_want_is_told(void **state)
 static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void **state)
 {
     struct rig *r = *state;
-    chain(r, 5, OP_INC);
+    rig_chain(r, 5, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -193,7 +169,7 @@ static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void *
 static void a_value_reported_before_its_use_is_told(void **state)
 {
     struct rig *r = *state;
-    chain(r, 4, OP_INC);
+    rig_chain(r, 4, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -211,7 +187,7 @@ static void a_value_reported_before_its_use_is_told(void **state)
 static void what_is_stolen_from_a_strand_takes_the_value_along(void **state)
 {
     struct rig *r = *state;
-    chain(r, 3, OP_INC);
+    rig_chain(r, 3, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -230,7 +206,7 @@ static void what_is_stolen_from_a_strand_takes_the_value_along(void **state)
 static void a_cancelled_item_of_a_strand_leaves_the_value_before_it(void **state)
 {
     struct rig *r = *state;
-    chain(r, 3, OP_INC);
+    rig_chain(r, 3, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -247,7 +223,7 @@ static void a_cancelled_item_of_a_strand_leaves_the_value_before_it(void **state
 static void a_later_attempt_of_what_runs_is_answered_with_its_value(void **state)
 {
     struct rig *r = *state;
-    chain(r, 2, OP_INC);
+    rig_chain(r, 2, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
@@ -272,7 +248,7 @@ static void an_object_that_is_used_up_goes_at_once(void **state)
 static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
 {
     struct rig *r = *state;
-    chain(r, 5, OP_INC);
+    rig_chain(r, 5, OP_INC);
     for (uint32_t i = 0; i < r->m.down.tasks.runs_count; i++)
         r->m.task_runs[i].unfused = true;
     rig_deliver(r);
@@ -287,7 +263,7 @@ static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
 static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
 {
     struct rig *r = *state;
-    chain(r, 2, OP_INC);
+    rig_chain(r, 2, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -308,7 +284,7 @@ static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
 static void what_another_task_came_to_want_is_handed_back(void **state)
 {
     struct rig *r = *state;
-    chain(r, 2, OP_INC);
+    rig_chain(r, 2, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -327,8 +303,8 @@ static void what_another_task_came_to_want_is_handed_back(void **state)
 static void long_tasks_of_one_line_are_one_strand(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 3 * MR_MS);
-    chain(r, 5, OP_INC);
+    rig_measure(r, OP_INC, 3 * MR_MS);
+    rig_chain(r, 5, OP_INC);
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->strands_count, 1);
@@ -341,7 +317,7 @@ static void long_tasks_of_one_line_are_one_strand(void **state)
 static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 3 * MR_MS);
+    rig_measure(r, OP_INC, 3 * MR_MS);
     for (uint32_t i = 0; i < 4; i++) {
         int e = (int)(100 + 3 * i);
         rig_task(r, RIG_JOB, 100 + 3 * i, 1, OP_INC, NULL);
@@ -374,7 +350,7 @@ static struct mr_strand *strand_of(struct rig *r, uint32_t index)
 static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 3 * MR_MS);
+    rig_measure(r, OP_INC, 3 * MR_MS);
     for (uint32_t i = 0; i < 4; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_uses(r, 1);
@@ -406,7 +382,7 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
  * each. */
 static void four_and_one(struct rig *r, uint32_t uses)
 {
-    measured(r, OP_INC, 3 * MR_MS);
+    rig_measure(r, OP_INC, 3 * MR_MS);
     for (uint32_t i = 0; i < 4; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_uses(r, uses);
@@ -442,7 +418,7 @@ static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
 static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
 {
     struct rig *r = *state;
-    measured(r, OP_INC, 100 * MR_US);
+    rig_measure(r, OP_INC, 100 * MR_US);
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
     for (uint32_t i = 1; i <= 8; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, INPUTS(0));

@@ -1,0 +1,581 @@
+/* How much work one strand holds, what waits behind it, and what an idle slot takes from it. */
+#include "tests/unit/worker/test.h"
+
+static int setup_one(void **state)
+{
+    *state = rig_new(1);
+    return 0;
+}
+
+static int setup_three(void **state)
+{
+    *state = rig_new(3);
+    return 0;
+}
+
+/* Sends `n` tasks without inputs, from `first` on. */
+static void ready(struct rig *r, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        rig_task(r, RIG_JOB, first + i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void chain(struct rig *r, uint32_t n, mr_duration took)
+{
+    rig_measure(r, OP_INC, took);
+    rig_chain(r, n, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void cut(struct rig *r, const struct mr_strand *s, uint32_t count)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_CUT, .cut = {s->id, count}};
+    rig_step(r, &ev);
+}
+
+static void report_one(struct rig *r, struct mr_strand *s)
+{
+    rig_result(r, &s->items[s->reported], MR_STRAND_DONE);
+    rig_report(r, s, s->reported + 1);
+}
+
+/* ---- the size of a strand -------------------------------------------------------------------- */
+
+static void a_strand_takes_a_millisecond_of_ready_work_and_one_more_waits_behind_it(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 100 * MR_US);
+    ready(r, 0, 30);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[0]->count, 10);
+    assert_int_equal(r->strands[1]->count, 10);
+    assert_int_equal(r->strands[1]->items[0].index, 10);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[1]->items[0].index, 20);
+}
+
+static void idle_slots_share_what_is_ready(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 40 * MR_US);
+    ready(r, 0, 13);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[0]->count, 7);
+    assert_int_equal(r->strands[1]->count, 6);
+}
+
+/* A strand that would end sooner than another slot could help takes more than its share. */
+static void a_share_is_worth_a_hand_off(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    ready(r, 0, 30);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[0]->count, 20);
+    assert_int_equal(r->strands[1]->count, 10);
+}
+
+static void a_chain_is_divided_after_twenty_milliseconds(void **state)
+{
+    struct rig *r = *state;
+    chain(r, 30, MR_MS);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 20);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 30);
+}
+
+static void a_strand_has_a_bounded_number_of_tasks(void **state)
+{
+    struct rig *r = *state;
+    rig_chain(r, 300, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->count, MR_STRAND_ITEMS_MAX);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 300);
+}
+
+/* Sends three tasks that read input 50 `n` times each. */
+static void read_often(struct rig *r, uint32_t n)
+{
+    static int inputs[1100];
+    for (uint32_t i = 0; i < n; i++)
+        inputs[i] = 50;
+    inputs[n] = -1;
+    rig_value(r, RIG_JOB, 50, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, inputs);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void a_strand_has_a_bounded_number_of_inputs(void **state)
+{
+    struct rig *r = *state;
+    read_often(r, 512);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 2); /* 1024 inputs */
+    for (uint32_t i = 0; i < 512; i++)
+        assert_int_equal(r->strands[0]->items[1].inputs[i].pack.n, 1);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 3);
+}
+
+static void a_task_with_more_inputs_than_that_runs_by_itself(void **state)
+{
+    struct rig *r = *state;
+    read_often(r, 1025);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(r->strands_count, 1);
+        assert_int_equal(r->strands[0]->count, 1);
+        assert_int_equal(r->strands[0]->items[0].inputs_count, 1025);
+        for (uint32_t k = 0; k < 1025; k++)
+            assert_int_equal(r->strands[0]->items[0].inputs[k].pack.n, 1);
+        rig_run(r, 0, MR_STRAND_DONE);
+        rig_turn(r);
+    }
+    assert_int_equal(r->done_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, i, 1);
+    rig_deliver(r);
+    assert_null(mr_worker_leftover(r->w));
+}
+
+/* ---- what waits behind a strand -------------------------------------------------------------- */
+
+static void nothing_waits_behind_more_than_five_milliseconds(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 5 * MR_MS + 8);
+    ready(r, 0, 1);
+    ready(r, 1, 1);
+    assert_int_equal(r->strands_count, 1);
+    rig_run_all(r);
+    rig_measure(r, OP_INC, 5 * MR_MS);
+    ready(r, 2, 1);
+    ready(r, 3, 1);
+    assert_int_equal(r->strands_count, 2);
+}
+
+static void what_is_left_of_a_strand_counts(void **state)
+{
+    struct rig *r = *state;
+    chain(r, 6, MR_MS);
+    ready(r, 100, 1);
+    assert_int_equal(r->strands_count, 1);
+    report_one(r, r->strands[0]);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[1]->items[0].index, 100);
+}
+
+static void what_was_cut_off_a_strand_does_not_count(void **state)
+{
+    struct rig *r = *state;
+    chain(r, 6, MR_MS);
+    ready(r, 100, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 5, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[0]->count, 5);
+}
+
+static void nothing_waits_behind_work_of_unknown_length(void **state)
+{
+    struct rig *r = *state;
+    ready(r, 0, 1);
+    ready(r, 1, 1);
+    assert_int_equal(r->strands_count, 1);
+}
+
+static void nothing_waits_behind_a_task_that_is_being_stopped(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    ready(r, 0, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    ready(r, 1, 1);
+    assert_int_equal(r->strands_count, 1);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->items[0].index, 1);
+}
+
+static void nothing_waits_behind_a_task_with_needs_and_no_blocking_task_waits_at_all(void **state)
+{
+    static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), 1000};
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = &gpu;
+    x->resources_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    ready(r, 1, 1);
+    assert_int_equal(r->strands_count, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1); /* task 1 */
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+}
+
+/* ---- branches -------------------------------------------------------------------------------- */
+
+/* Sends x and two tasks that use x. Returns how many tasks the first strand has. */
+static uint32_t fork_of(struct rig *r, uint32_t first)
+{
+    int x = (int)first;
+    rig_task(r, RIG_JOB, first, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, first + 1, 1, OP_INC, INPUTS(x));
+    rig_task(r, RIG_JOB, first + 2, 1, OP_INC, INPUTS(x));
+    rig_deliver(r);
+    rig_turn(r);
+    uint32_t n = r->strands[0]->count;
+    rig_run_all(r);
+    return n;
+}
+
+/* Gives a task to an idle slot, whose executor begins it after `late`, again and again. */
+static void hand_off(struct rig *r, mr_duration late, mr_duration took)
+{
+    for (uint32_t i = 0; i < 80; i++) {
+        rig_task(r, RIG_JOB, 900 + i, 2, OP_INC, NULL);
+        rig_extra(r)->want_object = true;
+        rig_deliver(r);
+        rig_turn(r);
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_FAILED);
+        if (took) rig_result(r, &s->items[0], MR_STRAND_DONE);
+        s->items[0].result.started_ns = r->now + late;
+        s->items[0].result.duration_ns = took;
+        rig_report(r, s, 1);
+        rig_turn(r);
+        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 900 + i, 2);
+        rig_deliver(r);
+    }
+}
+
+/* Four times the measured hand-off, but 20 µs at least and 200 µs at most. */
+static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **state)
+{
+    struct rig *r = *state;
+    hand_off(r, 0, 20 * MR_US);
+    assert_int_equal(fork_of(r, 0), 3);
+    hand_off(r, 0, 24 * MR_US);
+    assert_int_equal(fork_of(r, 10), 1);
+    hand_off(r, 30 * MR_US, 104 * MR_US);
+    assert_int_equal(fork_of(r, 20), 3);
+    hand_off(r, 30 * MR_US, 136 * MR_US);
+    assert_int_equal(fork_of(r, 30), 1);
+    hand_off(r, 10 * MR_MS, 200 * MR_US);
+    assert_int_equal(fork_of(r, 40), 3);
+    hand_off(r, 10 * MR_MS, 208 * MR_US);
+    assert_int_equal(fork_of(r, 50), 1);
+    /* A hand-off of 10 ms counts as one of 1 ms, so that it is soon forgotten. */
+    for (uint32_t i = 0; i < 2; i++)
+        hand_off(r, 0, 24 * MR_US);
+    assert_int_equal(fork_of(r, 60), 1);
+}
+
+/* ---- an idle slot ---------------------------------------------------------------------------- */
+
+/* Three slots have strands of `n` tasks of 40 µs each; the last one ends. */
+static void one_idles(struct rig *r, uint32_t n)
+{
+    rig_measure(r, OP_INC, 40 * MR_US);
+    r->now += MR_SECOND;
+    ready(r, 0, 3 * n);
+    assert_int_equal(r->strands_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(r->strands[i]->count, n);
+    r->hold_cuts = true;
+    rig_run(r, 2, MR_STRAND_DONE);
+}
+
+static void an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    report_one(r, r->strands[0]);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1); /* 9 of the second one wait, 8 of the first one */
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 5);
+    cut(r, r->strands[1], 5);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 3);
+    assert_int_equal(r->strands[2]->count, 5);
+    assert_int_equal(r->strands[2]->items[0].index, 15);
+}
+
+/* The next look for work is 50 µs after the last one, and the worker wakes for it. */
+static void an_idle_slot_does_not_ask_all_the_time(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    cut(r, r->strands[0], 10); /* all items have begun */
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    mr_time first = r->now;
+    assert_int_equal(mr_worker_deadline(r->w), first + 50 * MR_US);
+    r->now = first + 50 * MR_US - 1;
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    r->now = first + 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    cut(r, r->strands[1], 10);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2); /* nothing more can be taken */
+}
+
+/* Less than 20 µs of work: it should be over before a cut could help. */
+static void what_is_soon_over_is_left_alone_for_a_while(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    r->now += MR_SECOND;
+    r->hold_cuts = true;
+    ready(r, 0, 19);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->takes, 0);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 50 * MR_US);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 10);
+}
+
+static void an_idle_slot_takes_nothing_from_a_worker_that_drains(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    r->takes = 0;
+    r->m.down.drain = true;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2); /* all of both strands */
+    for (uint32_t i = 0; i < 2; i++)
+        cut(r, r->strands[i], 4);
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_int_equal(r->looks, 0);
+}
+
+/* 50 µs after the start, and then whenever the time since then has doubled. */
+static void looks_at_a_running_strand_come_at_doubling_times(void **state)
+{
+    static const uint32_t looks_us[] = {50, 100, 200, 400, 800};
+    struct rig *r = *state;
+    rig_chain(r, 2, OP_INC);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 3);
+    mr_time begin = r->now;
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(looks_us); i++) {
+        r->now = begin + looks_us[i] * MR_US - 1;
+        rig_turn(r);
+        assert_int_equal(r->looks, i);
+        assert_int_equal(mr_worker_deadline(r->w), r->now + 1);
+        r->now++;
+        rig_turn(r);
+        assert_int_equal(r->looks, i + 1);
+        assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
+    }
+    report_one(r, r->strands[0]); /* 50 µs after a report it begins anew */
+    rig_turn(r);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->looks, 6);
+    report_one(r, r->strands[0]); /* the last item runs */
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->looks, 6);
+}
+
+/* ---- urgent work ----------------------------------------------------------------------------- */
+
+static void urgent(struct rig *r, uint32_t index, int32_t priority)
+{
+    rig_task(r, RIG_JOB, index, 1, OP_BLOCK, NULL);
+    r->m.priority[0] = priority;
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+/* The strand has tasks of priorities 3, 2 and 1, three of each. */
+static void three_priorities(struct rig *r)
+{
+    rig_measure(r, OP_INC, 40 * MR_US);
+    for (uint32_t i = 0; i < 9; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        r->m.priority[i] = 3 - (int32_t)i / 3;
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 9);
+    r->hold_cuts = true;
+}
+
+static void urgent_work_takes_back_what_is_less_urgent(void **state)
+{
+    struct rig *r = *state;
+    three_priorities(r);
+    urgent(r, 100, 1);
+    assert_int_equal(r->takes, 0); /* nothing is less urgent */
+    urgent(r, 101, 2);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 6);
+    cut(r, r->strands[0], 6);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1); /* what is left is as urgent */
+    urgent(r, 102, 4);
+    assert_int_equal(r->takes, 2);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
+}
+
+static void urgent_work_does_not_take_back_what_runs(void **state)
+{
+    struct rig *r = *state;
+    three_priorities(r);
+    for (uint32_t i = 0; i < 8; i++)
+        report_one(r, r->strands[0]);
+    urgent(r, 100, 9);
+    assert_int_equal(r->takes, 0); /* the last item runs */
+    r->hold_cuts = false;
+    ready(r, 200, 1); /* behind it waits another strand */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->items[0].index, 100);
+}
+
+static void urgent_work_takes_back_what_waits_behind_a_running_task(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 40 * MR_US);
+    ready(r, 0, 1);
+    ready(r, 1, 1);
+    assert_int_equal(r->strands_count, 2);
+    r->hold_cuts = true;
+    urgent(r, 100, 9);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static void no_task_starts_while_the_outbox_is_full(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 1,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 3,
+        .bytes_max = 1 << 20,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    r->connected = false; /* the stream takes nothing */
+    for (uint32_t i = 0; i < 10; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 3);
+    r->connected = true;
+    rig_turn(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 10);
+    rig_free(&r);
+}
+
+/* The array of inputs needs more room than the edges of the task, which had room. */
+static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 1,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 20,
+        .bytes_max = 64 << 10,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    static int inputs[1026];
+    for (uint32_t i = 0; i < 1025; i++)
+        inputs[i] = 50;
+    inputs[1025] = -1;
+    rig_value(r, RIG_JOB, 50, 0);
+    rig_task(r, RIG_JOB, 1, 4, OP_INC, inputs);
+    rig_deliver(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->starts, 0);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_ERROR);
+    assert_int_equal(r->done[0].code, MR_ELIMIT);
+    assert_int_equal(r->done[0].attempt, 4);
+    rig_turn(r); /* the texts were lent until now */
+    assert_null(mr_worker_leftover(r->w));
+    rig_free(&r);
+}
+
+#define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
+#define THREE(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ONE(a_strand_takes_a_millisecond_of_ready_work_and_one_more_waits_behind_it),
+        TEST(idle_slots_share_what_is_ready),
+        TEST(a_share_is_worth_a_hand_off),
+        TEST(a_chain_is_divided_after_twenty_milliseconds),
+        TEST(a_strand_has_a_bounded_number_of_tasks),
+        ONE(a_strand_has_a_bounded_number_of_inputs),
+        ONE(a_task_with_more_inputs_than_that_runs_by_itself),
+        ONE(nothing_waits_behind_more_than_five_milliseconds),
+        ONE(what_is_left_of_a_strand_counts),
+        ONE(what_was_cut_off_a_strand_does_not_count),
+        ONE(nothing_waits_behind_work_of_unknown_length),
+        ONE(nothing_waits_behind_a_task_that_is_being_stopped),
+        ONE(nothing_waits_behind_a_task_with_needs_and_no_blocking_task_waits_at_all),
+        TEST(branches_that_take_longer_than_hand_offs_go_to_idle_slots),
+        THREE(an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun),
+        THREE(an_idle_slot_does_not_ask_all_the_time),
+        TEST(what_is_soon_over_is_left_alone_for_a_while),
+        THREE(an_idle_slot_takes_nothing_from_a_worker_that_drains),
+        TEST(looks_at_a_running_strand_come_at_doubling_times),
+        ONE(urgent_work_takes_back_what_is_less_urgent),
+        ONE(urgent_work_does_not_take_back_what_runs),
+        ONE(urgent_work_takes_back_what_waits_behind_a_running_task),
+        cmocka_unit_test(no_task_starts_while_the_outbox_is_full),
+        cmocka_unit_test(a_task_whose_inputs_find_no_room_fails_in_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
