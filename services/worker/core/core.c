@@ -196,14 +196,18 @@ static uint32_t node_get(struct mr_worker *w, const struct mr_ws_node *n)
 static void session_tables(struct mr_worker *w, const struct mr_ws_down *m)
 {
     for (uint32_t i = 0; i < m->ops_count; i++) {
-        if (w->session_ops_count == SESSION_OPS_MAX) w->overflow = true;
-        if (w->session_ops_count == SESSION_OPS_MAX) return;
+        if (w->session_ops_count == SESSION_OPS_MAX) {
+            w->overflow = true;
+            return;
+        }
         w->session_ops[w->session_ops_count++] =
             mr_index_find(&w->op_index, text_hash(m->ops[i]), op_is, w, &m->ops[i]);
     }
     for (uint32_t i = 0; i < m->nodes_count; i++) {
-        if (w->session_nodes_count == NODES_MAX) w->overflow = true;
-        if (w->session_nodes_count == NODES_MAX) return;
+        if (w->session_nodes_count == NODES_MAX) {
+            w->overflow = true;
+            return;
+        }
         w->session_nodes[w->session_nodes_count++] = node_get(w, &m->nodes[i]);
     }
 }

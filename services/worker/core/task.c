@@ -156,9 +156,9 @@ void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_outcome 
 void mr_worker__task_fail(
     struct mr_worker *w, uint32_t task, enum mr_outcome outcome, int code, struct mr_str text)
 {
+    mr_assert(!w->tasks[task].mute);
     mr_worker__task_report(w, task, outcome);
-    if (!w->tasks[task].mute)
-        mr_worker__out_failure(w, mr_worker__out_last(w), code, text, MR_STR(""), MR_STR(""));
+    mr_worker__out_failure(w, mr_worker__out_last(w), code, text, MR_STR(""), MR_STR(""));
     mr_worker__task_end(w, task, false);
 }
 
@@ -166,14 +166,13 @@ void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, st
 {
     struct task *t = &w->tasks[task];
     struct value *v = &w->values[t->value];
-    if (!t->mute) {
-        struct missing_row row = {.job = value_job(w, v),
-            .index = v->index,
-            .attempt = t->attempt,
-            .input = input,
-            .why = mr_worker__blob_copy(&w->pool, why)};
-        mr_worker__missing_add(w, &row);
-    }
+    mr_assert(!t->mute);
+    struct missing_row row = {.job = value_job(w, v),
+        .index = v->index,
+        .attempt = t->attempt,
+        .input = input,
+        .why = mr_worker__blob_copy(&w->pool, why)};
+    mr_worker__missing_add(w, &row);
     mr_worker__task_report(w, task, MR_OUTCOME_LOST_INPUT);
     mr_worker__task_end(w, task, false);
 }

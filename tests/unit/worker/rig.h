@@ -120,8 +120,22 @@ static inline void rig_rows(struct rig_row *rows, uint32_t *count, const uint32_
         rows[(*count)++] = (struct rig_row){index[i], attempt[i]};
 }
 
+/* Checks as the scheduler does that the columns of tasks belong together. */
+static inline void rig_check_up(const struct mr_ws_up *up)
+{
+    const struct mr_ws_refs *refs[] = {&up->completed.tasks, &up->given, &up->started, &up->unknown,
+        &up->left_slot, up->reg ? &up->reg->holding.tasks : NULL, up->reg ? &up->reg->queued : NULL,
+        up->heartbeat ? &up->heartbeat->running_tasks : NULL};
+    for (size_t i = 0; i < MR_ARRAY_LEN(refs); i++) {
+        struct mr_error e = {0};
+        if (refs[i] && mr_ws_refs_check("sent", refs[i], &e)) fprintf(stderr, "%s\n", e.text);
+        mr_assert(!e.text[0]);
+    }
+}
+
 static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
 {
+    rig_check_up(up);
     rig_rows(
         r->given_rows, &r->given_rows_count, up->given.index, up->given.attempt, up->given.count);
     if (up->reg) {
@@ -438,7 +452,6 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
     r->m.registered.scheduler = 1 + r->restarts;
     r->m.registered.heartbeat_ns = 500 * MR_MS;
     r->m.registered.lease_ns = RIG_LEASE;
-    r->m.registered.lease_ns = 5 * MR_SECOND;
     r->m.down.registered = &r->m.registered;
     r->m.down.ops = names;
     r->m.down.ops_count = MR_ARRAY_LEN(names);

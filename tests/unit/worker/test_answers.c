@@ -1,0 +1,638 @@
+/* What the worker answers to cancels, steals, leaves and fetches; what a later attempt of a task
+ * does meanwhile; what of the answers a new session keeps; and how a worker says farewell. */
+#include "tests/unit/worker/test.h"
+
+#define OTHER_JOB ((mr_job_id){6})
+
+static struct heard { /* the answers of all messages, in order */
+    struct answer {
+        char kind; /* g, s, u, l: given, started, unknown, left */
+        uint64_t job;
+        uint32_t index, attempt;
+    } answers[64];
+    uint32_t count, runs;
+    uint64_t incarnation; /* of the last Register */
+} heard;
+
+static void hear_refs(char kind, const struct mr_ws_refs *refs)
+{
+    struct mr_ws_walk walk = {.runs = refs->runs};
+    heard.runs += refs->runs_count;
+    for (uint32_t i = 0; i < refs->count && heard.count < MR_ARRAY_LEN(heard.answers); i++)
+        heard.answers[heard.count++] = (struct answer){
+            kind, mr_ws_walk_next(&walk).v, refs->index[i], mr_ws_attempt_of(refs, i)};
+}
+
+static void hear(struct rig *r, const struct mr_ws_up *up)
+{
+    (void)r;
+    hear_refs('g', &up->given);
+    hear_refs('s', &up->started);
+    hear_refs('u', &up->unknown);
+    hear_refs('l', &up->left_slot);
+    if (up->reg) heard.incarnation = up->reg->incarnation;
+}
+
+static void listen(struct rig *r)
+{
+    heard = (struct heard){0};
+    r->on_up = hear;
+}
+
+static void is_answer(uint32_t i, char kind, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    assert_true(i < heard.count);
+    assert_int_equal(heard.answers[i].kind, kind);
+    assert_int_equal(heard.answers[i].job, job.v);
+    assert_int_equal(heard.answers[i].index, index);
+    assert_int_equal(heard.answers[i].attempt, attempt);
+}
+
+static void cancel(struct rig *r, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.cancel, &r->m.cancel, job, index, attempt);
+}
+
+static void steal(struct rig *r, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.steal, &r->m.steal, job, index, attempt);
+}
+
+static void deliver(struct rig *r)
+{
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+/* Starts task `index` of an operator that blocks. */
+static void start(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_task(r, RIG_JOB, index, attempt, OP_BLOCK, NULL);
+    deliver(r);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void each_answer_names_its_task(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    cancel(r, RIG_JOB, 1, 1);
+    cancel(r, RIG_JOB, 2, 3);
+    cancel(r, OTHER_JOB, 1, 1);
+    steal(r, RIG_JOB, 4, 1);
+    deliver(r);
+    assert_int_equal(heard.count, 4);
+    assert_int_equal(heard.runs, 3); /* one for each change of the job */
+    is_answer(0, 'u', RIG_JOB, 1, 1);
+    is_answer(1, 'u', RIG_JOB, 2, 3);
+    is_answer(2, 'u', OTHER_JOB, 1, 1);
+    is_answer(3, 'u', RIG_JOB, 4, 1);
+    cancel(r, OTHER_JOB, 9, 1); /* the next message begins anew */
+    deliver(r);
+    is_answer(4, 'u', OTHER_JOB, 9, 1);
+    assert_int_equal(heard.count, 5);
+    assert_int_equal(heard.runs, 4);
+}
+
+static void what_is_given_back_is_said_at_once_and_by_its_number(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, INPUTS(90));
+    rig_task(r, OTHER_JOB, 2, 3, OP_INC, INPUTS(90));
+    deliver(r);
+    steal(r, OTHER_JOB, 2, 3);
+    steal(r, RIG_JOB, 1, 2);
+    deliver(r);
+    assert_int_equal(heard.count, 2);
+    is_answer(0, 'g', OTHER_JOB, 2, 3);
+    is_answer(1, 'g', RIG_JOB, 1, 2);
+    assert_int_equal(r->done_count, 0);
+    assert_null(mr_worker_leftover(r->w));
+}
+
+static void a_steal_of_a_task_that_is_being_stopped_is_answered_at_once(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    start(r, 1, 4);
+    cancel(r, RIG_JOB, 1, 4);
+    deliver(r);
+    assert_int_equal(r->stops, 1);
+    steal(r, RIG_JOB, 1, 4);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 's', RIG_JOB, 1, 4);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(heard.count, 1); /* not once more */
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
+}
+
+/* Whether the answer to the cut or the report comes first. */
+static void a_steal_of_a_running_task_is_answered_once(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    start(r, 1, 2);
+    steal(r, RIG_JOB, 1, 2);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 's', RIG_JOB, 1, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(heard.count, 1);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+}
+
+static void long_tasks_have_left_their_slots(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL);
+    rig_task(r, OTHER_JOB, 2, 5, OP_ROLE, NULL);
+    deliver(r);
+    rig_ref(&r->m.down.leave, &r->m.leave, OTHER_JOB, 2, 5);
+    rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 1, 1);
+    deliver(r);
+    assert_int_equal(heard.count, 2);
+    is_answer(0, 'l', OTHER_JOB, 2, 5);
+    is_answer(1, 'l', RIG_JOB, 1, 1);
+}
+
+/* The completion is the answer. */
+static void a_fetch_of_a_value_that_is_being_made_is_not_unknown(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    start(r, 1, 1);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 1, 1);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, OTHER_JOB, 1, 7);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 'u', OTHER_JOB, 1, 7);
+    assert_int_equal(r->done_count, 0);
+}
+
+static void a_new_session_does_not_give_the_answers_of_the_last_one(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(90));
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, NULL);
+    deliver(r);
+    cancel(r, RIG_JOB, 3, 1);
+    deliver(r);
+    listen(r);
+    r->connected = false; /* the stream takes nothing */
+    rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 1, 1);
+    steal(r, RIG_JOB, 2, 1);
+    steal(r, RIG_JOB, 3, 1);
+    cancel(r, RIG_JOB, 4, 1);
+    deliver(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    for (uint32_t i = 0; i < r->queued_rows_count; i++)
+        rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, r->queued_rows[i].index, 1);
+    rig_register(r, 9);
+    assert_int_equal(heard.count, 0);
+    cancel(r, RIG_JOB, 5, 1);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 'u', RIG_JOB, 5, 1);
+}
+
+static void a_session_with_too_many_answers_begins_anew(void **state)
+{
+    struct rig *r = *state;
+    uint32_t connects = r->connects;
+    r->connected = false;
+    for (uint32_t n = 0; n < 256; n++) { /* 1 << 20 in all */
+        for (uint32_t i = 0; i < RIG_ROWS; i++)
+            cancel(r, RIG_JOB, i, 1);
+        rig_deliver(r);
+    }
+    rig_turn(r);
+    assert_int_equal(r->connects, connects);
+    cancel(r, RIG_JOB, 1, 1);
+    deliver(r);
+    assert_int_equal(r->connects, connects + 1);
+    rig_connect(r);
+    rig_register(r, 9);
+    assert_int_equal(r->unknown, 0);
+    assert_int_equal(r->connects, connects + 1);
+}
+
+/* ---- a later attempt ------------------------------------------------------------------------- */
+
+static void a_waiting_task_becomes_its_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t attempt = 1; attempt <= 3; attempt += 2) {
+        rig_task(r, RIG_JOB, 1, attempt, OP_BLOCK, INPUTS(90));
+        deliver(r);
+    }
+    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older one, late */
+    deliver(r);
+    rig_value(r, RIG_JOB, 90, 0);
+    deliver(r);
+    assert_int_equal(r->strands[0]->items[0].attempt, 3);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 3);
+}
+
+static void of_several_later_attempts_the_last_one_runs(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 3);
+    start(r, 1, 2);
+    assert_int_equal(r->starts, 1);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->strands[0]->items[0].attempt, 3);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(r->done[1].attempt, 3);
+}
+
+static void a_cancel_of_the_running_attempt_lets_the_later_one_run(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    cancel(r, RIG_JOB, 1, 1);
+    deliver(r);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(r->done_count, 0);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(r->starts, 2);
+    r->now += 2 * MR_WORKER_GRACE; /* nobody stops attempt 2 */
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    assert_false(r->lethal);
+    rig_run(r, 0, MR_STRAND_STOPPED); /* of itself */
+    rig_turn(r);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(r->done[1].attempt, 2);
+}
+
+static void a_steal_of_the_later_attempt_gives_that_one_back(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    start(r, 1, 1);
+    start(r, 1, 2);
+    steal(r, RIG_JOB, 1, 2);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 'g', RIG_JOB, 1, 2);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(heard.count, 1);
+}
+
+static void a_steal_of_a_skipped_attempt_leaves_the_later_one(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
+    deliver(r);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, INPUTS(0));
+    deliver(r);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 2);
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    rig_result(r, &s->items[1], MR_STRAND_SKIPPED);
+    rig_report(r, s, 2);
+    steal(r, RIG_JOB, 1, 1);
+    deliver(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 'g', RIG_JOB, 1, 1);
+    rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->attempt, 2);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+}
+
+static void a_drain_returns_the_later_attempt_and_lets_the_running_one_end(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    r->m.down.drain = true;
+    deliver(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 2);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[1].attempt, 1);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_ERROR);
+}
+
+/* A new scheduler does not keep the running task, and then sends it with the same number. */
+static void what_was_not_kept_may_come_again_with_its_number(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    r->restarts++;
+    rig_register(r, 9);
+    assert_int_equal(r->stops, 1);
+    start(r, 1, 1);
+    assert_int_equal(r->starts, 1);
+    cancel(r, RIG_JOB, 9, 1);
+    deliver(r);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 0);
+    assert_int_equal(r->starts, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
+}
+
+/* The last uses are those of the later attempt, not those of the first one. */
+static void a_waiting_task_takes_the_last_uses_of_its_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 2, 1);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(1001, 2, 90));
+    deliver(r);
+    rig_task(r, RIG_JOB, 3, 2, OP_BLOCK, INPUTS(1, 1002, 90));
+    deliver(r);
+    rig_value(r, RIG_JOB, 90, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 2));
+}
+
+/* ---- what did not run ------------------------------------------------------------------------ */
+
+/* Task 1 made an object. Task 3, the last user of the object, stands behind task 2 in a strand. */
+static struct mr_strand *last_use_behind(struct rig *r)
+{
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_value(r, RIG_JOB, 20, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_value(r, RIG_JOB, 20, 0);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(20));
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(1001, 20));
+    deliver(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 2);
+    return r->strands[0];
+}
+
+static void what_was_cut_off_has_not_used_its_inputs(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t how = 0; how < 3; how++) {
+        struct mr_strand *s = last_use_behind(r);
+        if (how == 0) cancel(r, RIG_JOB, 3, 1);
+        if (how == 1) steal(r, RIG_JOB, 3, 1);
+        if (how == 2) r->m.down.drain = true;
+        deliver(r);
+        assert_int_equal(s->count, 1);
+        assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+        rig_run_all(r);
+        assert_int_equal(r->drops, how);
+        for (uint32_t i = 1; i < 3; i++)
+            rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, i, 1);
+        deliver(r);
+        assert_int_equal(r->drops, how + 1);
+        r->now += MR_SECOND;
+        rig_turn(r);
+        assert_null(mr_worker_leftover(r->w)); /* the strand keeps no bytes of its inputs */
+    }
+}
+
+static void what_is_no_longer_wanted_has_not_used_its_inputs(void **state)
+{
+    struct rig *r = *state;
+    (void)last_use_behind(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
+    rig_register(r, 9); /* keeps neither task */
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_int_equal(r->drops, 0);
+}
+
+/* The scheduler must know which object is gone, whoever needed it. */
+static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 20, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, INPUTS(20));
+    deliver(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_register(r, 9); /* does not keep the task */
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(r->missing, 1);
+    assert_int_equal(r->missing_rows[0].index, 20);
+    assert_int_equal(r->done_count, 0);
+}
+
+static void what_ran_and_is_not_wanted_is_dropped(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        if (i) rig_extra(r)->want_object = true;
+    }
+    deliver(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_register(r, 9); /* keeps neither task */
+    rig_run(r, 0, MR_STRAND_DONE);
+    assert_int_equal(r->drops, 0); /* a small value leaves nothing to drop */
+    rig_run(r, 0, MR_STRAND_DONE);
+    assert_int_equal(r->drops, 1);
+    assert_true(mr_object_id_eq(r->last[MR_WORKER_DROP].object.object, (mr_object_id){1, 1}));
+    rig_turn(r);
+    assert_int_equal(r->done_count, 0);
+    assert_null(mr_worker_leftover(r->w));
+}
+
+/* ---- the end of an incarnation, and farewell ------------------------------------------------- */
+
+static void a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    rig_value(r, RIG_JOB, 20, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(20));
+    deliver(r);
+    r->connected = false;
+    rig_run(r, 0, MR_STRAND_FAILED);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+    s->items[0].result.message = MR_STR("gone");
+    rig_report(r, s, 1);
+    rig_event(r, MR_WORKER_REVOKED);
+    rig_connect(r);
+    assert_int_equal(heard.incarnation, 0);
+    rig_register(r, 10);
+    assert_int_equal(r->done_count, 0);
+    assert_int_equal(r->missing, 0);
+    assert_null(mr_worker_leftover(r->w));
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(heard.incarnation, 10);
+}
+
+/* Nobody hears its last completions. It waits for a second after the last task has ended. */
+static void a_drained_worker_does_not_wait_for_ever(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_event(r, MR_WORKER_DRAIN);
+    rig_turn(r);
+    r->now += 10 * MR_SECOND;
+    rig_turn(r);
+    assert_false(r->hung_up);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_false(r->hung_up);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + MR_SECOND);
+    r->now += MR_SECOND - 1;
+    rig_turn(r);
+    assert_false(r->hung_up);
+    r->now++;
+    rig_turn(r);
+    assert_true(r->hung_up);
+    r->hung_up = false;
+    uint32_t connects = r->connects;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_turn(r);
+    assert_true(mr_worker_deadline(r->w) > r->now + MR_SECOND);
+    r->now += 10 * MR_SECOND;
+    rig_turn(r);
+    assert_false(r->hung_up); /* once */
+    assert_int_equal(r->connects, connects);
+}
+
+static void a_drained_worker_that_has_told_all_ends_at_once(void **state)
+{
+    struct rig *r = *state;
+    rig_event(r, MR_WORKER_DRAIN);
+    assert_false(r->hung_up);
+    rig_turn(r);
+    assert_true(r->leaving);
+    assert_true(r->hung_up);
+}
+
+/* It tells each scheduler once that it is leaving. */
+static void a_draining_worker_says_so_in_each_session(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    rig_event(r, MR_WORKER_DRAIN);
+    rig_turn(r);
+    assert_true(r->leaving);
+    r->leaving = false;
+    cancel(r, RIG_JOB, 9, 1);
+    deliver(r);
+    assert_false(r->leaving);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 1, 1);
+    rig_register(r, 9);
+    assert_true(r->leaving);
+    assert_false(r->hung_up);
+}
+
+/* Behind the task that does not stop waits a strand that has not begun. */
+static void what_waits_behind_a_task_that_does_not_stop_is_returned(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new(1);
+    rig_measure(r, OP_INC, MR_US);
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        deliver(r);
+    }
+    assert_int_equal(r->strands_count, 2);
+    r->hold_cuts = true;
+    cancel(r, RIG_JOB, 0, 1);
+    deliver(r);
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[0]->id, 1}};
+    rig_step(r, &cut);
+    assert_int_equal(r->stops, 1);
+    r->now += MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_true(r->lethal);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_RETURNED);
+    rig_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_answer_names_its_task),
+        TEST(what_is_given_back_is_said_at_once_and_by_its_number),
+        TEST(a_steal_of_a_task_that_is_being_stopped_is_answered_at_once),
+        TEST(a_steal_of_a_running_task_is_answered_once),
+        TEST(long_tasks_have_left_their_slots),
+        TEST(a_fetch_of_a_value_that_is_being_made_is_not_unknown),
+        TEST(a_new_session_does_not_give_the_answers_of_the_last_one),
+        TEST(a_session_with_too_many_answers_begins_anew),
+        TEST(a_waiting_task_becomes_its_later_attempt),
+        TEST(of_several_later_attempts_the_last_one_runs),
+        TEST(a_cancel_of_the_running_attempt_lets_the_later_one_run),
+        TEST(a_steal_of_the_later_attempt_gives_that_one_back),
+        TEST(a_steal_of_a_skipped_attempt_leaves_the_later_one),
+        TEST(a_drain_returns_the_later_attempt_and_lets_the_running_one_end),
+        TEST(what_was_not_kept_may_come_again_with_its_number),
+        TEST(a_waiting_task_takes_the_last_uses_of_its_later_attempt),
+        TEST(what_was_cut_off_has_not_used_its_inputs),
+        TEST(what_is_no_longer_wanted_has_not_used_its_inputs),
+        TEST(a_lost_input_is_told_even_if_its_task_is_not_wanted),
+        TEST(what_ran_and_is_not_wanted_is_dropped),
+        TEST(a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old),
+        TEST(a_drained_worker_does_not_wait_for_ever),
+        TEST(a_drained_worker_that_has_told_all_ends_at_once),
+        TEST(a_draining_worker_says_so_in_each_session),
+        cmocka_unit_test(what_waits_behind_a_task_that_does_not_stop_is_returned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
