@@ -20,8 +20,8 @@ struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_e
 uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
 uint32_t mr_worker__value_get(
     struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: the table is full */
-/* drops the content and keeps the row; `drop`: the store is told */
-void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop);
+/* drops the content and keeps the row */
+void mr_worker__value_clear(struct mr_worker *w, struct value *v);
 /* called after the last user has gone, or after a release: frees what nothing keeps */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
 /* called when the value became PLACED or HERE: its tasks miss one input less */

@@ -119,7 +119,7 @@ static void item_done(
     mr_worker__task_take_again(t);
     uint32_t value = t->value;
     struct value *v = &w->values[value];
-    mr_worker__value_clear(w, v, true);
+    mr_worker__value_clear(w, v);
     v->made = true;
     v->attempt = t->attempt;
     v->blob = blob;

@@ -109,7 +109,7 @@ uint32_t mr_worker__value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
     return value;
 }
 
-void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop)
+void mr_worker__value_clear(struct mr_worker *w, struct value *v)
 {
     if (v->fetch_at != NONE) mr_worker__fetch_unwant(w, v);
     if (v->state == VALUE_FETCHING || v->fetched) {
@@ -123,7 +123,7 @@ void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop)
     }
     if (v->made) {
         w->held_bytes -= v->blob ? v->blob->bytes : v->object_bytes;
-        if (!v->blob && drop) {
+        if (!v->blob) {
             struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_DROP);
             e->object.value = (uint32_t)(v - w->values);
             e->object.object = v->object;
@@ -140,7 +140,7 @@ void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
 {
     struct value *v = &w->values[value];
     if (v->fresh || !mr_list_is_empty(&v->users)) return;
-    if (v->state != VALUE_NONE && (!v->made || v->released)) mr_worker__value_clear(w, v, true);
+    if (v->state != VALUE_NONE && (!v->made || v->released)) mr_worker__value_clear(w, v);
     if (v->state != VALUE_NONE || v->task != NONE) return;
     uint32_t job = v->job;
     (void)mr_index_remove(&w->value_index, value_hash(w, value), value);
@@ -194,7 +194,7 @@ static void value_went(struct mr_worker *w, struct value *v)
 
 void mr_worker__value_withdraw(struct mr_worker *w, struct value *v)
 {
-    mr_worker__value_clear(w, v, true);
+    mr_worker__value_clear(w, v);
     value_went(w, v);
 }
 
@@ -252,7 +252,7 @@ static void bring_inline(struct mr_worker *w, uint32_t value, struct mr_str pack
         w->no_room = true;
         return;
     }
-    mr_worker__value_clear(w, v, false);
+    mr_worker__value_clear(w, v);
     v->blob = blob;
     v->state = VALUE_HERE;
     mr_worker__value_came(w, value);
@@ -266,7 +266,7 @@ static void bring_object(
     bool is_coming = v->state == VALUE_FETCHING || v->state == VALUE_HERE;
     if (is_coming && mr_object_id_eq(v->object, object)) return;
     /* the scheduler names another object or place for the value: its word counts */
-    mr_worker__value_clear(w, v, true);
+    mr_worker__value_clear(w, v);
     v->node = node;
     v->object = object;
     v->object_bytes = bytes;
