@@ -1,5 +1,5 @@
 /* What the worker answers to cancels, steals, leaves and fetches; what a later attempt of a task
- * does meanwhile; what of the answers a new session keeps; and how a worker says farewell. */
+ * does meanwhile; and what of the answers a new session keeps. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
@@ -11,7 +11,6 @@ static struct heard { /* the answers of all messages, in order */
         uint32_t index, attempt;
     } answers[64];
     uint32_t count, runs;
-    uint64_t incarnation; /* of the last Register */
 } heard;
 
 static void hear_refs(char kind, const struct mr_ws_refs *refs)
@@ -30,7 +29,6 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     hear_refs('s', &up->started);
     hear_refs('u', &up->unknown);
     hear_refs('l', &up->left_slot);
-    if (up->reg) heard.incarnation = up->reg->incarnation;
 }
 
 static void listen(struct rig *r)
@@ -488,123 +486,6 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* ---- the end of an incarnation, and farewell ------------------------------------------------- */
-
-static void a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old(void **state)
-{
-    struct rig *r = *state;
-    listen(r);
-    rig_value(r, RIG_JOB, 20, 1);
-    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
-    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(20));
-    deliver(r);
-    r->connected = false;
-    rig_run(r, 0, MR_STRAND_FAILED);
-    struct mr_strand *s = r->strands[0];
-    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
-    s->items[0].result.message = MR_STR("gone");
-    rig_report(r, s, 1);
-    rig_event(r, MR_WORKER_REVOKED);
-    rig_connect(r);
-    assert_int_equal(heard.incarnation, 0);
-    rig_register(r, 10);
-    assert_int_equal(r->done_count, 0);
-    assert_int_equal(r->missing, 0);
-    assert_null(mr_worker_leftover(r->w));
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_connect(r);
-    assert_int_equal(heard.incarnation, 10);
-}
-
-/* Nobody hears its last completions. It waits for a second after the last task has ended. */
-static void a_drained_worker_does_not_wait_for_ever(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    r->connected = false;
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_event(r, MR_WORKER_DRAIN);
-    rig_turn(r);
-    r->now += 10 * MR_SECOND;
-    rig_turn(r);
-    assert_false(r->hung_up);
-    rig_run(r, 0, MR_STRAND_DONE);
-    rig_turn(r);
-    assert_false(r->hung_up);
-    assert_int_equal(mr_worker_deadline(r->w), r->now + MR_SECOND);
-    r->now += MR_SECOND - 1;
-    rig_turn(r);
-    assert_false(r->hung_up);
-    r->now++;
-    rig_turn(r);
-    assert_true(r->hung_up);
-    r->hung_up = false;
-    uint32_t connects = r->connects;
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_turn(r);
-    assert_true(mr_worker_deadline(r->w) > r->now + MR_SECOND);
-    r->now += 10 * MR_SECOND;
-    rig_turn(r);
-    assert_false(r->hung_up); /* once */
-    assert_int_equal(r->connects, connects);
-}
-
-static void a_drained_worker_that_has_told_all_ends_at_once(void **state)
-{
-    struct rig *r = *state;
-    rig_event(r, MR_WORKER_DRAIN);
-    assert_false(r->hung_up);
-    rig_turn(r);
-    assert_true(r->leaving);
-    assert_true(r->hung_up);
-}
-
-/* It tells each scheduler once that it is leaving. */
-static void a_draining_worker_says_so_in_each_session(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    rig_event(r, MR_WORKER_DRAIN);
-    rig_turn(r);
-    assert_true(r->leaving);
-    r->leaving = false;
-    cancel(r, RIG_JOB, 9, 1);
-    deliver(r);
-    assert_false(r->leaving);
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_connect(r);
-    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 1, 1);
-    rig_register(r, 9);
-    assert_true(r->leaving);
-    assert_false(r->hung_up);
-}
-
-/* Behind the task that does not stop waits a strand that has not begun. */
-static void what_waits_behind_a_task_that_does_not_stop_is_returned(void **state)
-{
-    (void)state;
-    struct rig *r = rig_new(1);
-    rig_measure(r, OP_INC, MR_US);
-    for (uint32_t i = 0; i < 2; i++) {
-        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
-        deliver(r);
-    }
-    assert_int_equal(r->strands_count, 2);
-    r->hold_cuts = true;
-    cancel(r, RIG_JOB, 0, 1);
-    deliver(r);
-    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[0]->id, 1}};
-    rig_step(r, &cut);
-    assert_int_equal(r->stops, 1);
-    r->now += MR_WORKER_GRACE;
-    rig_turn(r);
-    assert_true(r->lethal);
-    assert_int_equal(r->done_count, 2);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_CANCELLED);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_RETURNED);
-    rig_free(&r);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -628,11 +509,6 @@ int main(void)
         TEST(what_is_no_longer_wanted_has_not_used_its_inputs),
         TEST(a_lost_input_is_told_even_if_its_task_is_not_wanted),
         TEST(what_ran_and_is_not_wanted_is_dropped),
-        TEST(a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old),
-        TEST(a_drained_worker_does_not_wait_for_ever),
-        TEST(a_drained_worker_that_has_told_all_ends_at_once),
-        TEST(a_draining_worker_says_so_in_each_session),
-        cmocka_unit_test(what_waits_behind_a_task_that_does_not_stop_is_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

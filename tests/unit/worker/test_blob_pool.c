@@ -113,6 +113,49 @@ static void a_full_pool_refuses_and_has_room_again(void **state)
     mr_worker__blob_pool_fini(&p);
 }
 
+/* Size classes are 64, 96, 128, 192, … bytes, header included. */
+static void a_blob_takes_the_smallest_class_that_it_fits_into(void **state)
+{
+    struct mr_worker__blob_pool p;
+    (void)state;
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    for (size_t power = 64; power <= 65536; power *= 2) {
+        const size_t classes[] = {power, power / 2 * 3, power * 2};
+        for (uint32_t i = 0; i < 2; i++) {
+            size_t fits = classes[i] - sizeof(struct mr_blob);
+            struct mr_blob *b = mr_worker__blob_new(&p, fits);
+            assert_int_equal(p.bytes, classes[i]);
+            mr_worker__blob_put(&p, &b);
+            b = mr_worker__blob_new(&p, fits + 1);
+            assert_int_equal(p.bytes, classes[i + 1]);
+            mr_worker__blob_put(&p, &b);
+        }
+    }
+    mr_worker__blob_pool_fini(&p);
+}
+
+/* Memory of one class stays with that class. There is room for four times the limit. */
+static void memory_is_used_again_within_its_class_only(void **state)
+{
+    static struct mr_blob *blobs[BYTES_MAX / 64];
+    struct mr_worker__blob_pool p;
+    (void)state;
+    mr_worker__blob_pool_init(&p, BYTES_MAX);
+    for (size_t size = 64; size <= 512; size *= 2) {
+        uint32_t n = 0;
+        while ((blobs[n] = mr_worker__blob_new(&p, size - sizeof(struct mr_blob))))
+            if (++n == BYTES_MAX / 64) break;
+        assert_int_equal(n, BYTES_MAX / size);
+        for (uint32_t i = 0; i < n; i++)
+            mr_worker__blob_put(&p, &blobs[i]);
+    }
+    assert_non_null(mr_worker__blob_copy(&p, MR_STR(""))); /* 64 bytes */
+    assert_null(mr_worker__blob_new(&p, 1000));
+    static const char bytes[1000];
+    assert_null(mr_worker__blob_copy(&p, mr_str_of(bytes, sizeof bytes)));
+    mr_worker__blob_pool_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +163,8 @@ int main(void)
         cmocka_unit_test(what_is_put_back_is_used_again),
         cmocka_unit_test(a_blob_lives_until_its_last_reference_goes),
         cmocka_unit_test(a_full_pool_refuses_and_has_room_again),
+        cmocka_unit_test(a_blob_takes_the_smallest_class_that_it_fits_into),
+        cmocka_unit_test(memory_is_used_again_within_its_class_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

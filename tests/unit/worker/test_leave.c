@@ -177,6 +177,66 @@ static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
     }
 }
 
+/* All places of long-running tasks are taken. */
+static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    for (uint32_t i = 0; i < MR_WORKER_LONG_MAX + 1; i++)
+        rig_task(r, RIG_JOB, 1000 + i, 1, OP_ROLE, NULL);
+    for (uint32_t i = 0; i < 2; i++)
+        rig_task(r, RIG_JOB, i, 1, i ? OP_BLOCK : OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, MR_WORKER_LONG_MAX + 2);
+    leave(r, 0, 1);
+    assert_int_equal(r->moves + r->left, 0);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL); /* waits for a slot, but not behind task 0 */
+    rig_deliver(r);
+    rig_turn(r);
+    assert_null(strand_with(r, 2));
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1000 + MR_WORKER_LONG_MAX, 1);
+    rig_deliver(r); /* which had no place either */
+    for (uint32_t i = 0; i < r->strands_count; i++) {
+        if (r->strands[i]->items[0].index != 1000) continue;
+        rig_run(r, i, MR_STRAND_DONE);
+        break;
+    }
+    rig_turn(r);
+    assert_int_equal(r->moves, 1);
+    assert_int_equal(r->left, 1);
+    assert_int_equal(r->last[MR_WORKER_MOVE].move.to, strand_with(r, 0)->slot);
+    assert_int_equal(r->last[MR_WORKER_MOVE].move.from, strand_with(r, 2)->slot);
+    assert_true(strand_with(r, 0)->slot >= 2);
+}
+
+/* It runs alone only as long as it is in a slot. */
+static void a_lone_task_that_leaves_its_slot_lets_others_start(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_extra(r)->alone = true;
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    leave(r, 0, 1);
+    assert_int_equal(r->strands_count, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    for (uint32_t i = 2; i < 4; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        if (i == 2) rig_extra(r)->alone = true;
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    assert_int_equal(r->strands_count, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->items[0].index, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +247,8 @@ int main(void)
         TEST(a_cancelled_task_that_left_its_slot_is_stopped),
         TEST(what_left_its_slot_is_said_again_to_a_new_scheduler),
         TEST(only_what_runs_can_leave_and_what_is_long_has_left),
+        TEST(a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one),
+        TEST(a_lone_task_that_leaves_its_slot_lets_others_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,69 @@ static void columns_that_do_not_belong_together_are_refused(void **state)
     assert_int_equal(mr_ws_down_check(&r->m.down, &e), MR_EFORMAT);
 }
 
+static void task_with_gpu(struct rig *r, uint32_t i, struct mr_ws_resource *gpu, uint64_t micro)
+{
+    *gpu = (struct mr_ws_resource){MR_STR("gpu"), micro};
+    rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = gpu;
+    x->resources_count = 1;
+}
+
+/* One after another any number of different needs. */
+static void a_class_of_needs_is_used_again(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource gpu;
+    for (uint32_t i = 0; i < 200; i++) {
+        task_with_gpu(r, i, &gpu, 1000 + i);
+        rig_deliver(r);
+        rig_run_all(r);
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
+    }
+}
+
+static void too_many_different_needs_at_once_go_back(void **state)
+{
+    static struct mr_ws_resource gpu[80];
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 80; i++)
+        task_with_gpu(r, i, &gpu[i], 1000 + i);
+    rig_deliver(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    uint32_t returned = 0;
+    for (uint32_t i = 0; i < r->done_count; i++) {
+        assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
+        assert_int_equal(r->done[i].code, MR_ELIMIT);
+        returned++;
+    }
+    assert_int_equal(
+        returned, 80 - (MR_WORKER_CLASSES_MAX - 1)); /* one is of those without needs */
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 80);
+}
+
+static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource none[] = {{MR_STR("tpu"), 0}, {MR_STR("gpu"), 1000000}},
+                          some = {MR_STR("tpu"), 1};
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = none;
+    x->resources_count = 2;
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    x = rig_extra(r);
+    x->resources = &some;
+    x->resources_count = 1;
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK); /* all of what there is */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED);
+    assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +254,9 @@ int main(void)
         TEST(something_urgent_takes_back_what_waits_in_strands),
         TEST(what_has_begun_is_not_asked_for_again_and_again),
         TEST(columns_that_do_not_belong_together_are_refused),
+        TEST(a_class_of_needs_is_used_again),
+        TEST(too_many_different_needs_at_once_go_back),
+        TEST(a_resource_that_is_not_here_matters_when_it_is_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

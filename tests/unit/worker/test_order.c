@@ -187,6 +187,168 @@ static void a_better_task_hurries_the_fetch(void **state)
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
 }
 
+/* The object of task `task` has `bytes` bytes. */
+static void put_object(struct rig *r, uint32_t task, uint64_t bytes)
+{
+    rig_value(r, RIG_JOB, 300 + task, 2);
+    r->m.bytes[r->m.down.values.objects_count - 1] = bytes;
+    rig_task(r, RIG_JOB, task, 1, OP_BLOCK, INPUTS((int)(300 + task)));
+}
+
+static void end_fetch(struct rig *r, int err)
+{
+    struct rig_fetch f = r->fetched[0];
+    struct mr_worker_event ev = {
+        .kind = MR_WORKER_FETCHED, .fetched = {f.value, f.serial, err, MR_STR("")}};
+    if (err) rig_unpin(r, f.serial); /* nothing is pinned */
+    rig_step(r, &ev);
+    rig_turn(r);
+}
+
+static void objects_of_equal_tasks_go_by_job_and_index(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 6; i++) {
+        mr_job_id job = {9 - i % 3};
+        rig_value(r, job, 5 - i / 3, 2);
+        r->m.bytes[i] = 1;
+        rig_task(r, job, 10 + i, 1, OP_BLOCK, INPUTS((int)(5 - i / 3)));
+        r->m.order[i] = 1;
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetched_count, 6);
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_int_equal(r->fetched[i].job.v, 7 + i / 2);
+        assert_int_equal(r->fetched[i].object.number, 4 + i % 2);
+    }
+}
+
+static void sixteen_objects_are_fetched_at_a_time(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 20; i++)
+        put_object(r, i, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 16);
+    end_fetch(r, MR_OK);
+    assert_int_equal(r->fetches, 17);
+    r->fetched[0] = r->fetched[1];
+    end_fetch(r, MR_ELOST);
+    assert_int_equal(r->fetches, 18);
+}
+
+static void a_fetch_that_does_not_fit_the_budget_waits(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++)
+        put_object(r, i, (1 << 20) + (i == 2));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 2); /* the fourth one would fit, but it is not its turn */
+    end_fetch(r, MR_ELOST);
+    assert_int_equal(r->fetches, 3);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 302);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.bytes, (1 << 20) + 1);
+}
+
+/* Something else must not run, because its end could free memory. */
+static void an_object_above_the_budget_is_fetched_when_nothing_else_goes_on(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++)
+        put_object(r, i, 4 << 20);
+    rig_task(r, RIG_JOB, 7, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 0);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 1);
+    end_fetch(r, MR_OK);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->fetches, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->fetches, 2);
+}
+
+/* Nor while a task is ready that cannot start yet. */
+static void an_object_above_the_budget_waits_for_what_is_ready(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 1,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 1,
+        .bytes_max = 1 << 20,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    r->connected = false; /* one completion fills the outbox */
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    put_object(r, 3, 4 << 20);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 0);
+    assert_int_equal(r->fetches, 0);
+    r->connected = true;
+    rig_turn(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->fetches, 1);
+    rig_free(&r);
+}
+
+/* The object keeps the place of the best task that waits for it. */
+static void a_worse_task_does_not_delay_the_fetch(void **state)
+{
+    struct rig *r = *state;
+    put_object(r, 1, 3 << 20); /* fills the budget */
+    put_object(r, 5, 3 << 20);
+    put_object(r, 7, 3 << 20);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 9, 1, OP_BLOCK, INPUTS(305));
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(305));
+    r->m.priority[1] = -1;
+    rig_deliver(r);
+    end_fetch(r, MR_ELOST);
+    assert_int_equal(r->fetches, 2);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 305);
+}
+
+static void the_end_of_a_fetch_that_nobody_asked_for_is_ignored(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 300, 2);
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, INPUTS(300));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct rig_fetch f = r->fetched[0];
+    struct mr_worker_event ev = {
+        .kind = MR_WORKER_FETCHED, .fetched = {8191, f.serial, MR_OK, {0}}};
+    rig_step(r, &ev);
+    ev.fetched.value = UINT32_MAX - 1;
+    rig_step(r, &ev);
+    ev.fetched.value = f.value;
+    ev.fetched.serial++;
+    rig_step(r, &ev);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 0);
+    ev.fetched.serial--;
+    rig_step(r, &ev);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+}
+
 #define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
 
 int main(void)
@@ -196,6 +358,13 @@ int main(void)
         TEST(the_object_of_the_best_task_is_fetched_next),
         ONE(what_is_equal_goes_by_its_number),
         TEST(a_better_task_hurries_the_fetch),
+        TEST(objects_of_equal_tasks_go_by_job_and_index),
+        TEST(sixteen_objects_are_fetched_at_a_time),
+        TEST(a_fetch_that_does_not_fit_the_budget_waits),
+        TEST(an_object_above_the_budget_is_fetched_when_nothing_else_goes_on),
+        cmocka_unit_test(an_object_above_the_budget_waits_for_what_is_ready),
+        TEST(a_worse_task_does_not_delay_the_fetch),
+        TEST(the_end_of_a_fetch_that_nobody_asked_for_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

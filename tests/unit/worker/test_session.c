@@ -215,6 +215,44 @@ static void what_is_used_between_register_and_registered_goes_for_the_same_one(v
     assert_int_equal(r->drops, 1);
 }
 
+/* The input of the running task is lost while Register offers it, and its task makes it again. */
+static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void **state)
+{
+    struct rig *r = *state;
+    use_for_the_last_time(r);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+    rig_report(r, s, 1);
+    assert_int_equal(r->drops, 1); /* of what may be left of it */
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_register(r, 9);
+    rig_run_all(r);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    rig_task(r, RIG_JOB, 2, 2, OP_SLOW, INPUTS(1001));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 2);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
+/* The scheduler adopts a value only as the attempt that it knows. */
+static void a_value_of_another_attempt_is_not_adopted(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 1);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 7, 1); /* never was here */
+    rig_register(r, 9);
+    assert_int_equal(r->drops, 1);
+}
+
 /* Task 1 has made an object. The next message brings task 2, which reads the object slowly. */
 static void an_object_that_is_read_slowly(struct rig *r)
 {
@@ -426,6 +464,8 @@ int main(void)
         TEST(another_scheduler_says_itself_what_is_not_needed_any_more),
         TEST(what_is_used_between_register_and_registered_stays_for_another_scheduler),
         TEST(what_is_used_between_register_and_registered_goes_for_the_same_one),
+        TEST(what_was_lost_while_it_was_offered_is_let_go_with_its_last_use),
+        TEST(a_value_of_another_attempt_is_not_adopted),
         TEST(what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
         TEST(the_outbox_holds_back_the_start_of_more),

@@ -297,6 +297,7 @@ static void what_another_task_came_to_want_is_handed_back(void **state)
     rig_report(r, s, 2);
     rig_turn(r);
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_RETURNED);
+    assert_int_equal(r->drops, 0); /* the executor has done that */
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 

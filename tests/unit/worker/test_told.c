@@ -55,6 +55,86 @@ static void a_task_without_more_has_no_texts(void **state)
     assert_int_equal(item->uses, 0);
 }
 
+/* Without these columns, tasks go by their index, all have the same priority, and other processes
+ * may want each value. */
+static void columns_that_are_not_sent_have_their_usual_values(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, 8 - i, 1, OP_INC, NULL);
+        rig_task(r, RIG_JOB, 18 - i, 1, OP_INC, INPUTS(8 - (int)i));
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        r->m.order[i] = r->m.uses[i] = 1;
+        r->m.priority[i] = (int32_t)i;
+    }
+    r->m.down.tasks.order = r->m.down.tasks.uses = NULL;
+    r->m.down.tasks.priority = NULL;
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(s->items[i].index, i % 2 + (i < 2 ? 7 : 17));
+        assert_int_equal(s->items[i].uses, 0);
+    }
+    rig_run_all(r);
+    for (uint32_t i = 7; i < 9; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
+}
+
+/* Only objects, and only of tasks that read them. */
+static void what_is_wanted_in_memory_is_named(void **state)
+{
+    struct rig *r = *state;
+    r->has_spilled = true;
+    rig_turn(r);
+    rig_value(r, RIG_JOB, 21, 1);
+    rig_value(r, RIG_JOB, 22, 0);
+    rig_task(r, RIG_JOB, 1, 1, OP_REF, INPUTS(21));
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(22));
+    rig_deliver(r);
+    assert_int_equal(r->wants, 0);
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(21, 22));
+    rig_deliver(r);
+    assert_int_equal(r->wants, 1);
+    assert_true(mr_object_id_eq(r->last[MR_WORKER_WANT].object.object, (mr_object_id){1001, 21}));
+}
+
+/* A value that the scheduler has elsewhere replaces the object that was made here. */
+static void an_object_that_the_scheduler_has_elsewhere_is_dropped_here(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->drops, 1);
+    assert_true(mr_object_id_eq(r->last[MR_WORKER_DROP].object.object, (mr_object_id){1, 1}));
+    assert_int_equal(r->fetches, 1);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.held_bytes, 0);
+}
+
+/* A release is for a value that is here, not for one that a task is about to make. */
+static void a_release_before_the_value_is_made_does_nothing(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
 /* An operator by reference gets the object and the node of each input. */
 static void a_reference_names_object_and_node(void **state)
 {
@@ -321,6 +401,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_strand_says_what_its_tasks_were_sent_with),
         TEST(a_task_without_more_has_no_texts),
+        TEST(columns_that_are_not_sent_have_their_usual_values),
+        TEST(what_is_wanted_in_memory_is_named),
+        TEST(an_object_that_the_scheduler_has_elsewhere_is_dropped_here),
+        TEST(a_release_before_the_value_is_made_does_nothing),
         TEST(a_reference_names_object_and_node),
         TEST(what_is_fetched_is_named_when_it_is_asked_for_and_let_go),
         TEST(what_is_not_needed_any_more_is_dropped_by_its_name),
