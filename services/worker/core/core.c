@@ -244,7 +244,6 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 static void link_down(struct mr_worker *w)
 {
     w->link = LINK_DOWN;
-    w->down_since = w->now;
     /* the next Register lists what is queued, which answers the same questions */
     w->given.count = w->given.runs_count = 0;
     w->started.count = w->started.runs_count = 0;

@@ -106,7 +106,7 @@ void mr_worker__fetch_start(struct mr_worker *w)
 void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     uint32_t value = ev->fetched.value;
-    if (value >= w->values_high) return;
+    mr_assert(value < w->values_high);
     struct value *v = &w->values[value];
     /* The core has sent UNPIN meanwhile. */
     if (v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;

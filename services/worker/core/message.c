@@ -140,7 +140,6 @@ static void send_register(struct mr_worker *w)
     {
         struct task *t = MR_LIST_ITEM(node, struct task, all);
         t->offered = !t->mute;
-        t->kept = false;
         if (t->mute) continue;
         const struct value *v = &w->values[t->value];
         mr_worker__answer_add(
@@ -173,7 +172,7 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
         bool release = (v->offered && !v->adopted) || (v->used && is_same);
         /* an earlier scheduler released the value, and this one needs it */
         if (v->adopted && !is_same) v->released = false;
-        v->offered = v->adopted = v->used = false;
+        v->offered = v->used = false;
         if (!release && !v->reported) mr_worker__out_held(w, v);
         if (!release) continue;
         v->released = true;
@@ -217,7 +216,6 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     /* Reports of missing inputs from before are dropped: this scheduler may have sent an attempt
      * with the same number, whose inputs are there. */
     if (!is_same) missing_drop(w, w->missing_old);
-    w->missing_old = 0;
     w->incarnation = m->incarnation;
     w->scheduler = m->scheduler;
     w->epoch = m->epoch;

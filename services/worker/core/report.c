@@ -171,7 +171,6 @@ static void item_back(struct mr_worker *w, const struct mr_strand_item *item, st
 {
     uint32_t task = item->task;
     struct task *t = &w->tasks[task];
-    t->stopping = false;
     if (t->cancel) {
         mr_worker__task_report(w, task, MR_OUTCOME_CANCELLED);
         mr_worker__task_end(w, task, false);

@@ -240,7 +240,7 @@ struct mr_worker {
     mr_time look_at;          /* time of the next look at running strands, for an idle slot */
     /* measured time from giving a strand to an idle slot until its first item starts */
     mr_duration handoff_ns;
-    mr_time heartbeat_at, down_since, idle_since;
+    mr_time heartbeat_at, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
     bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send,
         has_spilled;

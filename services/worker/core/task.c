@@ -193,7 +193,7 @@ static bool task_again(struct mr_worker *w, uint32_t task)
     if (!t->again || w->draining) return false;
     mr_worker__task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
-    t->offered = t->kept = false;
+    t->offered = false;
     if (t->state == TASK_GIVEN)
         mr_worker__task_park(w, task, MR_STR("lost while the task was queued"));
     return true;
@@ -235,7 +235,6 @@ static void take_from(struct mr_worker *w, const struct task *t)
 {
     struct mr_strand *s = &w->strands[t->strand];
     s->take_from = MR_MIN(s->take_from, t->item);
-    w->more = true;
 }
 
 void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute)
@@ -336,7 +335,6 @@ void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
             mr_worker__answer_add(w, &w->left, job, m->index[i], attempt);
         else
             s->leave_at = t->item;
-        w->more = true;
     }
 }
 

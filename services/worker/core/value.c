@@ -133,7 +133,7 @@ void mr_worker__value_clear(struct mr_worker *w, struct value *v)
     mr_worker__blob_put(&w->pool, &v->blob);
     v->state = VALUE_NONE;
     v->made = v->fetched = v->released = v->reported = false;
-    v->offered = v->adopted = v->used = false;
+    v->offered = v->used = false;
 }
 
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
@@ -169,7 +169,7 @@ void mr_worker__value_came(struct mr_worker *w, uint32_t value)
         struct task *t = &w->tasks[e->task];
         if (e->has) continue;
         if (!mr_worker__value_serves(w, v, t)) {
-            if (v->state == VALUE_PLACED) mr_worker__fetch_want(w, value, t);
+            mr_worker__fetch_want(w, value, t);
             continue;
         }
         e->has = true;
@@ -315,7 +315,6 @@ void mr_worker__values_sweep(struct mr_worker *w)
         uint32_t value = w->brought;
         struct value *v = &w->values[value];
         w->brought = v->next;
-        v->next = NONE;
         v->fresh = false;
         mr_worker__value_settle(w, value);
     }
