@@ -302,10 +302,14 @@ static inline struct rig *rig_new_with(const struct mr_worker_config *config)
     struct rig *r = mr_alloc(sizeof *r);
     struct mr_worker_config c = *config;
     c.store = (mr_node_id){RIG_STORE};
-    c.ops = rig_ops;
-    c.ops_count = MR_ARRAY_LEN(rig_ops);
-    c.resources = &gpu;
-    c.resources_count = 1;
+    if (!c.ops) {
+        c.ops = rig_ops;
+        c.ops_count = MR_ARRAY_LEN(rig_ops);
+    }
+    if (!c.resources) {
+        c.resources = &gpu;
+        c.resources_count = 1;
+    }
     r->w = mr_worker_new(&c);
     r->now = MR_SECOND;
     return r;

@@ -118,6 +118,7 @@ static void a_steal_of_a_task_that_is_being_stopped_is_answered_at_once(void **s
     cancel(r, RIG_JOB, 1, 4);
     deliver(r);
     assert_int_equal(r->stops, 1);
+    r->hold_cuts = true;
     steal(r, RIG_JOB, 1, 4);
     deliver(r);
     assert_int_equal(heard.count, 1);
@@ -463,6 +464,8 @@ static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
     assert_int_equal(r->missing, 1);
     assert_int_equal(r->missing_rows[0].index, 20);
     assert_int_equal(r->done_count, 0);
+    rig_turn(r); /* its text was lent until now */
+    assert_null(mr_worker_leftover(r->w));
 }
 
 static void what_ran_and_is_not_wanted_is_dropped(void **state)
@@ -483,6 +486,37 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     assert_true(mr_object_id_eq(r->last[MR_WORKER_DROP].object.object, (mr_object_id){1, 1}));
     rig_turn(r);
     assert_int_equal(r->done_count, 0);
+    assert_null(mr_worker_leftover(r->w));
+}
+
+/* Two tasks read the object. The second one is being stolen when it finds out, after the first. */
+static void a_stolen_task_that_lost_its_input_is_answered_once(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    rig_value(r, RIG_JOB, 20, 1);
+    for (uint32_t i = 1; i < 3; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS(20));
+    deliver(r);
+    r->hold_cuts = true;
+    steal(r, RIG_JOB, 2, 1);
+    deliver(r);
+    struct mr_strand *stolen = r->strands[1];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+        s->items[0].result.message = MR_STR("gone");
+        rig_report(r, s, 1);
+    }
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {stolen->id, 1}};
+    rig_step(r, &cut);
+    rig_turn(r);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 's', RIG_JOB, 2, 1);
+    for (uint32_t i = 1; i < 3; i++)
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_LOST_INPUT);
+    assert_int_equal(r->missing, 2);
+    rig_turn(r);
     assert_null(mr_worker_leftover(r->w));
 }
 
@@ -509,6 +543,7 @@ int main(void)
         TEST(what_is_no_longer_wanted_has_not_used_its_inputs),
         TEST(a_lost_input_is_told_even_if_its_task_is_not_wanted),
         TEST(what_ran_and_is_not_wanted_is_dropped),
+        TEST(a_stolen_task_that_lost_its_input_is_answered_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,6 +156,21 @@ static void memory_is_used_again_within_its_class_only(void **state)
     mr_worker__blob_pool_fini(&p);
 }
 
+/* A blob has less than a gibibyte, whatever the limit of the pool is. */
+static void a_blob_has_a_limit_of_its_own(void **state)
+{
+    struct mr_worker__blob_pool p;
+    const uint64_t most = (uint64_t)3 << 28;
+    (void)state;
+    mr_worker__blob_pool_init(&p, (uint64_t)4 << 30);
+    assert_null(mr_worker__blob_new(&p, most + 1 - sizeof(struct mr_blob)));
+    struct mr_blob *b = mr_worker__blob_new(&p, most - sizeof(struct mr_blob));
+    assert_non_null(b);
+    assert_int_equal(p.bytes, most);
+    mr_worker__blob_put(&p, &b);
+    mr_worker__blob_pool_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_full_pool_refuses_and_has_room_again),
         cmocka_unit_test(a_blob_takes_the_smallest_class_that_it_fits_into),
         cmocka_unit_test(memory_is_used_again_within_its_class_only),
+        cmocka_unit_test(a_blob_has_a_limit_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

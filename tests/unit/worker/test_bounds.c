@@ -5,7 +5,7 @@
 
 static struct heard {
     uint32_t messages, rows, failures;
-    size_t inlined_max, texts_max, log_bytes, message_bytes;
+    size_t inlined_max, texts_max, log_bytes, message_bytes, arguments_bytes;
     char log_end[8];
 } heard;
 
@@ -23,6 +23,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         const struct mr_ws_failure *f = &c->failures[i];
         texts += f->message.n + f->arguments.n + f->log.n;
         heard.message_bytes = f->message.n;
+        heard.arguments_bytes = f->arguments.n;
         heard.log_bytes = f->log.n;
         if (f->log.n > 4) memcpy(heard.log_end, f->log.p + f->log.n - 4, 4);
     }
@@ -65,6 +66,20 @@ static void small_values_go_in_as_many_messages_as_they_need(void **state)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
+static void a_message_can_be_full_to_the_last_byte(void **state)
+{
+    static const char bytes[MR_INLINE_MESSAGE_BYTES_MAX / 2];
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    r->connected = false;
+    run_with(r, 2, mr_str_of(bytes, sizeof bytes));
+    r->connected = true;
+    rig_turn(r);
+    assert_int_equal(heard.rows, 2);
+    assert_int_equal(heard.messages, 1);
+}
+
 /* A Register takes more, and what it does not take follows. */
 static void what_a_register_does_not_take_follows(void **state)
 {
@@ -100,7 +115,7 @@ static void fail_with(struct rig *r, uint32_t count, struct mr_str message, stru
     for (rig_turn(r); r->strands_count; rig_turn(r)) {
         struct mr_strand *s = r->strands[0];
         rig_result(r, &s->items[0], MR_STRAND_FAILED);
-        s->items[0].result.message = message;
+        s->items[0].result.message = s->items[0].result.arguments = message;
         s->items[0].result.log = log;
         rig_report(r, s, 1);
     }
@@ -139,6 +154,7 @@ static void long_texts_of_errors_are_cut(void **state)
     assert_true(heard.texts_max <= (size_t)4 << 20);
     assert_int_equal(heard.log_bytes, MR_TASK_LOG_BYTES_MAX);
     assert_int_equal(heard.message_bytes, MR_ERROR_TEXT_MAX);
+    assert_int_equal(heard.arguments_bytes, MR_ERROR_TEXT_MAX);
     assert_string_equal(heard.log_end, "last");
 }
 
@@ -169,6 +185,10 @@ static void an_outbox_that_runs_over_begins_a_new_session(void **state)
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_null(mr_worker_leftover(r->w)); /* nor texts of errors */
 }
 
 /* Names of operators in one session. */
@@ -246,11 +266,13 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
 
 static void nodes_are_known_by_address_and_incarnation(void **state)
 {
-    static char far_too_long[1002];
+    static char far_too_long[1002], longest[1001];
     struct rig *r = *state;
     memset(far_too_long, 'a', sizeof far_too_long - 1);
+    memset(longest, 'a', sizeof longest - 1);
     const struct mr_ws_node nodes[] = {{MR_STR("unix:a"), {90}}, {MR_STR("unix:a"), {91}},
-        {MR_STR("unix:b"), {91}}, {MR_STR("unix:a"), {90}}, {mr_str(far_too_long), {92}}};
+        {MR_STR("unix:b"), {91}}, {MR_STR("unix:a"), {90}}, {mr_str(longest), {93}},
+        {mr_str(far_too_long), {92}}};
     r->m.down.nodes = nodes;
     r->m.down.nodes_count = MR_ARRAY_LEN(nodes);
     rig_deliver(r);
@@ -262,7 +284,7 @@ static void nodes_are_known_by_address_and_incarnation(void **state)
         rig_turn(r);
         const struct mr_strand *s = r->strands[0];
         rows[i] = s->items[0].inputs[0].node;
-        bool is_known = i < 4;
+        bool is_known = i < 5;
         assert_int_equal(s->nodes[rows[i]].id.v, is_known ? nodes[i].id.v : 0);
         assert_int_equal(s->nodes[rows[i]].address.n, is_known ? nodes[i].address.n : 0);
         assert_int_equal(strlen(s->nodes[rows[i]].address.p), s->nodes[rows[i]].address.n);
@@ -435,11 +457,11 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     assert_int_equal(r->done[1].index, 7);
     rig_value(r, (mr_job_id){6}, 8, 0);
     rig_value(r, RIG_JOB, 12, 0);
-    rig_task(r, RIG_JOB, 9, 1, OP_BLOCK, INPUTS(12));
+    rig_task(r, RIG_JOB, 10, 1, OP_BLOCK, INPUTS(12)); /* has its row, as an input */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 3);
-    assert_int_equal(r->done[2].index, 9);
+    assert_int_equal(r->done[2].index, 10);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
@@ -493,6 +515,16 @@ static void small_values_that_find_no_room_send_their_tasks_back(void **state)
     assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
     rig_turn(r);
     assert_null(mr_worker_leftover(r->w));
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    s->items[0].result.log = mr_str_of(large, sizeof large);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR); /* without texts */
+    assert_int_equal(rig_find(r, 3)->code, MR_OK);
     rig_free(&r);
 }
 
@@ -531,6 +563,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(small_values_go_in_as_many_messages_as_they_need),
+        TEST(a_message_can_be_full_to_the_last_byte),
         TEST(what_a_register_does_not_take_follows),
         TEST(errors_go_in_as_many_messages_as_they_need),
         TEST(long_texts_of_errors_are_cut),

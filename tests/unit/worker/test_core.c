@@ -334,6 +334,53 @@ static void an_object_gone_under_a_running_task_is_a_lost_input(void **state)
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_LOST_INPUT);
 }
 
+static void a_worker_that_is_not_there_is_freed(void **state)
+{
+    struct mr_worker *none = NULL;
+    (void)state;
+    mr_worker_free(&none);
+    assert_null(none);
+}
+
+/* The scheduler has lost the value that it sent, which another task here still needs. */
+static void a_task_runs_though_its_value_was_sent_before(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 0);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1, 90));
+    rig_deliver(r);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
+/* Jobs and values of one session after another, in other orders than they came. */
+static void jobs_come_and_go(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t round = 0; round < 20; round++) {
+        uint32_t first = 10 * (round + 1), done = r->done_count;
+        for (uint32_t i = 0; i < 5; i++)
+            for (uint32_t k = 0; k < 3; k++)
+                rig_task(r, (mr_job_id){first + i}, k, 1, OP_BLOCK, k ? INPUTS(0) : NULL);
+        rig_deliver(r);
+        rig_run_all(r);
+        assert_int_equal(r->done_count, done + 15);
+        for (uint32_t i = 0; i < 5; i++)
+            for (uint32_t k = 0; k < 3; k++) {
+                assert_true(mr_worker_keeps(r->w, (mr_job_id){first + i}, k));
+                rig_ref(
+                    &r->m.down.release, &r->m.release, (mr_job_id){first + (i + round) % 5}, k, 1);
+            }
+        rig_deliver(r);
+        rig_turn(r);
+        assert_null(mr_worker_leftover(r->w));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +405,9 @@ int main(void)
         TEST(fetches_stay_below_their_budget),
         TEST(an_input_that_cannot_be_had_is_reported_once),
         TEST(an_object_gone_under_a_running_task_is_a_lost_input),
+        TEST(a_worker_that_is_not_there_is_freed),
+        TEST(a_task_runs_though_its_value_was_sent_before),
+        TEST(jobs_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

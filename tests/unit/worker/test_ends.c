@@ -145,6 +145,46 @@ static void a_task_is_stopped_once(void **state)
     assert_false(r->lethal);
 }
 
+/* In any slot. */
+static void a_timeout_is_kept_beside_other_tasks(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        if (i) rig_extra(r)->timeout_ns = 300 * MR_MS;
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 300 * MR_MS);
+    r->now += 300 * MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[1]->id);
+}
+
+/* The task has ended, and the answer to the cut has not come. */
+static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_extra(r)->timeout_ns = MR_SECOND;
+    rig_deliver(r);
+    rig_turn(r);
+    r->hold_cuts = true;
+    cancel(r, 1, 1);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_report(r, s, 1);
+    r->now += 2 * MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->stops, 0);
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 1}};
+    rig_step(r, &cut);
+    rig_turn(r);
+    assert_int_equal(r->stops, 0);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+}
+
 /* The other way round it is a timeout, and costs one stop as well. */
 static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **state)
 {
@@ -164,6 +204,7 @@ static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **st
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
+    assert_int_equal(r->takes, 0); /* it is known to run */
     assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_TIMEOUT);
 }
 
@@ -272,8 +313,9 @@ static void what_was_skipped_for_want_of_a_lost_input_is_lost(void **state)
 {
     struct rig *r = *state;
     rig_value(r, RIG_JOB, 20, 1);
+    rig_value(r, RIG_JOB, 21, 0);
     rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(20));
-    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(20));
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(21, 20));
     rig_deliver(r);
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
@@ -490,6 +532,8 @@ int main(void)
         TEST(each_end_has_its_outcome_its_error_and_its_times),
         TEST(a_cancelled_task_that_found_no_room_is_cancelled),
         TEST(a_task_is_stopped_once),
+        TEST(a_timeout_is_kept_beside_other_tasks),
+        TEST(what_ended_while_a_cut_is_under_way_is_not_stopped),
         TEST(what_runs_into_its_timeout_and_is_cancelled_then_timed_out),
         TEST(a_timeout_that_is_ignored_costs_the_process),
         TEST(the_end_of_others_does_not_pardon_what_is_stopped),

@@ -87,6 +87,8 @@ static void what_stands_behind_a_task_that_leaves_is_taken_back_first(void **sta
     assert_true(s->count > 1);
     leave(r, 0, 1);
     rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 1);
     assert_int_equal(r->moves, 1);
     assert_int_equal(r->left, 1);
     assert_ptr_equal(strand_with(r, 0), s);
@@ -121,6 +123,7 @@ static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL); /* takes the first place */
     rig_deliver(r);
     rig_turn(r);
     leave(r, 0, 1);
@@ -128,8 +131,9 @@ static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
     r->connected = false;
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
-    assert_int_equal(r->queued, 1);
-    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 0, 1);
+    assert_int_equal(r->queued, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, i, 1);
     rig_register(r, 9);
     assert_int_equal(r->left, 2);
     assert_int_equal(r->moves, 1);
@@ -237,6 +241,45 @@ static void a_lone_task_that_leaves_its_slot_lets_others_start(void **state)
     assert_int_equal(r->strands[0]->items[0].index, 2);
 }
 
+/* The strand behind the task is taken back too. */
+static void a_task_that_leaves_does_not_wait_for_the_strand_behind_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new(1);
+    rig_measure(r, OP_INC, MR_US);
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    assert_int_equal(r->strands_count, 2);
+    leave(r, 0, 1);
+    assert_int_equal(r->moves, 1);
+    rig_turn(r);
+    assert_int_equal(strand_with(r, 1)->slot, 0);
+    assert_int_equal(strand_with(r, 0)->slot, 1);
+    rig_free(&r);
+}
+
+/* Its last report came before the answer to a cut. */
+static void what_left_and_has_ended_is_not_said_again(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    r->hold_cuts = true;
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_register(r, 9);
+    assert_int_equal(r->left, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +292,8 @@ int main(void)
         TEST(only_what_runs_can_leave_and_what_is_long_has_left),
         TEST(a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one),
         TEST(a_lone_task_that_leaves_its_slot_lets_others_start),
+        cmocka_unit_test(a_task_that_leaves_does_not_wait_for_the_strand_behind_it),
+        TEST(what_left_and_has_ended_is_not_said_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

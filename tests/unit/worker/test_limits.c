@@ -241,6 +241,79 @@ static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
     assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
 }
 
+/* Each resource by itself: a task that needs the second one waits for it alone. */
+static void several_resources_are_counted_apart(void **state)
+{
+    static const struct mr_ws_resource both[] = {
+        {MR_STR_INIT("gpu"), 1000000}, {MR_STR_INIT("licence"), 3000000}};
+    static const struct mr_ws_resource needs[] = {{MR_STR_INIT("licence"), 2000000},
+        {MR_STR_INIT("licence"), 1000000}, {MR_STR_INIT("gpu"), 1000000}};
+    static const struct mr_worker_config c = {.slots = 4,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 20,
+        .bytes_max = 1 << 20,
+        .resources = both,
+        .resources_count = 2};
+    (void)state;
+    struct rig *r = rig_new_with(&c);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < 4; i++) { /* two licences twice, then one, and a gpu */
+            rig_task(r, RIG_JOB, 10 * round + i, 1, OP_BLOCK, NULL);
+            struct mr_ws_extra *x = rig_extra(r);
+            x->resources = &needs[i < 2 ? 0 : i - 1];
+            x->resources_count = 1;
+        }
+        rig_deliver(r);
+        rig_turn(r);
+        assert_int_equal(r->strands_count, 3);
+        assert_int_equal(r->strands[0]->items[0].index, 10 * round);
+        assert_int_equal(r->strands[1]->items[0].index, 10 * round + 2);
+        assert_int_equal(r->strands[2]->items[0].index, 10 * round + 3);
+        rig_run(r, 0, MR_STRAND_DONE);
+        rig_turn(r);
+        assert_int_equal(r->strands[2]->items[0].index, 10 * round + 1);
+        rig_run_all(r);
+    }
+    rig_free(&r);
+}
+
+static void an_alone_task_starts_by_itself(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_extra(r)->alone = true;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+}
+
+/* Of two tasks that have to run alone the better one starts, and what is better than both before.
+ */
+static void alone_tasks_go_by_their_order(void **state)
+{
+    struct rig *r = *state;
+    static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), 1000};
+    for (uint32_t i = 0; i < 3; i++) {
+        rig_task(r, RIG_JOB, 3 - i, 1, OP_SLOW, NULL);
+        if (i == 2) continue;
+        struct mr_ws_extra *x = rig_extra(r);
+        x->alone = true;
+        x->resources = &gpu; /* so they are of different classes */
+        x->resources_count = i;
+    }
+    rig_deliver(r);
+    for (uint32_t i = 1; i <= 3; i++) {
+        rig_turn(r);
+        assert_int_equal(r->strands_count, 1);
+        assert_int_equal(r->strands[0]->items[0].index, i);
+        rig_run(r, 0, MR_STRAND_DONE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +330,9 @@ int main(void)
         TEST(a_class_of_needs_is_used_again),
         TEST(too_many_different_needs_at_once_go_back),
         TEST(a_resource_that_is_not_here_matters_when_it_is_needed),
+        cmocka_unit_test(several_resources_are_counted_apart),
+        TEST(an_alone_task_starts_by_itself),
+        TEST(alone_tasks_go_by_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ static void fetched(struct rig *r)
 static void the_object_of_the_best_task_is_fetched_next(void **state)
 {
     struct rig *r = *state;
-    for (uint64_t seed = 11; seed <= 15; seed++) {
+    for (uint64_t seed = 11; seed <= 30; seed++) {
         bool is_over[COUNT] = {0};
         uint32_t asked = 0;
         draw_rows(seed);
@@ -307,6 +307,21 @@ static void an_object_above_the_budget_waits_for_what_is_ready(void **state)
     rig_free(&r);
 }
 
+static void a_task_of_lower_order_hurries_the_fetch(void **state)
+{
+    struct rig *r = *state;
+    put_object(r, 1, 3 << 20); /* fills the budget */
+    put_object(r, 5, 3 << 20);
+    put_object(r, 7, 3 << 20);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(307));
+    rig_deliver(r);
+    end_fetch(r, MR_ELOST);
+    assert_int_equal(r->fetches, 2);
+    assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
+}
+
 /* The object keeps the place of the best task that waits for it. */
 static void a_worse_task_does_not_delay_the_fetch(void **state)
 {
@@ -328,15 +343,14 @@ static void a_worse_task_does_not_delay_the_fetch(void **state)
 static void the_end_of_a_fetch_that_nobody_asked_for_is_ignored(void **state)
 {
     struct rig *r = *state;
+    rig_value(r, RIG_JOB, 299, 2);
     rig_value(r, RIG_JOB, 300, 2);
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, INPUTS(300));
-    rig_deliver(r);
+    rig_deliver(r); /* nobody needs the first value, and its row is free */
     rig_turn(r);
     const struct rig_fetch f = r->fetched[0];
     struct mr_worker_event ev = {
-        .kind = MR_WORKER_FETCHED, .fetched = {8191, f.serial, MR_OK, {0}}};
-    rig_step(r, &ev);
-    ev.fetched.value = UINT32_MAX - 1;
+        .kind = MR_WORKER_FETCHED, .fetched = {f.value - 1, f.serial, MR_OK, {0}}};
     rig_step(r, &ev);
     ev.fetched.value = f.value;
     ev.fetched.serial++;
@@ -363,6 +377,7 @@ int main(void)
         TEST(a_fetch_that_does_not_fit_the_budget_waits),
         TEST(an_object_above_the_budget_is_fetched_when_nothing_else_goes_on),
         cmocka_unit_test(an_object_above_the_budget_waits_for_what_is_ready),
+        TEST(a_task_of_lower_order_hurries_the_fetch),
         TEST(a_worse_task_does_not_delay_the_fetch),
         TEST(the_end_of_a_fetch_that_nobody_asked_for_is_ignored),
     };

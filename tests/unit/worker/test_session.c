@@ -215,6 +215,16 @@ static void what_is_used_between_register_and_registered_goes_for_the_same_one(v
     assert_int_equal(r->drops, 1);
 }
 
+/* Task 1 has made an object. The next message brings task 2, which reads the object slowly. */
+static void an_object_that_is_read_slowly(struct rig *r)
+{
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+}
+
 /* The input of the running task is lost while Register offers it, and its task makes it again. */
 static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void **state)
 {
@@ -236,6 +246,49 @@ static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void 
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
+static void what_the_same_scheduler_let_go_stays_let_go(void **state)
+{
+    struct rig *r = *state;
+    an_object_that_is_read_slowly(r);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 2, 1);
+    rig_register(r, 9);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 1);
+}
+
+/* One input is missed before Register, one after it. The new scheduler knows only the second one,
+ * because its task was in that Register. */
+static void what_is_missed_after_register_is_told_to_another_scheduler(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_value(r, RIG_JOB, 20 + i, 1);
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS(20 + (int)i));
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+        rig_report(r, s, 1);
+        if (i == 0) rig_connect(r);
+    }
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 1, 1);
+    r->restarts++;
+    rig_register(r, 9);
+    assert_int_equal(r->missing, 1);
+    assert_int_equal(r->missing_rows[0].index, 21);
+}
+
 /* The scheduler adopts a value only as the attempt that it knows. */
 static void a_value_of_another_attempt_is_not_adopted(void **state)
 {
@@ -251,16 +304,6 @@ static void a_value_of_another_attempt_is_not_adopted(void **state)
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 7, 1); /* never was here */
     rig_register(r, 9);
     assert_int_equal(r->drops, 1);
-}
-
-/* Task 1 has made an object. The next message brings task 2, which reads the object slowly. */
-static void an_object_that_is_read_slowly(struct rig *r)
-{
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
-    rig_extra(r)->want_object = true;
-    rig_deliver(r);
-    rig_run_all(r);
-    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
 }
 
 /* The earlier scheduler released an object that a running task still reads. The new scheduler
@@ -466,6 +509,8 @@ int main(void)
         TEST(what_is_used_between_register_and_registered_goes_for_the_same_one),
         TEST(what_was_lost_while_it_was_offered_is_let_go_with_its_last_use),
         TEST(a_value_of_another_attempt_is_not_adopted),
+        TEST(what_the_same_scheduler_let_go_stays_let_go),
+        TEST(what_is_missed_after_register_is_told_to_another_scheduler),
         TEST(what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
         TEST(the_outbox_holds_back_the_start_of_more),

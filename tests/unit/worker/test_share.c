@@ -330,9 +330,11 @@ static void an_idle_slot_does_not_ask_all_the_time(void **state)
     rig_turn(r);
     assert_int_equal(r->takes, 1);
     cut(r, r->strands[0], 10); /* all items have begun */
+    mr_time first = r->now;
+    r->now += 10 * MR_US;
+    report_one(r, r->strands[1]); /* so it is not looked at for 50 µs */
     rig_turn(r);
     assert_int_equal(r->takes, 1);
-    mr_time first = r->now;
     assert_int_equal(mr_worker_deadline(r->w), first + 50 * MR_US);
     r->now = first + 50 * MR_US - 1;
     rig_turn(r);
@@ -485,6 +487,81 @@ static void urgent_work_takes_back_what_waits_behind_a_running_task(void **state
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
 }
 
+/* Task 1024 has no inputs, so it joins the task that fills a strand with inputs. */
+static void a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone(void **state)
+{
+    struct rig *r = *state;
+    static int inputs[1025];
+    for (uint32_t i = 0; i < 1024; i++)
+        inputs[i] = 50;
+    inputs[1024] = -1;
+    rig_value(r, RIG_JOB, 50, 0);
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, inputs);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 2);
+}
+
+/* As many as find room; the others run later. */
+static void a_strand_takes_dependents_in_their_order(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    for (uint32_t i = 0; i < 100; i++)
+        rig_task(r, RIG_JOB, 100 - i, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_in_range(s->count, 2, 101);
+    for (uint32_t i = 2; i < s->count; i++)
+        assert_true(s->items[i].index > s->items[i - 1].index);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 101);
+}
+
+/* One task is ready for one idle slot, so the branches stay together. */
+static void branches_stay_together_if_each_idle_slot_has_other_work(void **state)
+{
+    struct rig *r = *state;
+    hand_off(r, 0, 800 * MR_US);
+    rig_task(r, RIG_JOB, 100, 1, OP_INC, NULL);
+    assert_int_equal(fork_of(r, 0), 3);
+    rig_task(r, RIG_JOB, 101, 1, OP_INC, INPUTS(90)); /* it is not ready */
+    assert_int_equal(fork_of(r, 10), 1);
+}
+
+static void twenty_microseconds_of_work_are_taken_at_once(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    r->now += MR_SECOND;
+    r->hold_cuts = true;
+    ready(r, 0, 20);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 10);
+}
+
+static void any_slot_is_looked_at(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_chain(r, 2, OP_INC);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->slot, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->looks, 1);
+    assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
+}
+
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void no_task_starts_while_the_outbox_is_full(void **state)
@@ -574,6 +651,11 @@ int main(void)
         ONE(urgent_work_takes_back_what_is_less_urgent),
         ONE(urgent_work_does_not_take_back_what_runs),
         ONE(urgent_work_takes_back_what_waits_behind_a_running_task),
+        ONE(a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone),
+        ONE(a_strand_takes_dependents_in_their_order),
+        TEST(branches_stay_together_if_each_idle_slot_has_other_work),
+        TEST(twenty_microseconds_of_work_are_taken_at_once),
+        TEST(any_slot_is_looked_at),
         cmocka_unit_test(no_task_starts_while_the_outbox_is_full),
         cmocka_unit_test(a_task_whose_inputs_find_no_room_fails_in_words),
     };

@@ -200,6 +200,7 @@ static struct heard { /* copies of what the worker sent, because messages are le
         uint64_t job;
         uint32_t index, attempt, outcome, bytes, slot;
         uint64_t started, duration, cpu;
+        char bytes_first, bytes_last;
         mr_object_id object;
         uint64_t object_bytes;
         int code;
@@ -220,6 +221,8 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     (void)r;
     const struct mr_ws_completed *c = up->reg ? &up->reg->holding : &up->completed;
     uint32_t run = 0, left = 0, objects = 0;
+    size_t at = 0;
+    uint64_t least = UINT64_MAX;
     if (up->reg) {
         heard.reg = *up->reg;
         heard.count = 0;
@@ -238,6 +241,12 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
             .started = c->base_ns + c->started_ns[i],
             .duration = c->duration_ns[i],
             .cpu = c->cpu_ns[i]};
+        if (c->duration_ns[i]) least = MR_MIN(least, c->started_ns[i]);
+        if (x->bytes) {
+            x->bytes_first = c->inlined.p[at];
+            x->bytes_last = c->inlined.p[at + x->bytes - 1];
+        }
+        at += x->bytes;
         if (x->outcome == MR_OUTCOME_OK && !x->bytes) {
             x->object = (mr_object_id){c->object_maker[objects], c->object_number[objects]};
             x->object_bytes = c->object_bytes[objects++];
@@ -251,6 +260,9 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         }
     }
     assert_int_equal(objects, c->objects_count);
+    assert_int_equal(at, c->inlined.n);
+    if (least != UINT64_MAX)
+        assert_int_equal(least, 0); /* times are told from the first start on */
 }
 
 static const struct heard_row *row_of(uint64_t job, uint32_t index)
@@ -297,6 +309,8 @@ static void assert_kept(uint64_t was)
     assert_int_equal(small->attempt, 1);
     assert_int_equal(small->outcome, MR_OUTCOME_OK);
     assert_int_equal(small->bytes, 5);
+    assert_int_equal(small->bytes_first, 'a');
+    assert_int_equal(small->bytes_last, 'e');
     assert_int_equal(small->duration, 100);
     assert_int_equal(small->cpu, 10);
     assert_int_equal(object->attempt, 4);
@@ -396,6 +410,44 @@ static void a_message_of_a_stream_that_is_over_changes_nothing(void **state)
     assert_int_equal(r->queued, 0);
 }
 
+/* Each task has arguments of its own, and each completion the slot in which its task ran. */
+static void tasks_of_one_message_have_their_own_arguments_and_slots(void **state)
+{
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    for (uint32_t i = 0; i < 3; i++)
+        rig_task(r, i == 2 ? OTHER_JOB : RIG_JOB, i, 1, OP_BLOCK, NULL);
+    memcpy(r->m.args, "abcc", 4);
+    r->m.args_bytes[1] = 2;
+    r->m.down.tasks.args.n = 4;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    assert_true(mr_str_eq(r->strands[0]->items[0].args, MR_STR("a")));
+    assert_true(mr_str_eq(r->strands[1]->items[0].args, MR_STR("bc")));
+    r->connected = false;
+    for (uint32_t i = 0; i < 2; i++) {
+        r->now += MR_US;
+        rig_run(r, 0, MR_STRAND_DONE);
+    }
+    rig_turn(r);
+    assert_true(mr_str_eq(r->strands[0]->items[0].args, MR_STR("c")));
+    rig_run(r, 0, MR_STRAND_DONE);
+    r->connected = true;
+    rig_turn(r);
+    assert_int_equal(heard.count, 3);
+    assert_int_equal(heard.runs, 2); /* one a job */
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(row_of(RIG_JOB.v, i)->slot, i);
+    assert_int_equal(row_of(RIG_JOB.v, 1)->started, row_of(RIG_JOB.v, 0)->started + MR_US);
+    assert_int_equal(row_of(OTHER_JOB.v, 2)->slot, 0);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(heard.count, 3);
+    assert_int_equal(row_of(RIG_JOB.v, 1)->slot, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +464,7 @@ int main(void)
         TEST(what_is_held_is_said_the_same_on_return),
         TEST(a_heartbeat_says_how_much_there_is),
         TEST(a_message_of_a_stream_that_is_over_changes_nothing),
+        TEST(tasks_of_one_message_have_their_own_arguments_and_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,7 +263,8 @@ static void the_first_task_that_can_start_decides(void **state)
     rig_task(r, RIG_JOB, 54, 1, OP_BLOCK, INPUTS(3, 99));
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(mr_worker_wake_after(r->w), 2);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(mr_worker_wake_after(r->w), 2);
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 51, 1);
     rig_deliver(r);
     rig_turn(r);
@@ -452,7 +453,7 @@ static void an_operator_that_takes_no_time_is_known_to(void **state)
 {
     static const struct mr_worker_op ops[] = {{.name = MR_STR_INIT("inc")}};
     (void)state;
-    struct mr_worker_config c = {.slots = 1,
+    const struct mr_worker_config c = {.slots = 1,
         .tasks_max = 10,
         .values_max = 100,
         .outbox_max = 10,
@@ -460,8 +461,6 @@ static void an_operator_that_takes_no_time_is_known_to(void **state)
         .ops = ops,
         .ops_count = 1};
     struct rig *r = rig_new_with(&c);
-    mr_worker_free(&r->w);
-    r->w = mr_worker_new(&c); /* the rig's operators have estimates */
     rig_clear(r);
     rig_connect(r);
     rig_register(r, 9);
