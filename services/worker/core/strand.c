@@ -207,7 +207,7 @@ static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
     if (t->state != TASK_GIVEN) mr_worker__task_give(w, task);
     t->strand = s->id;
     t->item = s->count++;
-    if (t->inputs_count <= STRAND_INPUTS_MAX) s->inputs_count += t->inputs_count;
+    s->inputs_count += t->inputs_count;
     s->cost_ns += t->cost_ns;
     s->measured = s->measured && w->ops[t->op].measured;
     s->priority = MR_MIN(s->priority, t->priority);

@@ -74,8 +74,7 @@ static void want_inputs(struct mr_worker *w, const struct task *t)
     const struct edge *edges = task_edges(t);
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         const struct value *v = &w->values[edges[i].value];
-        if (v->state == VALUE_HERE && !v->blob)
-            mr_worker__fx_add(w, MR_WORKER_WANT)->object.object = v->object;
+        if (!v->blob) mr_worker__fx_add(w, MR_WORKER_WANT)->object.object = v->object;
     }
 }
 
@@ -93,7 +92,6 @@ static void heap_remove(struct mr_worker *w, uint32_t task)
     struct need *n = &w->needs[w->tasks[task].needs];
     uint32_t at = w->tasks[task].heap_at;
     uint32_t last = n->heap[--n->count];
-    if (at == n->count) return;
     if (at && mr_worker__task_before(w, last, n->heap[(at - 1) / 2])) {
         heap_up(w, n, at, last);
     } else {

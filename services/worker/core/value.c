@@ -76,9 +76,7 @@ static uint64_t value_hash(const void *ctx, uint32_t item)
 
 uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id id, uint32_t index)
 {
-    uint32_t job = job_find(w, id);
-    if (job == NONE) return NONE;
-    struct value_key k = {job, index};
+    struct value_key k = {job_find(w, id), index};
     return mr_index_find(&w->value_index, value_key_hash(k), value_is, w, &k);
 }
 
