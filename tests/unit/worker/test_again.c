@@ -127,6 +127,40 @@ static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(voi
     assert_int_equal(r->drops, 1);
 }
 
+/* The scheduler has released the value, which a task here still needs, and asks for it again. */
+static void a_value_that_is_asked_for_again_is_not_released(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1, 90));
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
+    rig_value(r, RIG_JOB, 90, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 3);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
+static void a_task_can_be_the_last_user_of_several_values(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 10, 1, OP_INC, INPUTS(1000, 1, 1002));
+    rig_task(r, RIG_JOB, 11, 1, OP_INC, INPUTS(3, 1001));
+    rig_deliver(r);
+    rig_run_all(r);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(mr_worker_keeps(r->w, RIG_JOB, i), i == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +169,8 @@ int main(void)
         TEST(a_reference_that_an_older_attempt_made_is_not_told),
         TEST(an_attempt_that_waits_for_another_has_its_own_last_uses),
         TEST(what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt),
+        TEST(a_value_that_is_asked_for_again_is_not_released),
+        TEST(a_task_can_be_the_last_user_of_several_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

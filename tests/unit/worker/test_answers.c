@@ -484,6 +484,7 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     rig_run(r, 0, MR_STRAND_DONE);
     assert_int_equal(r->drops, 1);
     assert_true(mr_object_id_eq(r->last[MR_WORKER_DROP].object.object, (mr_object_id){1, 1}));
+    assert_int_equal(r->last[MR_WORKER_DROP].object.job.v, RIG_JOB.v);
     rig_turn(r);
     assert_int_equal(r->done_count, 0);
     assert_null(mr_worker_leftover(r->w));

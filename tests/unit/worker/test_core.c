@@ -355,6 +355,11 @@ static void a_task_runs_though_its_value_was_sent_before(void **state)
     assert_int_equal(r->starts, 1);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_null(mr_worker_leftover(r->w)); /* nor the bytes that were sent */
 }
 
 /* Jobs and values of one session after another, in other orders than they came. */

@@ -178,6 +178,7 @@ static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
     r->now += 2 * MR_SECOND;
     rig_turn(r);
     assert_int_equal(r->stops, 0);
+    assert_int_equal(r->heartbeat.running_tasks.count, 0);
     struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 1}};
     rig_step(r, &cut);
     rig_turn(r);

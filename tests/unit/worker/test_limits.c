@@ -314,6 +314,24 @@ static void alone_tasks_go_by_their_order(void **state)
     }
 }
 
+static void tasks_with_the_same_needs_are_one_class(void **state)
+{
+    struct rig *r = *state;
+    static const struct mr_ws_resource gpu[] = {
+        {MR_STR_INIT("gpu"), 1000}, {MR_STR_INIT("gpu"), 2000}};
+    for (uint32_t i = 0; i < 100; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        struct mr_ws_extra *x = rig_extra(r);
+        x->resources = &gpu[i % 2];
+        x->resources_count = 1;
+    }
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 100);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(r->done[i].outcome, MR_OUTCOME_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +351,7 @@ int main(void)
         cmocka_unit_test(several_resources_are_counted_apart),
         TEST(an_alone_task_starts_by_itself),
         TEST(alone_tasks_go_by_their_order),
+        TEST(tasks_with_the_same_needs_are_one_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,6 +147,33 @@ static void a_task_with_more_inputs_than_that_runs_by_itself(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
+/* The inputs of a strand beside it stay as they are. */
+static void a_task_with_many_inputs_has_room_of_its_own(void **state)
+{
+    struct rig *r = *state;
+    static int inputs[2000];
+    rig_value(r, RIG_JOB, 50, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS(50));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(r->strands[i]->items[0].inputs[0].index, 50);
+    rig_run(r, 1, MR_STRAND_DONE); /* between two others */
+    rig_turn(r);
+    for (uint32_t i = 0; i < 1999; i++)
+        inputs[i] = 51;
+    inputs[1999] = -1;
+    rig_value(r, RIG_JOB, 51, 0);
+    rig_task(r, RIG_JOB, 10, 1, OP_BLOCK, inputs);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(r->strands[i]->items[0].inputs[0].index, i < 2 ? 50 : 51);
+}
+
 /* ---- what waits behind a strand -------------------------------------------------------------- */
 
 static void nothing_waits_behind_more_than_five_milliseconds(void **state)
@@ -636,6 +663,7 @@ int main(void)
         TEST(a_strand_has_a_bounded_number_of_tasks),
         ONE(a_strand_has_a_bounded_number_of_inputs),
         ONE(a_task_with_more_inputs_than_that_runs_by_itself),
+        THREE(a_task_with_many_inputs_has_room_of_its_own),
         ONE(nothing_waits_behind_more_than_five_milliseconds),
         ONE(what_is_left_of_a_strand_counts),
         ONE(what_was_cut_off_a_strand_does_not_count),

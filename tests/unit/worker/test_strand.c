@@ -279,6 +279,7 @@ static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
     assert_int_equal(r->starts, 2);
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
     assert_int_equal(rig_find(r, 0)->attempt, 2);
+    assert_int_equal(r->done_count, 2);
 }
 
 static void what_another_task_came_to_want_is_handed_back(void **state)

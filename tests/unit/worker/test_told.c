@@ -7,9 +7,11 @@
 static void a_strand_says_what_its_tasks_were_sent_with(void **state)
 {
     struct rig *r = *state;
+    rig_value(r, RIG_JOB, 19, 0);
     rig_value(r, RIG_JOB, 20, 0);
     rig_value(r, RIG_JOB, 21, 1); /* node 1: an object of this node's store */
-    rig_task(r, RIG_JOB, 7, 3, OP_SLOW, INPUTS(20, 21));
+    r->m.inlined[0] = 2;
+    rig_task(r, RIG_JOB, 7, 3, OP_SLOW, INPUTS(20, 21, 19));
     *rig_extra(r) = (struct mr_ws_extra){.row = 0,
         .want_object = true,
         .persist = true,
@@ -33,7 +35,8 @@ static void a_strand_says_what_its_tasks_were_sent_with(void **state)
     assert_true(mr_str_eq(item->persist_name, MR_STR("a name")));
     assert_true(mr_str_eq(item->definition, MR_STR("sixteen bytes ok")));
     assert_true(mr_str_eq(item->args, MR_STR("\x90")));
-    assert_int_equal(item->inputs_count, 2);
+    assert_int_equal(item->inputs_count, 3);
+    assert_true(mr_str_eq(item->inputs[2].pack, MR_STR("\x02")));
     assert_int_equal(item->inputs[0].kind, MR_STRAND_PACK);
     assert_int_equal(item->inputs[0].index, 20);
     assert_true(mr_str_eq(item->inputs[0].pack, MR_STR("\x01")));
@@ -448,6 +451,24 @@ static void tasks_of_one_message_have_their_own_arguments_and_slots(void **state
     assert_int_equal(row_of(RIG_JOB.v, 1)->slot, 1);
 }
 
+/* An object of this node's store needs no address, so it has row 0 of the nodes. */
+static void an_object_that_was_made_here_is_read_here(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_extra(r)->want_object = true;
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    const struct mr_strand_input *in = &r->strands[0]->items[0].inputs[0];
+    assert_int_equal(in->kind, MR_STRAND_OBJECT);
+    assert_int_equal(in->node, 0);
+    assert_int_equal(in->object_bytes, 4096);
+    assert_true(mr_object_id_eq(in->object, (mr_object_id){1, 1}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +486,7 @@ int main(void)
         TEST(a_heartbeat_says_how_much_there_is),
         TEST(a_message_of_a_stream_that_is_over_changes_nothing),
         TEST(tasks_of_one_message_have_their_own_arguments_and_slots),
+        TEST(an_object_that_was_made_here_is_read_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
