@@ -33,18 +33,12 @@ void mr_worker_effects_fini(struct mr_worker_effects *fx)
     *fx = (struct mr_worker_effects){0};
 }
 
-static bool op_is(const void *ctx, uint32_t item, const void *key)
+/* The number of the operator in the config; NONE. A session sends each name once. */
+static uint32_t op_find(const struct mr_worker *w, struct mr_str name)
 {
-    return mr_str_eq(
-        ((const struct mr_worker *)ctx)->config.ops[item].name, *(const struct mr_str *)key);
-}
-
-static uint64_t text_hash(struct mr_str s)
-{
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
-    return mr_hash_u64(h);
+    for (uint32_t i = 0; i < w->config.ops_count; i++)
+        if (mr_str_eq(w->config.ops[i].name, name)) return i;
+    return NONE;
 }
 
 static struct refs refs_new(struct mr_arena *a, uint32_t room)
@@ -146,11 +140,9 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     /* job_index and value_index start small and double when full: an index for the largest state
      * would touch all of its pages at once */
     mr_index_init(&w->value_index, 1024);
-    mr_index_init(&w->op_index, config->ops_count + 1);
     for (uint32_t i = 0; i < config->ops_count; i++) {
         w->ops[i].flags = config->ops[i].flags;
         w->ops[i].cost_ns = config->ops[i].cost_ns;
-        mr_index_add(&w->op_index, text_hash(config->ops[i].name), i, NULL, w);
     }
     for (uint32_t i = 0; i < config->resources_count; i++) {
         w->resource_names[i] = text_keep(w, config->resources[i].name);
@@ -173,7 +165,6 @@ void mr_worker_free(struct mr_worker **worker)
     if (!w) return;
     mr_index_fini(&w->job_index);
     mr_index_fini(&w->value_index);
-    mr_index_fini(&w->op_index);
     mr_worker__blob_pool_fini(&w->pool);
     mr_arena_fini(&w->arena);
     mr_release(w);
@@ -200,8 +191,7 @@ static void session_tables(struct mr_worker *w, const struct mr_ws_down *m)
             w->overflow = true;
             return;
         }
-        w->session_ops[w->session_ops_count++] =
-            mr_index_find(&w->op_index, text_hash(m->ops[i]), op_is, w, &m->ops[i]);
+        w->session_ops[w->session_ops_count++] = op_find(w, m->ops[i]);
     }
     for (uint32_t i = 0; i < m->nodes_count; i++) {
         if (w->session_nodes_count == NODES_MAX) {

@@ -196,7 +196,6 @@ struct mr_worker {
     uint64_t queue_cost_ns, held_bytes;
 
     struct op *ops;
-    struct mr_index op_index;
     uint32_t *session_ops, *session_nodes;
     uint32_t session_ops_count, session_nodes_count;
     struct mr_ws_node *nodes;
