@@ -260,64 +260,6 @@ static void nothing_waits_behind_a_task_with_needs_and_no_blocking_task_waits_at
     assert_int_equal(r->strands_count, 1);
 }
 
-/* ---- branches -------------------------------------------------------------------------------- */
-
-/* Sends x and two tasks that use x. Returns how many tasks the first strand has. */
-static uint32_t fork_of(struct rig *r, uint32_t first)
-{
-    int x = (int)first;
-    rig_task(r, RIG_JOB, first, 1, OP_INC, NULL);
-    rig_task(r, RIG_JOB, first + 1, 1, OP_INC, INPUTS(x));
-    rig_task(r, RIG_JOB, first + 2, 1, OP_INC, INPUTS(x));
-    rig_deliver(r);
-    rig_turn(r);
-    uint32_t n = r->strands[0]->count;
-    rig_run_all(r);
-    return n;
-}
-
-/* Gives a task to an idle slot, whose executor begins it after `late`, again and again. */
-static void hand_off(struct rig *r, mr_duration late, mr_duration took)
-{
-    for (uint32_t i = 0; i < 80; i++) {
-        rig_task(r, RIG_JOB, 900 + i, 2, OP_INC, NULL);
-        rig_extra(r)->want_object = true;
-        rig_deliver(r);
-        rig_turn(r);
-        struct mr_strand *s = r->strands[0];
-        rig_result(r, &s->items[0], MR_STRAND_FAILED);
-        if (took) rig_result(r, &s->items[0], MR_STRAND_DONE);
-        s->items[0].result.started_ns = r->now + late;
-        s->items[0].result.duration_ns = took;
-        rig_report(r, s, 1);
-        rig_turn(r);
-        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 900 + i, 2);
-        rig_deliver(r);
-    }
-}
-
-/* Four times the measured hand-off, but 20 µs at least and 200 µs at most. */
-static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **state)
-{
-    struct rig *r = *state;
-    hand_off(r, 0, 20 * MR_US);
-    assert_int_equal(fork_of(r, 0), 3);
-    hand_off(r, 0, 24 * MR_US);
-    assert_int_equal(fork_of(r, 10), 1);
-    hand_off(r, 30 * MR_US, 104 * MR_US);
-    assert_int_equal(fork_of(r, 20), 3);
-    hand_off(r, 30 * MR_US, 136 * MR_US);
-    assert_int_equal(fork_of(r, 30), 1);
-    hand_off(r, 10 * MR_MS, 200 * MR_US);
-    assert_int_equal(fork_of(r, 40), 3);
-    hand_off(r, 10 * MR_MS, 208 * MR_US);
-    assert_int_equal(fork_of(r, 50), 1);
-    /* A hand-off of 10 ms counts as one of 1 ms, so that it is soon forgotten. */
-    for (uint32_t i = 0; i < 2; i++)
-        hand_off(r, 0, 24 * MR_US);
-    assert_int_equal(fork_of(r, 60), 1);
-}
-
 /* ---- an idle slot ---------------------------------------------------------------------------- */
 
 /* Three slots have strands of `n` tasks of 40 µs each; the last one ends. */
@@ -531,34 +473,6 @@ static void a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone(void **sta
     assert_int_equal(r->strands[0]->count, 2);
 }
 
-/* As many as find room; the others run later. */
-static void a_strand_takes_dependents_in_their_order(void **state)
-{
-    struct rig *r = *state;
-    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
-    for (uint32_t i = 0; i < 100; i++)
-        rig_task(r, RIG_JOB, 100 - i, 1, OP_INC, INPUTS(0));
-    rig_deliver(r);
-    rig_turn(r);
-    const struct mr_strand *s = r->strands[0];
-    assert_in_range(s->count, 2, 101);
-    for (uint32_t i = 2; i < s->count; i++)
-        assert_true(s->items[i].index > s->items[i - 1].index);
-    rig_run_all(r);
-    assert_int_equal(r->done_count, 101);
-}
-
-/* One task is ready for one idle slot, so the branches stay together. */
-static void branches_stay_together_if_each_idle_slot_has_other_work(void **state)
-{
-    struct rig *r = *state;
-    hand_off(r, 0, 800 * MR_US);
-    rig_task(r, RIG_JOB, 100, 1, OP_INC, NULL);
-    assert_int_equal(fork_of(r, 0), 3);
-    rig_task(r, RIG_JOB, 101, 1, OP_INC, INPUTS(90)); /* it is not ready */
-    assert_int_equal(fork_of(r, 10), 1);
-}
-
 static void twenty_microseconds_of_work_are_taken_at_once(void **state)
 {
     struct rig *r = *state;
@@ -588,8 +502,6 @@ static void any_slot_is_looked_at(void **state)
     assert_int_equal(r->looks, 1);
     assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
 }
-
-/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void no_task_starts_while_the_outbox_is_full(void **state)
 {
@@ -670,7 +582,6 @@ int main(void)
         ONE(nothing_waits_behind_work_of_unknown_length),
         ONE(nothing_waits_behind_a_task_that_is_being_stopped),
         ONE(nothing_waits_behind_a_task_with_needs_and_no_blocking_task_waits_at_all),
-        TEST(branches_that_take_longer_than_hand_offs_go_to_idle_slots),
         THREE(an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun),
         THREE(an_idle_slot_does_not_ask_all_the_time),
         TEST(what_is_soon_over_is_left_alone_for_a_while),
@@ -680,8 +591,6 @@ int main(void)
         ONE(urgent_work_does_not_take_back_what_runs),
         ONE(urgent_work_takes_back_what_waits_behind_a_running_task),
         ONE(a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone),
-        ONE(a_strand_takes_dependents_in_their_order),
-        TEST(branches_stay_together_if_each_idle_slot_has_other_work),
         TEST(twenty_microseconds_of_work_are_taken_at_once),
         TEST(any_slot_is_looked_at),
         cmocka_unit_test(no_task_starts_while_the_outbox_is_full),

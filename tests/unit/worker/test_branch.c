@@ -1,0 +1,171 @@
+/* Which tasks join a strand because the strand makes their inputs, and which are left to idle
+ * slots. */
+#include "tests/unit/worker/test.h"
+
+static int setup_one(void **state)
+{
+    *state = rig_new(1);
+    return 0;
+}
+
+/* Sends x and two tasks that use x. Returns how many tasks the first strand has. */
+static uint32_t fork_of(struct rig *r, uint32_t first)
+{
+    int x = (int)first;
+    rig_task(r, RIG_JOB, first, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, first + 1, 1, OP_INC, INPUTS(x));
+    rig_task(r, RIG_JOB, first + 2, 1, OP_INC, INPUTS(x));
+    rig_deliver(r);
+    rig_turn(r);
+    uint32_t n = r->strands[0]->count;
+    rig_run_all(r);
+    return n;
+}
+
+/* Gives a task to an idle slot, whose executor begins it after `late`, again and again. */
+static void hand_off(struct rig *r, mr_duration late, mr_duration took)
+{
+    for (uint32_t i = 0; i < 80; i++) {
+        rig_task(r, RIG_JOB, 900 + i, 2, OP_INC, NULL);
+        rig_extra(r)->want_object = true;
+        rig_deliver(r);
+        rig_turn(r);
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_FAILED);
+        if (took) rig_result(r, &s->items[0], MR_STRAND_DONE);
+        s->items[0].result.started_ns = r->now + late;
+        s->items[0].result.duration_ns = took;
+        rig_report(r, s, 1);
+        rig_turn(r);
+        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 900 + i, 2);
+        rig_deliver(r);
+    }
+}
+
+/* Four times the measured hand-off, but 20 µs at least and 200 µs at most. */
+static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **state)
+{
+    struct rig *r = *state;
+    hand_off(r, 0, 20 * MR_US);
+    assert_int_equal(fork_of(r, 0), 3);
+    hand_off(r, 0, 24 * MR_US);
+    assert_int_equal(fork_of(r, 10), 1);
+    hand_off(r, 30 * MR_US, 104 * MR_US);
+    assert_int_equal(fork_of(r, 20), 3);
+    hand_off(r, 30 * MR_US, 136 * MR_US);
+    assert_int_equal(fork_of(r, 30), 1);
+    hand_off(r, 10 * MR_MS, 200 * MR_US);
+    assert_int_equal(fork_of(r, 40), 3);
+    hand_off(r, 10 * MR_MS, 208 * MR_US);
+    assert_int_equal(fork_of(r, 50), 1);
+    /* A hand-off of 10 ms counts as one of 1 ms, so that it is soon forgotten. */
+    for (uint32_t i = 0; i < 2; i++)
+        hand_off(r, 0, 24 * MR_US);
+    assert_int_equal(fork_of(r, 60), 1);
+}
+
+/* One task is ready for one idle slot, so the branches stay together. */
+static void branches_stay_together_if_each_idle_slot_has_other_work(void **state)
+{
+    struct rig *r = *state;
+    hand_off(r, 0, 800 * MR_US);
+    rig_task(r, RIG_JOB, 100, 1, OP_INC, NULL);
+    assert_int_equal(fork_of(r, 0), 3);
+    rig_task(r, RIG_JOB, 101, 1, OP_INC, INPUTS(90)); /* it is not ready */
+    assert_int_equal(fork_of(r, 10), 1);
+}
+
+/* As many as find room; the others run later. */
+static void a_strand_takes_dependents_in_their_order(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    for (uint32_t i = 0; i < 100; i++)
+        rig_task(r, RIG_JOB, 100 - i, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_in_range(s->count, 2, 101);
+    for (uint32_t i = 2; i < s->count; i++)
+        assert_true(s->items[i].index > s->items[i - 1].index);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 101);
+}
+
+/* Sends task 0, `others` more tasks from 50 on, and task 100, which needs tasks 0 to `n` - 1. Task
+ * 1 is sent twice as an input. */
+static void join(struct rig *r, uint32_t n, uint32_t others)
+{
+    int inputs[16] = {1};
+    rig_measure(r, OP_INC, MR_MS); /* so a strand takes one task of those that are ready */
+    for (uint32_t i = 0; i < n; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        if (i) r->m.order[i] = 200 + i;
+        inputs[i + 1] = (int)i;
+    }
+    inputs[n + 1] = -1;
+    for (uint32_t i = 0; i < others; i++)
+        rig_task(r, RIG_JOB, 50 + i, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 100, 1, OP_INC, inputs);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void assert_strand(const struct mr_strand *s, uint32_t count)
+{
+    assert_int_equal(s->count, count);
+    for (uint32_t i = 0; i + 1 < count; i++)
+        assert_int_equal(s->items[i].index, i);
+    assert_int_equal(s->items[count - 1].index, count == 1 ? 0 : 100);
+}
+
+/* They go before tasks of lower order, because the strand can run what needs them. */
+static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **state)
+{
+    struct rig *r = *state;
+    join(r, 7, 3); /* the task has eight inputs, one of them twice */
+    assert_strand(r->strands[0], 8);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 11);
+}
+
+static void a_task_with_many_inputs_does_not_bring_them_along(void **state)
+{
+    struct rig *r = *state;
+    join(r, 8, 3);
+    assert_strand(r->strands[0], 1);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 12);
+}
+
+static void an_input_that_an_idle_slot_can_run_does_not_join(void **state)
+{
+    struct rig *r = *state;
+    join(r, 2, 0);
+    assert_strand(r->strands[0], 1);
+    assert_int_equal(r->strands[1]->items[0].index, 1);
+}
+
+static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
+{
+    struct rig *r = *state;
+    join(r, 2, 1);
+    assert_strand(r->strands[0], 3);
+    assert_int_equal(r->strands[1]->items[0].index, 50);
+}
+
+#define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(branches_that_take_longer_than_hand_offs_go_to_idle_slots),
+        TEST(branches_stay_together_if_each_idle_slot_has_other_work),
+        ONE(a_strand_takes_dependents_in_their_order),
+        ONE(inputs_that_are_ready_join_with_the_task_that_needs_them),
+        ONE(a_task_with_many_inputs_does_not_bring_them_along),
+        TEST(an_input_that_an_idle_slot_can_run_does_not_join),
+        TEST(an_input_joins_if_the_idle_slot_has_other_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
