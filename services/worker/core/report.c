@@ -202,7 +202,7 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
         item_back(w, item, why);
         return;
     }
-    /* The scheduler must learn of the lost value, even if this task was cancelled or stolen. */
+    /* The scheduler must learn of the lost value, even if this task was cancelled. */
     struct missing_row row = {.job = item->job,
         .index = item->index,
         .attempt = item->attempt,
@@ -210,7 +210,7 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
         .why = mr_worker__blob_copy(&w->pool, why)};
     mr_worker__missing_add(w, &row);
     mr_worker__value_lost(w, value, why);
-    if (t->cancel || t->mute || t->steal || w->draining) {
+    if (t->cancel || t->mute || w->draining) {
         item_back(w, item, why);
         return;
     }

@@ -188,7 +188,7 @@ void mr_worker__task_take_again(struct task *t)
 static bool task_again(struct mr_worker *w, uint32_t task)
 {
     struct task *t = &w->tasks[task];
-    if (!t->again || w->draining) return false;
+    if (!t->again) return false;
     mr_worker__task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
     t->offered = false;
