@@ -521,6 +521,95 @@ static void a_stolen_task_that_lost_its_input_is_answered_once(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
+/* Both read the object when it went. The second one runs again if its input is there by then. */
+static void what_finds_its_input_somewhere_else_runs_again(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t how = 0; how < 2; how++) {
+        uint32_t first = 10 * how;
+        rig_value(r, RIG_JOB, 20 + how, 2);
+        for (uint32_t i = 0; i < 2; i++)
+            rig_task(r, RIG_JOB, first + i, 1, OP_BLOCK, INPUTS(20 + (int)how));
+        deliver(r);
+        struct mr_worker_event ev = {
+            .kind = MR_WORKER_FETCHED, .fetched = {r->fetch_value, r->fetch_serial, MR_OK, {0}}};
+        rig_step(r, &ev);
+        rig_turn(r);
+        assert_int_equal(r->strands_count, 2);
+        struct mr_strand *both[] = {r->strands[0], r->strands[1]};
+        rig_result(r, &both[0]->items[0], MR_STRAND_INPUT_GONE);
+        rig_report(r, both[0], 1);
+        rig_turn(r);
+        assert_int_equal(rig_find(r, first)->outcome, MR_OUTCOME_LOST_INPUT);
+        rig_value(r, RIG_JOB, 20 + how, how); /* small, or an object of this node */
+        rig_task(r, RIG_JOB, 90, 1, OP_BLOCK, INPUTS(20 + (int)how, 91));
+        deliver(r);
+        uint32_t starts = r->starts;
+        rig_result(r, &both[1]->items[0], MR_STRAND_INPUT_GONE);
+        rig_report(r, both[1], 1);
+        rig_turn(r);
+        assert_int_equal(r->starts, starts + 1);
+        rig_run_all(r);
+        assert_int_equal(rig_find(r, first + 1)->outcome, MR_OUTCOME_OK);
+        assert_int_equal(r->missing, 1 + how);
+        cancel(r, RIG_JOB, 90, 1);
+        deliver(r);
+    }
+}
+
+/* It is cancelled, or goes back, but the scheduler learns of the object. */
+static void a_lost_input_of_a_task_that_would_not_run_again_is_told(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t how = 0; how < 2; how++) {
+        rig_value(r, RIG_JOB, 20 + how, 1);
+        rig_task(r, RIG_JOB, how, 1, OP_BLOCK, INPUTS(20 + (int)how));
+        deliver(r);
+        if (how == 0) cancel(r, RIG_JOB, 0, 1);
+        if (how == 1) r->m.down.drain = true;
+        deliver(r);
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+        rig_report(r, s, 1);
+        rig_turn(r);
+        assert_int_equal(
+            rig_find(r, how)->outcome, how ? MR_OUTCOME_RETURNED : MR_OUTCOME_CANCELLED);
+        assert_int_equal(r->missing, how + 1);
+    }
+}
+
+static void what_finds_no_room_goes_back_from_a_worker_that_drains(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 2, 1);
+    r->m.down.drain = true;
+    deliver(r);
+    rig_run(r, 0, MR_STRAND_NO_ROOM);
+    rig_run(r, 0, MR_STRAND_STORE_GONE);
+    rig_turn(r);
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_RETURNED);
+        assert_int_equal(rig_find(r, i)->code, MR_OK);
+    }
+}
+
+/* The scheduler would take silence for the answer of the attempt that it asks about. */
+static void an_older_attempt_of_a_value_that_is_here_is_unknown(void **state)
+{
+    struct rig *r = *state;
+    listen(r);
+    start(r, 1, 2);
+    rig_run_all(r);
+    cancel(r, RIG_JOB, 1, 1);
+    steal(r, RIG_JOB, 1, 1);
+    cancel(r, RIG_JOB, 1, 2);
+    deliver(r);
+    assert_int_equal(heard.count, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        is_answer(i, 'u', RIG_JOB, 1, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +634,10 @@ int main(void)
         TEST(a_lost_input_is_told_even_if_its_task_is_not_wanted),
         TEST(what_ran_and_is_not_wanted_is_dropped),
         TEST(a_stolen_task_that_lost_its_input_is_answered_once),
+        TEST(what_finds_its_input_somewhere_else_runs_again),
+        TEST(a_lost_input_of_a_task_that_would_not_run_again_is_told),
+        TEST(what_finds_no_room_goes_back_from_a_worker_that_drains),
+        TEST(an_older_attempt_of_a_value_that_is_here_is_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,7 +234,8 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     assert_int_equal(r->connects, connects + 1);
 }
 
-/* A task with arguments that do not fit goes back, though smaller ones find room behind it. */
+/* A task with inputs, texts or arguments that do not fit goes back, though smaller ones find room
+ * behind it. */
 static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -248,8 +249,17 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
     rig_clear(r);
     rig_connect(r);
     rig_register(r, 9);
+    static char name[MR_KEY_BYTES_MAX];
+    static int inputs[61];
+    for (uint32_t i = 0; i < 60; i++)
+        inputs[i] = 90;
+    inputs[60] = -1;
     for (uint32_t i = 0; i < 20; i++) {
-        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, i == 14 ? inputs : NULL);
+        if (i == 15) {
+            struct mr_ws_extra *x = rig_extra(r);
+            x->key = x->persist_name = mr_str_of(name, sizeof name);
+        }
         if (i != 16) continue;
         r->m.args_bytes[i] = 1100;
         r->m.down.tasks.args.n += 1099;
@@ -260,7 +270,8 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
     rig_turn(r);
     assert_int_equal(r->done_count, 20);
     for (uint32_t i = 0; i < 20; i++)
-        assert_int_equal(rig_find(r, i)->outcome, i == 16 ? MR_OUTCOME_RETURNED : MR_OUTCOME_OK);
+        assert_int_equal(
+            rig_find(r, i)->outcome, i >= 14 && i <= 16 ? MR_OUTCOME_RETURNED : MR_OUTCOME_OK);
     rig_free(&r);
 }
 

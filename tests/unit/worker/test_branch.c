@@ -50,9 +50,9 @@ static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **sta
     assert_int_equal(fork_of(r, 0), 3);
     hand_off(r, 0, 24 * MR_US);
     assert_int_equal(fork_of(r, 10), 1);
-    hand_off(r, 30 * MR_US, 104 * MR_US);
+    hand_off(r, 30 * MR_US, 112 * MR_US);
     assert_int_equal(fork_of(r, 20), 3);
-    hand_off(r, 30 * MR_US, 136 * MR_US);
+    hand_off(r, 30 * MR_US, 128 * MR_US);
     assert_int_equal(fork_of(r, 30), 1);
     hand_off(r, 10 * MR_MS, 200 * MR_US);
     assert_int_equal(fork_of(r, 40), 3);

@@ -127,7 +127,14 @@ static void a_task_that_ignores_its_flag_costs_the_process(void **state)
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED); /* ran, without blame */
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_RETURNED);
+    assert_int_equal(r->done_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(r->done[i].code, MR_OK); /* nothing has failed */
     assert_true(r->leaving);
+    rig_run(r, 0, MR_STRAND_DONE); /* too late */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 3);
 }
 
 static void a_timeout_stops_the_attempt(void **state)

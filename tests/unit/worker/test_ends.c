@@ -131,6 +131,7 @@ static void a_task_is_stopped_once(void **state)
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
     cancel(r, 1, 1);
+    assert_int_equal(r->takes, 1);
     r->now += MR_SECOND;
     rig_turn(r);
     assert_int_equal(r->stops, 1);

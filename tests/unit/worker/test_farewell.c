@@ -143,6 +143,21 @@ static void what_waits_behind_a_task_that_does_not_stop_is_returned(void **state
     rig_free(&r);
 }
 
+static void a_task_that_nobody_wants_and_that_does_not_stop_costs_the_process(void **state)
+{
+    struct rig *r = *state;
+    start(r);
+    r->m.forget[0] = RIG_JOB;
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 1;
+    deliver(r);
+    assert_int_equal(r->stops, 1);
+    r->now += MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_true(r->lethal);
+    assert_int_equal(r->done_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +166,7 @@ int main(void)
         TEST(a_drained_worker_that_has_told_all_ends_at_once),
         TEST(a_draining_worker_says_so_in_each_session),
         cmocka_unit_test(what_waits_behind_a_task_that_does_not_stop_is_returned),
+        TEST(a_task_that_nobody_wants_and_that_does_not_stop_costs_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,6 +332,21 @@ static void tasks_with_the_same_needs_are_one_class(void **state)
         assert_int_equal(r->done[i].outcome, MR_OUTCOME_OK);
 }
 
+/* Long-running tasks are beside others in any case. */
+static void a_long_running_task_is_never_alone(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_ROLE, NULL);
+    rig_extra(r)->alone = true;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +367,7 @@ int main(void)
         TEST(an_alone_task_starts_by_itself),
         TEST(alone_tasks_go_by_their_order),
         TEST(tasks_with_the_same_needs_are_one_class),
+        TEST(a_long_running_task_is_never_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

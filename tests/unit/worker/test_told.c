@@ -469,6 +469,54 @@ static void an_object_that_was_made_here_is_read_here(void **state)
     assert_true(mr_object_id_eq(in->object, (mr_object_id){1, 1}));
 }
 
+/* A value that was used up in its strand is told with the times and the slot of its task. */
+static void what_was_used_up_is_told_with_its_times(void **state)
+{
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    rig_task(r, RIG_JOB, 9, 1, OP_BLOCK, NULL); /* in slot 0 */
+    rig_deliver(r);
+    rig_turn(r);
+    rig_chain(r, 2, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[1];
+    assert_int_equal(s->slot, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_result(r, &s->items[i], MR_STRAND_DONE);
+        s->items[i].result.started_ns = r->now + i;
+    }
+    mr_time began = r->now;
+    rig_report(r, s, 2);
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    const struct heard_row *x = row_of(RIG_JOB.v, 0);
+    assert_int_equal(x->outcome, MR_OUTCOME_USED_UP);
+    assert_int_equal(x->slot, 1);
+    assert_int_equal(x->started, began);
+    assert_int_equal(x->duration, 200);
+    assert_int_equal(x->cpu, 150);
+    assert_int_equal(r->heartbeat.tasks_done, 2);
+    assert_int_equal(r->heartbeat.held_bytes, 1); /* of the second value alone */
+}
+
+static void only_some_tasks_of_a_message_have_more(void **state)
+{
+    struct rig *r = *state;
+    static const char *const keys[] = {"", "one", "", "", "four"};
+    for (uint32_t i = 0; i < 5; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        if (*keys[i]) rig_extra(r)->key = mr_str(keys[i]);
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 5);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_true(mr_str_eq(s->items[i].key, mr_str(keys[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +535,8 @@ int main(void)
         TEST(a_message_of_a_stream_that_is_over_changes_nothing),
         TEST(tasks_of_one_message_have_their_own_arguments_and_slots),
         TEST(an_object_that_was_made_here_is_read_here),
+        TEST(what_was_used_up_is_told_with_its_times),
+        TEST(only_some_tasks_of_a_message_have_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

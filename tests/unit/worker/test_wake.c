@@ -479,6 +479,28 @@ static void an_operator_that_takes_no_time_is_known_to(void **state)
     rig_free(&r);
 }
 
+/* When the tasks came, their operator was not measured. */
+static void the_queue_is_as_long_as_its_operators_are_known_to_take(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 5; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    s->items[0].result.duration_ns = 2 * MR_MS;
+    rig_report(r, s, 1);
+    r->now += RIG_LEASE;
+    rig_turn(
+        r); /* executors have one of 10 ms and two of 2 ms; another one waits, as one of 10 ms */
+    assert_int_equal(r->heartbeat.queue_ns, 12 * MR_MS);
+    rig_run_all(r);
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.queue_ns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +528,7 @@ int main(void)
         TEST(a_heartbeat_does_not_list_what_nobody_wants_any_more),
         TEST(a_heartbeat_says_how_long_the_queue_is),
         cmocka_unit_test(an_operator_that_takes_no_time_is_known_to),
+        TEST(the_queue_is_as_long_as_its_operators_are_known_to_take),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
