@@ -364,18 +364,17 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
 /* Only a running item can exceed its time, and only the first strand of a slot runs. */
 static void strand_late(struct mr_worker *w, struct mr_strand *s)
 {
-    uint32_t at = s->kill_ns <= w->now ? s->stop_at : s->reported;
-    struct task *t = &w->tasks[s->items[at].task];
     if (s->kill_ns <= w->now) {
         s->kill_ns = MR_NEVER;
         w->lethal = true;
         return;
     }
+    struct task *t = &w->tasks[s->items[s->reported].task];
     s->stop_ns = MR_NEVER;
     t->timed_out = !t->cancel;
     if (t->stopping) return;
     t->cancel = true;
-    item_stop(w, s, at);
+    item_stop(w, s, s->reported);
 }
 
 /* A task ignores its cancel flag, so only the end of the process can end it. The task is reported
