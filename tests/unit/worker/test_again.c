@@ -1,6 +1,29 @@
-/* The worker's core: results that refer to other values, asked for again because those values are
- * gone. */
+/* The worker's core: tasks that are sent again, while an earlier attempt runs or because its result
+ * or what it refers to is gone. */
 #include "tests/unit/worker/test.h"
+
+static void cancel(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, index, attempt);
+}
+
+static void steal(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, index, attempt);
+}
+
+static void deliver(struct rig *r)
+{
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+/* Starts task `index` of an operator that blocks. */
+static void start(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_task(r, RIG_JOB, index, attempt, OP_BLOCK, NULL);
+    deliver(r);
+}
 
 /* The scheduler releases a result by reference and then sends its task again. The worker must run
  * the task again and not report the old result. */
@@ -161,6 +184,196 @@ static void a_task_can_be_the_last_user_of_several_values(void **state)
         assert_int_equal(mr_worker_keeps(r->w, RIG_JOB, i), i == 3);
 }
 
+static void a_waiting_task_becomes_its_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t attempt = 1; attempt <= 3; attempt += 2) {
+        rig_task(r, RIG_JOB, 1, attempt, OP_BLOCK, INPUTS(90));
+        deliver(r);
+    }
+    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older one, late */
+    deliver(r);
+    rig_value(r, RIG_JOB, 90, 0);
+    deliver(r);
+    assert_int_equal(r->strands[0]->items[0].attempt, 3);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 3);
+}
+
+static void of_several_later_attempts_the_last_one_runs(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 3);
+    start(r, 1, 2);
+    assert_int_equal(r->starts, 1);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->strands[0]->items[0].attempt, 3);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(r->done[1].attempt, 3);
+}
+
+static void a_cancel_of_the_running_attempt_lets_the_later_one_run(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    cancel(r, 1, 1);
+    deliver(r);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(r->done_count, 0);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(r->starts, 2);
+    r->now += 2 * MR_WORKER_GRACE; /* nobody stops attempt 2 */
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    assert_false(r->lethal);
+    rig_run(r, 0, MR_STRAND_STOPPED); /* of itself */
+    rig_turn(r);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(r->done[1].attempt, 2);
+}
+
+static void a_steal_of_the_later_attempt_gives_that_one_back(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    steal(r, 1, 2);
+    deliver(r);
+    assert_int_equal(r->given, 1);
+    assert_int_equal(r->given_rows[0].attempt, 2);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done[0].attempt, 1);
+    assert_int_equal(r->given, 1);
+}
+
+static void a_steal_of_a_skipped_attempt_leaves_the_later_one(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
+    deliver(r);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, INPUTS(0));
+    deliver(r);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 2);
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    rig_result(r, &s->items[1], MR_STRAND_SKIPPED);
+    rig_report(r, s, 2);
+    steal(r, 1, 1);
+    deliver(r);
+    assert_int_equal(r->given, 1);
+    assert_int_equal(r->given_rows[0].attempt, 1);
+    rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->attempt, 2);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
+}
+
+static void a_drain_returns_the_later_attempt_and_lets_the_running_one_end(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    r->m.down.drain = true;
+    deliver(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 2);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[1].attempt, 1);
+    assert_int_equal(r->done[1].outcome, MR_OUTCOME_ERROR);
+}
+
+/* A new scheduler does not keep the running task, and then sends it with the same number. */
+static void what_was_not_kept_may_come_again_with_its_number(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    r->restarts++;
+    rig_register(r, 9);
+    assert_int_equal(r->stops, 1);
+    start(r, 1, 1);
+    assert_int_equal(r->starts, 1);
+    cancel(r, 9, 1);
+    deliver(r);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 0);
+    assert_int_equal(r->starts, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
+}
+
+/* The last uses are those of the later attempt, not those of the first one. */
+static void a_waiting_task_takes_the_last_uses_of_its_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 2, 1);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(1001, 2, 90));
+    deliver(r);
+    rig_task(r, RIG_JOB, 3, 2, OP_BLOCK, INPUTS(1, 1002, 90));
+    deliver(r);
+    rig_value(r, RIG_JOB, 90, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 2));
+}
+
+static void what_is_sent_twice_while_it_runs_runs_once(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 1);
+    rig_run(r, 0, MR_STRAND_FAILED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 1);
+}
+
+static void no_attempt_of_a_forgotten_job_runs(void **state)
+{
+    struct rig *r = *state;
+    start(r, 1, 1);
+    start(r, 1, 2);
+    r->m.forget[0] = RIG_JOB;
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 1;
+    deliver(r);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->starts, 1);
+    assert_int_equal(r->done_count, 0);
+    assert_null(mr_worker_leftover(r->w));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +384,16 @@ int main(void)
         TEST(what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt),
         TEST(a_value_that_is_asked_for_again_is_not_released),
         TEST(a_task_can_be_the_last_user_of_several_values),
+        TEST(a_waiting_task_becomes_its_later_attempt),
+        TEST(of_several_later_attempts_the_last_one_runs),
+        TEST(a_cancel_of_the_running_attempt_lets_the_later_one_run),
+        TEST(a_steal_of_the_later_attempt_gives_that_one_back),
+        TEST(a_steal_of_a_skipped_attempt_leaves_the_later_one),
+        TEST(a_drain_returns_the_later_attempt_and_lets_the_running_one_end),
+        TEST(what_was_not_kept_may_come_again_with_its_number),
+        TEST(a_waiting_task_takes_the_last_uses_of_its_later_attempt),
+        TEST(what_is_sent_twice_while_it_runs_runs_once),
+        TEST(no_attempt_of_a_forgotten_job_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

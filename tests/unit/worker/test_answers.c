@@ -1,5 +1,5 @@
-/* What the worker answers to cancels, steals, leaves and fetches; what a later attempt of a task
- * does meanwhile; and what of the answers a new session keeps. */
+/* What the worker answers to cancels, steals, leaves and fetches, what of the answers a new session
+ * keeps, and what becomes of tasks that did not run or that nobody wants. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
@@ -221,173 +221,6 @@ static void a_session_with_too_many_answers_begins_anew(void **state)
     rig_register(r, 9);
     assert_int_equal(r->unknown, 0);
     assert_int_equal(r->connects, connects + 1);
-}
-
-/* ---- a later attempt ------------------------------------------------------------------------- */
-
-static void a_waiting_task_becomes_its_later_attempt(void **state)
-{
-    struct rig *r = *state;
-    for (uint32_t attempt = 1; attempt <= 3; attempt += 2) {
-        rig_task(r, RIG_JOB, 1, attempt, OP_BLOCK, INPUTS(90));
-        deliver(r);
-    }
-    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older one, late */
-    deliver(r);
-    rig_value(r, RIG_JOB, 90, 0);
-    deliver(r);
-    assert_int_equal(r->strands[0]->items[0].attempt, 3);
-    rig_run(r, 0, MR_STRAND_FAILED);
-    rig_turn(r);
-    assert_int_equal(r->starts, 1);
-    assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].attempt, 3);
-}
-
-static void of_several_later_attempts_the_last_one_runs(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    start(r, 1, 3);
-    start(r, 1, 2);
-    assert_int_equal(r->starts, 1);
-    rig_run(r, 0, MR_STRAND_FAILED);
-    rig_turn(r);
-    assert_int_equal(r->starts, 2);
-    assert_int_equal(r->strands[0]->items[0].attempt, 3);
-    rig_run(r, 0, MR_STRAND_FAILED);
-    rig_turn(r);
-    assert_int_equal(r->starts, 2);
-    assert_int_equal(r->done_count, 2);
-    assert_int_equal(r->done[0].attempt, 1);
-    assert_int_equal(r->done[1].attempt, 3);
-}
-
-static void a_cancel_of_the_running_attempt_lets_the_later_one_run(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    start(r, 1, 2);
-    cancel(r, RIG_JOB, 1, 1);
-    deliver(r);
-    assert_int_equal(r->stops, 1);
-    assert_int_equal(r->done_count, 0);
-    rig_run(r, 0, MR_STRAND_STOPPED);
-    rig_turn(r);
-    assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].attempt, 1);
-    assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
-    assert_int_equal(r->starts, 2);
-    r->now += 2 * MR_WORKER_GRACE; /* nobody stops attempt 2 */
-    rig_turn(r);
-    assert_int_equal(r->stops, 1);
-    assert_false(r->lethal);
-    rig_run(r, 0, MR_STRAND_STOPPED); /* of itself */
-    rig_turn(r);
-    assert_int_equal(r->done[1].outcome, MR_OUTCOME_CANCELLED);
-    assert_int_equal(r->done[1].attempt, 2);
-}
-
-static void a_steal_of_the_later_attempt_gives_that_one_back(void **state)
-{
-    struct rig *r = *state;
-    listen(r);
-    start(r, 1, 1);
-    start(r, 1, 2);
-    steal(r, RIG_JOB, 1, 2);
-    deliver(r);
-    assert_int_equal(heard.count, 1);
-    is_answer(0, 'g', RIG_JOB, 1, 2);
-    rig_run(r, 0, MR_STRAND_FAILED);
-    rig_turn(r);
-    assert_int_equal(r->starts, 1);
-    assert_int_equal(r->done[0].attempt, 1);
-    assert_int_equal(heard.count, 1);
-}
-
-static void a_steal_of_a_skipped_attempt_leaves_the_later_one(void **state)
-{
-    struct rig *r = *state;
-    listen(r);
-    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(0));
-    deliver(r);
-    rig_task(r, RIG_JOB, 1, 2, OP_INC, INPUTS(0));
-    deliver(r);
-    struct mr_strand *s = r->strands[0];
-    assert_int_equal(s->count, 2);
-    rig_result(r, &s->items[0], MR_STRAND_FAILED);
-    rig_result(r, &s->items[1], MR_STRAND_SKIPPED);
-    rig_report(r, s, 2);
-    steal(r, RIG_JOB, 1, 1);
-    deliver(r);
-    assert_int_equal(heard.count, 1);
-    is_answer(0, 'g', RIG_JOB, 1, 1);
-    rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
-    rig_deliver(r);
-    rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->attempt, 2);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
-}
-
-static void a_drain_returns_the_later_attempt_and_lets_the_running_one_end(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    start(r, 1, 2);
-    r->m.down.drain = true;
-    deliver(r);
-    assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].attempt, 2);
-    assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
-    rig_run(r, 0, MR_STRAND_FAILED);
-    rig_turn(r);
-    assert_int_equal(r->starts, 1);
-    assert_int_equal(r->done_count, 2);
-    assert_int_equal(r->done[1].attempt, 1);
-    assert_int_equal(r->done[1].outcome, MR_OUTCOME_ERROR);
-}
-
-/* A new scheduler does not keep the running task, and then sends it with the same number. */
-static void what_was_not_kept_may_come_again_with_its_number(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_connect(r);
-    r->restarts++;
-    rig_register(r, 9);
-    assert_int_equal(r->stops, 1);
-    start(r, 1, 1);
-    assert_int_equal(r->starts, 1);
-    cancel(r, RIG_JOB, 9, 1);
-    deliver(r);
-    rig_run(r, 0, MR_STRAND_STOPPED);
-    rig_turn(r);
-    assert_int_equal(r->done_count, 0);
-    assert_int_equal(r->starts, 2);
-    rig_run(r, 0, MR_STRAND_DONE);
-    rig_turn(r);
-    assert_int_equal(r->done_count, 1);
-    assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
-}
-
-/* The last uses are those of the later attempt, not those of the first one. */
-static void a_waiting_task_takes_the_last_uses_of_its_later_attempt(void **state)
-{
-    struct rig *r = *state;
-    start(r, 1, 1);
-    start(r, 2, 1);
-    rig_run_all(r);
-    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(1001, 2, 90));
-    deliver(r);
-    rig_task(r, RIG_JOB, 3, 2, OP_BLOCK, INPUTS(1, 1002, 90));
-    deliver(r);
-    rig_value(r, RIG_JOB, 90, 0);
-    rig_deliver(r);
-    rig_run_all(r);
-    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
-    assert_false(mr_worker_keeps(r->w, RIG_JOB, 2));
 }
 
 /* ---- what did not run ------------------------------------------------------------------------ */
@@ -621,14 +454,6 @@ int main(void)
         TEST(a_fetch_of_a_value_that_is_being_made_is_not_unknown),
         TEST(a_new_session_does_not_give_the_answers_of_the_last_one),
         TEST(a_session_with_too_many_answers_begins_anew),
-        TEST(a_waiting_task_becomes_its_later_attempt),
-        TEST(of_several_later_attempts_the_last_one_runs),
-        TEST(a_cancel_of_the_running_attempt_lets_the_later_one_run),
-        TEST(a_steal_of_the_later_attempt_gives_that_one_back),
-        TEST(a_steal_of_a_skipped_attempt_leaves_the_later_one),
-        TEST(a_drain_returns_the_later_attempt_and_lets_the_running_one_end),
-        TEST(what_was_not_kept_may_come_again_with_its_number),
-        TEST(a_waiting_task_takes_the_last_uses_of_its_later_attempt),
         TEST(what_was_cut_off_has_not_used_its_inputs),
         TEST(what_is_no_longer_wanted_has_not_used_its_inputs),
         TEST(a_lost_input_is_told_even_if_its_task_is_not_wanted),

@@ -25,9 +25,24 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         heard.message_bytes = f->message.n;
         heard.arguments_bytes = f->arguments.n;
         heard.log_bytes = f->log.n;
+        if (f->message.n == MR_ERROR_TEXT_MAX) { /* of long_texts_of_errors_are_cut */
+            assert_int_equal(f->message.p[0], 'm');
+            assert_int_equal(f->message.p[f->message.n - 1], 'm');
+            assert_int_equal(f->arguments.p[0], 'm');
+            assert_int_equal(f->log.p[0], 'l');
+        }
         if (f->log.n > 4) memcpy(heard.log_end, f->log.p + f->log.n - 4, 4);
     }
     heard.texts_max = MR_MAX(heard.texts_max, texts);
+}
+
+static struct rig *rig_of(const struct mr_worker_config *config)
+{
+    struct rig *r = rig_new_with(config);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    return r;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -245,22 +260,19 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
         .bytes_max = 2000,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     static char name[MR_KEY_BYTES_MAX];
     static int inputs[61];
     for (uint32_t i = 0; i < 60; i++)
         inputs[i] = 90;
     inputs[60] = -1;
     for (uint32_t i = 0; i < 20; i++) {
-        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, i == 14 ? inputs : NULL);
-        if (i == 15) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, i == 16 ? inputs : NULL);
+        if (i == 17) {
             struct mr_ws_extra *x = rig_extra(r);
             x->key = x->persist_name = mr_str_of(name, sizeof name);
         }
-        if (i != 16) continue;
+        if (i != 18) continue;
         r->m.args_bytes[i] = 1100;
         r->m.down.tasks.args.n += 1099;
     }
@@ -271,7 +283,7 @@ static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
     assert_int_equal(r->done_count, 20);
     for (uint32_t i = 0; i < 20; i++)
         assert_int_equal(
-            rig_find(r, i)->outcome, i >= 14 && i <= 16 ? MR_OUTCOME_RETURNED : MR_OUTCOME_OK);
+            rig_find(r, i)->outcome, i >= 16 && i <= 18 ? MR_OUTCOME_RETURNED : MR_OUTCOME_OK);
     rig_free(&r);
 }
 
@@ -377,10 +389,7 @@ static void what_finds_no_room_for_its_arguments_goes_back(void **state)
         .bytes_max = 20000,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     for (uint32_t i = 0; i < 1000; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, i % 2 ? INPUTS(5000) : NULL);
     rig_deliver(r);
@@ -403,15 +412,6 @@ static void what_finds_no_room_for_its_arguments_goes_back(void **state)
     const char *left = mr_worker_leftover(r->w);
     assert_string_equal(left ? left : "", "");
     rig_free(&r);
-}
-
-static struct rig *rig_of(const struct mr_worker_config *config)
-{
-    struct rig *r = rig_new_with(config);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
-    return r;
 }
 
 static void more_jobs_than_there_is_room_for_go_back(void **state)

@@ -96,13 +96,14 @@ static void a_strand_takes_dependents_in_their_order(void **state)
  * 1 is sent twice as an input. */
 static void join(struct rig *r, uint32_t n, uint32_t others)
 {
-    int inputs[16] = {1};
+    int inputs[16];
     rig_measure(r, OP_INC, MR_MS); /* so a strand takes one task of those that are ready */
     for (uint32_t i = 0; i < n; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         if (i) r->m.order[i] = 200 + i;
-        inputs[i + 1] = (int)i;
+        inputs[i] = (int)i;
     }
+    inputs[n] = 1;
     inputs[n + 1] = -1;
     for (uint32_t i = 0; i < others; i++)
         rig_task(r, RIG_JOB, 50 + i, 1, OP_INC, NULL);

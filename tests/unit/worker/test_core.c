@@ -386,6 +386,52 @@ static void jobs_come_and_go(void **state)
     }
 }
 
+/* Jobs are forgotten in one message, with what they made and with what still runs for them. */
+static void several_jobs_are_forgotten_at_once(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 3; i++) {
+        rig_task(r, (mr_job_id){10 + i}, 1, 1, OP_INC, NULL);
+        rig_extra(r)->want_object = true;
+        r->m.forget[i] = (mr_job_id){10 + i};
+    }
+    rig_deliver(r);
+    rig_run_all(r);
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 3;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->drops, 3);
+    r->now += MR_SECOND; /* all is told */
+    rig_turn(r);
+    assert_null(mr_worker_leftover(r->w));
+}
+
+/* Rows of several jobs in one message. */
+static void several_values_are_released_and_asked_for_at_once(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_task(r, (mr_job_id){10 + i / 2}, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    r->done_count = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10 + i / 2}, i, i % 2);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 77, 0);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10}, 1, 2);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 4);
+    assert_int_equal(r->unknown, 2); /* not here; not of that attempt */
+    for (uint32_t i = 0; i < 4; i++)
+        rig_ref(&r->m.down.release, &r->m.release, (mr_job_id){10 + i / 2}, i, i % 2);
+    rig_deliver(r);
+    r->now += MR_SECOND; /* all is told */
+    rig_turn(r);
+    assert_null(mr_worker_leftover(r->w));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +459,8 @@ int main(void)
         TEST(a_worker_that_is_not_there_is_freed),
         TEST(a_task_runs_though_its_value_was_sent_before),
         TEST(jobs_come_and_go),
+        TEST(several_jobs_are_forgotten_at_once),
+        TEST(several_values_are_released_and_asked_for_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -446,12 +446,13 @@ static void a_value_that_came_inline_is_not_fetched(void **state)
     rig_turn(r);
     assert_int_equal(r->fetches, 0);
     assert_int_equal(r->strands[0]->items[0].inputs[0].kind, MR_STRAND_PACK);
-    rig_value(r, RIG_JOB, 21, 2); /* not once more */
+    rig_value(r, RIG_JOB, 21, 1); /* the small value stays */
     rig_value(r, RIG_JOB, 22, 0);
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->fetches, 0);
     assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[1]->items[0].inputs[0].kind, MR_STRAND_PACK);
 }
 
 /* Who waits for a slot with an object that is to be made again waits for the new one. */
@@ -486,46 +487,52 @@ static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(vo
     assert_true(mr_object_id_eq(r->strands[0]->items[0].inputs[0].object, (mr_object_id){1, 2}));
 }
 
-/* Jobs are forgotten in one message, with what they made and with what still runs for them. */
-static void several_jobs_are_forgotten_at_once(void **state)
+/* A task that failed for want of room has not used its other inputs. */
+static void what_found_no_room_leaves_its_inputs(void **state)
 {
     struct rig *r = *state;
-    for (uint32_t i = 0; i < 3; i++) {
-        rig_task(r, (mr_job_id){10 + i}, 1, 1, OP_INC, NULL);
-        rig_extra(r)->want_object = true;
-        r->m.forget[i] = (mr_job_id){10 + i};
-    }
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    r->m.down.forget_jobs = r->m.forget;
-    r->m.down.forget_jobs_count = 3;
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(1001, 21));
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->drops, 3);
-    nothing_is_left(r);
+    fetched(r, MR_ELIMIT, "too large");
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_NO_ROOM);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
-/* Rows of several jobs in one message. */
-static void several_values_are_released_and_asked_for_at_once(void **state)
+/* What is used up has used its inputs, too. */
+static void what_is_used_up_lets_go_of_its_inputs(void **state)
 {
     struct rig *r = *state;
-    for (uint32_t i = 0; i < 4; i++)
-        rig_task(r, (mr_job_id){10 + i / 2}, i, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    r->done_count = 0;
-    for (uint32_t i = 0; i < 4; i++)
-        rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10 + i / 2}, i, i % 2);
-    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 77, 0);
-    rig_ref(&r->m.down.fetch, &r->m.fetch, (mr_job_id){10}, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1001));
+    rig_uses(r, 1);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(2));
     rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_USED_UP);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
+/* It has stopped; a drain asked for a cut meanwhile. */
+static void what_has_stopped_is_not_killed(void **state)
+{
+    struct rig *r = *state;
+    (void)run_one(r, 1, 1);
+    cancel(r, 1, 1);
+    assert_int_equal(r->stops, 1);
+    r->hold_cuts = true;
+    rig_event(r, MR_WORKER_DRAIN);
     rig_turn(r);
-    assert_int_equal(r->done_count, 4);
-    assert_int_equal(r->unknown, 2); /* not here; not of that attempt */
-    for (uint32_t i = 0; i < 4; i++)
-        rig_ref(&r->m.down.release, &r->m.release, (mr_job_id){10 + i / 2}, i, i % 2);
-    rig_deliver(r);
-    nothing_is_left(r);
+    assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_CANCELLED);
+    r->now += 2 * MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_false(r->lethal);
 }
 
 int main(void)
@@ -547,8 +554,9 @@ int main(void)
         TEST(what_lies_elsewhere_now_is_fetched_from_there),
         TEST(a_value_that_came_inline_is_not_fetched),
         TEST(an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun),
-        TEST(several_jobs_are_forgotten_at_once),
-        TEST(several_values_are_released_and_asked_for_at_once),
+        TEST(what_found_no_room_leaves_its_inputs),
+        TEST(what_is_used_up_lets_go_of_its_inputs),
+        TEST(what_has_stopped_is_not_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

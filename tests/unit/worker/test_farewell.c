@@ -35,6 +35,7 @@ static void a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old(vo
     rig_value(r, RIG_JOB, 20, 1);
     rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(20));
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(20, 90)); /* waits, and loses its input too */
     deliver(r);
     r->connected = false;
     rig_run(r, 0, MR_STRAND_FAILED);

@@ -189,13 +189,13 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     for (uint32_t i = 0; i < MR_WORKER_LONG_MAX + 1; i++)
         rig_task(r, RIG_JOB, 1000 + i, 1, OP_ROLE, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        rig_task(r, RIG_JOB, i, 1, i ? OP_BLOCK : OP_INC, NULL);
+        rig_task(r, RIG_JOB, i, 1, i ? OP_INC : OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->strands_count, MR_WORKER_LONG_MAX + 2);
-    leave(r, 0, 1);
+    leave(r, 1, 1);
     assert_int_equal(r->moves + r->left, 0);
-    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL); /* waits for a slot, but not behind task 0 */
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL); /* waits for a slot, but not behind task 1 */
     rig_deliver(r);
     rig_turn(r);
     assert_null(strand_with(r, 2));
@@ -209,9 +209,9 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     rig_turn(r);
     assert_int_equal(r->moves, 1);
     assert_int_equal(r->left, 1);
-    assert_int_equal(r->last[MR_WORKER_MOVE].move.to, strand_with(r, 0)->slot);
+    assert_int_equal(r->last[MR_WORKER_MOVE].move.to, strand_with(r, 1)->slot);
     assert_int_equal(r->last[MR_WORKER_MOVE].move.from, strand_with(r, 2)->slot);
-    assert_true(strand_with(r, 0)->slot >= 2);
+    assert_true(strand_with(r, 1)->slot >= 2);
 }
 
 /* It runs alone only as long as it is in a slot. */

@@ -494,6 +494,19 @@ static void a_chain_behind_a_slow_task_does_not_keep_the_worker_awake(void **sta
     assert_true(mr_worker_deadline(r->w) >= r->now + 100 * MR_MS);
 }
 
+static void a_message_before_the_answer_to_register_is_applied(void **state)
+{
+    struct rig *r = *state;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->unknown, 0); /* it waits for the answer */
+    rig_register(r, 9);
+    assert_int_equal(r->unknown, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +535,7 @@ int main(void)
         TEST(a_worker_without_work_is_heard_less_often),
         TEST(a_stream_that_takes_nothing_does_not_keep_the_worker_awake),
         TEST(a_chain_behind_a_slow_task_does_not_keep_the_worker_awake),
+        TEST(a_message_before_the_answer_to_register_is_applied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,9 @@ static void a_diamond_of_short_tasks_is_one_strand(void **state)
     struct rig *r = *state;
     diamond(r, 0, OP_INC);
     rig_deliver(r);
+    rig_turn(r);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_false(r->strands[0]->items[i].report);
     rig_run_all(r);
     assert_int_equal(r->starts, 1);
     for (uint32_t i = 0; i < 3; i++)
@@ -93,6 +96,7 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
     s->items[0].result.duration_ns = 10 * MR_MS;
     rig_report(r, s, 1);
     rig_turn(r);
+    assert_true(s->items[0].report); /* two tasks wait for the value */
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[0]->items[0].index, 1);
     assert_int_equal(r->strands[1]->items[0].index, 2);
