@@ -82,7 +82,7 @@ struct mr_worker_effect {
         struct { /* MOVE: `to` is a free place for long-running tasks */
             uint32_t from, to;
         } move;
-        struct { /* FETCH, UNPIN, DROP; WANT sets only `object` */
+        struct { /* FETCH; UNPIN sets `serial`, DROP `object` and `job`, WANT `object` */
             uint32_t value;
             uint32_t serial;
             uint32_t node; /* of FETCH: mr_worker_node() has its address */

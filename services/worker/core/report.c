@@ -36,7 +36,6 @@ static void result_discard(struct mr_worker *w, const struct mr_strand_item *ite
 {
     if (item->result.pack.n || !item->result.object_bytes) return;
     struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_DROP);
-    e->object.value = NONE;
     e->object.object = item->result.object;
     e->object.job = item->job;
 }

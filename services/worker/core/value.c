@@ -111,11 +111,7 @@ void mr_worker__value_clear(struct mr_worker *w, struct value *v)
 {
     if (v->fetch_at != NONE) mr_worker__fetch_unwant(w, v);
     if (v->state == VALUE_FETCHING || v->fetched) {
-        struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_UNPIN);
-        e->object.value = (uint32_t)(v - w->values);
-        e->object.serial = v->serial;
-        e->object.object = v->object;
-        e->object.job = value_job(w, v);
+        mr_worker__fx_add(w, MR_WORKER_UNPIN)->object.serial = v->serial;
         w->fetched_bytes -= v->object_bytes;
         if (v->state == VALUE_FETCHING) w->fetching_count--;
     }
@@ -123,7 +119,6 @@ void mr_worker__value_clear(struct mr_worker *w, struct value *v)
         w->held_bytes -= v->blob ? v->blob->bytes : v->object_bytes;
         if (!v->blob) {
             struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_DROP);
-            e->object.value = (uint32_t)(v - w->values);
             e->object.object = v->object;
             e->object.job = value_job(w, v);
         }

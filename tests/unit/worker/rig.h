@@ -237,17 +237,6 @@ static inline void rig_unpin(struct rig *r, uint32_t serial)
     mr_assert(false); /* the fetch was unpinned before, or never made */
 }
 
-/* Checks that an unpin names the object as its fetch did. */
-static inline void rig_check_unpin(const struct rig *r, const struct mr_worker_effect *e)
-{
-    for (uint32_t i = 0; i < r->fetched_count; i++) {
-        const struct rig_fetch *f = &r->fetched[i];
-        if (f->serial != e->object.serial) continue;
-        mr_assert(f->value == e->object.value && f->job.v == e->object.job.v);
-        mr_assert(mr_object_id_eq(f->object, e->object.object));
-    }
-}
-
 static inline void rig_effects(struct rig *r)
 {
     struct mr_worker_effects fx = r->fx;
@@ -282,7 +271,6 @@ static inline void rig_effects(struct rig *r)
             break;
         case MR_WORKER_UNPIN:
             r->unpins++;
-            rig_check_unpin(r, e);
             rig_unpin(r, e->object.serial);
             break;
         case MR_WORKER_DROP: r->drops++; break;

@@ -236,12 +236,21 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     struct rig *r = *state;
     uint32_t connects = r->connects;
     for (uint32_t i = 0; i < MR_ARRAY_LEN(nodes); i++)
-        nodes[i] = (struct mr_ws_node){MR_STR("unix:there"), {78}};
+        nodes[i] = (struct mr_ws_node){MR_STR("unix:there"), {1000 + i}};
     r->m.down.nodes = nodes;
     r->m.down.nodes_count = MR_ARRAY_LEN(nodes) - 2; /* two came before */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->connects, connects);
+    for (uint32_t i = 0; i < 2; i++) { /* the table of all nodes has a row for none of them */
+        rig_value(r, RIG_JOB, i, MR_ARRAY_LEN(nodes) - i);
+        rig_task(r, RIG_JOB, 10 + i, 1, OP_REF, INPUTS((int)i));
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->nodes[s->items[0].inputs[0].node].id.v, 0);
+    assert_int_equal(s->nodes[s->items[1].inputs[0].node].id.v, 1000 + MR_ARRAY_LEN(nodes) - 4);
     r->m.down.nodes = nodes;
     r->m.down.nodes_count = 1;
     rig_deliver(r);

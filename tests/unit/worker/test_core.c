@@ -432,6 +432,19 @@ static void several_values_are_released_and_asked_for_at_once(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
+static void a_value_that_comes_twice_in_a_message_is_one(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 0);
+    rig_value(r, RIG_JOB, 1, 0);
+    rig_value(r, RIG_JOB, 2, 0);
+    rig_value(r, RIG_JOB, 1, 0);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(1, 2));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +474,7 @@ int main(void)
         TEST(jobs_come_and_go),
         TEST(several_jobs_are_forgotten_at_once),
         TEST(several_values_are_released_and_asked_for_at_once),
+        TEST(a_value_that_comes_twice_in_a_message_is_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -535,6 +535,22 @@ static void what_has_stopped_is_not_killed(void **state)
     assert_false(r->lethal);
 }
 
+/* It was lost before, and came again. */
+static void what_was_lost_and_is_back_may_find_no_room(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_value(r, RIG_JOB, 21, 2);
+        rig_task(r, RIG_JOB, 1, 1 + i, OP_SLOW, INPUTS(21));
+        rig_task(r, RIG_JOB, 2 + i, 1, OP_REF, INPUTS(21, 90)); /* keeps the row of the value */
+        rig_deliver(r);
+        rig_turn(r);
+        fetched(r, i ? MR_ELIMIT : MR_ENOENT, "so");
+        assert_int_equal(rig_find(r, 1)->attempt, 1 + i);
+        assert_int_equal(rig_find(r, 1)->outcome, i ? MR_OUTCOME_NO_ROOM : MR_OUTCOME_LOST_INPUT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +573,7 @@ int main(void)
         TEST(what_found_no_room_leaves_its_inputs),
         TEST(what_is_used_up_lets_go_of_its_inputs),
         TEST(what_has_stopped_is_not_killed),
+        TEST(what_was_lost_and_is_back_may_find_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

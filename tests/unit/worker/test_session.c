@@ -507,6 +507,30 @@ static void a_message_before_the_answer_to_register_is_applied(void **state)
     assert_int_equal(r->unknown, 1);
 }
 
+/* Numbers of operators and nodes are those of the session. */
+static void a_session_has_tables_of_its_own(void **state)
+{
+    static const struct mr_str names[] = {MR_STR_INIT("ref"), MR_STR_INIT("inc")};
+    static const struct mr_ws_node nodes[] = {{MR_STR_INIT("unix:new"), {79}}};
+    struct rig *r = *state;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    r->m.registered = (struct mr_ws_registered){
+        .incarnation = 9, .epoch = 1, .scheduler = 1, .heartbeat_ns = MR_SECOND};
+    r->m.down.registered = &r->m.registered;
+    r->m.down.ops = names;
+    r->m.down.ops_count = MR_ARRAY_LEN(names);
+    r->m.down.nodes = nodes;
+    r->m.down.nodes_count = MR_ARRAY_LEN(nodes);
+    rig_value(r, RIG_JOB, 20, 1);
+    rig_task(r, RIG_JOB, 1, 1, 1, INPUTS(20));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->items[0].op, OP_REF - 1);
+    assert_int_equal(s->nodes[s->items[0].inputs[0].node].id.v, 79);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +560,7 @@ int main(void)
         TEST(a_stream_that_takes_nothing_does_not_keep_the_worker_awake),
         TEST(a_chain_behind_a_slow_task_does_not_keep_the_worker_awake),
         TEST(a_message_before_the_answer_to_register_is_applied),
+        TEST(a_session_has_tables_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

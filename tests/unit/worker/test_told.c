@@ -175,8 +175,8 @@ static void what_is_fetched_is_named_when_it_is_asked_for_and_let_go(void **stat
     rig_turn(r);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
-    /* For each unpin, the rig compares its names with those of the fetch. */
     assert_int_equal(r->unpins, 1);
+    assert_int_equal(r->last[MR_WORKER_UNPIN].object.serial, r->fetch_serial);
 }
 
 static void what_is_not_needed_any_more_is_dropped_by_its_name(void **state)
