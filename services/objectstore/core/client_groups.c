@@ -54,7 +54,6 @@ void mr_ostore__group_leave(struct mr_ostore *s, struct client *c)
     s->groups[c->group].clients--;
     s->groups[c->group].own_bytes -= c->own_bytes;
     drop_if_empty(s, c->group);
-    c->group = 0;
 }
 
 void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g)
@@ -72,7 +71,6 @@ uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group)
 }
 
 uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group)
-
 {
     uint64_t most = mr_ostore__group_max(s, group);
     return group ? most - MR_MIN(most, s->groups[group].bytes) : most;

@@ -152,7 +152,7 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     for (uint32_t o = 1; o <= s->objects_used; o++)
-        if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
+        offer_one(s, o);
 }
 
 /* Puts all holds of jobs in doubt when another scheduler connects. That scheduler holds the objects
@@ -160,8 +160,7 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {
-        const struct object *x = &s->objects[o];
-        if (x->place == PLACE_FREE || x->place == PLACE_DOOMED || !x->links) continue;
+        if (s->objects[o].place == PLACE_DOOMED) continue;
         if (mr_ostore__is_held_by(s, o, MR_HOLD_JOB, 0)) mr_ostore__doubt(s, o);
     }
 }
@@ -271,8 +270,7 @@ size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t 
 {
     size_t n = 0;
     for (uint32_t o = 1; o <= s->objects_used && n < n_max && s->unvouched; o++)
-        if (s->objects[o].place != PLACE_FREE && s->objects[o].unvouched)
-            out[n++] = s->objects[o].id;
+        if (s->objects[o].unvouched) out[n++] = s->objects[o].id;
     return n;
 }
 
@@ -421,10 +419,10 @@ static void check_due(const struct mr_ostore *s)
     for (uint32_t i = 0; i < s->grants_count; i++)
         mr_assert(deadline <= s->grants[i].deadline);
     for (uint32_t w = s->waiters_head; w; w = s->waiters[w].all_next)
-        mr_assert(deadline <= s->waiters[w].deadline && s->waiters[w].deadline > s->now);
+        mr_assert(deadline <= s->waiters[w].deadline);
     if (s->lists[LIST_DOOMED].count || s->grants_count) mr_assert(s->retry != MR_NEVER);
     if (s->replicas || s->unvouched) mr_assert(s->orphan_check != MR_NEVER);
-    mr_assert(s->waiters_deadline > s->now && s->orphan_check > s->now);
+    mr_assert(deadline > s->now);
 }
 
 void mr_ostore_check(const struct mr_ostore *s)

@@ -165,15 +165,7 @@ void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
         .deadline = mr_time_after(s->now, ev->timeout),
     };
     s->grants[s->grants_count++] = g;
-    mr_ostore__make_room(s);
-    uint32_t last = s->grants_count - 1;
-    bool waits = s->grants_count && s->grants[last].client == ev->client &&
-                 s->grants[last].request == ev->request;
-    if (!ev->timeout && waits) {
-        bool by_group = is_of_group(s, &g);
-        grant_pop(s, last);
-        refuse_grant(s, &g, by_group);
-    }
+    mr_ostore__make_room(s); /* before the step refuses a grant that does not wait */
 }
 
 void mr_ostore__cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
@@ -218,7 +210,7 @@ void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     uint32_t slot = mr_ostore__segment_of(s, ev->segment);
-    if (!slot || s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
+    if (s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
     c->gave = true;
     if (s->segments[slot].live)
         /* the client returned a segment by mistake; the segment is closed when it is empty */

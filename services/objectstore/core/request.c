@@ -4,9 +4,8 @@
 static bool room_is_theirs(
     struct mr_ostore *s, const struct mr_ostore_event *ev, const struct client *c)
 {
-    uint32_t slot = mr_ostore__segment_of(s, ev->segment);
-    if (!slot) return false;
-    const struct segment *g = &s->segments[slot];
+    /* slot 0, which stands for no segment, has no client */
+    const struct segment *g = &s->segments[mr_ostore__segment_of(s, ev->segment)];
     if (g->client != c->number || g->orphaned) return false;
     if (ev->offset < MR_EXTENT_HEAD || ev->room < MR_EXTENT_HEAD) return false;
     if (ev->bytes > ev->room - MR_EXTENT_HEAD || ev->room > g->bytes) return false;

@@ -78,7 +78,6 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
     }
     /* the object is in LIST_DOOMED, from which it is tried again */
     if (x->place == PLACE_DOOMED) return;
-    s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     mr_ostore__move_to(s, o, PLACE_RESIDENT);
     mr_ostore__enlist_recent(s, o);
     mr_ostore__stop_leaving(s, x);

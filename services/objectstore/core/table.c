@@ -62,7 +62,6 @@ void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o)
     mr_assert(!x->in_place);
     mr_assert(!x->pins);
     mr_ostore__vouch(s, o);
-    mr_ostore__enlist(s, o, LIST_NONE);
     while (x->links) {
         struct link *l = &s->links[x->links];
         uint32_t at = x->links;
