@@ -117,7 +117,6 @@ void mr_trainer__restore(struct mr_trainer *t, struct session *s)
 {
     s->restore_epoch++;
     s->restores++;
-    s->is_dirty = true;
     s->has_restore = s->checkpoints_count > 0;
     s->restore_version = s->has_restore ? s->checkpoints[s->checkpoints_count - 1].version : 0;
     if (s->version_seen > s->restore_version) s->steps_lost += s->version_seen - s->restore_version;

@@ -158,7 +158,6 @@ struct session *mr_trainer__session_new(struct mr_trainer *t, struct mr_training
     s->phase = MR_TRAINING_RUN;
     s->restore_epoch = 1;
     s->since = t->now;
-    s->next = MR_NEVER;
     if (!d) return s;
     uint32_t shards = mr_training_document_shards(d);
     for (uint32_t i = 0; i < MR_TRAINING_KEEP_MAX && shards; i++)
@@ -404,7 +403,6 @@ static void turn(struct mr_trainer *t, struct session *s)
         mr_trainer__bound(t, s);
         mr_trainer__evaluate(t, s);
         mr_trainer__job_turn(t, s);
-        mr_trainer__evaluate(t, s); /* again, since the jobs may have ended the session */
         if (s->has_progress && s->progress_at <= t->now) {
             s->has_progress = false;
             s->progress_at = mr_time_after(t->now, 500 * MR_MS);
@@ -466,8 +464,6 @@ static void redis_lost(struct mr_trainer *t, bool away)
         struct session *s = t->sessions[i];
         s->is_dirty |= s->write != 0;
         s->write = 0;
-        for (uint32_t c = 0; c < s->calls_count; c++)
-            s->calls[c].in_write = false;
         if (!away) turn(t, s);
     }
 }

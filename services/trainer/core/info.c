@@ -14,7 +14,7 @@ int mr_trainer_id_parse(struct mr_str text, mr_training_id *out)
     uint64_t part[2] = {0, 0};
     size_t digits = 0;
     int at = 0;
-    if (text.n < 4 || text.n >= MR_TRAINING_ID_TEXT_MAX || text.p[0] != 't') return MR_EINVAL;
+    if (!text.n || text.p[0] != 't') return MR_EINVAL;
     for (size_t i = 1; i < text.n; i++) {
         if (text.p[i] == '-' && at == 0 && digits) {
             at = 1;

@@ -20,7 +20,6 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
     struct mr_trainer_effect *x = NULL;
     if (j->state == JOB_WANTED && j->cancel && !j->may_exist && !j->is_asked) {
         j->state = JOB_ENDED;
-        j->outcome = MR_TRAINING_JOB_CANCELLED;
         s->is_dirty = true;
     }
     if (mr_trainer__is_over(s->state) && j->state == JOB_ON && !j->cancel &&
@@ -85,7 +84,6 @@ static void submitted(
         /* only now is it known whether roles that wait belong to the session */
         mr_trainer__members_ask_again(t, s);
     if (!ev->err) return;
-    j->outcome = MR_TRAINING_JOB_FAILED;
     if (ev->feed && j->cancel) return; /* the job is no longer wanted */
     mr_trainer__fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
 }
@@ -124,7 +122,6 @@ void mr_trainer__job_event(struct mr_trainer *t, const struct mr_trainer_event *
         j->next = mr_time_after(t->now, t->config.retry);
         if (j->state != JOB_ON || is_away(ev->err)) return;
         j->state = JOB_ENDED;
-        j->outcome = MR_TRAINING_JOB_CANCELLED;
         s->is_dirty = true;
     }
 }

@@ -25,7 +25,6 @@ static bool is_essential(const struct session *s, const struct member *m)
 
 struct member *mr_trainer__saver(struct session *s)
 {
-    if (s->document->is_exec) return NULL;
     bool has_scorer = s->document->roles[MR_TRAINING_SCORER] > 0;
     for (uint32_t i = 0; i < s->members_count; i++)
         if (s->members[i].role == (has_scorer ? MR_TRAINING_SCORER : MR_TRAINING_WORKER))
@@ -111,14 +110,13 @@ static bool may_enter(const struct session *s, const struct member *m)
         bool ring = d->rule == MR_TRAINING_ALLREDUCE && o->role == MR_TRAINING_WORKER;
         if (ring && !stopping && (m->role == MR_TRAINING_WORKER || o->index == 0)) return false;
     }
-    return m->state == MR_MEMBER_HERE && m->incarnation <= s->durable.incarnations;
+    return m->state == MR_MEMBER_HERE;
 }
 
 static void joins_turn(struct mr_trainer *t, struct session *s, struct member *m)
 {
     if (!m->join.ticket) return;
-    bool exits = s->durable.phase == MR_TRAINING_EXIT && s->phase == MR_TRAINING_EXIT;
-    if (exits || (m->join.is_member && may_enter(s, m)))
+    if (s->durable.phase == MR_TRAINING_EXIT || (m->join.is_member && may_enter(s, m)))
         answer_join(t, s, m, true);
     else if (m->join.until <= t->now)
         answer_join(t, s, m, false);
@@ -188,7 +186,6 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     grow(t, s);
     if (s->state == MR_TRAINING_FORMING) return;
     if (matters) restore(t, s, m, why);
-    if (mr_trainer__is_over(s->state)) return;
     if (s->state == MR_TRAINING_RUNNING) mr_trainer__enter(t, s, MR_TRAINING_RECOVERING);
     count_loss(t, s, m, why);
 }
@@ -363,14 +360,13 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
      * answers it, and the role asks again. */
     if (!s->job[JOB_ROLES].id.v) return;
     m->join.is_member = true;
-    /* a foreign program that had ended may start again */
-    if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST;
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");
     m->heard = t->now;
     if (mr_trainer__is_over(s->state)) return;
     m->address_bytes = mr_trainer__copy(m->address, sizeof m->address, j->address);
     m->node_bytes = mr_trainer__copy(m->node, sizeof m->node, j->node);
     m->socket_bytes = mr_trainer__copy(m->socket, sizeof m->socket, j->socket);
+    /* a foreign program that has finished may start again, too */
     if (m->state != MR_MEMBER_HERE) take_place(t, s, m, j);
 }
 

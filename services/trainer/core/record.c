@@ -405,7 +405,6 @@ void mr_trainer__record_read(struct mr_trainer *t, const struct mr_trainer_event
     if (!r.failed) read_middle(s, &r, layout);
     if (!r.failed && d) read_rest(s, &r, layout);
     s->id = ev->session;
-    s->is_known = true;
     if (r.failed || !d) give_up(t, &s, ev);
     s->is_known = true;
     s->durable = (struct durable){s->state, s->phase, s->generation, s->restore_epoch,

@@ -31,7 +31,6 @@ void mr_trainer__rows_settle(struct session *s)
             return;
     }
     mr_trainer__rows_take(s, &(struct mr_training_rows){.decides = true});
-    s->is_dirty = true;
 }
 
 void mr_trainer__rows_answer(struct mr_trainer *t, const struct session *s, struct member *m)

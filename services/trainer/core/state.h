@@ -11,7 +11,7 @@
 #define SAMPLES_MAX 10 /* number of samples of the speed; they are 500 ms apart */
 #define LATE_MAX (500 * MR_MS)
 
-/*  MISSING ──▶ HERE ──▶ FINISHED
+/*  MISSING ──▶ HERE ◀──▶ FINISHED
  *               │ ▲
  *               ▼ │
  *              LOST                 */
@@ -78,7 +78,7 @@ struct job {
     bool may_exist; /* Submit was sent, and no answer has come yet */
     bool is_asked, is_polled, is_cancelling;
     bool cancel;
-    enum mr_training_job_state outcome;
+    enum mr_training_job_state outcome; /* as the scheduler reported it */
     mr_time next;
 };
 

@@ -274,7 +274,6 @@ void mr_trainer__bound(struct mr_trainer *t, struct session *s)
 
 mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s)
 {
-    if (mr_trainer__is_over(s->state)) return MR_NEVER;
     mr_time next = mr_time_after(s->since, mr_trainer__bound_of(s));
     bool runs = s->state == MR_TRAINING_RUNNING || s->state == MR_TRAINING_RECOVERING;
     if (runs && s->document->time)
