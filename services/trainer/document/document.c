@@ -3,6 +3,7 @@
 #include "services/trainer/document/document.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -156,7 +157,7 @@ static void add_scalar(struct mr_buf *out, yyjson_mut_val *v)
 
 /* Replaces each `${name}` in a text by the parameter. A text that is nothing but one `${name}`
  * becomes the parameter itself, with its type. */
-static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *v)
+static void substitute(struct mr_doc_read *r, const struct mr_doc_part *params, yyjson_mut_val *v)
 {
     const char *s = yyjson_mut_get_str(v), *end = s + yyjson_mut_get_len(v);
     struct mr_buf out;
@@ -172,7 +173,7 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
         size_t n = (size_t)(close - p) - 2;
         yyjson_mut_val *value = params->at ? yyjson_mut_obj_getn(params->at, p + 2, n) : NULL;
         if (!value)
-            (void)mr_doc_refuse(r, params, "", "there is no \"%.*s\", which is referred to as ${…}",
+            mr_doc_refuse(r, params, "", "there is no \"%.*s\", which is referred to as ${…}",
                 (int)MR_MIN(n, (size_t)80), p + 2);
         /* the name is the whole text, so the parameter keeps its type */
         if (value && p == s && close + 1 == end) {
@@ -185,14 +186,13 @@ static int substitute(struct mr_doc_read *r, const struct mr_doc_part *params, y
         found = true;
         p = close + 1;
     }
-    if (mr_buf_status(&out)) (void)mr_doc_refuse(r, params, "", "a text becomes too long");
+    if (mr_buf_status(&out)) mr_doc_refuse(r, params, "", "a text becomes too long");
     if (found && !r->err) {
         yyjson_mut_val *text = yyjson_mut_strncpy(r->doc, (const char *)out.p, out.n);
         v->tag = text->tag;
         v->uni = text->uni;
     }
     mr_buf_fini(&out);
-    return r->err;
 }
 
 /* Substitutes parameters in all texts below `top`. Uses an explicit stack, because the depth comes
@@ -209,7 +209,7 @@ static void substitute_all(
     for (yyjson_mut_val *v = top; !r->err;) {
         bool is_map = yyjson_mut_is_obj(v);
         if (yyjson_mut_is_str(v))
-            (void)substitute(r, params, v);
+            substitute(r, params, v);
         else if ((is_map || yyjson_mut_is_arr(v)) && depth <= MR_DEPTH_MAX) {
             stack[depth].is_map = is_map;
             if (is_map)
@@ -252,9 +252,9 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
     mr_doc_texts(r, &p, "exec", WORDS_MAX);
     d->exec[which] = mr_doc_field(&p, "exec") != NULL;
     if (d->exec[which])
-        (void)mr_doc_bool(r, &p, "restart", false);
+        mr_doc_bool(r, &p, "restart", false);
     else if (mr_doc_field(&p, "restart"))
-        (void)mr_doc_refuse(r, &p, "restart", "only with \"exec\"");
+        mr_doc_refuse(r, &p, "restart", "only with \"exec\"");
     yyjson_mut_val *env = mr_doc_field(&p, "env");
     bool good = !env || (yyjson_mut_is_obj(env) && yyjson_mut_obj_size(env) <= WORDS_MAX);
     yyjson_mut_obj_iter it;
@@ -265,8 +265,7 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
                yyjson_mut_get_len(key) && !strpbrk(yyjson_mut_get_str(key), "=") &&
                !memchr(yyjson_mut_get_str(key), 0, yyjson_mut_get_len(key));
     }
-    if (!good)
-        (void)mr_doc_refuse(r, &p, "env", "expected an object of at most %d texts", WORDS_MAX);
+    if (!good) mr_doc_refuse(r, &p, "env", "expected an object of at most %d texts", WORDS_MAX);
     return (uint32_t)mr_doc_uint(r, &p, "count", 1, 0, MR_TRAINING_ROLE_COUNT_MAX);
 }
 
@@ -277,11 +276,11 @@ static void check_tables(
 {
     uint32_t servers = d->roles[MR_TRAINING_PS], workers = d->roles[MR_TRAINING_WORKER];
     if (servers > MR_SHARDS_MAX)
-        (void)mr_doc_refuse(r, roles, "ps", "expected at most %u parameter servers, got %u",
+        mr_doc_refuse(r, roles, "ps", "expected at most %u parameter servers, got %u",
             MR_SHARDS_MAX, servers);
     if (d->rule == MR_TRAINING_ALLREDUCE && workers > MR_RANKS_MAX)
-        (void)mr_doc_refuse(r, roles, "worker",
-            "expected at most %u workers under allreduce, got %u", MR_RANKS_MAX, workers);
+        mr_doc_refuse(r, roles, "worker", "expected at most %u workers under allreduce, got %u",
+            MR_RANKS_MAX, workers);
 }
 
 static void read_roles(
@@ -299,25 +298,23 @@ static void read_roles(
     bool scores = !foreign && yyjson_mut_is_obj(data.at) && mr_doc_field(&data, "validation");
     d->roles[MR_TRAINING_SCORER] = role(d, r, &roles, MR_TRAINING_SCORER, scores);
     d->is_exec = foreign;
-    if (!d->roles[MR_TRAINING_WORKER])
-        (void)mr_doc_refuse(r, &roles, "worker", "must be at least 1");
+    if (!d->roles[MR_TRAINING_WORKER]) mr_doc_refuse(r, &roles, "worker", "must be at least 1");
     for (int i = MR_TRAINING_PS; i <= MR_TRAINING_SCORER; i++)
         if (d->roles[i] && d->exec[i] != foreign)
-            (void)mr_doc_refuse(r, &roles, "", "foreign roles (exec) and our own do not mix");
+            mr_doc_refuse(r, &roles, "", "foreign roles (exec) and our own do not mix");
     bool servers = d->rule != MR_TRAINING_ALLREDUCE;
     if (!foreign && servers && !d->roles[MR_TRAINING_PS])
-        (void)mr_doc_refuse(
+        mr_doc_refuse(
             r, &roles, "ps", "must be at least 1, or \"update\": {\"rule\": \"allreduce\"}");
     if (!foreign && !servers && d->roles[MR_TRAINING_PS])
-        (void)mr_doc_refuse(
-            r, &roles, "ps", "must be 0 under allreduce, which has no parameter servers");
+        mr_doc_refuse(r, &roles, "ps", "must be 0 under allreduce, which has no parameter servers");
     if (!foreign) check_tables(d, r, &roles);
     uint64_t workers = MR_MAX(d->roles[MR_TRAINING_WORKER], 1u);
     if (d->rule == MR_TRAINING_SYNC)
         d->replicas_to_aggregate =
             (uint32_t)mr_doc_uint(r, &update, "replicas_to_aggregate", workers, 1, workers);
     else if (mr_doc_field(&update, "replicas_to_aggregate"))
-        (void)mr_doc_refuse(r, &update, "replicas_to_aggregate", "only with \"rule\": \"sync\"");
+        mr_doc_refuse(r, &update, "replicas_to_aggregate", "only with \"rule\": \"sync\"");
     if (foreign) d->rule = MR_TRAINING_ASYNC;
 }
 
@@ -328,7 +325,7 @@ static void check_ref(const struct mr_training_document *d, struct mr_doc_read *
     if (yyjson_mut_is_str(v)) {
         (void)mr_doc_text(r, set, field, NULL, MR_KEY_BYTES_MAX);
         if (!d->has_graph)
-            (void)mr_doc_refuse(r, set, field,
+            mr_doc_refuse(r, set, field,
                 "a key, but there is no graph; a stored value is {\"name\": …} or {\"object\": …}");
         return;
     }
@@ -339,7 +336,7 @@ static void check_ref(const struct mr_training_document *d, struct mr_doc_read *
     bool good = yyjson_mut_is_obj(v) && yyjson_mut_obj_size(v) == 1 && yyjson_mut_is_str(text);
     if (good && object) good = !mr_object_id_parse(s, &id);
     if (!good || !s.n || s.n > MR_KEY_BYTES_MAX)
-        (void)mr_doc_refuse(
+        mr_doc_refuse(
             r, set, field, "expected a key of the graph, {\"name\": …} or {\"object\": …}");
 }
 
@@ -358,21 +355,21 @@ static void read_data(
         check_ref(d, r, &set, "y");
     }
     (void)mr_doc_uint(r, &data, "batch", 64, 1, d->is_exec ? FOREIGN_BATCH_MAX : MR_NN_BATCH_MAX);
-    (void)mr_doc_bool(r, &data, "shuffle", true);
+    mr_doc_bool(r, &data, "shuffle", true);
     (void)mr_doc_uint(r, &data, "seed", 0, 0, COUNT_MAX);
     (void)mr_doc_word(r, &data, "remainder", "drop keep");
     (void)mr_doc_text(r, &data, "queue", "", MR_TRAINING_CHANNEL_BYTES_MAX);
     bool train = mr_doc_field(&data, "train"), queue = mr_doc_field(&data, "queue");
     d->has_feed = queue && d->has_graph;
     if (!d->is_exec && train == queue)
-        (void)mr_doc_refuse(r, &data, "train",
+        mr_doc_refuse(r, &data, "train",
             train ? "there is a \"queue\", too; one of them feeds the workers"
                   : "missing; or \"queue\", one of them feeds the workers");
     if (!d->is_exec && d->roles[MR_TRAINING_SCORER] && !mr_doc_field(&data, "validation"))
-        (void)mr_doc_refuse(r, &data, "validation", "a scorer needs it");
+        mr_doc_refuse(r, &data, "validation", "a scorer needs it");
 }
 
-static int check_json(struct mr_doc_read *r, const struct mr_doc_part *top, const char *field,
+static void check_json(struct mr_doc_read *r, const struct mr_doc_part *top, const char *field,
     int (*check)(struct mr_str json, struct mr_error *e))
 {
     size_t n = 0;
@@ -381,8 +378,9 @@ static int check_json(struct mr_doc_read *r, const struct mr_doc_part *top, cons
     int err = json ? check(mr_str_of(json, n), &why) : MR_EINVAL;
     free(json);
     if (err && !strncmp(why.text, field, strlen(field)) && !r->err)
-        return r->err = mr_fail(r->e, MR_EINVAL, "%s", why.text);
-    return err ? mr_doc_refuse(r, top, field, "%s", why.text) : MR_OK;
+        r->err = mr_fail(r->e, MR_EINVAL, "%s", why.text);
+    else if (err)
+        mr_doc_refuse(r, top, field, "%s", why.text);
 }
 
 static int check_model(struct mr_str json, struct mr_error *e)
@@ -404,28 +402,27 @@ static void read_model(
 {
     if (d->is_exec || r->err) return; /* a foreign program has its own model */
     if (!yyjson_mut_is_obj(mr_doc_field(top, "model")))
-        (void)mr_doc_refuse(r, top, "model", "expected an object with input and layers");
+        mr_doc_refuse(r, top, "model", "expected an object with input and layers");
     else
-        (void)check_json(r, top, "model", check_model);
+        check_json(r, top, "model", check_model);
     if (!mr_doc_field(top, "optimizer")) {
         yyjson_mut_val *o = yyjson_mut_obj(r->doc);
         (void)yyjson_mut_obj_add_str(r->doc, o, "type", "adam");
         (void)yyjson_mut_obj_add_val(r->doc, top->at, "optimizer", o);
     }
     if (!yyjson_mut_is_obj(mr_doc_field(top, "optimizer")))
-        (void)mr_doc_refuse(r, top, "optimizer", "expected an object with type");
+        mr_doc_refuse(r, top, "optimizer", "expected an object with type");
     else if (!r->err)
-        (void)check_json(r, top, "optimizer", check_optimizer);
+        check_json(r, top, "optimizer", check_optimizer);
     struct mr_error why = {0};
     struct mr_str loss = mr_doc_text(r, top, "loss", "cross_entropy", 64);
     if (!r->err && mr_nn_loss_parse(loss.p, &d->loss, &why))
-        (void)mr_doc_refuse(r, top, "loss", "expected one of cross_entropy, mse, hinge");
+        mr_doc_refuse(r, top, "loss", "expected one of cross_entropy, mse, hinge");
     struct mr_doc_part init = mr_doc_object(r, top, "init", "init", "seed model checkpoint", true);
     mr_doc_texts(r, &init, "checkpoint", WORDS_MAX);
     (void)mr_doc_text(r, &init, "model", "", MR_KEY_BYTES_MAX);
     size_t n = yyjson_mut_obj_size(init.at);
-    if (n > 1)
-        (void)mr_doc_refuse(r, &init, "", "only one of seed, model and checkpoint can be given");
+    if (n > 1) mr_doc_refuse(r, &init, "", "only one of seed, model and checkpoint can be given");
     if (!n || mr_doc_field(&init, "seed")) (void)mr_doc_uint(r, &init, "seed", 0, 0, COUNT_MAX);
 }
 
@@ -442,7 +439,7 @@ static void check_score(
     for (size_t i = 0; i < MR_ARRAY_LEN(others); i++)
         known |= mr_str_eq(field, mr_str(others[i]));
     if (!known)
-        (void)mr_doc_refuse(r, &p, "",
+        mr_doc_refuse(r, &p, "",
             "scores have no \"%.*s\"; they have %s accuracy step version examples_per_s seconds "
             "train_loss",
             MR_STR_ARG(field), loss);
@@ -458,7 +455,7 @@ static void read_threshold(
     t->field = mr_doc_text(r, &p, "field", NULL, MR_TRAINING_FIELD_BYTES_MAX);
     t->is_above = mr_doc_field(&p, "above");
     if (t->is_above == (mr_doc_field(&p, "below") != NULL))
-        (void)mr_doc_refuse(r, &p, "", "expected exactly one of below and above");
+        mr_doc_refuse(r, &p, "", "expected exactly one of below and above");
     t->value = mr_doc_number(r, &p, t->is_above ? "above" : "below", 0, -1e300, 1e300);
     d->threshold_channel = mr_doc_text(r, &p, "channel", "", MR_TRAINING_CHANNEL_BYTES_MAX);
 }
@@ -485,7 +482,7 @@ static void read_stop(
     read_patience(d, r, &p);
     bool own = (d->threshold.field.n && !d->threshold_channel.n) || d->patience.field.n;
     if (own && !d->is_exec && !d->roles[MR_TRAINING_SCORER])
-        (void)mr_doc_refuse(r, &p, "", "no role writes scores: roles.scorer is 0");
+        mr_doc_refuse(r, &p, "", "no role writes scores: roles.scorer is 0");
     if (!d->is_exec && !d->threshold_channel.n)
         check_score(r, "stop.threshold.field", d->loss, d->threshold.field);
     if (!d->is_exec) check_score(r, "stop.patience.field", d->loss, d->patience.field);
@@ -531,7 +528,7 @@ static void read_all(struct mr_training_document *d, struct mr_doc_read *r, yyjs
         "save channel");
     struct mr_doc_part params = {mr_doc_field(&top, "params"), "params"};
     if (params.at && !yyjson_mut_is_obj(params.at))
-        (void)mr_doc_refuse(r, &params, "", "expected an object");
+        mr_doc_refuse(r, &params, "", "expected an object");
     yyjson_mut_obj_iter it;
     (void)yyjson_mut_obj_iter_init(root, &it);
     for (yyjson_mut_val *key; !r->err && (key = yyjson_mut_obj_iter_next(&it));)
@@ -539,17 +536,17 @@ static void read_all(struct mr_training_document *d, struct mr_doc_read *r, yyjs
             substitute_all(r, &params, yyjson_mut_obj_iter_get_val(key));
     yyjson_mut_val *graph = mr_doc_field(&top, "graph");
     d->has_graph = graph != NULL;
-    if (graph && !yyjson_mut_is_obj(graph)) (void)mr_doc_refuse(r, &top, "graph", "expected a job");
+    if (graph && !yyjson_mut_is_obj(graph)) mr_doc_refuse(r, &top, "graph", "expected a job");
     d->name = mr_doc_text(r, &top, "name", "training", MR_TRAINING_NAME_BYTES_MAX);
     char *save = mr_format("%.*s/model", MR_STR_ARG(d->name));
     d->save = mr_doc_text(r, &top, "save", save, MR_KEY_BYTES_MAX);
     mr_release(save);
     d->channel = mr_doc_text(r, &top, "channel", "", MR_TRAINING_CHANNEL_BYTES_MAX);
-    if (!r->err) read_roles(d, r, &top);
-    if (!r->err) read_data(d, r, &top);
-    if (!r->err) read_model(d, r, &top);
-    if (!r->err) read_stop(d, r, &top);
-    if (!r->err) read_rest(d, r, &top);
+    read_roles(d, r, &top);
+    read_data(d, r, &top);
+    read_model(d, r, &top);
+    read_stop(d, r, &top);
+    read_rest(d, r, &top);
 }
 
 int mr_training_document_parse(
@@ -577,8 +574,7 @@ int mr_training_document_parse(
     else
         r.err = mr_fail(e, MR_EINVAL, "the document is no JSON object");
     d->words->json = r.err ? NULL : yyjson_mut_write(d->words->doc, 0, &d->words->json_bytes);
-    if (!r.err && !d->words->json)
-        r.err = mr_fail(e, MR_EINVAL, "the document has a number that JSON cannot say");
+    mr_assert(r.err || d->words->json);
     if (r.err) {
         mr_training_document_free(&d);
         return r.err;

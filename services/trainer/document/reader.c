@@ -11,10 +11,10 @@
 
 #define VALUE_TEXT_MAX 64 /* limit of the part of a value that an error text shows, in bytes */
 
-int mr_doc_refuse(
+void mr_doc_refuse(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, const char *fmt, ...)
 {
-    if (r->err) return r->err;
+    if (r->err) return;
     char words[600];
     va_list args;
     va_start(args, fmt);
@@ -22,7 +22,6 @@ int mr_doc_refuse(
     va_end(args);
     const char *dot = p->path[0] && field[0] ? "." : "";
     r->err = mr_fail(r->e, MR_EINVAL, "%s%s%s: %s", p->path, dot, field, words);
-    return r->err;
 }
 
 /* Writes the field's value as JSON, shortened, for an error text. */
@@ -54,9 +53,9 @@ void mr_doc_known(struct mr_doc_read *r, const struct mr_doc_part *p, const char
         char shown[80];
         mr_utf8_printable(name, n, shown, sizeof shown);
         if (!is_among(known, name, n))
-            (void)mr_doc_refuse(r, p, shown, "unknown field; known are %s", known);
+            mr_doc_refuse(r, p, shown, "unknown field; known are %s", known);
         else if (yyjson_mut_obj_getn(p->at, name, n) != yyjson_mut_obj_iter_get_val(key))
-            (void)mr_doc_refuse(r, p, shown, "given twice");
+            mr_doc_refuse(r, p, shown, "given twice");
     }
 }
 
@@ -74,7 +73,7 @@ struct mr_doc_part mr_doc_object(struct mr_doc_read *r, const struct mr_doc_part
         (void)yyjson_mut_obj_add_val(r->doc, of->at, field, p.at);
     }
     if (p.at && !yyjson_mut_is_obj(p.at)) {
-        (void)mr_doc_refuse(r, of, field, "expected an object with %s", known);
+        mr_doc_refuse(r, of, field, "expected an object with %s", known);
         p.at = NULL;
     }
     if (p.at) mr_doc_known(r, &p, known);
@@ -93,7 +92,7 @@ uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const c
     if (yyjson_mut_is_uint(v) && n >= least && n <= most) return n;
     char got[VALUE_TEXT_MAX];
     value_text(v, got, sizeof got);
-    (void)mr_doc_refuse(r, p, field, "expected a whole number from %llu to %llu, got %s",
+    mr_doc_refuse(r, p, field, "expected a whole number from %llu to %llu, got %s",
         (unsigned long long)least, (unsigned long long)most, got);
     return fallback;
 }
@@ -111,18 +110,16 @@ double mr_doc_number(struct mr_doc_read *r, const struct mr_doc_part *p, const c
     if (yyjson_mut_is_num(v) && n >= least && n <= most) return n;
     char got[VALUE_TEXT_MAX];
     value_text(v, got, sizeof got);
-    (void)mr_doc_refuse(r, p, field, "expected a number from %g to %g, got %s", least, most, got);
+    mr_doc_refuse(r, p, field, "expected a number from %g to %g, got %s", least, most, got);
     return fallback;
 }
 
-bool mr_doc_bool(
+void mr_doc_bool(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, bool fallback)
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
     if (!v && p->at) (void)yyjson_mut_obj_add_bool(r->doc, p->at, field, fallback);
-    if (!v) return fallback;
-    if (!yyjson_mut_is_bool(v)) (void)mr_doc_refuse(r, p, field, "expected true or false");
-    return yyjson_mut_get_bool(v);
+    if (v && !yyjson_mut_is_bool(v)) mr_doc_refuse(r, p, field, "expected true or false");
 }
 
 static struct mr_str text_of(yyjson_mut_val *v)
@@ -140,7 +137,7 @@ struct mr_str mr_doc_text(struct mr_doc_read *r, const struct mr_doc_part *p, co
         (void)yyjson_mut_obj_add_val(r->doc, p->at, field, v);
     }
     if (v && yyjson_mut_is_str(v) && mr_utf8_is_key(text_of(v), bytes_max)) return text_of(v);
-    (void)mr_doc_refuse(
+    mr_doc_refuse(
         r, p, field, "expected a text of 1 to %zu bytes without control characters", bytes_max);
     return (struct mr_str){0};
 }
@@ -158,7 +155,7 @@ void mr_doc_texts(
         yyjson_mut_val *v = yyjson_mut_arr_iter_next(&it);
         good = yyjson_mut_is_str(v) && !memchr(yyjson_mut_get_str(v), 0, yyjson_mut_get_len(v));
     }
-    if (!good) (void)mr_doc_refuse(r, p, field, "expected a list of 1 to %zu texts", most);
+    if (!good) mr_doc_refuse(r, p, field, "expected a list of 1 to %zu texts", most);
 }
 
 uint32_t mr_doc_word(
@@ -176,6 +173,6 @@ uint32_t mr_doc_word(
         if (yyjson_mut_equals_strn(v, w, len)) return i;
         w += len + (w[len] != 0);
     }
-    (void)mr_doc_refuse(r, p, field, "expected one of %s", words);
+    mr_doc_refuse(r, p, field, "expected one of %s", words);
     return 0;
 }

@@ -20,7 +20,8 @@ struct mr_doc_part {
     const char *path; /* "" for the whole document */
 };
 
-int mr_doc_refuse(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
+/* Refuses the document because of a field, unless it was refused before. */
+void mr_doc_refuse(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     const char *fmt, ...) MR_PRINTF(4, 5);
 /* Returns the object `field` of `of`. `known`: names of its fields, separated by blanks; other
  * fields are refused. `make`: a missing object is added to the JSON, empty. `path` must be a
@@ -31,12 +32,13 @@ void mr_doc_known(struct mr_doc_read *r, const struct mr_doc_part *p, const char
 yyjson_mut_val *mr_doc_field(const struct mr_doc_part *p, const char *field);
 
 /* Returns the field's value. A missing field gets the default `fallback`, which is added to the
- * JSON. The same holds for mr_doc_number and mr_doc_bool. */
+ * JSON. The same holds for mr_doc_number. */
 uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     uint64_t fallback, uint64_t least, uint64_t most);
 double mr_doc_number(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     double fallback, double least, double most);
-bool mr_doc_bool(
+/* Checks a field that is true or false, and adds the default of a missing one to the JSON. */
+void mr_doc_bool(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, bool fallback);
 /* Returns a text of 1 to bytes_max bytes without control characters. `fallback` NULL: the field is
  * required. `fallback` "": a missing field stays missing, and n = 0 is returned. */
