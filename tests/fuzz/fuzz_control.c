@@ -1,5 +1,6 @@
-/* Control messages of the object store, and the pages that processes share: the directory, a pin
- * page, the head of an extent. The first byte chooses one of them. */
+/* Parses control messages between the object store and its clients, or the pages of shared memory
+ * between them: the directory of objects, a client's page of pins, the head of a block of shared
+ * memory. The first byte chooses the parser. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/arena/control.h"

@@ -1,5 +1,5 @@
-/* CSV: accepted text is a table, and its exported text reads back with the same number of rows and
- * columns. The first byte chooses the options. */
+/* Imports CSV. Accepted text is a table, and the exported text of this table reads back with the
+ * same number of rows and columns. The first byte chooses the options. */
 #include "value_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

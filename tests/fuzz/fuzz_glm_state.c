@@ -1,6 +1,6 @@
-/* The state and a partial result of a generalized linear model, as arbitrary numbers: through their
- * checks, a step of the solver, and the work on a chunk. The first two bytes say how many numbers
- * belong to the state. */
+/* Takes arbitrary numbers for the state of a generalized linear model and for a partial result of
+ * its fit. What passes the checks goes into one step of the solver and into the work on a chunk of
+ * rows. The first two bytes say how many numbers belong to the state. */
 #include "base/alloc.h"
 #include "ops/glm/state.h"
 #include "ops/glm/admm.h"
@@ -17,7 +17,7 @@ static bool never(void *ctx)
     return false;
 }
 
-/* The work of ADMM on a chunk of three rows, with an arbitrary state. */
+/* Does one chunk's work of ADMM, on three rows. */
 static void work_on(const struct mr_glm *g)
 {
     if (!mr_glm_is_local(g) || !g->chunks || g->columns > 16) return;

@@ -1,5 +1,6 @@
-/* The columns of a graph, as from a journal or a client. The target computes the checksum itself,
- * so mutations of the input get past it. */
+/* Reads the binary columns of a graph, as the scheduler gets them from its journal or from a
+ * client. The target appends the right checksum, so mutations of the input get past the check of
+ * the checksum. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/bytes/bytes.h"

@@ -1,5 +1,6 @@
-/* Bytes of an HTTP client. The first byte says in which pieces the rest arrives. The pieces must
- * not change what is passed on, and what was passed on must pass unchanged a second time. */
+/* The filter of gateway/http/framing.h reads the bytes of an HTTP client. The first byte is the
+ * size of the pieces in which the rest arrives, less 1. The filter must pass on the same bytes
+ * whatever the size of the pieces. Its output must pass through a second filter unchanged. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gateway/http/framing.h"

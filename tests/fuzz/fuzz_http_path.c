@@ -1,5 +1,6 @@
-/* A request target and, after a line end, a header: split, matched with a route, decoded, and bound
- * to fields. If it is accepted, the result must be a message of the method's request type. */
+/* Takes a request target and, after a line end, the value of a header. The target is split, matched
+ * with a route and decoded; then target and header are bound to fields of the request. Accepted
+ * fields must give a message of the method's request type. */
 #include "base/assert.h"
 #include "gateway/http/bind.h"
 #include "rpc/util/pb.h"

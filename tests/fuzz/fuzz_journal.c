@@ -1,7 +1,7 @@
-/* The journal as the scheduler reads it back. After any records in any order, the state must
- * satisfy its invariants and the scheduler must go on. The input is records: type (u8), length
- * (u16, little endian), payload. The graph in a record of type 0 is replaced by a real one, so that
- * later records refer to a job that exists. */
+/* The scheduler's core reads records back as from its journal. After any records in any order, the
+ * core's state must satisfy its invariants, and the core must go on working. The input is records:
+ * type (u8), length (u16, little endian), payload. A record of type 0 has no payload: the target
+ * puts a valid graph there, so that later records refer to a job that exists. */
 #include "base/alloc.h"
 #include "graph/bytes/bytes.h"
 #include "graph/json/json.h"

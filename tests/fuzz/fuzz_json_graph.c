@@ -1,5 +1,5 @@
-/* A job in JSON. An accepted job must be a valid graph whose bytes give the same graph again. A
- * refused job must have an error text. */
+/* Reads a job in JSON. An accepted job must be a valid graph whose binary form reads back as the
+ * same graph. A refused job must have an error text. */
 #include "base/assert.h"
 #include "base/utf8.h"
 #include "graph/bytes/bytes.h"
@@ -57,7 +57,8 @@ static void run_backwards(
 
 static const struct mr_graph_parallel parallel = {2, run_backwards, NULL};
 
-/* Reads the text in pieces of `piece_bytes`, as from a network. Returns an error code. */
+/* Reads the text in pieces of `piece_bytes`, as from a network. Returns MR_OK with the graph in
+ * `out`, or an error code. */
 static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
     struct mr_graph **out)
 {
@@ -73,8 +74,9 @@ static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_j
     return err;
 }
 
-/* Checks that the text gives the same result in slices, in pieces or whole, with one thread or
- * many. */
+/* Reads the text again in slices of 16 bytes, on the threads of `by` (NULL: on this thread), and in
+ * pieces of `piece_bytes` (0: the text is there as a whole). Checks that the result is `want` and
+ * the graph equals `g`. */
 static void check_slices(struct mr_str text, const struct mr_graph_parallel *by, size_t piece_bytes,
     int want, const struct mr_graph *g)
 {

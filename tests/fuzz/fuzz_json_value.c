@@ -1,5 +1,5 @@
-/* JSON values: an accepted text is a pack whose text reads back as the same pack. Nested lists are
- * also read as tensors of the type that the first byte chooses. */
+/* Reads JSON values. An accepted text becomes a pack (base/pack.h); the pack's own JSON must become
+ * the same pack. Nested lists are also read as tensors of the type that the first byte chooses. */
 #include "store/object/format/json.h"
 #include "value_walk.h"
 
@@ -19,7 +19,7 @@ static void as_tensor(struct mr_str text, enum mr_dtype t)
         if (!err) err = mr_json_import(mr_buf_str(&out), &o, &b, &e);
         mr_assert(err == MR_OK);
         struct mr_value w = walk_open(again);
-        /* Axes after an axis of length 0 are not in the text. */
+        /* The text does not show the lengths of axes that follow an axis of length 0. */
         bool same = mr_tensor_same_shape(&v.tensor, &w.tensor);
         mr_assert(same || !mr_tensor_elements(&v.tensor));
         if (same) mr_assert(memcmp(extent, again, v.nbytes) == 0);

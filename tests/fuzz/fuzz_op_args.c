@@ -1,5 +1,6 @@
-/* Arguments and inputs of a task as arbitrary bytes, through resolution and the operators. Two
- * bytes choose the operator; the third divides the rest into arguments and one input. */
+/* Resolves arbitrary bytes as the arguments and inputs of a task, and runs an operator on them. Two
+ * bytes choose the operator. The third divides the rest into the arguments and the bytes of the
+ * inputs. */
 #include "base/alloc.h"
 #include "ops/call.h"
 #include "ops/registry/registry.h"

@@ -1,5 +1,5 @@
-/* Packs: the check and the reader agree, and a pack that passes the check can be written again
- * without becoming longer. */
+/* Reads packs (base/pack.h). The reader must agree with the check. A pack that passes the check can
+ * be written again, in at most twice its length and 100 bytes. */
 #include "base/assert.h"
 #include "base/pack.h"
 

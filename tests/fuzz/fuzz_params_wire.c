@@ -1,5 +1,6 @@
-/* Messages that another node may send to the services Parameters and Collective, as arbitrary
- * bytes; and blocks for a rank's inbox, whose memory must stay bounded. */
+/* Reads messages that another node may send to the services Parameters and Collective. Adds
+ * accepted messages of Collective to the inbox of a rank; the memory of the inbox must stay
+ * bounded. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "train/allreduce/ring_inbox.h"
@@ -36,7 +37,7 @@ static void read_one(struct mr_ring_inbox *in, struct mr_str bytes)
     if (b) mr_ring_inbox_give(in, &b);
 }
 
-/* Runs messages, each after its length in two bytes. */
+/* The input is messages, each after its length in two bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mr_ring_inbox *in = mr_alloc(sizeof *in);

@@ -1,5 +1,5 @@
-/* Bytes that lib/rpc parses itself. The first byte chooses the kind: status details, a set of
- * descriptors, or a request of reflection. */
+/* lib/rpc itself parses these bytes. The first byte chooses their kind: status details, a set of
+ * descriptors, or a request for reflection. */
 #include "base/assert.h"
 #include "base/limits.h"
 #include "proto/methods.h"

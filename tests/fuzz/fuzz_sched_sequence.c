@@ -1,8 +1,8 @@
-/* Sequences of events for the scheduler's core. Each byte chooses the next event: jobs, cancels,
- * retries; workers that register, leave, crash and report anything about any task, of the present
- * start of the scheduler or an earlier one; stores that report falsely; a journal whose Redis is
- * away; restarts. The messages have a form that the shell would accept; their content is arbitrary.
- * After each step the core checks its invariants. */
+/* Feeds sequences of events to the scheduler's core. Each byte chooses the next event. Jobs are
+ * submitted, cancelled and retried. Workers register, leave and crash; they report anything about
+ * any task, sent by this start of the scheduler or by an earlier one. Stores report falsely. Redis,
+ * which has the journal, goes away. The scheduler restarts. The messages have a form that the shell
+ * would accept; their content is arbitrary. After each step the core checks its invariants. */
 #include "base/alloc.h"
 #include "tests/support/scheduler_rig.h"
 
@@ -57,8 +57,8 @@ static uint64_t any_job(struct fuzz *f)
     return k == f->jobs_count ? (uint64_t)7 << 32 | 1 : f->jobs_count ? f->jobs[0] : 0;
 }
 
-/* Rows of a worker's message about arbitrary tasks; usually about the attempt that was sent
- * last. */
+/* The rows of one worker's message, each about one attempt of a task. Most rows name an attempt
+ * that the worker was sent; others name any job, task and attempt. */
 struct rows {
     struct mr_ws_run runs[ROWS_MAX];
     uint32_t index[ROWS_MAX], attempt[ROWS_MAX], outcome[ROWS_MAX], bytes[ROWS_MAX];
@@ -69,7 +69,8 @@ struct rows {
     struct mr_ws_refs refs;
 };
 
-/* Returns one of the tasks that this worker was sent recently. */
+/* Returns one of the last eight attempts that the worker was sent, or NULL if the worker was sent
+ * none. */
 static const struct rig_row *any_told(struct fuzz *f, struct rig_worker w)
 {
     uint32_t skip = take(f) % 8;
@@ -103,7 +104,7 @@ static void any_completed(
     any_rows(f, w, x);
     for (uint32_t i = 0; i < x->refs.count; i++) {
         uint32_t how = take(f);
-        /* The last number is an outcome that does not exist. */
+        /* The last outcome, 9, is MR_OUTCOME_LOST, which a worker must not report. */
         x->outcome[i] = how & 7 ? 0 : (how >> 3) % 10;
         x->bytes[i] = x->outcome[i] == 0 && how & 32;
         x->data[i] = (char)0xc0;

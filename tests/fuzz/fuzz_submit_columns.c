@@ -1,6 +1,7 @@
-/* Messages of SubmitStream. A message that the fast path accepts must be accepted by the slow path,
- * and both must give the same graph. The input is messages, each after one byte for its length, in
- * units of 1 byte or, from 128 on, of 16 bytes. */
+/* Reads the messages of a SubmitStream on the fast path, mr_pb_stream_add, and on the slow path,
+ * mr_pb_columns_add. Messages that the fast path accepts must be accepted by the slow path, and
+ * both must give the same graph. The input is messages, each after a byte B: the message has B
+ * bytes or, if B is 128 or more, 16 * (B - 127) bytes. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/bytes/bytes.h"

@@ -1,6 +1,7 @@
-/* Blocks of spans, as from Redis or a file. Decoded spans are encoded again and must decode to the
- * same spans. The input is the bytes of the spans. A matching head is put before them, so that
- * mutations get past its check, unless the first byte asks for the bytes as they are. */
+/* Decodes blocks of spans, as from Redis or a file. The spans are encoded again and must decode to
+ * the same spans. The input is the bytes of the spans. The target puts a matching head before them,
+ * so that mutations get past the check of the head. If bit 0 of the first byte is 1, the input is
+ * the whole block. */
 #include "base/alloc.h"
 #include "store/meta/trace/codec.h"
 
@@ -14,8 +15,8 @@ struct seen {
     struct mr_trace_encoder *encoder;
     uint64_t sum;
     uint32_t count;
-    /* True: a time lies beyond 2^64 ns. Such a time is not a whole number of ticks and is not
-     * restored exactly. */
+    /* True: a time has passed 2^64 ns and wrapped. Such a time is not a whole number of ticks and
+     * is not restored exactly. */
     bool wrapped;
 };
 

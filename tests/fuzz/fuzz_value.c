@@ -1,5 +1,5 @@
-/* Extents of values. The target corrects the checksum of the header, so that mutations get past
- * it. */
+/* Checks and reads values. The input is the bytes of a value. The target corrects the checksum in
+ * their header, so that mutations get past the check of the checksum. */
 #include "value_walk.h"
 
 #include <xxhash.h>
@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     struct mr_value v;
     struct mr_error e;
-    /* A value that passes the shallow check may be read, whatever its rows contain. */
+    /* The shallow check does not look at rows, so reading a value that passes must be safe whatever
+     * its rows contain. */
     if (mr_value_check(mr_str_of(extent, n), &v, &e) == MR_OK) walk_value(&v);
     (void)mr_value_check_deep(mr_str_of(extent, n), &v, &e);
     mr_release(extent);

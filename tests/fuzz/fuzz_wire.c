@@ -1,5 +1,6 @@
-/* All protobuf messages of the public contract. The first byte chooses the method, the second its
- * request or its response. An accepted message is packed again and must read back the same. */
+/* Unpacks the protobuf messages of all public methods. The first byte chooses the method, the
+ * second its request or its response. An accepted message is packed again and must read back the
+ * same. */
 #include "base/assert.h"
 #include "proto/methods.h"
 #include "rpc/util/pb.h"

@@ -1,7 +1,9 @@
-/* Sequences of events for a worker's core. Each byte chooses the next event: tasks, values,
- * cancels, steals, releases, strands that run, are cut or end in any way, fetches, and a
- * scheduler that goes away and comes back. The messages are well-formed; their order and content
- * are arbitrary. The inbox of each executor is bounded. After each step the core checks its
+/* Feeds sequences of events to a worker's core. A strand is a list of tasks that one executor runs
+ * in order; the core may cut the tasks that have not started off the end of a strand. Each byte
+ * chooses the next event: tasks, values, cancels, steals and releases arrive; strands run, are cut,
+ * or end in any way; fetches end; the scheduler goes away and comes back. The messages are
+ * well-formed; their order and content are arbitrary. An executor keeps the strands that were cut
+ * to nothing, which fill its bounded inbox, until let_go. After each step the core checks its
  * invariants. */
 #include "tests/unit/worker/rig.h"
 
@@ -102,7 +104,8 @@ static void run_some(struct fuzz *f)
     rig_report(r, s, until);
 }
 
-/* Reports that the executor reached a strand that was cut while other work ran before it. */
+/* Reports that an executor has released one of the strands of which a cut left nothing. Executors
+ * release such a strand late, because they work on another strand first. */
 static void let_go(struct fuzz *f)
 {
     struct rig *r = f->r;
@@ -158,7 +161,7 @@ static void forget(struct fuzz *f)
     deliver(f);
 }
 
-/* Rare events that each end much work at once. */
+/* Chooses one of the rare events, each of which ends much work at once. */
 static void rarely(struct fuzz *f)
 {
     switch (take(f)) {

@@ -1,7 +1,8 @@
-/* Messages of a scheduler to a worker, as arbitrary bytes. Each message follows its length in two
- * bytes. The messages are decoded into events of a real core, which checks its invariants. Strands
- * end at once; fetches succeed or fail. Each message is also decoded as one of a worker; an
- * accepted message is encoded and decodes to the same message again. */
+/* Decodes the messages of a scheduler to a worker into events of a real worker core, which checks
+ * its invariants. The input is messages, each after its length in two bytes. Strands, which are
+ * lists of tasks that one executor runs in order, end at once; fetches succeed or fail. Each
+ * message is also decoded as a message of a worker. An accepted message of either direction is
+ * encoded and must decode to the same message again. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "rpc/util/pb.h"
@@ -114,7 +115,8 @@ static void connect(struct fuzz *f)
     step(f, &ev);
 }
 
-/* Decodes `bytes` and appends the message, encoded again, to `out`. False: it is refused. */
+/* Decodes `bytes` and appends the message, encoded again, to `out`. Returns false if the decoder
+ * refuses the message. */
 static bool pass(bool is_down, struct mr_str bytes, struct mr_buf *out)
 {
     struct mr_pb_arena arena;
@@ -136,7 +138,7 @@ static void round_trip(bool is_down, struct mr_str bytes)
     struct mr_buf once, twice;
     mr_buf_init(&once, 8 * MEMORY_MAX);
     mr_buf_init(&twice, 8 * MEMORY_MAX);
-    /* the second time it may be refused: escaped texts are longer */
+    /* The decoder may refuse the encoded message, because escaped texts are longer. */
     if (pass(is_down, bytes, &once) && pass(is_down, mr_buf_str(&once), &twice))
         mr_assert(mr_str_eq(mr_buf_str(&once), mr_buf_str(&twice)));
     mr_buf_fini(&once);

@@ -1,4 +1,5 @@
-/* For fuzz targets whose result is a value: reads everything that a reader of values may read. */
+/* Helpers of fuzz targets that make values. They read everything that a reader of values may
+ * read. */
 #pragma once
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 
 #define WALK_OUT_BYTES_MAX ((size_t)4 << 20)
 
-/* Limit of an input's memory, because these targets do not look for memory exhaustion. */
+/* Limit for the memory of one value, because these targets do not look for memory exhaustion. */
 #define WALK_EXTENT_BYTES_MAX ((uint64_t)64 << 20)
 
 static inline void *walk_alloc(void *ctx, uint64_t bytes)
@@ -18,7 +19,8 @@ static inline void *walk_alloc(void *ctx, uint64_t bytes)
     return bytes > WALK_EXTENT_BYTES_MAX ? NULL : mr_value_heap_alloc(ctx, bytes);
 }
 
-/* Checks the extent that walk_alloc has made, which must be a value. */
+/* Returns the value in the extent that an import has made in walk_alloc's memory. Panics if the
+ * extent is no value. */
 static inline struct mr_value walk_open(const void *extent)
 {
     struct mr_value_header h;
@@ -56,7 +58,7 @@ static inline void walk_value(const struct mr_value *v)
     mr_buf_fini(&out);
 }
 
-/* Imports bytes; if they are a value, exports it, and the export must read back as the same
+/* Imports `bytes`. If they are accepted, the export of the value must read back as the same
  * value. */
 static inline void walk_round_trip(enum mr_format format, struct mr_str bytes)
 {
