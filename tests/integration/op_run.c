@@ -1,15 +1,15 @@
-/* mr-op-run: runs operators for a test in another language. It reads requests from its input and
- * writes answers to its output, in the same order. Numbers are u32, little endian. A number before
- * a part is its count or its length.
+/* mr-op-run: runs operators for a test in another language. The program reads requests from its
+ * input and writes answers to its output, in the same order. Numbers are u32, little endian. Every
+ * operator, arguments and bytes have their length before them.
  *
- *   request: op, arguments (a pack), count of inputs; each input: kind, bytes
+ *   request: operator, arguments (a pack), count of inputs; each input: kind, bytes
  *            kinds: 'p' pack, 'n' npy, 'e' extent
  *   answer:  code (i32), kind, bytes
  *            kinds: 'p' pack, 'e' extent, 'i' number of an input (u32), 'x' error text
  *
  *   mr-op-run [--plugin LIBRARY] [--data-root DIR] [--list '']
  *
- * With --list, prints the operators. */
+ * With --list, prints the names of the operators and ends. */
 #include "support/op_host.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* A redis-server for a test: a private socket in a directory of its own. It is killed and its
- * directory is removed at the end. */
+/* A redis-server for a test, with a private socket in a directory of its own. At the end the server
+ * is killed and the directory is removed. */
 #pragma once
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@ static inline void nap(void)
     (void)nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-/* Runs a program and waits for its end. */
+/* Runs a program, waits for its end, and asserts that its exit status is 0. */
 static inline void run(const char *program, const char *a, const char *b, const char *c)
 {
     pid_t pid = fork();

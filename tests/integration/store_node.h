@@ -116,7 +116,8 @@ static inline struct mr_store *node_client(const struct node *n)
     return st;
 }
 
-/* Fills every word or, in large memory, every 61st word with a pattern of `seed`. */
+/* Fills memory with a pattern that depends on `seed`: every word up to 32 KiB, else every 61st
+ * word. */
 static inline void fill(void *p, uint64_t bytes, uint64_t seed)
 {
     uint64_t *words = p;
@@ -134,8 +135,8 @@ static inline bool is_filled(const void *p, uint64_t bytes, uint64_t seed)
     return true;
 }
 
-/* Makes an object of `bytes`, filled with the pattern of `seed` and held by job `job` (0: by this
- * client). */
+/* Makes an object of `bytes` with the pattern of `seed`. Job `job` holds the object; 0: this client
+ * holds it. */
 static inline mr_object_id make(struct mr_store *st, uint64_t bytes, uint64_t seed, uint64_t job)
 {
     struct mr_store_draft draft;

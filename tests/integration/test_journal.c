@@ -1,5 +1,5 @@
-/* store/meta/journal against a real redis-server on a private socket: acknowledged records are read
- * back; no record is written twice; a higher epoch refuses writes of a lower one; and the error
+/* Tests store/meta/journal with a real redis-server on a private socket. Acknowledged records are
+ * read back; no record is written twice; a higher epoch refuses writes of a lower one; the error
  * about a key with foreign content names the key. */
 #include "base/id.h"
 #include "tests/integration/journal_rig.h"
@@ -43,7 +43,8 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     mr_journal_close(&j);
 }
 
-/* Reads the answers as a polling thread does, which never sleeps. No other thread reads. */
+/* Reads the answers of Redis as a polling thread does: without sleep, and no other thread reads
+ * them. */
 static void read_until(struct fixture *f, struct mr_journal *j, uint64_t sequence)
 {
     mr_time until = mr_time_after(mr_clock_now(), 20 * MR_SECOND);
@@ -72,7 +73,7 @@ static void who_attends_reads_the_answers(void **state)
     read_until(f, j, 100);
     append(j, 101, 101);
     mr_journal_attend(j, false);
-    wait_acked(f, 101); /* the answers were read by the connection's thread or by this one */
+    wait_acked(f, 101); /* after the end of attendance, the connection's thread reads the answer */
     assert_int_equal(atomic_load(&f->rewinds), 0);
     mr_journal_close(&j);
 }
@@ -149,8 +150,8 @@ static void an_older_epoch_is_refused(void **state)
     mr_journal_close(&young);
 }
 
-/* Redis has an older copy of the journal, on which another scheduler has continued. Its sequence
- * numbers mean other records. */
+/* Sets up a Redis with an older copy of the journal, on which another scheduler has continued. The
+ * sequence numbers in this copy mean other records. */
 static void another_lineage_is_never_gone_on_with(void **state)
 {
     struct fixture *f = *state;
@@ -168,7 +169,7 @@ static void another_lineage_is_never_gone_on_with(void **state)
         MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
         MR_STR("9")};
     command(f, MR_ARRAY_LEN(older), older);
-    append(j, 5, 5); /* by its sequence number alone, Redis would accept the record */
+    append(j, 5, 5); /* Redis has sequence number 9, and would take record 5 for one that it has */
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
     assert_int_equal(atomic_load(&f->rewinds), 1);

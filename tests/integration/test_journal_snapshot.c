@@ -1,11 +1,12 @@
-/* A journal that is replaced by a snapshot, against a real redis-server that is killed, emptied or
- * reset meanwhile. At any time, either the old journal or the complete new one is there. */
+/* Replaces a journal by a snapshot, in a real redis-server that is killed, emptied or set back to
+ * an older state meanwhile. At any time Redis has either the whole old journal or the whole
+ * snapshot. */
 #include "tests/integration/journal_rig.h"
 
 #define SNAPSHOT_RECORDS 40 /* number of records of 1 MiB each; a call to Redis carries four */
 
-/* Runs in a child process: appends records, loses the old ones (or Redis does), writes a snapshot,
- * and exits at the first acknowledgement from `dies_at` on. */
+/* Context of a child process, which kills itself when record `dies_at`, or a later one, is
+ * acknowledged. */
 struct mortal {
     struct fixture *f;
     uint64_t dies_at;
@@ -18,6 +19,9 @@ static void die_when_acked(void *ctx, uint64_t sequence)
     if (sequence >= m->dies_at) (void)kill(getpid(), SIGKILL);
 }
 
+/* Runs in a child process. Replaces the journal by a snapshot of SNAPSHOT_RECORDS records, and
+ * kills the process when the snapshot's record number `dies_after`, or a later one, is
+ * acknowledged. */
 static void snapshot_and_die(struct fixture *f, uint64_t dies_after)
 {
     struct mortal m = {f, UINT64_MAX};
@@ -38,7 +42,7 @@ static void snapshot_and_die(struct fixture *f, uint64_t dies_after)
     mr_journal_flush(j);
     for (int i = 0; i < 10000; i++)
         nap();
-    _exit(2); /* never reached: the callback exits */
+    _exit(2); /* never reached: die_when_acked kills the process */
 }
 
 static void an_empty_redis_asks_for_a_snapshot_even_when_idle(void **state)
@@ -77,7 +81,7 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
     uint32_t news = 0;
     for (uint64_t dies_after = 1; dies_after <= SNAPSHOT_RECORDS + 1; dies_after += 4) {
         struct mr_journal *j = journal_open(f, &info);
-        mr_journal_rewind(j); /* begins a snapshot: the old journal has three records */
+        mr_journal_rewind(j); /* this round's old journal is a snapshot of three records */
         append(j, info.sequence + 1, info.sequence + 3);
         mr_journal_rewound(j);
         mr_journal_flush(j);
@@ -99,7 +103,7 @@ static void a_snapshot_takes_the_journal_s_place_whole_or_not_at_all(void **stat
             assert_true(info.sequence >= old + SNAPSHOT_RECORDS);
             assert_int_equal(f->loaded, info.sequence - old);
         }
-        uint64_t next = info.sequence + 1; /* the journal that was read can also be continued */
+        uint64_t next = info.sequence + 1; /* the journal that was found takes more records */
         append(j, next, next);
         wait_acked(f, next);
         mr_journal_close(&j);
@@ -128,7 +132,7 @@ static void a_redis_that_loses_half_a_snapshot_gets_another(void **state)
     if (atomic_load(&f->acked) < 10 + SNAPSHOT_RECORDS) command(f, 2, flush);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++) {
         nap();
-        /* Stops when a snapshot was complete before the kill. */
+        /* The snapshot was complete before the DEL, so Redis lacks nothing. */
         if (atomic_load(&f->acked) >= 10 + SNAPSHOT_RECORDS) break;
     }
     if (atomic_load(&f->rewinds)) {
@@ -189,12 +193,13 @@ static void a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journa
     redis_start(&f->server);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
-    assert_int_equal(atomic_load(&f->rewinds), 1); /* Redis knows 10 of 20 records */
-    /* The owner ends before it has written anything. */
+    assert_int_equal(atomic_load(&f->rewinds), 1); /* Redis has 10 of the 20 records */
+    /* The first process ends before it has written anything of the snapshot that on_rewind asks
+     * for. */
     mr_journal_close(&j);
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) snapshot_and_die(f, 4); /* the owner ends in the middle of its snapshot */
+    if (pid == 0) snapshot_and_die(f, 4); /* the second process ends amid its snapshot */
     (void)waitpid(pid, NULL, 0);
     j = journal_open(f, &info);
     assert_int_equal(info.sequence, 10);

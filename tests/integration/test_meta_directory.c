@@ -186,7 +186,7 @@ static void a_place_is_found_until_it_is_taken_away(void **state)
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
     wait_done(f);
-    assert_int_equal(f->err, MR_OK); /* node n2 had reported its copy before n1 removed its own */
+    assert_int_equal(f->err, MR_OK); /* a node removes only its own record: the one of n1 stays */
     mr_directory_unplace(f->directory, place.object, MR_STR("n1"), on_done, f);
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
@@ -213,8 +213,8 @@ static void on_places(
     atomic_store(&p->f->done, true);
 }
 
-/* Objects of all sizes, because a record has the size before the node. Lists the objects one page
- * at a time. */
+/* Places objects of many sizes, because the size stands before the node's name in a record and
+ * changes its offset. Then lists the objects page by page. */
 static void all_places_are_told_and_taken_away_by_their_node(void **state)
 {
     struct fixture *f = *state;

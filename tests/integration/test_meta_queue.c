@@ -1,5 +1,5 @@
-/* store/meta/stream: channels, queues and the change feed against a real redis-server on a private
- * socket. */
+/* Tests store/meta/stream with a real redis-server on a private socket: channels, queues and the
+ * change feed. */
 #include "store/meta/stream/channel.h"
 #include "store/meta/stream/queue.h"
 #include "store/meta/redis.h"
@@ -128,7 +128,7 @@ static void who_stands_at_the_last_dropped_entry_has_lost_nothing(void **state)
         last_id(f, ids[i]);
     }
     assert_int_equal(
-        read_after(f, ids[2], 10), MR_OK); /* the entry is gone, and no entry follows it */
+        read_after(f, ids[2], 10), MR_OK); /* entry ids[2] was dropped, but none after it */
     assert_int_equal(f->channel->count, 3);
     assert_int_equal(read_after(f, ids[1], 10), MR_ERANGE);
     assert_true(mr_str_eq(f->channel->first_id, mr_str(ids[3])));
@@ -234,7 +234,7 @@ static void a_bound_counts_what_waits_and_what_is_leased(void **state)
     assert_true(f->queue->next_ms > 50000);
     assert_int_equal(ack(f, receipt), 1);
     assert_int_equal(put(f, "z", "3", false), MR_OK);
-    /* The queue is removed, but its id is remembered. */
+    /* Item x has left the queue, but the queue remembers its id. */
     assert_int_equal(put(f, "x", "1", false), MR_EEXIST);
     assert_false(f->queue->is_live);
     assert_int_equal(put(f, "y", "1", false), MR_EEXIST);

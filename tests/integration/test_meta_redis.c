@@ -1,5 +1,5 @@
-/* store/meta/redis against a server that the test plays itself, so that the server can close at an
- * exact moment. SIGPIPE has its default action, because programs that link the module need not
+/* Tests store/meta/redis with a server that the test plays itself, so that the server can close at
+ * an exact moment. SIGPIPE has its default action, because programs that link the module need not
  * ignore it. */
 #include "host/clock.h"
 #include "store/meta/redis.h"
@@ -57,7 +57,7 @@ static int take_link(const struct fixture *f)
     return link;
 }
 
-/* Reads from the client and checks that it sent exactly `expected`. */
+/* Reads what the client sends, and asserts that it begins with `expected`. */
 static void hear(int link, const char *expected)
 {
     char got[128] = "";
@@ -82,7 +82,7 @@ static void a_redis_that_goes_while_it_is_greeted_ends_nobody(void **state)
     hear(link, AUTH);
     assert_int_equal(shutdown(link, SHUT_RD), 0); /* the client's next write fails */
     say(link, "+OK\r\n");
-    /* The client has noticed the end of its connection, and connects again. */
+    /* The client has noticed the end of its connection, and connects a second time. */
     int next = take_link(f);
     (void)close(link);
     hear(next, AUTH);

@@ -112,7 +112,7 @@ static void what_is_put_in_one_call_is_read_by_others(void **state)
     for (unsigned i = 0; i < MR_ARRAY_LEN(sizes); i++) {
         unsigned char *bytes = mr_alloc(sizes[i] + 1);
         fill(bytes, sizes[i], i);
-        /* The first time into fresh pages, then into used ones. */
+        /* The first round writes into fresh pages, the second round into used ones. */
         for (int twice = 0; twice < 2; twice++) {
             mr_object_id id = {0};
             struct mr_store_view view;
@@ -152,7 +152,7 @@ static void a_killed_client_leaves_what_jobs_hold(void **state)
         struct mr_store *st = node_client(&n);
         mr_object_id ids[2] = {make(st, 2 * MIB, 1, 5), make(st, 2 * MIB, 2, 0)};
         struct mr_store_view view;
-        /* The reader dies while it has a pin. */
+        /* The maker dies while it has a pin. */
         if (mr_store_get(st, ids[0], NULL, WAIT, &view, NULL)) _exit(1);
         if (write(pipe_fds[1], ids, sizeof ids) != sizeof ids) _exit(2);
         for (;;)
@@ -173,7 +173,7 @@ static void a_killed_client_leaves_what_jobs_hold(void **state)
     mr_store_unhold(st, ids, 1, job_5);
     for (int i = 0; i < 200 && stats_of(st).memory_bytes > 0; i++)
         nap_ms(10);
-    assert_int_equal(stats_of(st).memory_bytes, 0); /* the dead writer's segments are closed */
+    assert_int_equal(stats_of(st).memory_bytes, 0); /* the segments of the dead maker are freed */
     mr_store_close(&st);
     node_fini(&n);
 }
@@ -337,7 +337,8 @@ static void an_object_of_another_node_is_pulled_once(void **state)
         assert_true(pulls[i].ok);
         told += pulls[i].is_told;
     }
-    /* One of the eight gets is told of the transfer, so that it is counted once. */
+    /* Exactly one of the eight gets is told that it caused the transfer, so that the transfer is
+     * counted once. */
     assert_int_equal(told, 1);
     assert_int_equal(stats_of(here).pulls, 1);
     assert_int_equal(stats_of(here).pulled_bytes, 20 * MIB + 24);
@@ -346,7 +347,7 @@ static void an_object_of_another_node_is_pulled_once(void **state)
     mr_object_id lost = {123, 456};
     node_kill(&b, SIGKILL);
     assert_int_equal(mr_store_get(here, lost, b.address, WAIT, &view, &e), MR_EAWAY);
-    /* The copy stays although its source is dead. */
+    /* The copy stays although the node that it came from is dead. */
     assert_true(holds(here, id, NULL, 20 * MIB + 24, 8));
     mr_store_close(&here);
     mr_store_close(&there);

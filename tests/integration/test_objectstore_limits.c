@@ -1,5 +1,5 @@
-/* The real mr-objectstore at its limits: a full memory, too many objects, and waits that a client
- * ends. */
+/* Tests the real mr-objectstore at its limits: its memory is full, it has too many objects, or a
+ * client gives up a wait. */
 #include "store/arena/client_link.h"
 #include "store_node.h"
 
@@ -62,7 +62,7 @@ static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
     looks = 0;
     assert_int_equal(mr_store_create_or_stop(st, 100, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     assert_int_equal(looks, 3);
-    /* An answer to this shows that no earlier answer is outstanding. */
+    /* After this answer, no answer to an earlier request is outstanding. */
     assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
     mr_store_close(&st);
     node_fini(&n);
@@ -73,7 +73,8 @@ static bool is_set_at_once(void *ctx)
     return (void)ctx, true;
 }
 
-/* The stopped store reads no request. Requests are sent until its socket is full. */
+/* The store's process is stopped, so it reads no requests. The client sends requests until the
+ * socket is full. */
 static void a_store_that_says_nothing_can_be_given_up(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void a_store_that_says_nothing_can_be_given_up(void **state)
         mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     kill(n.pid, SIGCONT);
     assert_int_equal(
-        /* The answer comes after those to earlier requests. */
+        /* The store answers the requests that were given up first, and then this one. */
         mr_store_stats(st, &stats, &e), MR_OK);
     assert_int_equal(stats.objects, 0);
     assert_int_equal(mr_store_create(st, 20 * MIB, WAIT, &draft, &e), MR_OK);
@@ -146,7 +147,7 @@ static void a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed
     while (made < 64 && !(err = mr_store_create(st, 100, 300 * MR_MS, &draft, &e))) {
         later.ids[made++] = draft.id;
         assert_int_equal(mr_store_seal(st, &draft, NULL, NULL, &e), MR_OK);
-        struct mr_store_stats seen; /* an answer to this shows that the store has seen the seal */
+        struct mr_store_stats seen; /* the answer shows that the store has seen the seal */
         assert_int_equal(mr_store_stats(st, &seen, &e), MR_OK);
     }
     assert_int_equal(err, MR_ELIMIT);

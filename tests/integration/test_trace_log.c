@@ -1,5 +1,5 @@
-/* store/meta/trace/log against a real redis-server on a private socket: each span is read back
- * once; beyond a limit a block goes to a file or is counted as lost; no caller waits for Redis. */
+/* Tests store/meta/trace/log with a real redis-server on a private socket. Each span is read back
+ * once. Beyond a limit a block goes to a file or is counted as lost. No caller waits for Redis. */
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
@@ -204,7 +204,7 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     struct fixture *f = *state;
     struct mr_trace_log_totals totals;
     struct read r;
-    add(f, JOB, 40, 10000); /* spans of more than 1 MiB */
+    add(f, JOB, 40, 10000); /* more bytes than job_bytes_max, 1 MiB */
     settle(f);
     mr_trace_log_totals(f->log, &totals);
     assert_true(totals.bytes <= f->config.job_bytes_max);
@@ -213,11 +213,11 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     assert_int_equal(totals.lost, 0);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     assert_all(f, JOB, 400000);
-    /* Reads the job as a reader on another machine does, without the files. */
+    /* Reads the job as on another machine, where the files are missing. */
     struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
     assert_true(r.spans > 0 && r.spans < 400000);
     assert_int_equal(r.spans + t.not_recorded, 400000);
-    /* The next scheduler finds both jobs and deletes the traces of jobs that are not in `alive`. */
+    /* The next scheduler finds both jobs. It deletes the traces of jobs that are not in `alive`. */
     const mr_job_id alive[] = {OTHER, JOB};
     log_close(f);
     f->config.jobs = alive;

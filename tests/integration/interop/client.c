@@ -1,6 +1,7 @@
-/* The interop test's client on lib/rpc: runs every case against one server, ours or a foreign one.
+/* The interop test's client on lib/rpc. Runs every case against one server: ours, or one of another
+ * gRPC implementation.
  *     mr-interop-client ADDRESS
- * Prints one line a case; exits 1 if any failed. */
+ * Prints one line a case. Exits with status 1 if a case failed. */
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "interop.pb-c.h"
@@ -118,7 +119,7 @@ static void send_output_request(struct mr_rpc_stream *s, const int32_t *sizes, s
     mr_buf_fini(&b);
 }
 
-/* Expects one message with a payload of `bytes`. */
+/* Reads one message, and checks that it has a payload of `bytes`. */
 static void expect(struct mr_rpc_stream *s, int32_t bytes)
 {
     struct mr_rpc_message *m = NULL;

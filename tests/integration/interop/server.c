@@ -35,7 +35,8 @@ static void echo_metadata(struct mr_rpc_call *call)
         (void)mr_rpc_call_add_trailing(call, "x-interop-echo-bin", v);
 }
 
-/* Ends the call with the status that the client asked for. False: the client asked for none. */
+/* Ends the call with the status that the client asked for, and returns true. Returns false if the
+ * client asked for none. */
 static bool finish_as_asked(struct mr_rpc_call *call, const Millrace__Interop__WantedStatus *wanted)
 {
     if (!wanted || !wanted->code) return false;
@@ -67,7 +68,8 @@ static ProtobufCBinaryData payload_of(int32_t bytes)
     return (ProtobufCBinaryData){(size_t)bytes, (uint8_t *)(uintptr_t)zeros};
 }
 
-/* Unpacks a message; on failure fails the call and returns NULL. The arena holds one message. */
+/* Unpacks a message into the arena, which the caller frees. On failure, fails the call and returns
+ * NULL. */
 static void *unpack(struct mr_rpc_call *call, struct mr_rpc_message *m, struct mr_pb_arena *a,
     const ProtobufCMessageDescriptor *type)
 {
@@ -97,7 +99,8 @@ static void on_unary(struct mr_rpc_call *call, struct mr_rpc_message *m)
     mr_pb_arena_fini(&a);
 }
 
-/* Sends the responses that a request asks for. True: the request has ended the call. */
+/* Sends the responses that a request asks for. Returns true if the call has ended, with an error or
+ * with the status that the request asks for; false if the call goes on. */
 static bool send_responses(
     struct mr_rpc_call *call, const Millrace__Interop__StreamingOutputRequest *r)
 {

@@ -1,7 +1,7 @@
-/* test.record(value, seconds=0, bytes=0) lets a test count how often each task starts. It waits
- * `seconds`, appends a line "job index attempt" to the file that MILLRACE_RECORD named when the
- * worker started, and returns the value. With `bytes`, it returns so many bytes, each the low byte
- * of the value. */
+/* test.record(value, seconds=0, bytes=0) lets a test count how often each task starts. It appends a
+ * line "job index attempt" to the file that MILLRACE_RECORD named when the worker started, waits
+ * `seconds`, and returns `value`. If `bytes` is not 0, it returns that many bytes instead, each the
+ * low byte of `value`. */
 #include "ops/op.h"
 
 #include <fcntl.h>
@@ -41,7 +41,8 @@ static int run_record(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* test.size(values...): returns the sum of the bytes of all values. */
+/* test.size(values...) returns the number of bytes of all values. It fails if a value has two
+ * different bytes. */
 static int run_size(struct mr_op_call *call)
 {
     int64_t n = 0;

@@ -1,4 +1,5 @@
-/* A plug-in with an operator that ignores its cancel flag, and one that ends its process. */
+/* A plug-in with an operator that ignores its cancel flag, and an operator that kills the worker's
+ * process. */
 #include "ops/op.h"
 
 #include <signal.h>
