@@ -14,7 +14,8 @@ static void *alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
         return NULL;
     }
     h->result = mr_alloc_aligned((size_t)bytes, 64);
-    /* Fills the memory of results, so that an operator that expects zeros fails. */
+    /* Fills the result with bytes that are not zero, so that the test of an operator that expects
+     * zeros fails. */
     memset(h->result, 0xa5, (size_t)bytes);
     return h->result;
 }

@@ -1,5 +1,5 @@
-/* A host for operators in a test's process: results are on the heap, files are read beneath given
- * roots, and the test sets the cancel flag. */
+/* A host for operators in a test's process. Results are on the heap, operators read files below the
+ * given roots, and the test sets the cancel flag. */
 #pragma once
 
 #include "ops/call.h"

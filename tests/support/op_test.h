@@ -1,4 +1,5 @@
-/* Common parts of tests of operators: CMocka, and a host that is made anew for each test. */
+/* What tests of operators have in common: the headers of CMocka, and a host of operators that is
+ * made anew for each test. */
 #pragma once
 
 #include "store/object/format/json.h"
@@ -28,7 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Writes a result, inline or in an extent, to `text` as JSON that ends with a NUL. */
+/* Writes the result to `text` as JSON that ends with a NUL. The result may be inline or in an
+ * extent. */
 static inline void op_result_json(const struct mr_op_result *r, char *text, size_t size)
 {
     struct mr_error e = {0};

@@ -1,5 +1,5 @@
-/* A scheduler's core and its simulated surroundings: start and restart, the journal, and the core's
- * effects. scheduler_rig_play.c has clients, workers and stores. */
+/* The rig: a scheduler's core and its simulated surroundings: start and restart, the journal, and
+ * the core's effects. scheduler_rig_play.c has clients, workers and stores. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"
@@ -62,8 +62,9 @@ struct rig *rig_new_with(const struct mr_sched_config *c)
     return r;
 }
 
-/* A job that is done, so that no job of the test has the first place, the first number of a task or
- * the first class: these hide what is added where it ought to be subtracted. */
+/* Runs a first job, so that the test's jobs do not have the first slot of a table, the first number
+ * of a task or the first placement class. Number 0 would hide mistakes such as an addition where a
+ * subtraction is right. */
 static void take_first_places(struct rig *r)
 {
     r->first = rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
@@ -188,7 +189,7 @@ static void take_store(struct rig *r, uint32_t store)
     struct mr_sched_store_batch *b = &r->fx.store[store];
     const mr_object_id *hold = (const void *)b->hold.p, *unhold = (const void *)b->unhold.p;
     for (uint32_t i = 0; b->has_registered && i < r->holds_count; i++)
-        /* A store that registers again reports its holders again. */
+        /* After a store has registered, the core sends all of its holds anew. */
         if (r->holds[i].store == store) r->holds[i].count = 0;
     for (size_t i = 0; i < b->hold.n / sizeof *hold; i++) {
         struct rig_hold *h = hold_of(r, hold[i], store);

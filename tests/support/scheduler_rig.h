@@ -1,7 +1,7 @@
-/* A scheduler's core in a test that simulates everything around it: clients with jobs in JSON,
- * workers that do what they are told, object stores that count holders, and a journal that is read
- * back after a restart. All effects of the core are kept for the test to look at. After every step
- * all invariants are checked. */
+/* The rig: a scheduler's core in a test, and everything around the core, simulated. The rig has
+ * clients with jobs in JSON, workers, object stores that keep track of their holders, and a journal
+ * that the core reads back after a restart. The rig keeps all effects of the core for the test to
+ * look at. After every step the core checks all invariants. */
 #pragma once
 
 #include "services/scheduler/core/core.h"
@@ -22,7 +22,7 @@ enum rig_said {
     SAID_LEAVE,
 };
 
-struct rig_row { /* one task, release, cancel or other row that a worker was sent */
+struct rig_row { /* one entry of a message to a worker: a task, a release, a cancel … */
     enum rig_said said;
     uint32_t slot;
     uint64_t job;
@@ -49,35 +49,39 @@ struct rig {
     struct mr_sched *s;
     struct mr_sched_effects fx;
     mr_time now;
-    bool acks;             /* the simulated journal acknowledges records at once */
+    bool acks;             /* each step of rig_turn acknowledges all records */
     struct mr_buf journal; /* records, as in mr_sched_effects.journal */
     uint64_t sequence, acked;
     struct rig_row *rows;
     uint32_t rows_count, rows_room;
-    struct mr_buf notes; /* struct mr_sched_note of the core since its last start */
-    struct mr_buf spans; /* struct mr_sched_span of the core since its first start */
+    struct mr_buf notes; /* struct mr_sched_note: what the core told its shell since the last
+                          * start */
+    struct mr_buf spans; /* struct mr_sched_span of all starts of the core */
     char *texts[4096];   /* texts[i]: the text of note i of `notes` */
     uint32_t notes_count;
     struct rig_worker last; /* the worker that registered last */
     struct rig_hold holds[1024];
     uint32_t holds_count;
     uint64_t ticket, session, objects;
-    int code; /* status code of the last reply */
+    int code; /* code of the last reply or of the last refusal of a worker */
     char text[1100];
     uint64_t object_bytes; /* bytes of each object that workers make from now on; 0: 100,000 */
-    uint64_t store_memory; /* bytes of memory of each store that registers from now on */
-    /* A new store of a node finds the objects of the store before it on disk. */
+    uint64_t store_memory; /* of each store that registers from now on; 0: 1 GiB */
+    /* True: a new store of a node has the objects of the node's last store, on disk. */
     bool has_disk;
-    mr_object_id missing[1024]; /* objects that a new store was to verify and does not have */
+    mr_object_id missing[1024]; /* objects that the core asked a new store to verify, and that the
+                                 * store lacks */
     uint32_t missing_count, missing_store;
     struct mr_str says;  /* the value in the next completion; "": the task's key */
-    uint64_t steps_work; /* the largest number of steps that one rig_turn needed */
-    uint64_t first; /* id of the job that stands before the jobs of the test; 0: there is none */
-    /* Called with each batch before a worker takes it; may be NULL. */
+    uint64_t steps_work; /* the largest number of steps that one call of rig_turn needed */
+    uint64_t first;      /* id of the job that rig_new runs before the jobs of the test; 0: none */
+    /* Called with each batch of messages to a worker before the rig takes the batch; may be
+     * NULL. */
     void (*on_batch)(struct rig *r, uint32_t slot, const struct mr_sched_batch *b);
 };
 
-/* A worker to register. Zeros: one slot, the operators of `rig_ops`, no store. */
+/* A worker to register. Zeros: one slot, all operators of scheduler_rig_play.c but "rare", 1 TiB of
+ * memory, no store. */
 struct rig_spec {
     const char *name, *node;
     uint32_t slots;
@@ -87,8 +91,8 @@ struct rig_spec {
     uint64_t memory, store;
 };
 
-struct rig *rig_new(void);       /* one at a time; the teardown of each test frees it */
-struct rig *rig_new_empty(void); /* as rig_new, without the job before the jobs of the test */
+struct rig *rig_new(void);       /* one rig at a time; rig_teardown frees it */
+struct rig *rig_new_empty(void); /* as rig_new, without the first job */
 struct rig *rig_new_with(const struct mr_sched_config *c);
 int rig_teardown(void **state);
 void rig_config(struct mr_sched_config *c); /* a config with small limits */
@@ -99,31 +103,32 @@ void rig_pass(struct rig *r, mr_duration time); /* lets time pass, with a step a
 void rig_crash(struct rig *r);
 void rig_compact(struct rig *r); /* replaces the journal by a snapshot */
 void rig_ack(struct rig *r);
-const char *rig_leftover(struct rig *r); /* of all jobs, when the test has forgotten its own */
+const char *rig_leftover(struct rig *r); /* mr_sched_leftover, when only the first job is left */
 
-/* Returns the job's id. 0: the job was refused; `code` and `text` say why. */
+/* Returns the job's id, or 0 if the job was refused. Then `code` and `text` of the rig say why. */
 uint64_t rig_submit(struct rig *r, const char *json);
 uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
-/* Returns the status code of the reply; 1: no reply yet. */
+/* Returns the code of the reply, or 1 if there is no reply yet. */
 int rig_ask(struct rig *r, enum mr_sched_event_type type, uint64_t job);
 void rig_want(struct rig *r, uint64_t job, const char *key);
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
 enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);
-/* Returns MR_JOB_NONE if the core has forgotten the job. */
+/* Returns the state of the job, or MR_JOB_NONE if the core has forgotten the job. */
 enum mr_job_state rig_job(struct rig *r, uint64_t job);
 struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key);
 struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
 
 struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
-/* Incarnation, holding, queued and suspects are those of `more`. */
+/* Registers a worker with the incarnation, epoch, held and queued tasks and suspects of `more`.
+ * `slot` of the result is UINT32_MAX if the core refused the worker. */
 struct rig_worker rig_join_as(
     struct rig *r, const struct rig_spec *spec, const struct mr_ws_register *more);
 void rig_close(struct rig *r, struct rig_worker w);
 void rig_message(struct rig *r, struct rig_worker w, struct mr_ws_up *m);
 void rig_heartbeat(struct rig *r, struct rig_worker w);
 
-/* The functions below report on a task: on the attempt that was last sent to the worker, or on
- * `attempt` if it is not 0. */
+/* The functions below send a worker's report on one task. They name the attempt that was last sent
+ * to the worker; rig_done_as names `attempt`. */
 void rig_done(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 void rig_done_bytes(
     struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint32_t bytes);
@@ -139,8 +144,8 @@ enum rig_told { TOLD_GIVEN, TOLD_STARTED, TOLD_UNKNOWN, TOLD_LEFT_SLOT };
 void rig_tell(
     struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key);
 
-/* Returns the last attempt of the task that was sent to `w` since the last rig_forget_rows; 0:
- * none. */
+/* Returns the last attempt of the task that was sent to `w` since the last rig_forget_rows, or 0 if
+ * no attempt was sent. */
 uint32_t rig_sent(const struct rig *r, struct rig_worker w, uint64_t job, uint32_t index);
 uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 uint32_t rig_count(struct rig *r, enum rig_said said, struct rig_worker w, uint64_t job,
@@ -154,4 +159,4 @@ void rig_store(struct rig *r, uint64_t store, const char *node);
 void rig_store_close(struct rig *r, uint64_t store);
 void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id);
 bool rig_is_held(const struct rig *r, mr_object_id id);
-uint32_t rig_held(const struct rig *r); /* number of objects that stores have been told to hold */
+uint32_t rig_held(const struct rig *r); /* counts an object once for each store */

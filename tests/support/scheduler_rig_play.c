@@ -346,7 +346,7 @@ void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id)
 {
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
     ev.objects = (struct mr_sched_objects){.store = store, .ids = &id, .count = 1};
-    /* The store has lost the object and its holders. */
+    /* The store has lost the object together with its list of holders. */
     for (uint32_t i = 0; i < r->holds_count; i++)
         if (mr_object_id_eq(r->holds[i].object, id)) r->holds[i].count = 0;
     rig_step(r, &ev);

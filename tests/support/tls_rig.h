@@ -1,5 +1,6 @@
-/* Certificates for tests of TLS in a new directory: a CA and certificates that it signed, and a
- * second CA that nothing trusts. NAME is a certificate, NAME-key is its key. */
+/* Certificates for tests of TLS, in a new directory: the CA "ca" with certificates that it signed,
+ * and the CA "other-ca", which signed "enemy". NAME is the file of a certificate or CA, NAME-key
+ * the file of its key. */
 #pragma once
 
 #include "base/alloc.h"
@@ -13,8 +14,8 @@
 
 static char pki[] = "/tmp/mr-pki-XXXXXX";
 
-/* Returns a path in the directory of certificates, valid until pki_path has been called eleven more
- * times. */
+/* Returns a path in the directory of certificates. The path is valid for eleven more calls of
+ * pki_path or pki_key. */
 static inline const char *pki_path(const char *name)
 {
     static char paths[12][96];
