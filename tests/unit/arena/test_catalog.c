@@ -1,4 +1,5 @@
-/* store/arena/catalog: the shared directory and the pin pages, within one process. */
+/* Tests store/arena/catalog within one process: the shared directory of objects, and the pages on
+ * which clients pin objects. */
 #include "store/arena/catalog.h"
 
 #include "base/alloc.h"
@@ -85,8 +86,8 @@ static void a_scan_sees_pins_of_this_generation_only(void **state)
     mr_catalog_mark(&f->writer, 5);
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 1);
-    /* The protocol requires a scan of pins before the commit. Without a scan the pin becomes
-     * stale. */
+    /* An evictor must not commit now, because the scan has found a pin. The test does, to make the
+     * pin stale. */
     mr_catalog_commit(&f->writer, 5);
     seen = 0;
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);

@@ -1,10 +1,10 @@
 /* A model checker for the pin protocol of store/arena/catalog.c. Two readers and an evictor, which
- * reuses the memory, run step by step in every possible order. The model's memory is weaker than
- * that of real processors: each processor has a store buffer, and stores to different variables
- * leave it in any order. So a missing fence is found, which no number of runs on real hardware
- * would guarantee. A sequentially consistent store is modelled as a store followed by a fence. Each
- * read of the bytes checks that no reader sees reused memory. The same checker must also find
- * planted bugs. */
+ * reuses the memory of the object, run step by step in every possible order. The model's memory is
+ * weaker than that of real processors: each processor has a store buffer, and stores to different
+ * variables leave the buffer in any order. So the checker finds every missing fence; runs on real
+ * hardware might not. A sequentially consistent store is modelled as a store followed by a fence.
+ * At each read of the bytes the checker asserts that the reader does not see reused memory. The
+ * checker must also find planted bugs. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/id.h"
@@ -20,6 +20,8 @@
 #include <cmocka.h>
 
 enum { READERS = 2, EVICTOR = READERS, PROCESSES, EVICTIONS = 2, READS = 2, DEPTH = 2 };
+/* Shared memory: the entry's state and generation (WORD), the place of the object (META), the
+ * object's bytes (BYTES), and the pin of each reader (SLOT, SLOT_2). */
 enum variable { WORD, META, BYTES, SLOT, SLOT_2, VARIABLES };
 /* State of an object, in the two low bits of WORD; the generation is above them. */
 enum { SEALED = 1, EVICTING, AWAY };
@@ -37,7 +39,7 @@ enum bug {
 
 struct model_state {
     uint8_t memory[VARIABLES];
-    /* Store buffers: stores that are not in memory yet. */
+    /* Store buffers, one for each process and variable: stores that are not in memory yet. */
     uint8_t waiting[PROCESSES][VARIABLES][DEPTH];
     uint8_t waiting_count[PROCESSES][VARIABLES];
     uint8_t at[PROCESSES]; /* the next step of each process */
@@ -81,8 +83,8 @@ static bool is_drained(const struct model_state *s, int p)
     return true;
 }
 
-/* A store that reaches memory after all earlier stores of its process; later stores may overtake
- * it. */
+/* Stores a value that reaches memory after all earlier stores of the process; later stores may
+ * overtake it. Returns false if the process must wait. */
 static bool store_release(struct model_state *s, int p, enum variable v, uint8_t value)
 {
     return is_drained(s, p) && store(s, p, v, value);
@@ -96,7 +98,7 @@ static void leave(struct model_state *s, int p, int v)
     s->waiting[p][v][s->waiting_count[p][v]] = 0; /* equal states must have equal bytes */
 }
 
-/* ---- mr_catalog_pin and mr_store_release, a step each ---------------------------------------*/
+/* ---- reader: mr_catalog_pin and mr_store_release, one memory access a step ------------------- */
 
 static uint8_t pin_of(uint8_t word)
 {
@@ -160,7 +162,7 @@ static bool step_reader(struct explorer *x, struct model_state *s, int p)
     return false;
 }
 
-/* ---- mark, fence, scan, commit; then the writer reuses the bytes and the store publishes ----- */
+/* ---- evictor: mark, fence, scan, commit; then the bytes are reused and published ------------- */
 
 static bool scan(struct model_state *s, int p)
 {

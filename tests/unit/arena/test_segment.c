@@ -1,4 +1,4 @@
-/* store/arena/segment: mapping, sealing, and populating pages before they are written. */
+/* Tests store/arena/segment: mapping, sealing, and populating pages before they are written. */
 #include "store/arena/segment.h"
 
 #include <setjmp.h>

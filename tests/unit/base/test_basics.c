@@ -179,7 +179,7 @@ static void an_arena_gives_aligned_zeroed_memory(void **state)
 {
     (void)state;
     struct mr_arena a;
-    /* The arena reserves a terabyte of address space and touches three pages of it. */
+    /* The arena reserves a terabyte of address space. The test touches two pages of it. */
     mr_arena_init(&a, (size_t)1 << 40);
     char *c = MR_ARENA_ARRAY(&a, char, 3);
     uint64_t *u = MR_ARENA_ARRAY(&a, uint64_t, 1000);

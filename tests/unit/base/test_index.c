@@ -1,4 +1,4 @@
-/* lib/base/index against a model, which is a plain array. */
+/* Compares lib/base/index with a plain array. */
 #include "base/index.h"
 
 #include "base/id.h"

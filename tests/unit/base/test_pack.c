@@ -1,5 +1,5 @@
-/* lib/base/pack: what is written reads back and has the shortest form, and malformed bytes are
- * refused. */
+/* Tests lib/base/pack: what is written reads back and has the shortest form, and malformed bytes
+ * are refused. */
 #include "base/limits.h"
 #include "base/pack.h"
 

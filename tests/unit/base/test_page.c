@@ -1,4 +1,4 @@
-/* lib/base/page: where a page of a list begins, and which page tokens are refused. */
+/* Tests lib/base/page: where a page of a list begins, and which page tokens are refused. */
 #include "base/page.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* Protobuf's wire format: what is written reads back, and malformed bytes are refused. */
+/* Tests Protobuf's wire format: what is written reads back, and malformed bytes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Plots of curves: the axes contain all values, the plot as text has the shape of the curve, and
- * the PNG file is valid. */
+/* Tests plots of curves: the axes contain all values, the plot as text has the shape of the curve,
+ * and the PNG file is valid. */
 #include "cli/plot/plot.h"
 
 #include <math.h>
@@ -86,7 +86,8 @@ static void numbers_are_short(void **state)
     }
 }
 
-/* Returns the first row of text in which column `at` of the curve has a mark. */
+/* Returns the first row of `text` in which column `at` of the curve has a mark, or -1 if no row has
+ * one. */
 static int row_with(const char *text, int at, int rows)
 {
     const char *line = strchr(text, '\n') + 1;

@@ -1,5 +1,5 @@
-/* Issue 11, 14: cli/view/progress: the progress line of `millrace run` says what the job waits for
- * and fits the terminal's width. */
+/* Tests cli/view/progress: the progress line of `millrace run` says what the job waits for and fits
+ * the terminal's width. */
 #include "cli/view/progress.h"
 #include "cli/term/text.h"
 

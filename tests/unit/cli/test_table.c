@@ -1,5 +1,5 @@
-/* Issue 11, 14: Tables fit the terminal. Keys that are too long are cut in their middle; numbers,
- * and all text that goes to a file, are not cut. Widths are those of a terminal. */
+/* Tests tables, which fit the terminal. Keys that are too long are cut in their middle; numbers,
+ * and all text that goes to a file, are not cut. Widths are counted in columns of a terminal. */
 #include "cli/term/table.h"
 #include "cli/term/text.h"
 

@@ -1,6 +1,6 @@
-/* Issue 11, D: The certificates of `millrace up --tls`: they are made once, renewed before they
- * expire, and valid for the names by which clients reach the cluster. Options that do not fit
- * together are refused. */
+/* Tests the certificates of `millrace up --tls`. They are made once, renewed before they expire,
+ * and valid for the names by which clients reach the cluster. Options that do not fit together are
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
