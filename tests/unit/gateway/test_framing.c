@@ -1,5 +1,5 @@
-/* Issue 11, I: gateway/http framing: heads and bodies that arrive whole or in pieces, and requests
- * that are refused. */
+/* gateway/http/framing: heads and bodies that arrive whole or in pieces, and requests that are
+ * refused. */
 #include "gateway/http/framing.h"
 
 #include "base/alloc.h"
@@ -95,8 +95,8 @@ static void a_refusal_stands_in_the_place_of_its_request(void **state)
     is_refused("\x16\x03\x01", 400, 1, REFUSAL);
 }
 
-/* After a refusal within a body, libmicrohttpd still gets the end of the body that it has begun to
- * read. */
+/* libmicrohttpd has begun to read a body when the filter refuses the rest of the body. The filter
+ * must still pass an end of this body. */
 static void a_refusal_within_a_body_ends_it(void **state)
 {
     (void)state;

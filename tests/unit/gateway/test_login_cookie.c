@@ -1,6 +1,6 @@
-/* Issue 11, 15: The cookie in which a browser sends a token. A cookie that was written is read back
- * and has the attributes that protect it. A malformed cookie is ignored. Failed attempts of an
- * address are counted for a limited time. */
+/* The cookie in which a browser sends a token. A cookie that was written is read back and has the
+ * attributes that protect it. A malformed cookie is ignored. Failed logins from an address are
+ * counted for a limited time. */
 #include "gateway/http/login_cookie.h"
 #include "host/limit/attempts.h"
 
@@ -103,7 +103,7 @@ static void failures_are_counted_for_a_while(void **state)
     assert_true(mr_attempts_may(a, two, 109));
     assert_true(mr_attempts_may(a, one, 110));
     for (int i = 0; i < 10; i++)
-        /* An empty key stands for this machine, whose failures are not counted. */
+        /* An empty key stands for the gateway's own machine, whose failures are not counted. */
         mr_attempts_fail(a, mr_str_of(NULL, 0), 100);
     assert_true(mr_attempts_may(a, mr_str_of(NULL, 0), 100));
     mr_attempts_free(&a);

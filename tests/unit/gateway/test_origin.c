@@ -1,4 +1,5 @@
-/* Hosts, origins, content types, and counters that are summed over services. */
+/* Hosts, origins, content types, quota keys of clients, and counters of several services joined
+ * into one page. */
 #include "gateway/server/accept.h"
 #include "gateway/http/origin.h"
 #include "gateway/http/media.h"
@@ -96,7 +97,8 @@ static void counters_of_two_services_are_joined_by_family(void **state)
     mr_prometheus_free(&p);
 }
 
-/* Issue 11, I: Clients are counted by address, for IPv6 by the first 64 bits. Addresses of this
+/* The key under which the connections of a client are counted is its IPv4 address or the first 64
+ * bits of its IPv6 address. A mapped IPv4 address counts whole. Clients on the gateway's own
  * machine have an empty key and are not counted. */
 static void clients_are_counted_by_address_and_neighbours_are_not(void **state)
 {

@@ -1,5 +1,4 @@
-/* Issue 11, 15: The headers Range, If-None-Match and Accept-Encoding in the forms that clients
- * send. */
+/* The headers Range, If-None-Match and Accept-Encoding in the forms that clients send. */
 #include "gateway/http/gzip.h"
 #include "gateway/http/media.h"
 #include "gateway/http/range.h"

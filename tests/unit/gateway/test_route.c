@@ -13,7 +13,8 @@
 
 #include <stdio.h>
 
-/* Returns the method and its fields, such as "Get id=j1-7", or the name of the error. */
+/* Returns the method and its fields, such as "Get id=j1-7", or the name of the error. The caller
+ * frees the text. */
 static char *found(enum mr_http_verb verb, const char *path)
 {
     size_t count;
@@ -55,7 +56,7 @@ static const struct {
     {MR_HTTP_POST, "/v1/jobs/:cancel", "MR_EMETHOD"},
     {MR_HTTP_GET, "/v1/jobs/a:cancel", "Get id=a:cancel"},
     {MR_HTTP_GET, "/v1/jobs/a%2Fb", "Get id=a/b"},
-    /* Issue 11, 15: Names with slashes, plain and escaped. */
+    /* Names with slashes, plain and escaped. */
     {MR_HTTP_GET, "/v1/objects/name:a/b", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a%2Fb", "Get id=name:a/b"},
     {MR_HTTP_GET, "/v1/objects/name:a/b/stat", "Stat id=name:a/b"},

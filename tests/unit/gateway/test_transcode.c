@@ -27,7 +27,8 @@
 static const ProtobufCMessageDescriptor *const graph =
     &millrace__v1__submit_graph_request__descriptor;
 
-/* Converts JSON to a message and back. Returns the JSON text, or the error text. */
+/* Converts JSON to a message and back. Returns the JSON text, or the error text if the JSON is
+ * refused. The caller frees the text. */
 static char *round_trip(const ProtobufCMessageDescriptor *type, struct mr_str json)
 {
     struct mr_buf wire, out;
@@ -163,8 +164,8 @@ static void deep_json_is_refused_before_it_costs(void **state)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Makes a request of a verb, a target, a value for each header of the route, and a body. Returns
- * the request message as JSON, or the error text. */
+/* Makes a request of a verb, a target, the value of the route's first header, and a body. Returns
+ * the request message as JSON, or the error text. The caller frees the text. */
 static char *request(
     enum mr_http_verb verb, const char *target, const char *header, const char *body)
 {

@@ -1,4 +1,5 @@
-/* A small catalogue of operators, and a thread pool that runs on the calling thread. */
+/* A small catalogue of operators, and a fake thread pool that runs everything on the calling
+ * thread. */
 #pragma once
 
 #include "base/alloc.h"
@@ -50,8 +51,8 @@ static inline bool fixture_key_is(const struct mr_graph *g, uint32_t node, const
     return mr_str_eq(mr_graph_key(g, node), mr_str(key));
 }
 
-/* Runs the items for three workers on one thread, the last item first. The result must not depend
- * on the order. */
+/* Runs the items on the calling thread as if for three workers, the last item first. The result
+ * must not depend on the order of items. */
 static inline void fixture_run(
     void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {

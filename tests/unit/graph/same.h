@@ -1,4 +1,4 @@
-/* Compares two graphs. Which of their tasks share equal arguments does not count. */
+/* Compares two graphs. The graphs may differ in which tasks share the memory of equal arguments. */
 #pragma once
 
 #include "graph/graph.h"

@@ -1,5 +1,5 @@
-/* Nodes that are added to a builder as whole columns give the same graph as nodes that are added
- * one by one, or are all refused. */
+/* Adds nodes to a builder as whole columns. The graph must be the same as if the nodes were added
+ * one by one, or all nodes must be refused. */
 #include "tests/unit/graph/fixture.h"
 
 #include "base/rng.h"
@@ -99,7 +99,7 @@ static struct mr_builder *node_by_node(const struct world *w)
     return b;
 }
 
-/* Adds the nodes in slices of `step`. Returns NULL if the builder refuses them. */
+/* Adds the nodes in slices of `step`. Returns the builder, or NULL if it refuses the nodes. */
 static struct mr_builder *in_bulk(const struct world *w, uint32_t step)
 {
     struct mr_builder *b = mr_builder_new();

@@ -68,7 +68,7 @@ static void numbers_that_are_all_the_same_are_one(void **state)
     for (uint32_t i = 0; i < 3010; i++)
         assert_int_equal(out[i], 12);
     mr_buf_fini(&bytes);
-    more[10]++; /* the last number now differs from the others */
+    more[10]++; /* the last difference of offsets is now 13, the others are 12 */
     write_all(&c, &bytes);
     assert_int_equal(bytes.n, 3010);
     assert_true(mr_int_column_read(mr_buf_str(&bytes), c.form, 3010, 2, (unsigned char *)out));

@@ -1,5 +1,5 @@
-/* Texts that are read in slices, by several threads, or in pieces while they arrive: the graph is
- * the same as that of the text read at once. */
+/* Reads texts in slices, by several threads, or in pieces while they arrive. The graph must be the
+ * same as that of the text read at once. */
 #include "tests/unit/graph/fixture.h"
 #include "tests/unit/graph/same.h"
 

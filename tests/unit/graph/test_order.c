@@ -44,8 +44,7 @@ static uint32_t peak(const struct shape *s, const uint32_t *order, uint32_t n)
     return most;
 }
 
-/* Returns the peak of a scheduler without this order: each ready node runs, in the order in which
- * nodes become ready. */
+/* Returns the peak if nodes run breadth first, in the order in which they become ready. */
 static uint32_t naive_peak(const struct shape *s)
 {
     uint32_t *order = mr_alloc_array(s->n, sizeof *order);
@@ -295,8 +294,8 @@ static void a_cycle_is_found_wherever_it_is(void **state)
         struct shape *s = random_shape(seed, false);
         struct mr_rng r;
         mr_rng_init(&r, seed * 77);
-        /* Adds one node, whose input is some node v and which becomes an input of an ancestor of
-         * v. */
+        /* Makes a cycle: adds a node whose input is some node v, and makes the new node an input of
+         * v or of an ancestor of v. */
         uint32_t v = (uint32_t)mr_rng_below(&r, s->n), up = v;
         for (uint32_t k = (uint32_t)mr_rng_below(&r, 4); k && s->count[up]; k--)
             up = s->inputs[s->at[up] + mr_rng_below(&r, s->count[up])];

@@ -153,7 +153,7 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-/* Issue 11, 15: Priorities go from -100 to 100, in every form in which a graph arrives. */
+/* Priorities go from -100 to 100, in every form in which a graph arrives. */
 static void priorities_have_one_range(void **state)
 {
     (void)state;
@@ -182,7 +182,8 @@ static void priorities_have_one_range(void **state)
     }
 }
 
-/* Issue 11, 15: A journal with priorities of an earlier, wider range is read, not lost. */
+/* A journal may have priorities of an earlier, wider range. They are read as the nearest allowed
+ * priority. */
 static void a_journal_from_before_the_range_is_read(void **state)
 {
     (void)state;
@@ -294,8 +295,8 @@ static void a_short_job_cannot_ask_for_a_gigabyte(void **state)
     mr_buf_fini(&json);
 }
 
-/* Issue 11, E: Small bodies that ask for huge loops. The reader counts nodes and bytes of arguments
- * before it makes them, so the refusal takes less than two seconds of processor time. */
+/* Small bodies that ask for huge loops. The reader counts nodes and bytes of arguments before it
+ * makes them, so the refusal takes less than two seconds of processor time. */
 static const char *const long_loops[][2] = {
     {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"k-${i}\": {\"value\": \"${x}\", \"for\": "
      "{\"i\": 16000000}}}}",
@@ -363,8 +364,8 @@ static void what_a_loop_asks_for_is_counted_before_it_is_made(void **state)
     }
 }
 
-/* The count is never larger than what the reader makes: a job of exactly as many nodes and bytes as
- * the limits allow is read. */
+/* The reader's count in advance must not exceed what the reader makes. So a job of exactly as many
+ * nodes and bytes as the limits allow is read. */
 static void what_just_fits_is_not_refused(void **state)
 {
     (void)state;

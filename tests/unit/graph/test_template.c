@@ -1,4 +1,4 @@
-/* Templates: the cached form of a template makes the same graphs as its text. */
+/* The graph that a template's cache makes is the graph of the template's text. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/copy.h"
@@ -81,8 +81,7 @@ static void is_the_same(const struct mr_graph *a, const struct mr_graph *b)
     assert_true(mr_str_eq(a->job.name_space, b->job.name_space));
 }
 
-/* Checks the graph that the template makes with `given`, a value for each parameter in their
- * order. */
+/* Checks that the template and the whole text give the same graph for the parameters `given`. */
 static void makes(struct mr_json_template *t, const char *given, const char *rest)
 {
     uint64_t shape = 0;
@@ -106,7 +105,7 @@ static void values_of_arguments_are_put_into_what_is_kept(void **state)
         "\"targets\":[\"v\",{\"each\":\"z-${i}\",\"for\":{\"i\":3}}]";
     struct mr_json_template *t = template_of("\"a\":1,\"t\":\"text\"", rest);
     makes(t, "\"a\":1,\"t\":\"text\"", rest);
-    /* The first instance fills no cache, because it may be the only one. */
+    /* The first graph of a template fills no cache, because it may be the only one. */
     assert_int_equal(mr_json_template_cached_bytes(t), 0);
     makes(t, "\"a\":300,\"t\":\"\"", rest);
     assert_true(mr_json_template_cached_bytes(t) > 0);
@@ -252,7 +251,7 @@ static void equal_shapes_are_told_from_equal_sizes(void **state)
     mr_json_template_free(&t);
 }
 
-/* Issue 11, E: Values given for parameters are counted, too, before nodes are made. */
+/* The values given for parameters count, too: the refusal comes before nodes are made. */
 static void an_instance_that_asks_for_too_much_is_refused(void **state)
 {
     (void)state;

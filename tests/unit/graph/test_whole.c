@@ -53,7 +53,7 @@ static void define(struct mr_builder *b, const struct shape *s, uint32_t i, stru
     assert_int_equal(mr_builder_options(b, v, &o, NULL), 0);
 }
 
-/* Makes a graph of the shape; the order of definitions is rotated by `rotate` nodes. */
+/* Returns a graph of the shape. The nodes are defined in an order that is rotated by `rotate`. */
 static struct mr_graph *graph_of(const struct shape *s, uint64_t seed, uint32_t rotate)
 {
     struct mr_builder *b = mr_builder_new();
@@ -104,7 +104,7 @@ static void bytes_bring_back_the_same_graph(void **state)
         mr_graph_rehash(again);
         assert_memory_equal(g->hash, again->hash, g->nodes_count * sizeof *g->hash);
         assert_int_equal(g->tasks_count, again->tasks_count);
-        /* The same columns, added to a builder as if a client had sent them. */
+        /* Adds the same columns to a builder, as if a client had sent them. */
         struct mr_builder *b = mr_builder_new();
         if (mr_builder_add_bytes(b, mr_buf_str(&once), &e)) fail_msg("%s", e.text);
         if (mr_graph_build(&b, &fixture_catalogue, &added, &e)) fail_msg("%s", e.text);
