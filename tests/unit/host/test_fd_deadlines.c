@@ -1,4 +1,5 @@
-/* host/os/fd_deadlines: a socket past its deadline is shut down, once, and no other one. */
+/* host/os/fd_deadlines: a socket past its deadline is shut down once, and no other socket is shut
+ * down. */
 #include "host/os/fd_deadlines.h"
 
 #include <setjmp.h>

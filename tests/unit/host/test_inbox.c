@@ -1,4 +1,4 @@
-/* host/inbox between real threads. Only a failing test waits until a deadline. */
+/* host/inbox between real threads. A test that passes ends before its deadlines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,8 @@ static void an_eager_owner_misses_nothing_and_hears_of_the_end(void **state)
     struct mr_thread *t = mr_thread_start("answers", answer_all, &a);
     for (uint32_t i = 0; i < 5000; i++) {
         uint32_t got = 0;
-        /* A pause that is longer than an eager wait polls. */
+        /* The pause is longer than the time for which an eager wait polls, so the other thread
+         * sleeps. */
         if (i % 1000 == 999) mr_clock_sleep(MR_MS);
         assert_int_equal(mr_inbox_push(a.to, &i), MR_OK);
         assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + TIMEOUT, &got, 1), 1);
@@ -112,7 +113,7 @@ static void a_full_inbox_refuses_and_keeps_what_it_has(void **state)
     mr_inbox_free(&in);
 }
 
-/* Takes five items, and sleeps until the first one wakes it. */
+/* Takes five items. Sleeps while the inbox is empty. */
 static void take_five(void *ctx)
 {
     int out[8];
@@ -125,13 +126,13 @@ static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(v
     (void)state;
     struct mr_inbox *in = mr_inbox_new(4, sizeof(int));
     struct mr_thread *t = mr_thread_start("owner", take_five, in);
-    /* Gives the owner time to sleep; if it does not sleep, the test still passes. */
+    /* Gives the owner time to sleep. If the owner does not sleep, the test still passes. */
     mr_clock_sleep(5 * MR_MS);
     for (int i = 0; i < 4; i++)
         assert_int_equal(mr_inbox_push_quiet(in, &i), MR_OK);
     int more = 4;
     int err = mr_inbox_push_wait(in, &more, mr_clock_now() + TIMEOUT);
-    if (err) mr_inbox_wake(in); /* lets the owner end, so that the test can fail instead of hang */
+    if (err) mr_inbox_wake(in); /* lets the owner end, so that the test fails and does not hang */
     if (err) (void)mr_inbox_push_wait(in, &more, MR_NEVER);
     mr_thread_join(&t);
     mr_inbox_free(&in);
@@ -167,7 +168,7 @@ static void a_wait_ends_at_its_deadline(void **state)
     mr_inbox_free(&in);
 }
 
-/* The waiter of a thread that sleeps outside its inbox, as the gRPC loop does. This waiter sleeps
+/* A waiter makes the owner of an inbox sleep elsewhere, as the gRPC loop does. This waiter sleeps
  * on the inbox `bell`. */
 struct outside {
     struct mr_inbox *bell;
@@ -181,7 +182,7 @@ struct told {
     struct mr_wake_counter wake_counter;
 };
 
-/* Sends the numbers 1 to 1000. Wakes the owner whenever the wake counter says so. */
+/* Sends the numbers 0 to 999. Wakes the owner whenever the wake counter asks for it. */
 static void tell(void *ctx)
 {
     struct told *t = ctx;

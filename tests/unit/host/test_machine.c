@@ -1,5 +1,5 @@
-/* host/os/machine: memory and processors that a process may use, from trees of control groups that
- * the test builds beneath a temporary folder. */
+/* host/os/machine: the memory and the processors that a process may use. The tests build trees of
+ * control groups below a temporary folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,7 +117,8 @@ static void v1_limits_each_controller_by_itself(void **state)
     struct mr_machine m = look(t);
     assert_int_equal(m.memory_bytes, 4 * GIB);
     assert_int_equal(m.cpus, 3);
-    /* In a container, the mount's root is the group of the container, whatever path /proc names. */
+    /* In a container, the root of the mount is the container's own group, whatever path /proc
+     * names. */
     put(t, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
     assert_int_equal(look(t).memory_bytes, GIB);
 }
@@ -133,8 +134,8 @@ static void nonsense_limits_nothing(void **state)
     assert_int_equal(m.cpus, 16);
 }
 
-/* Processes of one control group with a limit get the same number. Processes of another such group
- * get another number. */
+/* The number names the control group whose limit holds. Processes of one such group get the same
+ * number, processes of another group get another number. */
 static void the_group_that_limits_is_known_by_a_number(void **state)
 {
     const struct tree *t = *state;

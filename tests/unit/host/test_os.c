@@ -185,7 +185,8 @@ static void signals_arrive_on_a_thread_of_their_own(void **state)
     mr_inbox_free(&in);
 }
 
-/* A program that is starting must end at SIGTERM, whatever it waits for. */
+/* A program that is starting must end at SIGTERM, whatever it waits for. A program that has started
+ * gets SIGTERM through its inbox. */
 static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(void **state)
 {
     (void)state;
@@ -248,8 +249,8 @@ static void bind_to(int processor)
     (void)sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Puts this thread on the last processor, then lets it return to the preferred one, the first.
- * True: the thread returned in one of 50 attempts. */
+/* Puts this thread on the last processor, then lets it return to its preferred processor, the
+ * first. Returns true if the thread returned in one of 50 attempts, else false. */
 static bool comes_home(const cpu_set_t *all)
 {
     int first = 0, last = CPU_SETSIZE - 1;

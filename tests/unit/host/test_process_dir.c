@@ -88,7 +88,7 @@ static void closing_removes_it_with_all_in_it(void **state)
     fill(path);
     mr_process_dir_close(&s);
     assert_false(exists(path));
-    assert_true(exists(base)); /* the sweep did not follow the symbolic link */
+    assert_true(exists(base)); /* the removal did not follow the symbolic link */
 }
 
 static void what_a_killed_process_left_is_swept_and_what_lives_stays(void **state)

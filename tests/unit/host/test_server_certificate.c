@@ -1,5 +1,6 @@
-/* host/tls/server_certificate: if the process has no descriptor left, the files cannot be read.
- * They must be read at the next check, although they have not changed since. */
+/* host/tls/server_certificate: while the process has no free descriptor, the files of the
+ * certificate cannot be read. The next check with a free descriptor must read the files, although
+ * they have not changed since. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@
 #define TIMEOUT (60 * MR_SECOND)
 #define LOOK (2 * MR_SECOND) /* least time between two checks of the files */
 
-/* The serial number of the certificate that a new connection would get. */
+/* Returns the length of the serial number of the certificate that a new connection would get; `out`
+ * gets the number. */
 static unsigned serial_of_served(unsigned char out[64])
 {
     gnutls_pcert_st *certs = NULL;
@@ -61,7 +63,7 @@ static void a_want_of_descriptors_is_got_over(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     mr_time until = mr_time_after(mr_clock_now(), LOOK + LOOK / 4);
     bool kept = true;
-    /* A check of the files falls into this time, and fails to open them. */
+    /* One check of the files falls into this time, and cannot open them. */
     while (mr_clock_now() < until) {
         kept = kept && is_served(first, n);
         mr_clock_sleep(50 * MR_MS);

@@ -1,5 +1,5 @@
-/* host/os/user: file calls as another user. A test that does not run as root checks only what is
- * refused. */
+/* host/os/user: calls on files as another user. If the test does not run as root, it checks only
+ * what is refused. */
 #include "host/os/user.h"
 
 #include <errno.h>

@@ -16,16 +16,18 @@
 #define BLOCKS 400u
 #define HELPERS 3u
 
-struct work { /* what the calls of one piece of work have counted */
+struct work { /* what the run callback has counted for one piece of work */
     uint32_t done[BLOCKS];
-    /* Number of blocks run in each lane. Only the lane's own thread writes its number. */
+    /* Number of blocks run in each lane; lane 0 is the owner's. Only the lane's own thread writes
+     * its number. */
     uint32_t in_lane[MR_LANES_MAX];
     _Atomic uint32_t helped;
     _Atomic uint32_t begun;
-    uint32_t wait_for_help; /* in this block the owner waits until a stealer has run a block */
+    uint32_t wait_for_help; /* in this block the owner waits until a helper has run a block */
     uint32_t bad_from;      /* first block that fails; a block's error is its number, negated */
     uint32_t stop_after;
-    _Atomic uint32_t *stays; /* `stays` of the stealer: the first block that runs clears the flag */
+    _Atomic uint32_t *stays; /* `stays` of the helper: the first block that the helper runs clears
+                              * it */
 };
 
 static int one(void *ctx, uint32_t block, uint32_t lane)
@@ -63,7 +65,7 @@ struct helper {
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     uint32_t slot;
-    _Atomic uint32_t stays; /* 1: the stealer has no work of its own */
+    _Atomic uint32_t stays; /* 1: the helper goes on stealing blocks; 0: it has work of its own */
 };
 
 static bool is_wanted(void *ctx)
@@ -139,8 +141,8 @@ static void who_sleeps_is_woken_to_help(void **state)
     struct mr_work_sharing *g = group_start(&helper, 1);
     for (uint32_t round = 0; round < 20; round++) {
         struct work w = work_new();
-        /* The owner waits for help in its first block, while blocks are left for the stealer. In
-         * its last block the owner could wait for ever. */
+        /* The owner waits for help in its first block, while blocks are left for the helper. In the
+         * last block the owner might wait for ever. */
         w.wait_for_help = 0;
         struct mr_blocks b = blocks_of(&w, BLOCKS, 2);
         struct mr_blocks_end end = mr_work_sharing_run(g, 0, &b);
