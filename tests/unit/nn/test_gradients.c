@@ -1,8 +1,9 @@
-/* lib/nn: the backward pass of every layer against central differences of its forward pass.
+/* lib/nn: the backward pass of every layer, compared with central differences of the layer's
+ * forward pass.
  *
  * The forward pass is in float32. With a step of 2e-3 and losses near 1, rounding makes a
- * derivative uncertain by about 1e-4. So a gradient counts as right if its error is within 1 % of
- * the largest gradient plus 3e-4. */
+ * derivative uncertain by about 1e-4. So a gradient counts as right if its error is at most 3e-4
+ * plus 1 % of the largest gradient. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/net.h"
@@ -21,7 +22,7 @@ static void near(double got, double want, double within)
 
 enum { BATCH = 4 };
 #define STEP 2e-3f
-#define KINKS_MAX 3 /* percent of a model's parameters that may lie near a kink */
+#define KINKS_MAX 3 /* percent of a model's parameters near which the loss may have a kink */
 
 struct rig {
     struct mr_nn_model *model;
@@ -111,8 +112,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
     for (uint64_t i = 0; i < g.model->trainable_count; i++) {
         double got = (double)g.grads[i], within = 0.01 * top + 3e-4;
         double want = quotient(&g, loss, i, STEP, spare);
-        /* Across a kink of Relu or of a maximum, the difference quotient matches neither side. Try
-         * a smaller step. */
+        /* Across a kink of Relu or of a maximum, the difference quotient is none of the two
+         * derivatives. A smaller step may not reach the kink. */
         if (fabs(want - got) > within) {
             want = quotient(&g, loss, i, STEP / 4, spare);
             again++;
@@ -121,8 +122,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
             fail_msg("%s: parameter %llu: %g, but the difference quotient is %g", json,
                 (unsigned long long)i, got, want);
     }
-    /* A wrong gradient would look like a kink at many parameters, so the number of kinks is
-     * bounded. */
+    /* A wrong gradient would need a second look at many parameters, just as a kink does. So the
+     * number of second looks is bounded. */
     if (again * 100 > KINKS_MAX * g.model->trainable_count)
         fail_msg("%s: %llu of %llu parameters needed a second look", json,
             (unsigned long long)again, (unsigned long long)g.model->trainable_count);
@@ -307,8 +308,8 @@ static void dropout_keeps_the_mean_and_passes_all_in_use(void **state)
         g.x[i] = 1;
         g.rows[i] = 0;
     }
-    /* The squares are 0 or 4/3, and 3/4 of the elements stay, so the mean of the squares of the
-     * rest is 4/3. */
+    /* An output is 0 or 4/3, and 3/4 of the outputs stay. So the mean of the squares is 3/4 * 16/9
+     * = 4/3. */
     near(learn(&g, MR_NN_MSE, g.grads), 4.0 / 3, 0.04);
     const float *y = NULL;
     assert_int_equal(mr_nn_net_predict(g.net, g.params, g.x, &y, NULL), MR_OK);

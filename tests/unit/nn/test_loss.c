@@ -1,5 +1,5 @@
-/* lib/nn/net/loss: losses, gradients and accuracy against closed forms, with targets as class
- * numbers and as rows. */
+/* lib/nn/net/loss: losses, gradients and accuracy, compared with closed forms. Targets are class
+ * numbers or rows. */
 #include "nn/net/loss.h"
 
 #include <math.h>
@@ -102,7 +102,7 @@ static void mse_is_the_mean_over_outputs_and_examples(void **state)
     near((double)g[0], 0);
     near((double)g[1], 2 * 2.0 / 4); /* gradient of the mean: 2 (p - y) / (outputs × examples) */
     near((double)g[3], 2 * -3.0 / 4);
-    const int32_t value = 5; /* with one output, the number is the target value itself */
+    const int32_t value = 5; /* with one output, the label is the target value, not a class */
     s = add(MR_NN_MSE, p, (struct mr_nn_labels){.index = &value}, 1, 1, g);
     near(s.loss_sum, 16);
     near((double)g[0], -8);

@@ -1,4 +1,4 @@
-/* lib/nn/model: a model as a value. */
+/* lib/nn/model: a model becomes a value, and a value becomes a model or is refused. */
 #include "base/alloc.h"
 #include "base/pack.h"
 #include "nn/model/model_value.h"
@@ -70,8 +70,8 @@ static void equal_models_are_equal_bytes(void **state)
     assert_true(mr_str_eq(one, two));
 }
 
-/* Makes an extent of a model with `count` parameters, whose meta `fill` writes, and checks that it
- * is refused with the error text `words`. */
+/* Makes a model's value with `count` parameters and the meta data that `fill` writes. Checks that
+ * the value is refused as a model, with the error text `words`. */
 static void refused(uint64_t count, void (*fill)(struct mr_buf *), const char *words)
 {
     MR_AUTO(mr_buf_fini) struct mr_buf meta;

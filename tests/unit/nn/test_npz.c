@@ -1,4 +1,5 @@
-/* lib/nn/model: models as .npz. tests/integration/ops_nn.py tests them with NumPy. */
+/* lib/nn/model: models as .npz archives. tests/integration/ops_nn.py tests the archives with
+ * NumPy. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/model/npz.h"
@@ -40,7 +41,8 @@ static void rig_close(struct rig *g)
     mr_buf_fini(&g->npz);
 }
 
-/* Reads the archive into a new model. Returns an error code. */
+/* Reads the archive into a new model. Returns MR_OK, or an error code. `params` gets the
+ * parameters, which the caller frees. */
 static int read_back(struct mr_str npz, float **params, uint64_t *version, struct mr_error *e)
 {
     MR_AUTO(mr_nn_model_free) struct mr_nn_model *m = NULL;
@@ -87,7 +89,8 @@ static void every_byte_counts_or_does_no_harm(void **state)
         uint64_t version = 0;
         struct mr_error e = {0};
         int err = read_back(mr_str_of(copy, g.npz.n), &params, &version, &e);
-        if (!err) /* an ignored field such as a date was damaged: the content must be unchanged */
+        if (!err) /* the damage is in an ignored field such as a date: the content must be
+                   * unchanged */
             assert_memory_equal(params, g.params, g.model->count * sizeof(float));
         copy[i] ^= 0xff;
     }
@@ -185,7 +188,7 @@ static void refused(const struct one *o, int want, const char *words)
     if (err != want || !strstr(e.text, words)) fail_msg("%d %s", err, e.text);
 }
 
-/* Writes a text as NumPy's dtype U, four bytes a character, to `out`. */
+/* Writes a text to `out` as a .npy file of NumPy's dtype U, four bytes a character. */
 static struct mr_str unicode(const char *text, char out[8192])
 {
     size_t n = strlen(text);

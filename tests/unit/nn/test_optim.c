@@ -1,5 +1,6 @@
-/* lib/nn/optim: optimizers against PyTorch, closed forms and a reference in double precision;
- * several gradients at once against one after another; clipping. */
+/* lib/nn/optim: optimizers compared with PyTorch, with closed forms, and with a reference in double
+ * precision. Several gradients applied at once give the same as one after another. Gradients are
+ * clipped. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/optim/clip.h"
@@ -27,7 +28,7 @@ static struct mr_nn_optim optim(const char *json)
 
 enum { SMALL = 4, STEPS = 10 };
 
-/* Checks the parameters after ten steps. The expected numbers are from PyTorch 1.13 (Debian's
+/* Checks the parameters after ten steps. The numbers in `want` are from PyTorch 1.13 (Debian's
  * python3-torch, CPU): torch.optim.SGD, Adam, AdamW and RMSprop with the same arguments and
  * gradients. */
 static void ten_steps(const char *json, const float want[SMALL])

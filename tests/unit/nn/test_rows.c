@@ -1,4 +1,5 @@
-/* lib/nn/net: networks over any number of examples, and evaluation beside a network that learns. */
+/* lib/nn/net: predictions and scores for any number of examples. A network that only predicts gives
+ * the same as a network that also learns. */
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/net/rows.h"

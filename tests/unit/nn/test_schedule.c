@@ -1,4 +1,4 @@
-/* lib/nn: learning-rate schedules against their closed forms. */
+/* lib/nn: learning-rate schedules compared with their closed forms. */
 #include "nn/optim/optim.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ static void near(double got, double want)
     if (!(fabs(got - want) <= 1e-12)) fail_msg("%.15g, but %.15g is right", got, want);
 }
 
-/* Returns the rate of a schedule at a version; the base rate is 0.5. */
+/* Returns the learning rate for the update of the parameters that follows `version` updates. The
+ * base rate is 0.5. */
 static double rate(const char *schedule, uint64_t version)
 {
     char json[512];
