@@ -33,7 +33,8 @@ static struct imported import(struct mr_str text, const struct mr_format_options
     return r;
 }
 
-/* Reads `text` as CSV. Returns the types of the columns and the table as JSON columns. */
+/* Reads `text` as CSV. Returns the types of the columns, followed by the table as JSON columns, or
+ * the error text. The caller frees the text. */
 static char *show(const char *text, const struct mr_format_options *o)
 {
     struct imported r = import(mr_str(text), o);
@@ -87,7 +88,7 @@ static void types_are_inferred_from_all_rows(void **state)
         {"a\n0x10\n", "utf8 {\"a\":[\"0x10\"]}"},
         {"a\n9223372036854775807\n-9223372036854775808\n",
             "i64 {\"a\":[9223372036854775807,-9223372036854775808]}"},
-        /* Integers beyond 2^63 and beyond 2^64. */
+        /* Integers that do not fit into i64, and integers that do not fit into u64. */
         {"a\n9223372036854775808\n", "u64 {\"a\":[9223372036854775808]}"},
         {"a\n18446744073709551615\n+9223372036854775808\n 7\n\"0\"\n",
             "u64 {\"a\":[18446744073709551615,9223372036854775808,7,0]}"},

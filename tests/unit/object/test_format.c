@@ -134,7 +134,7 @@ static void options_are_checked(void **state)
 static void a_value_goes_through_its_own_format(void **state)
 {
     (void)state;
-    /* A pack in no extent: the export makes an extent for it. */
+    /* A value may be a pack that lies in no extent. The export makes an extent for the pack. */
     struct mr_value number = pack_of("\x2a");
     struct mr_buf b;
     mr_buf_init(&b, 10000);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* Returns a value as JSON. The caller frees the text with mr_release. */
+/* Returns a value as JSON, or the text of the error. The caller frees the text with mr_release. */
 static char *json_of(const struct mr_value *v, const struct mr_format_options *o)
 {
     struct mr_buf b;

@@ -1,5 +1,5 @@
-/* store/object/format/npy and idx: what is written reads back, both orders and both byte orders are
- * read, and malformed files are refused with a reason. */
+/* store/object/format/npy and idx: what is written reads back. C and Fortran order and both byte
+ * orders are read. Malformed files are refused with a reason. */
 #include "base/alloc.h"
 #include "store/object/format/idx.h"
 #include "store/object/format/npy.h"
@@ -18,7 +18,7 @@ struct imported {
     int err;
 };
 
-/* Returns the bytes of an extent, as many as its header says. */
+/* Returns the bytes of an extent. The extent's header says how many there are. */
 static struct mr_str extent_of(const void *extent)
 {
     struct mr_value_header h;
@@ -340,8 +340,8 @@ static void a_damaged_or_lying_gzip_is_refused(void **state)
         mr_release(r.extent);
         zipped[at] ^= 1;
     }
-    /* A header that claims 4 GiB, compressed into a few bytes: no memory must be allocated for
-     * it. */
+    /* The header of the IDX file claims 4 GiB, and the file has a few bytes. No memory may be
+     * allocated for the 4 GiB. */
     n = gzip("\0\0\x08\1\xff\xff\xff\xff", 8, zipped, sizeof zipped);
     r = import(MR_FORMAT_IDX, zipped, n);
     assert_int_equal(r.err, MR_EFORMAT);
@@ -360,8 +360,8 @@ static void members_of_gzip_follow_each_other(void **state)
     mr_release(r.extent);
 }
 
-/* A compressed file is unpacked so that its header overlies the end of the value's header, which is
- * saved and restored. */
+/* A compressed file is unpacked into its place in the value. The header of the IDX file then
+ * overlies the end of the value's header, which is saved and restored. */
 static void images_are_read_as_rows_plain_and_packed(void **state)
 {
     (void)state;

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-/* Builds a table: a: i64, row 1 missing; b: utf8; c: bool; d: large_utf8, all rows empty. The
- * caller owns the extent. */
+/* Builds a table of three rows. Its columns: a is i64, with row 1 missing; b is utf8; c is bool;
+ * däta is large_utf8, with all rows empty. The caller owns the extent. */
 static unsigned char *small_table(uint64_t *bytes)
 {
     static const struct mr_column_spec specs[] = {
@@ -151,7 +151,8 @@ static void what_cannot_be_a_table_has_no_size(void **state)
     assert_int_equal(mr_table_bytes(&s, 1, 1), 0);
 }
 
-/* The header's checksum does not cover the column layouts, so each of their fields is forged. */
+/* The header's checksum does not cover the layouts of columns. So the test overwrites each word of
+ * the layouts. */
 static void a_forged_layout_leads_nowhere(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void a_forged_layout_leads_nowhere(void **state)
             struct mr_value v;
             int err = mr_value_check_deep(mr_str_of(copy, h.nbytes), &v, NULL);
             refused += err != MR_OK;
-            /* A layout that passes the check is read in full, and the sanitizer finds bad reads. */
+            /* Reads a layout that passes the check in full, so that the sanitizer finds bad
+             * reads. */
             struct mr_table t;
             uint64_t sum = 0;
             if (!mr_value_check(mr_str_of(copy, h.nbytes), &v, NULL) &&
@@ -280,7 +282,7 @@ static void a_collection_reads_back(void **state)
     assert_int_equal(mr_collection_part(&c, 2, &p, NULL), MR_ERANGE);
     char text[MR_VALUE_SUMMARY_MAX];
     mr_value_summary(&v, text);
-    /* The text has the size of the parts, not of the collection's extent. */
+    /* The summary counts the bytes of the parts, not of the collection's extent. */
     assert_string_equal(text, "collection of f32[10,4] in 2 parts 1.0 KiB");
     mr_release(extent);
 }

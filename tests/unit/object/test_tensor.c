@@ -75,7 +75,7 @@ static void rows_and_elements_are_where_the_strides_say(void **state)
     assert_true(mr_dtype_get_f64(t.dtype, mr_tensor_at(&t, (uint64_t[]){0, 1})) == 2);
 }
 
-/* Copies a tensor slowly and simply, to compare with. */
+/* Copies a tensor element by element. The test compares fast copies with this one. */
 static void copy_slowly(const struct mr_tensor *t, unsigned char *out)
 {
     size_t width = mr_dtype_bytes(t->dtype);
@@ -154,7 +154,7 @@ static void axes_of_length_one_or_zero_do_not_break_contiguity(void **state)
     assert_false(mr_tensor_is_contiguous(&t));
 }
 
-/* Returns the value of a binary16 by its definition. */
+/* Returns the value of the binary16 number `h`, by the definition of the format. */
 static double f16_value(uint16_t h)
 {
     int exponent = h >> 10 & 31;
@@ -184,7 +184,7 @@ static void every_f16_converts_to_f32_and_back(void **state)
 static void f16_rounds_to_nearest_even(void **state)
 {
     (void)state;
-    /* Rounding between two neighbours: below, at and above the middle. */
+    /* Rounds numbers between two neighbours: at, below and above the middle. */
     for (uint32_t h = 0; h < 0x7bff; h++) {
         double low = f16_value((uint16_t)h);
         double high = f16_value((uint16_t)(h + 1));

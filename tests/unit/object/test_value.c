@@ -128,8 +128,8 @@ static void every_flipped_bit_of_a_header_is_noticed(void **state)
     mr_release(extent);
 }
 
-/* Overwrites `n` bytes of a header, makes its checksum correct, as a malicious writer would, and
- * returns what the check says. */
+/* Overwrites `n` bytes of a header and corrects its checksum, as a malicious writer would. Returns
+ * what the check of the value says. */
 static int check_forged(size_t offset, const void *bytes, size_t n)
 {
     unsigned char *extent = small_tensor();
@@ -152,31 +152,40 @@ static void a_forged_header_leads_nowhere(void **state)
         uint64_t v;
         size_t n;
     } rows[] = {
+        /* nbytes */
         {16, 193, 8},
         {16, 191, 8},
-        {16, UINT64_MAX, 8}, /* field: nbytes */
+        {16, UINT64_MAX, 8},
+        /* data_offset */
         {24, 129, 8},
         {24, 64, 8},
         {24, UINT64_MAX - 63, 8},
-        {24, 192, 8}, /* field: data_offset */
+        {24, 192, 8},
+        /* data_bytes */
         {32, 65, 8},
         {32, UINT64_MAX, 8},
-        {32, 63, 8}, /* field: data_bytes */
+        {32, 63, 8},
+        /* meta_offset, meta_bytes */
         {40, 128, 8},
-        {48, 1, 8}, /* field: meta */
+        {48, 1, 8},
+        /* shape */
         {64, 3, 8},
         {64, UINT64_MAX, 8},
-        {72, UINT64_MAX / 8, 8}, /* field: shape */
+        {72, UINT64_MAX / 8, 8},
+        /* strides */
         {80, 64, 8},
         {80, 30, 8},
         {80, UINT64_MAX - 3, 8},
         {80, (uint64_t)1 << 62, 8},
-        {88, 8, 8}, /* field: strides */
+        {88, 8, 8},
+        /* dtype, reserved */
         {7, 13, 1},
         {7, 0, 1},
         {9, 1, 1},
+        /* flags */
         {12, 2, 4},
-        {12, 3, 4}, /* field: flags */
+        {12, 3, 4},
+        /* kind */
         {6, 0, 1},
         {6, 7, 1},
     };
@@ -272,7 +281,7 @@ static void a_small_value_travels_as_a_pack_and_comes_back(void **state)
     assert_int_equal(mr_value_check(mr_str_of(extent, 192), &v, NULL), MR_OK);
     struct mr_buf b;
     mr_buf_init(&b, 8192);
-    mr_pack_nil(&b); /* makes the address of the inner extent unaligned */
+    mr_pack_nil(&b); /* makes the address of the extent in the pack unaligned */
     assert_int_equal(mr_value_to_pack(&v, &b), MR_OK);
     struct mr_str pack = mr_str_of(b.p + 1, b.n - 1);
     assert_int_equal(mr_pack_check(pack, 0, NULL), MR_OK);
@@ -302,7 +311,7 @@ static void a_pack_that_is_an_extent_is_put_as_that_value(void **state)
     assert_int_equal(mr_value_put_pack(&a, mr_buf_str(&b), NULL), MR_OK);
     assert_memory_equal(copy, extent, 192);
     mr_release(copy);
-    /* The same bytes are refused as the payload of a JSON value. */
+    /* As the payload of a JSON value, the same bytes are refused. */
     unsigned char *json = mr_alloc_aligned(64 + b.n, 64);
     memcpy(mr_value_pack_build(json, b.n), b.p, b.n);
     assert_int_equal(mr_value_check(mr_str_of(json, 64 + b.n), &v, NULL), MR_EFORMAT);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Runs `op` with arguments in JSON and with `count` inputs. Returns an error code. */
+/* Runs `op` with arguments in JSON and with `count` inputs. Returns MR_OK, or an error code. */
 static int run(const char *op, const char *args, const struct mr_op_input *inputs, uint32_t count,
     struct mr_op_result *result, struct mr_error *e)
 {
@@ -221,7 +221,7 @@ static void a_small_tensor_inside_a_pack_is_a_tensor(void **state)
     p[0] = 1;
     p[1] = -2;
     p[2] = 3;
-    /* The tensor starts at any alignment in the pack. */
+    /* Each round puts the tensor at another alignment in the pack. */
     for (unsigned shift = 0; shift < 3; shift++) {
         struct mr_buf value;
         mr_buf_init(&value, 2000);
@@ -245,7 +245,8 @@ static void a_small_tensor_inside_a_pack_is_a_tensor(void **state)
     }
 }
 
-/* Returns an input: object `number`, which is a tensor f32[rows, 2]. */
+/* Makes object `number`, a tensor f32[rows, 2]. Returns an input that has only the header of the
+ * object. */
 static struct mr_op_input object(uint64_t number, uint64_t rows)
 {
     uint64_t shape[2] = {rows, 2};
@@ -412,8 +413,8 @@ static void every_summary_is_a_sentence_and_every_name_is_found(void **state)
     assert_null(mr_registry_find(host.registry, MR_STR("no such op")));
 }
 
-/* Issue 11, 1: Results computed from drawn (random) data are marked as drawn: arrays, small values
- * and collections. */
+/* Results computed from drawn (random) data are marked as drawn: arrays, small values and
+ * collections. */
 static void what_is_made_of_drawn_data_is_marked(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Issue 11, C: ops/roots: no operator reads the cluster's tokens, secrets or state, whatever the
- * data root is and whatever the path looks like. */
+/* ops/roots: no operator reads the cluster's tokens, secrets or state, whatever the data root is
+ * and whatever the path looks like. */
 #include "ops/roots.h"
 
 #include "base/alloc.h"
@@ -140,8 +140,8 @@ static void a_token_file_that_was_replaced_is_refused(void **state)
     refused(r, "data/hard", "the token file");
 }
 
-/* Another file takes the name of the token file after that file was opened and before it is
- * checked. */
+/* After the token file was opened and before the descriptor is checked, another file takes the name
+ * of the token file. */
 static void a_token_file_that_is_replaced_while_it_is_opened_is_refused(void **state)
 {
     const struct mr_roots *r = *state;
@@ -192,8 +192,7 @@ static void files_of_proc_are_refused(void **state)
     mr_roots_fini(&r);
 }
 
-/* Issue 11, 1: A file that may not be read gets another error text than a file that does not exist.
- */
+/* The error text says whether a file does not exist or may not be read. */
 static void why_a_file_is_not_opened_is_said(void **state)
 {
     const struct mr_roots *r = *state;

@@ -1,6 +1,6 @@
-/* The operators of generalized linear models: small fits compared with closed forms, partials
- * summed in any tree, and arguments that are refused. tests/integration/ops_glm.py compares with
- * published fits and with scikit-learn. */
+/* The operators of generalized linear models: small fits compared with closed forms, partial sums
+ * that are added in any order, and arguments that are refused. tests/integration/ops_glm.py
+ * compares with published fits and with scikit-learn. */
 #include "support/op_test.h"
 
 #include "base/alloc.h"
@@ -33,7 +33,8 @@ static const char *answer(const char *op, const char *args)
     mr_buf_init(&pack, sizeof room);
     assert_int_equal(mr_json_to_pack(mr_str(args), &pack, &e), MR_OK);
     memcpy(room, pack.p, pack.n);
-    /* Replaces each text of two bytes, such as "$0", by a reference to that input. */
+    /* Replaces each text of two characters that begins with "$", such as "$0", by a reference to
+     * the input of that number. */
     for (size_t i = 0; i + 2 < pack.n; i++)
         if (room[i] == 0xa2 && room[i + 1] == '$') {
             unsigned input = room[i + 2] - '0';
@@ -136,7 +137,7 @@ static void every_smooth_solver_finds_a_straight_line(void **state)
 static void a_preconditioned_fit_of_columns_that_hang_together_is_soon_over(void **state)
 {
     (void)state;
-    /* The second column is the first plus at most a thousandth. No noise is added to y. */
+    /* The second column differs from the first by at most a thousandth. No noise is added to y. */
     const char *x = "[[1.0, 1.001], [2.0, 2.0], [3.0, 2.999], [4.0, 4.001], [5.0, 5.0]]";
     const char *y = "[5.002, 8.0, 10.998, 14.002, 17.0]"; /* coefficients 1 and 2, intercept 2 */
     static const char *const solvers[] = {"gd", "lbfgs", "proximal", "admm"};
@@ -272,13 +273,13 @@ static void a_part_that_makes_the_step_itself_answers_as_one_told_of_it(void **s
         told, answer("glm.part",
                   "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [\"$1\", null, \"$2\"]]"));
     forget(4);
-    /* All partials are null: glm.part uses the state as it is. */
+    /* If all partial results are null, glm.part uses the state as it is. */
     (void)snprintf(told, sizeof told, "%s", answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\"]"));
     forget(4);
     assert_string_equal(
         told, answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [null, null]]"));
     forget(4);
-    /* All partials are null: glm.step returns its input 3, the state. */
+    /* If all partial results are null, glm.step returns its state, here input 3. */
     assert_string_equal(answer("glm.step", "[\"$3\", null, null]"), "input 3");
     forget(0);
 }

@@ -146,7 +146,8 @@ static void near(const double *got, const double *want, size_t n, double size)
             fail_msg("number %zu is %.17g, not %.17g", i, got[i], want[i]);
 }
 
-/* Checks that for any number of blocks each row is counted in exactly one block. */
+/* Splits the rows into 1, 3 and 5 blocks. Checks that the sums of the blocks add up to the sums of
+ * all rows. */
 static void check_blocks(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, const struct whole *want)
 {

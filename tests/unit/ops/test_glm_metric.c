@@ -1,5 +1,5 @@
-/* ops/glm/metric, the metric of a preconditioned fit: lengths and solutions compared with the
- * matrix, and the proximal operator by the conditions that hold at a minimum. */
+/* ops/glm/metric, the metric of a preconditioned fit. Lengths and solutions are compared with the
+ * matrix. Results of the proximal operator must fulfil the conditions that hold at a minimum. */
 #include "base/alloc.h"
 #include "ops/glm/metric.h"
 #include "ops/glm/solve.h"
@@ -38,7 +38,8 @@ static void fill(double *packed, uint32_t n, double common, uint64_t seed)
         }
 }
 
-/* Returns how far `x` is from fulfilling the conditions of a minimum of the problem `p`. */
+/* Returns how far `x` is from fulfilling the conditions of a minimum of the problem `p`; 0: `x` is
+ * a minimum. */
 static double from_least(const struct mr_glm_prox *p, const double *x)
 {
     double r[N_MAX];
@@ -134,7 +135,7 @@ static void lengths_and_solutions_are_those_of_the_matrix(void **state)
     mr_glm_metric_add(m, n, 1, d, seen);
     for (uint32_t j = 0; j < n; j++)
         want += d[j] * seen[j];
-    /* Form 0: the metric is kept as a factor; 1 and 2: as the matrix. */
+    /* In form 0 the state keeps the metric as a factor, in forms 1 and 2 as the matrix. */
     for (int form = 0; form < 3; form++) {
         struct mr_glm g;
         double *numbers =

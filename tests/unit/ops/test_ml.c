@@ -100,8 +100,9 @@ static void a_report_counts_each_class(void **state)
 static void a_first_step_is_the_rate_times_the_example(void **state)
 {
     (void)state;
-    /* One epoch, constant rate 0.5, no penalty. Row 1 gives w = 0.5 (1, 2). Row 2 is then at -0.5 ·
-     * 5, on the right side of the margin, and changes nothing. */
+    /* One epoch, constant rate 0.5, no penalty. Row 1 gives the weights 0.5 (1, 2) and the
+     * intercept 0.5. The score of row 2 is then -2.5 + 0.5 = -2. That is the right side, beyond the
+     * margin, so row 2 changes nothing. */
     const char *fit = "{\"\": [[[1, 2], [-1, -2]], [1, 0]], \"settings\": {\"learning_rate\": "
                       "\"constant\", \"eta0\": 0.5, \"penalty\": null, \"epochs\": 1, \"shuffle\": "
                       "false}}";
@@ -185,7 +186,7 @@ static struct mr_str fitted(struct mr_str model, const char *rest)
     mr_buf_init(&pack, sizeof room);
     mr_buf_init(&whole, sizeof room);
     assert_int_equal(mr_json_to_pack(mr_str(args), &pack, &e), MR_OK);
-    if (model.n) { /* the null after the head of the list becomes input 0, the model */
+    if (model.n) { /* replaces the null after the head of the list by input 0, the model */
         mr_buf_add(&whole, pack.p, 1);
         mr_pack_input(&whole, 0);
         mr_buf_add(&whole, pack.p + 2, pack.n - 2);
@@ -215,7 +216,7 @@ static void epochs_in_two_parts_are_epochs_in_one(void **state)
     const struct mr_str none = {0};
     struct mr_str whole = fitted(none, "9, 3, " ADAM ", null, 4");
     struct mr_str first = fitted(none, "4, 3, " ADAM ", null, 4");
-    struct mr_str second = fitted(first, "5"); /* arguments other than the model stay the same */
+    struct mr_str second = fitted(first, "5"); /* all arguments but the model stay the same */
     assert_true(mr_str_eq(whole, second));
     assert_false(mr_str_eq(whole, first));
     drop(whole);
