@@ -22,7 +22,8 @@
 
 #define TIMEOUT (20 * MR_SECOND)
 
-/* The number of times each callback of a call ran on one side, and the last message that it got. */
+/* How many times each callback of a call ran on one side, and the last message that this side
+ * got. */
 struct seen {
     struct mr_rpc_call *call; /* NULL after on_done */
     mr_rpc_call_id id;
@@ -233,7 +234,7 @@ static inline struct mr_rpc_call *open_call(
         }                                                                                          \
     } while (0)
 
-/* Sends a text as one unary call and runs the loop until the call is done. */
+/* Sends a text as a unary call, and runs the loop until the call is done. */
 static inline void ask(struct world *w, const char *method, struct mr_str request)
 {
     struct mr_rpc_call *call =

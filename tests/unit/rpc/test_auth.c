@@ -205,7 +205,7 @@ static void tokens_want_a_secret_beside_them(void **state)
     assert_non_null(strstr(e.text, "--secret-file"));
 }
 
-/* A token that is also a secret would make its user a service. */
+/* If a token were also a secret, its user would be taken for a service. */
 static void a_secret_is_no_users_token(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ static void descriptors_know_every_symbol_of_the_contract(void **state)
     mr_descriptors_init(&d);
     struct mr_error e;
     assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
-    /* Descriptors that are there already are skipped. */
+    /* Descriptors that were added before are skipped. */
     assert_int_equal(mr_descriptors_add(&d, mr_proto_descriptor_set(), &e), MR_OK);
     uint32_t file = mr_descriptors_file(&d, MR_STR("millrace/v1/jobs.proto"));
     assert_int_not_equal(file, MR_INDEX_NONE);
@@ -86,8 +86,8 @@ static void malformed_descriptors_are_refused(void **state)
     mr_descriptors_fini(&d);
 }
 
-/* Sends `question` to the reflection service. Returns the one field of the answer that the tests
- * look at; its bytes are in `out`. */
+/* Sends `question` to the reflection service. Returns the last field of the answer; its bytes are
+ * in `out`. */
 static struct mr_protowire_field ask(
     const struct mr_descriptors *d, struct mr_str question, struct mr_buf *out)
 {
@@ -130,7 +130,7 @@ static void reflection_answers_each_kind_of_question(void **state)
     mr_descriptors_fini(&d);
 }
 
-/* Makes an Argument with `depth` lists inside one another. */
+/* Makes an Argument with `depth` nested lists. */
 static void nest(struct mr_buf *b, int depth)
 {
     mr_buf_clear(b);
@@ -196,8 +196,8 @@ static void an_arena_holds_a_message_to_its_ceiling(void **state)
     mr_buf_fini(&b);
 }
 
-/* A message that fills the arena must leave memory for its answer; otherwise an assertion ends the
- * service. */
+/* A request that fills the arena must leave memory for the answer. Without this memory an assertion
+ * would end the service. */
 static void a_request_leaves_half_of_the_arena(void **state)
 {
     (void)state;

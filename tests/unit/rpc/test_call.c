@@ -105,8 +105,8 @@ static void an_unknown_method_is_answered_unimplemented(void **state)
     assert_int_equal(w->at_client.code, 12);
 }
 
-/* If the deadline passes before the server has heard of the call, only the client sees it. On a
- * busy machine the test may need a later call that both sides see. */
+/* If the deadline passes before the server has heard of the call, only the client sees the call. So
+ * the test repeats the call with longer timeouts until both sides have seen one. */
 static void a_deadline_ends_the_call_on_both_sides(void **state)
 {
     struct world *w = *state;

@@ -244,12 +244,13 @@ static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void 
     struct mr_rpc_auth *g = open_auth(NULL);
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(path, accept(line, "worker", NEXT));
-    /* The server checks the file again within two seconds. */
+    /* The server does not know the secret, so it reads the file again at once. */
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
     assert_int_equal(ask(g, connect, WORKER, NULL, NULL, text), MR_EAUTH);
     write_file(path, "accept worker nonsense\n");
     mr_time until = mr_time_after(mr_clock_now(), 3 * MR_SECOND);
-    while (mr_clock_now() < until) { /* the server checks the broken file in this time */
+    while (mr_clock_now() < until) { /* the server reads the broken file in this time, and keeps the
+                                      * old secrets */
         assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
         mr_clock_sleep(100 * MR_MS);
     }
@@ -289,8 +290,8 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     write_file(tokens, PLAIN " user uwe\n");
     struct mr_rpc_auth *g = open_auth(tokens);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text), MR_OK);
-    /* The user's token becomes a secret too. The user would then be taken for a service, so the
-     * token is refused. */
+    /* The user's token becomes a secret, too. With this token the user would be taken for a
+     * service, so the token is refused. */
     write_file(path, PLAIN "\n");
     mr_time until = mr_time_after(mr_clock_now(), TIMEOUT);
     while (ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text) == MR_OK) {

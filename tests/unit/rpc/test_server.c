@@ -73,7 +73,7 @@ static void a_drain_lets_open_calls_finish_and_takes_no_new_ones(void **state)
     assert_int_equal(first.code, 0);
 }
 
-/* A client whose call is ended by the shutdown gets UNAVAILABLE and may try again. */
+/* A client whose call is ended by the server's shutdown gets UNAVAILABLE and may try again. */
 static void closing_ends_what_does_not_end_in_time_as_unavailable(void **state)
 {
     struct world *w = *state;

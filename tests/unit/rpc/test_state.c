@@ -1,4 +1,4 @@
-/* lib/rpc/call_state: the moves of a call from begin to end, and that no other move is allowed. */
+/* lib/rpc/call_state: the moves of a call from its begin to its end. Any other move panics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

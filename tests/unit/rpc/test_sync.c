@@ -1,5 +1,5 @@
-/* The blocking client with a server on another thread. An inbox wakes the server's loop, so the
- * test covers threads, wake-ups and the waiter together. */
+/* The blocking client, with a server on another thread. An inbox wakes the server's loop. So the
+ * test covers threads, wake-ups and the waiter of the inbox together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ struct world {
     struct mr_rpc_client *client;
 };
 
-/* ---- the server: echoes, and lets another thread answer -------------------------------------- */
+/* ---- the server: one method echoes, another thread answers the other ------------------------- */
 
 static void echo_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

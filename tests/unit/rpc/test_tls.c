@@ -159,8 +159,8 @@ static void a_client_of_another_ca_or_an_expired_one_is_refused(void **state)
     assert_refused(&n, "refuses this program's certificate", "--tls-cert");
 }
 
-/* The server's certificate is replaced by one of another CA while the server runs. Clients that
- * trust that CA must be served from then on; each attempt is a new connection. */
+/* While the server runs, its certificate is replaced by a certificate of another CA. From then on
+ * the server must serve clients that trust the other CA. Each attempt makes a new connection. */
 static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void a_certificate_that_changes_on_disk_is_used_without_a_restart(void **
     close_ends(&n);
 }
 
-/* A channel's CA file is read again too, and the channel uses the new CA. */
+/* A channel reads its CA file again, too, and trusts the new CA. */
 static void a_ca_that_changes_on_disk_is_believed_without_a_restart(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void a_user_shows_a_token_and_a_service_a_certificate_too(void **state)
     assert_int_equal(code_of("service", NULL, "/test.Service/Count", text), 16);
 }
 
-/* Runs last, because it sets the process-wide TLS. */
+/* Runs last, because it changes the TLS of the whole process. */
 static void a_process_wide_choice_holds_for_tcp_and_not_for_unix(void **state)
 {
     (void)state;

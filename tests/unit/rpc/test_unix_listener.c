@@ -62,7 +62,8 @@ static void on_accept(void *ctx, int fd)
 }
 
 /* Connects to the listener as user `uid` in a child process, which makes only calls that are safe
- * after fork. Returns the number of bytes read, or -1 if the connection is refused. */
+ * after fork. Returns the number of bytes read; -1: the connection is refused; 100 or more: another
+ * call failed. */
 static int visit(const char *path, uid_t uid)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
