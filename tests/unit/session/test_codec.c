@@ -1,5 +1,5 @@
-/* The messages of WorkerSession: tables against session.proto, bytes against protobuf-c, and what
- * the decoder refuses. */
+/* The messages of WorkerSession. The tables of fields are compared with session.proto, and the
+ * bytes with those of protobuf-c. The decoder refuses malformed messages. */
 #include "session/decode.h"
 #include "session/encode.h"
 #include "session/fields.h"
@@ -266,7 +266,8 @@ static struct mr_ws_up up_full(struct mr_ws_register *r)
         .leaving = true};
 }
 
-/* A field that is added to the tables is to be added above. */
+/* Asserts that each field of the message is set. So a field that is added to the tables must be
+ * added to the messages above. */
 static void assert_full(const struct mr_ws_type *t, const unsigned char *p)
 {
     for (uint32_t i = 0; i < t->fields_count; i++) {
@@ -330,7 +331,7 @@ static int decode_up(struct rig *r)
     return mr_ws_decode_up(mr_buf_str(&r->once), &r->memory, &r->up, &r->e);
 }
 
-/* The bytes are those that protobuf-c writes for what it has read in them. */
+/* Asserts that protobuf-c reads the message in `once` and writes the same bytes. */
 static void assert_protobuf(struct rig *r, const ProtobufCMessageDescriptor *d)
 {
     struct mr_error e = {0};
@@ -417,7 +418,8 @@ static void one_op_for_all_tasks_travels_once(void **state)
     assert_int_equal(mr_ws_op(&r->down.tasks, 2), 300);
 }
 
-/* protobuf: a parser takes repeated numbers in one field, in several, or one in a field. */
+/* A protobuf parser must take repeated numbers that come in one packed field, in several packed
+ * fields, or singly. */
 static void columns_may_come_in_pieces(void **state)
 {
     struct rig *r = *state;
@@ -514,7 +516,7 @@ static void sums_that_do_not_add_up_are_refused(void **state)
     refused_up(r, &up, MR_EFORMAT, "completed.inline: 2 bytes, its rows have 1");
     up.completed.inlined = MR_STR("");
     refused_up(r, &up, MR_EFORMAT, "completed.inline: ends inside row 0");
-    up.completed.inlined = MR_STR("\xc1"); /* no pack */
+    up.completed.inlined = MR_STR("\xc1"); /* no pack begins with 0xc1 */
     mr_buf_clear(&r->once);
     mr_ws_encode_up(&up, &r->once);
     assert_int_equal(decode_up(r), MR_EFORMAT);
@@ -553,7 +555,8 @@ static void a_register_beyond_the_limits_is_refused(void **state)
     refused_up(r, &up, MR_EINVAL, "register.ops: a name of 0 bytes");
 }
 
-/* Its columns may be others than ours; what is wrong is the version. */
+/* A message of another protocol version may have other columns. The error must name the version,
+ * not the columns. */
 static void another_version_is_named_whatever_its_columns_are(void **state)
 {
     struct rig *r = *state;
@@ -602,7 +605,7 @@ static void a_message_that_needs_too_much_memory_is_refused(void **state)
     struct rig *r = *state;
     size_t began = mr_protowire_begin(&r->once, 6);
     for (int i = 0; i < 1000; i++)
-        mr_protowire_add_bytes(&r->once, 1, MR_STR("")); /* runs of nothing */
+        mr_protowire_add_bytes(&r->once, 1, MR_STR("")); /* empty runs */
     mr_protowire_end(&r->once, began);
     r->memory.bytes_max = 1000;
     assert_int_equal(decode_down(r), MR_ELIMIT);
@@ -610,7 +613,8 @@ static void a_message_that_needs_too_much_memory_is_refused(void **state)
         r->e.text, "millrace.v1.SchedulerMessage: needs more than 1000 bytes of memory");
 }
 
-/* Each prefix and each change of one byte is refused or decodes to columns that belong together. */
+/* Cuts the message at each length, and flips each of its bits. The sanitizers notice if the decoder
+ * reads or writes beyond its memory. */
 static void no_bytes_make_the_decoder_stumble(void **state)
 {
     struct rig *r = *state;
