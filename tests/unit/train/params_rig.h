@@ -1,5 +1,5 @@
-/* Common parts of tests of parameter sharing: a model of some numbers, gradients that any process
- * can compute, the result of sequential training, the thread of a role, and a process's gRPC
+/* Common parts of tests of parameter sharing: a small model, gradients that any process can
+ * compute, the result of sequential training, the threads of servers and workers, and a gRPC
  * server. */
 #pragma once
 
@@ -45,7 +45,7 @@ static inline float *rig_vector(uint64_t count, uint64_t seed)
     return v;
 }
 
-/* Computes a gradient from the parameters, the worker and the step. */
+/* Computes a gradient that depends on the parameters, the worker and the step. */
 static inline void rig_gradient(
     const float *params, uint64_t count, uint32_t worker, uint64_t step, float *out)
 {
@@ -142,7 +142,7 @@ static inline void rig_ps_start(struct rig_ps *p)
     p->thread = mr_thread_start("ps", rig_ps_run, p);
 }
 
-/* Stops the servers. The caller then owns the shards. */
+/* Stops the server's thread. From then on only the caller uses the shard. */
 static inline void rig_ps_stop(struct rig_ps *p)
 {
     mr_flag_set(&p->stop, true);
@@ -237,7 +237,8 @@ static inline void rig_plain_sync(struct rig_plain *p, uint32_t workers, uint64_
         mr_release(g[i]);
 }
 
-/* Applies sequentially the steps that one worker makes in asynchronous training. */
+/* Applies sequentially the steps that one worker makes in asynchronous training. The worker
+ * computes its gradients from zeros, because the version of its parameters is not determined. */
 static inline void rig_plain_async(struct rig_plain *p, uint64_t steps)
 {
     float *g = mr_alloc(p->count * sizeof *g), *zeros = mr_alloc(p->count * sizeof *g);

@@ -1,5 +1,5 @@
-/* train/allreduce: groups of threads and of processes, in one segment and as a ring, compared with
- * the sequential result. */
+/* train/allreduce: groups of threads and of processes, in one segment of shared memory and as a
+ * ring. The results are compared with those of sequential training. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
@@ -128,7 +128,7 @@ static void ranks_of_a_node_get_the_plain_result(void **state)
     same_as_plain(4, 1500, false, NULL); /* two of the four slices are empty */
 }
 
-/* In step 1 only rank 0 has examples; in step 2 no rank has. */
+/* In step 1 only rank 0 has examples. In step 2 no rank has examples. */
 static void pass_run(void *ctx)
 {
     struct rank *k = ctx;
@@ -213,8 +213,8 @@ static void a_ring_gets_the_same_result(void **state)
     rig_net_close(&net);
 }
 
-/* Runs in one process for each rank: sends the path of its socket, receives all paths, and steps
- * until the group ends. */
+/* Runs in one process for each rank. The process sends the path of its socket, receives the path of
+ * rank 0's socket, and steps until the group ends. */
 static void process_run(int in, int out, uint32_t index, uint32_t ranks, const float *params)
 {
     struct mr_transport_options o = {.node = "n1"};

@@ -28,7 +28,7 @@ struct rig { /* x is a collection of parts of different sizes, y is one tensor *
     uint32_t gets;
     int second; /* result of getting the second part */
     uint64_t pinned;
-    /* Number of calls to locate objects; number of gets that named a source. */
+    /* Calls that locate objects; gets that named the store to pull from. */
     uint32_t finds, sourced;
     bool pulls; /* parts with odd numbers come from another store */
 };
@@ -76,7 +76,7 @@ static void *tensor(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, v
     return mr_tensor_build(extent, dtype, ndim, shape);
 }
 
-/* Row i is (i, i + 0.5, -i), and its class is i % 10. */
+/* Makes the data: row i is (i, i + 0.5, -i), and its class is i % 10. */
 static int setup(void **state)
 {
     static const uint64_t cuts[PARTS + 1] = {0, 1, 40, 41, ROWS};
@@ -151,7 +151,7 @@ static struct mr_feed *open_feed(struct rig *r, const struct mr_feed_spec *s)
     return f;
 }
 
-/* Counts the rows of a batch; each must be complete and have its own label. */
+/* Counts the rows of a batch in `seen`. Each row must be complete and have its own label. */
 static void count_rows(const struct mr_nn_batch *b, uint32_t n, uint32_t *seen)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -199,7 +199,7 @@ static void every_row_comes_once_an_epoch_and_to_one_worker(void **state)
 {
     struct rig *r = *state;
     uint32_t seen[ROWS] = {0}, batches = 0;
-    /* Batches of one row for three workers: two rows are left over. */
+    /* Batches of one row for three workers: one row is left over. */
     for (uint32_t w = 0; w < 3; w++) {
         struct mr_feed_spec s = spec_of(w, 3, 1);
         struct mr_feed *f = open_feed(r, &s);
@@ -253,7 +253,7 @@ static void an_epoch_has_an_order_of_its_own_that_is_found_again(void **state)
     for (int i = 0; i < 10; i++)
         second[i] = b.x[i * (int)WIDTH];
     assert_memory_not_equal(first, second, sizeof first);
-    /* The worker that replaces another one continues at the next batch. */
+    /* A worker that replaces another worker continues at the next batch. */
     mr_feed_batch(again, 3 + mr_feed_steps(f), &b);
     for (int i = 0; i < 10; i++)
         assert_true(second[i] == b.x[i * (int)WIDTH]);
@@ -288,12 +288,12 @@ static void ranges_come_in_order_also_across_partitions(void **state)
     mr_feed_close(&f);
 }
 
-/* A share of several ranges: in order, shuffled, and continued by another worker. */
+/* A share of several ranges is read in order, is shuffled, and is continued by another worker. */
 static void a_share_of_several_ranges(void **state)
 {
     struct rig *r = *state;
     static const struct mr_row_range mine[] = {{0, 1}, {35, 10}, {60, 20}, {99, 3}};
-    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows for each of three workers, and one more */
+    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34, 34 and 35 rows for the three workers */
     s.ranges = mine;
     s.ranges_count = MR_ARRAY_LEN(mine);
     s.shuffle = false;
@@ -337,7 +337,7 @@ static void a_share_of_several_ranges(void **state)
         assert_int_equal(seen[i], i >= mine[k].first && i < mine[k].first + mine[k].count);
         assert_int_equal(seen[i], again[i]);
     }
-    mr_feed_batch(f, 7, &b); /* the batch of the worker that `other` replaces */
+    mr_feed_batch(f, 7, &b); /* `other` replaces the worker of `f` and must make the same batch 7 */
     mr_feed_batch(other, 0, &b);
     mr_feed_batch(other, 7, &b);
     float first = b.x[0];
@@ -347,7 +347,7 @@ static void a_share_of_several_ranges(void **state)
     mr_feed_close(&other);
 }
 
-/* One call locates all parts, and the bytes from other stores are counted. */
+/* One call locates all parts. The bytes that come from other stores are counted. */
 static void what_is_brought_is_counted(void **state)
 {
     struct rig *r = *state;

@@ -132,8 +132,8 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     pull(b, &v);
     push(a, 1);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
-    push(b, 1); /* a gradient computed at version 0 */
-    push(a, 1); /* a second gradient of the same worker */
+    push(b, 1); /* computed at version 0, so it is stale */
+    push(a, 1); /* worker a repeats its gradient of step 1 */
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     struct mr_update_counts c;
     struct mr_shard_counts s;
@@ -141,13 +141,13 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     mr_shard_counts(ps.shard, &s);
     assert_int_equal(c.stale, 1);
     assert_int_equal(s.repeats, 1);
-    /* Drops gradients of incarnation 10, the worker's incarnation. */
+    /* Drops the gradients of worker a, whose incarnation is 10. */
     mr_shard_revoke(ps.shard, 0, 11);
     pull(a, &v);
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     mr_update_restore(ps.update, 1, 7, plain.params, NULL);
-    push(b, 2); /* a gradient of epoch 0, which is over */
+    push(b, 2); /* belongs to restore epoch 0, which is over */
     assert_int_equal(mr_update_run(ps.update, 8, SHORTLY), MR_ETIMEOUT);
     mr_update_counts(ps.update, &c);
     assert_int_equal(c.lost, 2);
@@ -211,12 +211,12 @@ static void who_has_nothing_is_not_waited_for(void **state)
     pull(b, &v);
     push_nothing(a, 1);
     push_nothing(b, 1);
-    /* No worker has pushed a gradient. */
+    /* No worker has a gradient, so there is nothing to apply. */
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_ETIMEOUT);
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
     pull(a, &v);
-    /* Worker b had announced a gradient for the version before only. */
+    /* Worker b said that it has no gradient for version 0. It has not said so for version 1. */
     push(a, 3);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     pull(b, &v);

@@ -1,5 +1,5 @@
-/* The synchronous rule with gradients that are announced while they are computed. The result must
- * be the same as with whole gradients, also if a worker is lost in between. */
+/* The synchronous rule with gradients that workers announce piece by piece while they compute them.
+ * The result must be the same as with whole gradients, also if a worker is lost in between. */
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
@@ -49,8 +49,8 @@ static void ps_open(struct rig_ps *p, const struct rig_plain *plain, uint32_t sh
     assert_int_equal(mr_update_open(&u, &p->update, &e), MR_OK);
 }
 
-/* Pulls the parameters and announces the gradient of a batch: the numbers from `low` on are
- * complete. */
+/* Pulls the parameters, computes the gradient of `batch`, and announces its numbers from `low` up
+ * to TRAINED as complete. Returns the whole gradient for finish, which frees it. */
 static float *begin_batch(
     struct mr_params *p, uint32_t worker, uint64_t batch, uint64_t step, uint64_t low)
 {
@@ -63,7 +63,7 @@ static float *begin_batch(
     mr_assert(!err);
     float *whole = mr_alloc(COUNT * sizeof *whole);
     rig_gradient(v.params, COUNT, worker, batch, whole);
-    /* The gradient is first NaN, so that a use before its numbers are complete shows in the
+    /* The buffer is NaN at first, so that the use of a number that is not complete shows in the
      * result. */
     memset(g, 0xff, COUNT * sizeof *g);
     for (uint64_t at = TRAINED; at > low;) {
@@ -202,8 +202,8 @@ static void a_replacement_completes_what_a_lost_worker_announced(void **state)
     rig_plain_fini(&plain);
 }
 
-/* Two workers that have both announced a gradient. The gradient of the second worker is never
- * completed. */
+/* A server with two workers, a and b, which have indexes 0 and 1. pair_begin announces a part of
+ * a's gradient, pair_announce a part of b's. */
 struct pair {
     struct rig_plain plain;
     struct rig_ps ps;
@@ -231,8 +231,8 @@ static void pair_announce(struct pair *p, uint64_t step)
     assert_int_equal(mr_shard_version(p->ps.shard), 0);
 }
 
-/* Checks that version 1 consists of worker 0's first gradient and worker 1's gradient of `batch`
- * (0: none). */
+/* Checks that version 1 consists of worker a's first gradient and worker b's gradient of `batch`
+ * (0: none). Then frees the pair. */
 static void pair_end(struct pair *p, uint64_t batch)
 {
     assert_int_equal(mr_shard_version(p->ps.shard), 1);
@@ -296,7 +296,7 @@ static void who_passed_and_then_got_a_batch_is_late_with_all_of_it(void **state)
     pair_begin(&p, "{\"type\": \"rmsprop\", \"momentum\": 0.5}");
     assert_int_equal(mr_params_pull(p.b, 0, SOON, &v, &e), MR_OK);
     assert_int_equal(mr_params_buffer(p.b, SOON, &g, &e), MR_OK);
-    assert_int_equal(mr_params_push(p.b, 1, 0, &e), MR_OK); /* an empty gradient */
+    assert_int_equal(mr_params_push(p.b, 1, 0, &e), MR_OK); /* b has no gradient */
     run(&p.ps);
     pair_announce(&p, 2);
     finish(p.a, 1, &p.whole_a);
@@ -347,7 +347,7 @@ static void a_restore_forgets_what_was_used_early(void **state)
     assert_int_equal(early_passes(&ps), 1);
     mr_update_restore(ps.update, 1, 0, plain.params, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        finish(w[i], 1, &whole[i]); /* the gradient belongs to the epoch before, so it is dropped */
+        finish(w[i], 1, &whole[i]); /* belongs to the restore epoch before, so it is dropped */
     run(&ps);
     assert_int_equal(mr_shard_version(ps.shard), 0);
     for (uint32_t i = 0; i < 2; i++) {

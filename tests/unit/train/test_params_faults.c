@@ -109,7 +109,7 @@ static void push_until_killed(int in)
     }
 }
 
-/* Workers that push all the time are killed at random moments; the other workers go on. */
+/* Kills workers that push all the time at random moments. The other workers go on. */
 static void a_server_survives_workers_killed_in_mid_push(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void a_hello_is_checked(void **state)
     rig_plain_fini(&plain);
 }
 
-/* A client that writes arbitrary bytes into the memory that it may write. */
+/* A client writes arbitrary bytes into the shared memory that it may write. */
 static void nonsense_in_shared_memory_does_no_harm(void **state)
 {
     (void)state;

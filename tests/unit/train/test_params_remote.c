@@ -113,11 +113,11 @@ static void waits_and_refusals_are_those_of_shared_memory(void **state)
     float *g = NULL;
     assert_int_equal(mr_params_buffer(p, SOON, &g, &e), MR_OK);
     assert_int_equal(mr_params_push(p, 1, 1, &e), MR_OK);
-    /* The flush times out, because no server applies the gradient. */
+    /* The flush times out, because nothing applies the gradient. */
     assert_int_equal(mr_params_flush(p, SHORTLY, &e), MR_ETIMEOUT);
     mr_shard_restore(ps.shard, 3, 5, plain.params);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_EABORTED);
-    mr_params_set_epoch(p, 4); /* the client's epoch is later than the server's */
+    mr_params_set_epoch(p, 4); /* an epoch that the server has not reached yet */
     assert_int_equal(mr_params_pull(p, 0, SHORTLY, &v, &e), MR_ETIMEOUT);
     mr_params_set_epoch(p, 3);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_OK);

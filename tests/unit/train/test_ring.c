@@ -1,5 +1,5 @@
-/* A ring of ranks over gRPC: how many messages a step may cost, and what the ranks learn when one
- * of them leaves, dies or is stopped. test_allreduce.c checks the numbers. */
+/* A ring of ranks over gRPC: how many messages a step may cost, and which error the ranks get when
+ * one of them leaves, dies or is stopped. test_allreduce.c checks the numbers. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
@@ -98,9 +98,9 @@ static struct traffic traffic_now(void)
         atomic_load(&t->ring_messages), atomic_load(&t->ring_bytes), atomic_load(&t->ring_wakes)};
 }
 
-/* Checks the cost of `steps` steps: in each round, a rank sends one message and wakes at most once,
- * however slow the machine is. A ring has one stream between two ranks for its whole life. `pieces`
- * is the number of messages for a slice. */
+/* Checks the cost of `steps` steps. In each round, a rank sends one message for each of the
+ * `pieces` of a slice, and the network thread wakes the rank at most once, however slow the machine
+ * is. Each rank has one stream to the next rank, as long as the ring exists. */
 static void costs(uint32_t ranks, uint64_t count, uint64_t steps, uint64_t pieces)
 {
     struct rig_net net;

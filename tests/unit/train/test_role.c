@@ -1,4 +1,5 @@
-/* train/state: the retry rules of roles, their counters, and the records of checkpoints. */
+/* Roles of a training: which trainer they call, their counters, the records of checkpoints, and the
+ * parameters that are kept at the end of a session. */
 #include "train/state/checkpoint.h"
 #include "train/state/chosen_params.h"
 
@@ -75,8 +76,8 @@ static void a_checkpoint_says_what_it_is_of(void **state)
     assert_false(mr_checkpoint_head_read(words, &got));
 }
 
-/* Returns a plan with the stop rules `stop`. The tests check that parameters that come after the
- * score that ends a session are not kept. */
+/* Returns a plan with the stop rules `stop`. The score that ends a session belongs to certain
+ * parameters; the tests check that later parameters are not kept instead. */
 static struct mr_role_plan plan_of(const char *stop)
 {
     struct mr_role_plan p;
@@ -127,7 +128,7 @@ static void out_of_patience_the_best_parameters_are_kept(void **state)
     scored(c, 1, 10, "{\"accuracy\": 0.5}");
     scored(c, 2, 20, "{\"accuracy\": 0.8}");
     scored(c, 3, 30, "{\"accuracy\": 0.7}");
-    assert_null(mr_chosen_params(c, &version)); /* if the session ends now, another rule ends it */
+    assert_null(mr_chosen_params(c, &version)); /* patience has not ended the session yet */
     scored(c, 4, 40, "{\"accuracy\": \"NaN\"}");
     assert_true(mr_chosen_params(c, &version)[0] == 2);
     assert_int_equal(version, 20);

@@ -1,5 +1,5 @@
 /* A role is cancelled while its trainer does not answer. Each wait of the role must end soon,
- * because a task that ignores its cancel costs the worker process its life. */
+ * because a task that ignores its cancel makes the worker's process end. */
 #include "train/feed/lease.h"
 #include "train/member/agent.h"
 
@@ -82,7 +82,7 @@ struct cancelled {
     _Atomic uint32_t looks;
 };
 
-/* The cancel flag: true after the role has begun to wait. */
+/* Returns true after ten looks. By then the role has begun to wait. */
 static bool is_cancelled(void *ctx)
 {
     struct cancelled *c = ctx;
@@ -107,8 +107,8 @@ static void who_tells_of_a_failure_is_cancelled(void **state)
     mr_agent_stop(&a);
 }
 
-/* The role is cancelled while its acknowledgement of an item waits for the trainer, a call of up to
- * 5 s. */
+/* The role's acknowledgement of an item waits for the trainer, in a call of up to 5 s. The cancel
+ * must end this wait. */
 static void who_has_taken_an_item_is_cancelled(void **state)
 {
     const struct silent *s = *state;

@@ -1,5 +1,5 @@
 /* train/feed/row_plan: workers train on the partitions of their own node. Rows move between nodes
- * only as far as needed to give each worker as many rows as an even split. */
+ * only as far as each worker needs them to have as many rows as in an even split. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,8 @@ static void check(const struct facts *f, const struct mr_row_plan *p)
     mr_release(seen);
 }
 
-/* Returns how many parts move, and checks that a second plan is the same. */
+/* Makes a plan and checks it. Returns how many parts move to another node. A second plan of the
+ * same facts must be the same. */
 static uint32_t moved(const struct facts *f)
 {
     struct mr_row_plan p, again;
@@ -124,7 +125,8 @@ static void test_quotas_are_those_of_the_even_cut(void **state)
         }
 }
 
-/* Each node has as many rows as its workers need: no row moves, in whatever order the parts are. */
+/* Each node has as many rows as its workers need. So no row moves, in whatever order the parts
+ * are. */
 static void test_balanced_parts_stay(void **state)
 {
     (void)state;
@@ -142,8 +144,8 @@ static void test_balanced_parts_stay(void **state)
     assert_int_equal(moved(&f), 0);
 }
 
-/* Of 12 and 8 parts, two move. Of 13 and 8 parts, with 1050 rows a node, the second node lacks 250
- * rows. */
+/* The nodes have 12 and 8 parts: two parts move. With 13 and 8 parts each node needs 1050 rows, so
+ * the second node lacks 250 rows: three parts move. */
 static void test_only_what_is_lacking_moves(void **state)
 {
     (void)state;
@@ -163,7 +165,7 @@ static void test_only_what_is_lacking_moves(void **state)
     assert_int_equal(moved(&skewed), 4);
 }
 
-/* A copy counts like the original on each node that has one. */
+/* A part with copies on two nodes counts as local on both nodes. */
 static void test_copies_count_on_each_node(void **state)
 {
     (void)state;
@@ -173,7 +175,8 @@ static void test_copies_count_on_each_node(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(moved(&f), 0);
-    /* A node has to give up a part that only one other node can also take. */
+    /* Node 1 has to leave the second part to node 2, which has no other part, and takes one that
+     * node 0 has, too. */
     struct facts chain = {0};
     add_parts(&chain, 1, 3);
     add_parts(&chain, 1, 6);
@@ -184,7 +187,7 @@ static void test_copies_count_on_each_node(void **state)
     assert_int_equal(moved(&chain), 0);
 }
 
-/* Parts on nodes without workers have to move, and go to the workers that lack rows. */
+/* Parts on nodes without workers have to move. They go to the workers that lack rows. */
 static void test_parts_from_elsewhere(void **state)
 {
     (void)state;
@@ -197,8 +200,8 @@ static void test_parts_from_elsewhere(void **state)
     assert_int_equal(moved(&f), 4);
 }
 
-/* One smaller part is better than two parts, and cutting one part is better than moving two whole
- * ones. */
+/* The second node lacks 300 rows. The plan takes them from the part of 400 rows, not from the part
+ * of 600 rows, because a part is always copied whole. */
 static void test_few_bytes_are_chosen(void **state)
 {
     (void)state;
@@ -208,14 +211,15 @@ static void test_few_bytes_are_chosen(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(rows_of(&f), 1400);
-    assert_int_equal(moved(&f), 1); /* 300 of the part's 400 rows move */
+    assert_int_equal(moved(&f), 1); /* node 1 uses 300 of the part's 400 rows */
     struct mr_row_plan p;
     mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, &p);
     assert_int_equal(p.moved_bytes, 3200);
     mr_row_plan_fini(&p);
 }
 
-/* With one node, unknown places or a single worker, the result is the even split. */
+/* With one node, with unknown places, or if an even split moves nothing, the plan is the even
+ * split. */
 static void test_even_where_nothing_is_gained(void **state)
 {
     (void)state;
@@ -229,7 +233,7 @@ static void test_even_where_nothing_is_gained(void **state)
         f.parts[i].nodes = 0;
     assert_true(is_even(&f));
     for (uint32_t i = 0; i < f.parts_count; i++)
-        /* Parts that stay on their nodes are as good as the even split. */
+        /* The even split leaves each part on its node. */
         f.parts[i].nodes = i < 10 ? 1 : 2;
     assert_true(is_even(&f));
     f.node_of[3] = MR_ROW_PLAN_NODES_MAX;
@@ -287,8 +291,8 @@ static void test_at_random(void **state)
     }
 }
 
-/* Parts on more different sets of nodes than the plan distinguishes. The plan then still uses one
- * copy of each part. */
+/* The parts lie on more different sets of nodes than the plan distinguishes. The plan still uses
+ * one copy of each part. */
 static void test_many_sets_of_nodes(void **state)
 {
     (void)state;
