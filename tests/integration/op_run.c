@@ -1,6 +1,7 @@
 /* mr-op-run: runs operators for a test in another language. The program reads requests from its
- * input and writes answers to its output, in the same order. Numbers are u32, little endian. Every
- * operator, arguments and bytes have their length before them.
+ * input and writes answers to its output, in the same order. Numbers are u32, little endian. The
+ * length in bytes stands before the name of the operator, the arguments, and the bytes of an input
+ * or an answer.
  *
  *   request: operator, arguments (a pack), count of inputs; each input: kind, bytes
  *            kinds: 'p' pack, 'n' npy, 'e' extent

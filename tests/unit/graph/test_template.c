@@ -1,4 +1,4 @@
-/* The graph that a template's cache makes is the graph of the template's text. */
+/* The graph that a template makes from its cache must be the graph of the template's text. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/copy.h"

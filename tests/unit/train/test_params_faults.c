@@ -109,7 +109,7 @@ static void push_until_killed(int in)
     }
 }
 
-/* Kills workers that push all the time at random moments. The other workers go on. */
+/* Kills, at random moments, workers that push all the time. The other workers go on. */
 static void a_server_survives_workers_killed_in_mid_push(void **state)
 {
     (void)state;

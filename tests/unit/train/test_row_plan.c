@@ -44,7 +44,7 @@ static void add_workers(struct facts *f, uint32_t count, uint32_t node)
 }
 
 /* Checks that each row belongs to exactly one worker, that rows are numbered without gaps, and that
- * the moved rows are those of the plan. */
+ * the plan counts the moved bytes and parts right. */
 static void check(const struct facts *f, const struct mr_row_plan *p)
 {
     uint64_t n = rows_of(f), touched[PARTS_MAX] = {0}, bytes = 0;
