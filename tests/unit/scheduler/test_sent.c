@@ -326,7 +326,7 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
 static struct { /* what batches have said since the last look */
     bool more, drain, registered, frees;
     uint32_t columns; /* a bit for each column of tasks that was written */
-    uint32_t batches, adopted, kept, cancelled, released, forgotten;
+    uint32_t batches, adopted, kept, cancelled, released;
 } seen;
 
 static void see(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
@@ -343,7 +343,6 @@ static void see(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
     seen.kept += b->keep.count;
     seen.cancelled += b->cancel.count;
     seen.released += b->release.count;
-    seen.forgotten += (uint32_t)b->forget_jobs.n / sizeof(uint64_t);
 }
 
 static void look(struct rig *r)
