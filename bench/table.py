@@ -218,7 +218,7 @@ def leads(report, name):
             out.append(f"{lead:,.1f} x {short(report, system)}" if lead < 100 else f"{lead:,.0f} x {short(report, system)}")
     for stage, _, ours, *_ in bandwidth(report)[1:]:
         if stage == name and ours != "-":
-            out.append(f"{ours.split(', ')[1].split(' ')[0]} of the speed at which 4 threads copy")
+            out.append(f"{ours.split(', ')[1].split(' ')[0]} of the speed of copying with 4 threads")
     return ", ".join(out)
 
 
