@@ -193,7 +193,7 @@ static void take_store(struct rig *r, uint32_t store)
         if (r->holds[i].store == store) r->holds[i].count = 0;
     for (size_t i = 0; i < b->hold.n / sizeof *hold; i++) {
         struct rig_hold *h = hold_of(r, hold[i], store);
-        mr_assert(!h->count); /* a store is told once to hold an object */
+        mr_assert(!h->count || r->lies); /* a store is told once to hold an object */
         h->count = 1;
     }
     const mr_object_id *verify = (const void *)b->verify.p;
