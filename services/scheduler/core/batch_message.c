@@ -16,7 +16,7 @@ struct message { /* a message under construction */
     struct mr_sched_numbers *n;
     const struct mr_ws_memory *memory;
     struct mr_ws_down *out;
-    struct mr_str *ops; /* operators and, next, nodes that are new in this message */
+    struct mr_str *ops; /* operators, and below nodes, that are new in this message */
     struct mr_ws_node *nodes;
 };
 
@@ -199,7 +199,7 @@ static void registered(struct message *m)
     m->out->registered = &m->n->registered;
 }
 
-/* The sections that few batches have. */
+/* Fills the sections that few batches have. */
 static void sections(struct message *m)
 {
     const struct mr_sched_batch *b = m->b;

@@ -55,7 +55,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     mr_assert(t->unsent == unsent);
 }
 
-/* What a task has of its graph. */
+/* Checks the members of tasks, ranks and loops that follow from the job's graph. */
 static void check_graph(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -256,7 +256,7 @@ static void check_counts(const struct mr_sched *s)
     mr_assert(stories == s->failures.index.count);
 }
 
-/* Does the task wait in the ring? */
+/* True: the task is in the ring. */
 static bool is_in_ring(const struct mr_sched *s, const struct task_ring *r, uint32_t task)
 {
     for (uint32_t i = 0; i < r->count; i++)
@@ -264,7 +264,8 @@ static bool is_in_ring(const struct mr_sched *s, const struct task_ring *r, uint
     return false;
 }
 
-/* A ready task is where dispatch finds it. */
+/* Checks that each ready task is where dispatch finds it: queued, parked, or in one of the two
+ * rings. */
 static void check_ready(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -278,7 +279,7 @@ static void check_ready(const struct mr_sched *s, uint32_t job)
     }
 }
 
-/* The bits of the ready queue, and what sums them up. */
+/* Checks the bits of the ready queue, their count, and the upper levels. */
 static void check_bits(const struct mr_sched *s)
 {
     uint64_t count = 0;
@@ -301,7 +302,8 @@ static void check_bits(const struct mr_sched *s)
                       (s->queue.bits[level - 1][at] != 0));
 }
 
-/* Numbers of tasks: each belongs to one job or is free, and neighbours that are free are one. */
+/* Checks the task numbers: each number belongs to one job or is free, and no two free ranges
+ * touch. */
 static void check_numbers(const struct mr_sched *s)
 {
     const struct extent *x = s->numbers.free;
@@ -316,7 +318,7 @@ static void check_numbers(const struct mr_sched *s)
     mr_assert(taken == s->numbers.top);
 }
 
-/* Jobs by age and by name. */
+/* Checks the list of jobs by age, and the indexes by id and by request id. */
 static void check_job_list(const struct mr_sched *s)
 {
     uint32_t count = 0, older = NONE, requests = 0;
@@ -333,7 +335,7 @@ static void check_job_list(const struct mr_sched *s)
     mr_assert(s->job_list.by_request.count == requests);
 }
 
-/* Tasks that share a key, and what loops have left out. */
+/* Checks the lists of tasks that share a key, and the count of tasks in rounds that did not run. */
 static void check_shared(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -353,7 +355,7 @@ static void check_shared(const struct mr_sched *s, uint32_t job)
     mr_assert(j->skipped == skipped);
 }
 
-/* Classes and tables of placements: by whom they are used. */
+/* Checks the counts of users of classes and of placement tables. */
 static void check_users(const struct mr_sched *s)
 {
     for (uint32_t c = s->config.ops_max; c < s->class_list.top; c++) {
@@ -371,7 +373,8 @@ static void check_users(const struct mr_sched *s)
     }
 }
 
-/* A tick comes in time for whatever ends by itself. */
+/* Checks that the core's deadline is not later than the end of any lease, the deadline of any job,
+ * or the next announcement of progress. */
 static void check_due(const struct mr_sched *s)
 {
     mr_time deadline = mr_sched_deadline(s);
@@ -394,7 +397,7 @@ static void check_due(const struct mr_sched *s)
     }
 }
 
-/* What is kept free for tasks that run apart. */
+/* Checks the workers and the node that are kept free for tasks that run apart. */
 static void check_reserved(const struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -409,7 +412,7 @@ static void check_reserved(const struct mr_sched *s)
     }
 }
 
-/* What waits for the journal, in order. */
+/* Checks the announcements that wait for the journal: their order and their counts. */
 static void check_promises(const struct mr_sched *s)
 {
     uint64_t values = s->journal.open_count, sequence = 0, bytes = s->journal.acked_bytes;
@@ -425,7 +428,7 @@ static void check_promises(const struct mr_sched *s)
     mr_assert(s->journal.acked_bytes <= s->journal.written_bytes);
 }
 
-/* Records of values and blocks of bytes: those that are free form lists. */
+/* Checks the lists of free value records and free blocks, and the flags of values. */
 static void check_free(const struct mr_sched *s)
 {
     uint32_t values = 0, blocks = 0;

@@ -1,6 +1,6 @@
 /* Creation, step and deadline of the core. An event changes the state. Dispatch, leases, deadlines
- * of jobs, and records of values wait for the tick that ends the shell's turn. While such work
- * waits, the core's deadline is the present time. */
+ * of jobs, and records of values wait for the tick that ends each turn (pass of the shell's loop).
+ * While such work waits, the core's deadline is the present time. */
 #include "services/scheduler/core/core.h"
 
 #include "base/alloc.h"

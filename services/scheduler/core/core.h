@@ -32,5 +32,5 @@ void mr_sched_free(struct mr_sched **s); /* frees the graphs; the caller owns th
 
 void mr_sched_step(
     struct mr_sched *s, mr_time now, const struct mr_sched_event *ev, struct mr_sched_effects *fx);
-/* Returns the time by which the core wants a tick; MR_NEVER: the core waits for no time. */
+/* Returns the time by which the core wants a tick; MR_NEVER: the core needs no tick. */
 mr_time mr_sched_deadline(const struct mr_sched *s);

@@ -66,7 +66,7 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
             s->workers[s->tasks[task].worker].facts->name);
 }
 
-/* Why no worker takes the task: demands that none fulfils, or none now. */
+/* Lists why no worker takes the ready task: no worker fulfils its demands, or none has room now. */
 static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct task *t = &s->tasks[task];
@@ -176,8 +176,8 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
 
-/* The task was abandoned before it had a value: names the first of its consumers that failed or was
- * abandoned, too. */
+/* Explains a task that was abandoned (released without a value), and names its first consumer that
+ * failed. */
 static void abandoned(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);

@@ -7,10 +7,12 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    uint32_t index;     /* node of the failed task; MR_NODE_NONE: job cancelled, or too late */
-    int code;           /* google.rpc.Code */
+    /* node of the failed task; MR_NODE_NONE: the job was cancelled or missed its deadline */
+    uint32_t index;
+    int code; /* google.rpc.Code */
     uint32_t attempts;
-    uint32_t fallen; /* tasks that failed as dependents of that task */
+    /* only for a job: number of its tasks that failed because a task that they need failed */
+    uint32_t fallen;
     uint32_t op;
     struct mr_str message;
     struct mr_str arguments;
@@ -25,10 +27,12 @@ struct mr_sched_job_info {
     bool accepted;           /* the journal has the job's graph */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
+    /* nodes that took their values from another job, or that found a persisted result */
     uint32_t joined;
-    uint32_t given;     /* nodes that are not tasks but had values from the start */
-    uint32_t skipped;   /* released tasks of loop rounds that did not run */
-    uint32_t abandoned; /* released tasks that did not run: the tasks that needed them failed */
+    uint32_t given;   /* nodes that are not tasks: they had values from the start */
+    uint32_t skipped; /* released tasks of loop rounds that did not run */
+    /* tasks that were released without a value, because the tasks that needed them failed */
+    uint32_t abandoned;
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -44,8 +48,9 @@ struct mr_sched_task_info {
     /* slot of the worker that the task was sent to or that made the value; UINT32_MAX: none */
     uint32_t worker;
     bool is_sent;
-    bool is_skipped;   /* the task was released, because the loop did not run its round */
-    bool is_abandoned; /* the task was released unrun: the tasks that needed it failed */
+    bool is_skipped; /* the task was released, because the loop did not run its round */
+    /* the task was released without a value, because the tasks that needed it failed */
+    bool is_abandoned;
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* times of the last attempt */
@@ -96,7 +101,8 @@ struct mr_sched_op_info {
 struct mr_sched_totals {
     uint32_t epoch, workers, slots, stores;
     uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
-    uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* telemetry/metrics.c */
+    /* telemetry/metrics.c explains these four */
+    uint64_t placed_cached, placed_repaired, placed_scored, roots_held;
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
     bool is_recovering; /* some workers that the journal names have not registered again */
@@ -104,31 +110,35 @@ struct mr_sched_totals {
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* Returns when the job of this id was forgotten (wall clock); 0: unknown, or too long ago. */
+/* Returns the wall-clock time when the job with this id was forgotten; 0: unknown, or too long
+ * ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
-/* True: ids with this tag were given by a scheduler whose journal is lost (task/epoch.c). */
+/* True: ids with this tag come from a scheduler whose journal is lost (task/epoch.c). False: they
+ * do not, or this is unknown. */
 bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
 /* Returns the newest job's id; 0: there are no jobs. */
 mr_job_id mr_sched_job_newest(const struct mr_sched *s);
-/* Returns the id of the job accepted just before `job`; 0: there is no older job. */
+/* Returns the id of the job that was accepted just before `job`; 0: there is no older job, or no
+ * such job. */
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* Tells how a loop ended: how many rounds ran, and whether the maximum of rounds ended it. False:
- * the loop, or its job, has not ended. */
+/* Stores in *rounds how many rounds of the loop ran, and in *by_max whether the maximum of rounds
+ * ended the loop. False: there is no such loop, its job has not ended, or the job ended before the
+ * loop did. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
-/* Describes the value of a node. Appends the bytes of a small value to `bytes`, unless `bytes` is
- * NULL. False: there is no such node. */
+/* Describes the value of a node in *out. Appends the bytes of a small value to `bytes`, unless
+ * `bytes` is NULL. False: there is no such node. */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
-/* Returns the number of slots in use so far: every slot is below it. */
+/* Returns a bound: the slots of all workers so far are below it. */
 uint32_t mr_sched_worker_slots(const struct mr_sched *s);
-/* True: fewer tasks are at workers than workers have slots. Counting them takes too long in a
- * cluster of more than 64 workers, where the answer is always false. */
+/* True: workers have more slots than tasks were sent to them. In a cluster of more than 64 workers
+ * the answer is always false, because counting the tasks would take too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
 /* Returns a count n: the operators have the numbers 1 to n. */
 uint32_t mr_sched_ops_count(const struct mr_sched *s);
@@ -142,6 +152,6 @@ uint32_t mr_sched_stores_changes(const struct mr_sched *s);
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
-/* Returns how many accepted jobs could not be restored from the journal, and stores the last such
- * job and the reason for it. */
+/* Returns how many accepted jobs could not be restored from the journal. Stores the last of these
+ * jobs in *job and the reason in *why. */
 uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

@@ -1,7 +1,7 @@
 /* Estimates which tasks run. Workers report few starts, because a report costs more than a small
- * task: they do so in heartbeats, and when they are asked to give tasks back. Tasks that were
- * reported as started count as running. If the worker has more slots than such tasks, the tasks
- * that were sent to it first count as running, too. All other tasks wait at the worker. */
+ * task. Workers report starts in heartbeats, and when they are asked to give tasks back. Tasks that
+ * were reported as started count as running. If the worker has more slots than such tasks, the
+ * tasks that were sent to it first count as running, too. All other tasks wait at the worker. */
 #include "services/scheduler/core/running.h"
 
 #include "services/scheduler/core/index/job_index.h"
@@ -27,8 +27,9 @@ static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
     if (l->out) mr_buf_add(l->out, &index, sizeof index);
 }
 
-/* Visits tasks that have a slot of `w`: if `started`, those that the worker reported as started;
- * else the tasks that were sent first, as many as `slots` are left. */
+/* Visits tasks that have a slot of `w`. `started`: those that the worker reported as started; else
+ * the others, those sent first coming first. Takes one of *slots for each task, and stops visiting
+ * at 0. */
 static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
     struct looked *l)
 {

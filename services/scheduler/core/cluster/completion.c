@@ -59,8 +59,8 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
-    /* the task was ready only when its worker began it: the task before it in the same fused run
-     * made it ready */
+    /* the task became ready when its worker began it: the task before it in the same fused run made
+     * it ready */
     if (!p->ready && p->sent) p->ready = p->started;
     p->finished = p->started + ns;
     if (is_last) p->sent = sent_at(s, t, p->started);
@@ -196,8 +196,8 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     bool is_sent_here = is_current(t, r->worker, r->attempt);
     if (!s->is_adopting &&
         (is_outdated(t, r) || (!is_sent_here && mr_sched__is_referring(s, task)))) {
-        /* the task is gone, or the value refers to values that are gone: the worker may drop its
-         * copy */
+        /* the object is outdated, or the value may refer to values that are gone: the worker may
+         * drop its copy */
         answer_release(s, r);
         return;
     }

@@ -115,7 +115,8 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (is_done(&s->tasks[j->base + in[i]])) mr_sched__send_value(s, j->base + in[i], slot);
 }
 
-/* Decides which queued tasks the worker keeps. It stops all others, without reporting their end. */
+/* Decides which queued tasks the worker keeps. The worker stops all others, and does not report
+ * their end. */
 static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_ws_refs *q)
 {
     s->workers[slot].stopping = 0;
@@ -194,8 +195,8 @@ static uint32_t find_worker(const struct mr_sched *s, const struct mr_ws_registe
     return mr_sched__worker_find_name(s, r->name);
 }
 
-/* True: a worker with this name exists and is dead, because its node was restarted and has a new
- * store. */
+/* True: the worker in `slot` is dead though its stream is open: its store is lost, so its node was
+ * restarted. */
 static bool is_outlived(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];

@@ -74,9 +74,9 @@ static bool is_on(const struct store *st, struct mr_str node)
     return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
 }
 
-/* True: the lost store that registers again was replaced by another store on its node. A lost store
- * that was not replaced had only been silent for longer than its lease. It is alive again, and
- * drops objects that no job uses. */
+/* True: the lost store that registers again was replaced by another store on its node. False: the
+ * store was not lost, or was not replaced. A lost store that was not replaced had only been silent
+ * for longer than its lease. It is alive again, and drops objects that no job uses. */
 static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
 {
     uint32_t n = find_store(s, r->store);
@@ -164,7 +164,8 @@ void mr_sched__store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
-        /* the store has not registered, and the journal does not name it */
+        /* skips stores that were lost, and stores that have not registered and that the journal
+         * does not name */
         if (!st->is_alive || !(*st->node || st->is_expected)) continue;
         mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
         mr_time end = mr_time_after(st->last_heard, lease);

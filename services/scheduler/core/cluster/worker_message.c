@@ -47,7 +47,8 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_ws_miss
         mr_sched__value_unkeep(s, s->tasks[x].value);
 }
 
-/* A worker reports the value and misses it in one message: it computed and lost the value. */
+/* Handles a value that the worker both reports and misses in one message: it computed the value and
+ * then lost it. */
 static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_ws_missing *m)
 {
     uint32_t task = mr_sched__find(s, m->job.v, m->index);
@@ -70,7 +71,7 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_ws
     }
 }
 
-/* Given back after they were told to stop: their attempts have ended. */
+/* Records the end of attempts that the worker was told to stop and then gave back. */
 static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -117,7 +118,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     s->has_work = true;
 }
 
-/* The worker does not have values that it was asked to send: they are gone. */
+/* Handles values that the worker was asked to send and does not have: they are gone. */
 static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_ws_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -185,7 +186,7 @@ void mr_sched__worker_message(
 {
     if (slot >= s->worker_list.top) return;
     struct worker *w = &s->workers[slot];
-    /* from a revoked incarnation */
+    /* the message is from a revoked incarnation, or its stream has ended */
     if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
     w->last_heard = s->now;
     for (uint32_t i = 0; i < m->missing_count; i++)

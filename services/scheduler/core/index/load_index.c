@@ -1,5 +1,5 @@
 /* Workers by load, in buckets of a logarithmic scale: eight buckets for each doubling of the load.
- * To find the least and the most loaded worker takes the same time with ten workers and ten
+ * Finding the least and the most loaded worker takes the same time with ten workers as with ten
  * thousand. In a bucket, the worker that got work longest ago comes first. */
 #include "services/scheduler/core/index/load_index.h"
 
@@ -81,7 +81,8 @@ uint32_t mr_sched__load_next(const struct mr_sched *s, uint32_t worker)
     return w->bucket + 1 < LOAD_BUCKETS ? first_from(&s->load, w->bucket + 1) : NONE;
 }
 
-/* The first worker of the last nonempty bucket below `bucket`. */
+/* Returns the first worker of the last nonempty bucket below `bucket`; NONE: all these buckets are
+ * empty. */
 static uint32_t last_below(const struct load_index *l, uint32_t bucket)
 {
     for (uint32_t i = bucket / 64 + 1; i-- > 0;) {

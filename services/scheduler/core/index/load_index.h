@@ -3,6 +3,9 @@
 
 #include "services/scheduler/core/state/lookup.h"
 
+/* Moves the worker to the bucket of its present load, or out of the index if the worker takes no
+ * tasks. `to_tail`: moves the worker behind the others of its bucket even if the bucket stays the
+ * same. */
 void mr_sched__load_changed(struct mr_sched *s, uint32_t worker, bool to_tail);
 uint32_t mr_sched__load_least(const struct mr_sched *s);                 /* or NONE */
 uint32_t mr_sched__load_next(const struct mr_sched *s, uint32_t worker); /* in ascending order */

@@ -3,5 +3,6 @@
 
 #include "services/scheduler/core/state/state.h"
 
-/* The number of a name, which may be new; 0: the table is full. */
+/* Returns the number of the operator with this name, and enters a new name. 0: the table is
+ * full. */
 uint32_t mr_sched__op(struct mr_sched *s, struct mr_str name);

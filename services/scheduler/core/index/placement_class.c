@@ -33,7 +33,7 @@ static bool is_class(
     return true;
 }
 
-/* A copy of the names in one block of memory: the array, then the texts. */
+/* Returns a copy of the names in one block of memory: the array, then the texts. */
 static struct mr_str *names_copy(const struct mr_str *names, uint32_t n)
 {
     size_t bytes = n * sizeof *names;
@@ -99,9 +99,10 @@ void mr_sched__class_drop(struct mr_sched *s, uint32_t class)
     s->classes[class].users--;
 }
 
-/* The parked task behind which `task` is inserted; NONE: it becomes the first. The search is
- * bounded: it looks at a few tasks from the end, so that an urgent task overtakes, and at a few
- * from the front, for a task of a job that was served less than the first one's. */
+/* Returns the parked task behind which `task` is to be inserted; NONE: `task` becomes the first.
+ * The search is bounded. It visits a few tasks from the front, because the job of `task` may have
+ * been served less than the jobs of those; and a few from the end, because `task` may be more
+ * urgent than those. */
 static uint32_t park_after(const struct mr_sched *s, const struct class *c, uint32_t task)
 {
     uint32_t after = c->parked_tail, before = c->parked_head;

@@ -1,6 +1,6 @@
-/* The cached workers of the tasks of loops and templates: to which each was first sent. Each job
- * with loops has a table; the instances of a template share one. place/placement_cache.c reads the
- * tables. */
+/* The cached workers of the tasks of loops and templates: the worker to which a task was first
+ * sent. A job with loops has a table of its own; the jobs of one template share a table.
+ * place/placement_cache.c reads the tables. */
 #include "services/scheduler/core/index/placement_table.h"
 
 #include "base/alloc.h"

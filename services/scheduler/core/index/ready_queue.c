@@ -5,14 +5,14 @@
  * follow the depth-first order of the graph (lib/graph/order.c), so that consumers of a value run
  * soon after it was computed and the value can be released early.
  *
- * Jobs of one priority share by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with
- * estimated run time in the place of packet length. The virtual time of a job is the work of its
- * tasks that were sent; the job with the least virtual time goes first. A job that enters the queue
- * starts at the clock of its priority, less a credit that lets a small job overtake large ones. The
- * clock is never below the virtual time of all jobs. It advances by the work that is sent, divided
- * by the number of queued jobs: however many jobs arrive, those in the queue get their share. Work
- * is charged a quantum at a time, so that tasks of one job stay together and the heap changes
- * seldom. */
+ * Jobs of one priority share the workers by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM
+ * 1996), with estimated run time in the place of packet length. The virtual time of a job is the
+ * work of its tasks that were sent; the job with the least virtual time goes first. A job that
+ * enters the queue starts at the clock of its priority, less a credit that lets a small job
+ * overtake large ones. The clock is never below the least virtual time of the queued jobs. It
+ * advances by the work that is sent, divided by the number of queued jobs. So the jobs in the queue
+ * get their share however many jobs arrive. Work is charged a quantum at a time, so that tasks of
+ * one job stay together and the heap changes seldom. */
 #include "services/scheduler/core/index/ready_queue.h"
 
 #include "base/assert.h"
@@ -33,8 +33,8 @@ static uint32_t level_at(const struct job *j)
     return (uint32_t)(MR_MAX(most, (int32_t)-MR_PRIORITY_MAX) + MR_PRIORITY_MAX);
 }
 
-/* The level of the job's priority. A new level starts at the highest clock that any level had, so
- * that its jobs are not owed work of the past. */
+/* Returns the level of the job's priority. A new level starts at the highest clock that any level
+ * had, so that its jobs are not owed work of the past. */
 static struct level *level_of(struct mr_sched *s, const struct job *j)
 {
     struct level *l = &s->queue.levels[level_at(j)];
@@ -175,8 +175,8 @@ uint32_t mr_sched__queue_job(const struct mr_sched *s)
     return s->queue.heap_count ? s->queue.heap[0] : NONE;
 }
 
-/* The first set bit at or after `at`: goes up a level while a word is empty, then down to the bit.
- */
+/* Returns the first set bit at or after `at`: goes up a level while a word is empty, then down to
+ * the bit. */
 static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
 {
     uint32_t level = 0;

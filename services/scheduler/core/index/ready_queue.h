@@ -12,7 +12,7 @@ uint32_t mr_sched__queue_job(const struct mr_sched *s); /* the job to serve firs
 uint32_t mr_sched__queue_first(const struct mr_sched *s, uint32_t job);
 void mr_sched__queue_check(const struct mr_sched *s);
 
-/* Is `x` served before `y`? */
+/* True: job `x` is served before job `y`. */
 static inline bool mr_sched__job_before(const struct job *x, const struct job *y)
 {
     if (x->priority != y->priority) return x->priority > y->priority;

@@ -1,11 +1,13 @@
 /* Rings of tasks that run again apart from others: quarantined tasks, and tasks that had too little
- * memory. Also counts what happens on the nodes that are kept free for them.
- * place/quarantine.c and place/memory_retry.c decide. */
+ * memory. Also records which attempts workers were told to stop, and whether another task starts on
+ * the node that is kept free for a retry. place/quarantine.c and place/memory_retry.c decide where
+ * and when the tasks run. */
 #include "services/scheduler/core/index/retry_rings.h"
 
 #include "base/assert.h"
 
-#define STOPPING_MAX (3 * MR_SECOND) /* then the worker kills the process of the task */
+/* after this time an attempt that was told to stop no longer counts */
+#define STOPPING_MAX (3 * MR_SECOND)
 
 static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)
 {
@@ -52,8 +54,7 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* Marks are added up. If an end is reported twice the sum is wrong, and the wait ends by its time
- * limit. */
+/* If an end is reported twice, the sum is wrong, and the wait ends after STOPPING_MAX. */
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
@@ -62,8 +63,9 @@ void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
     if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
 
-/* Another task starts on the node that is kept free: it was sent before its inputs were there, or a
- * worker that registered again had it. The attempt there does not count as one without others. */
+/* Called when `task` starts. If it starts on the node that is kept free for another task, that
+ * task's attempt does not count as undisturbed. This happens if `task` was sent before its inputs
+ * existed, or if a worker that registered again still had it. */
 void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -247,7 +247,8 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->finished_wall = 0;
     mr_sched__slots_begin(s, j);
     s->job_list.running++;
-    s->due.progress = MR_MIN(s->due.progress, s->now); /* it may be the only job that runs */
+    /* the retried job may be the only one that runs */
+    s->due.progress = MR_MIN(s->due.progress, s->now);
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
     s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     mr_sched__journal_state(s, job);

@@ -178,7 +178,8 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (s->values[v].kind != V_AWAY) return;
     /* The cache is full: the value is computed again when a client asks. */
     mr_sched__value_release(s, v, true);
-    if (t->flags & T_FIXED) return; /* mr_sched__shared_key_enter: as if it had none */
+    /* an alias: mr_sched__shared_key_enter treats it as one without a value */
+    if (t->flags & T_FIXED) return;
     mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
     t->refs = REF_NONE;
 }
@@ -339,8 +340,8 @@ void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, ui
     s->replay.is_active = false;
 }
 
-/* Restores the failed tasks of an ended job, and the tasks that failed as their dependents. Inputs
- * come before dependents. */
+/* Restores the failed tasks of an ended job, and the tasks that failed as their dependents. The
+ * loop visits inputs before their dependents. */
 static void settle_failed(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
@@ -361,8 +362,9 @@ static void settle_failed(struct mr_sched *s, struct job *j)
     }
 }
 
-/* Settles the tasks of an ended job: a task without a value never gets one. Dependents come before
- * inputs, so that references are counted. */
+/* Settles the tasks of an ended job: a task without a value never gets one. The loop visits
+ * dependents before their inputs, so that the references to an input are known when it is
+ * visited. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
     if (j->state == MR_JOB_FAILED) settle_failed(s, j);

@@ -1,7 +1,8 @@
 /* A turn of dispatch sends, in this order: quarantined tasks (quarantine.c), retries of tasks that
  * had too little memory (memory_retry.c), consumers of values that fill memory (memory_order.c),
- * then queued and parked tasks in one order. place.c chooses the worker, but for the first two. A
- * turn ends when the workers have enough work, or at its bound.
+ * then queued and parked tasks in one order. place.c chooses the worker, except for the first two
+ * kinds. A turn ends when the workers have enough work, or when TURN_TASKS_MAX tasks were sent or
+ * parked.
  *
  * Work stealing happens when nothing is left to send and a worker is idle. As in Blumofe and
  * Leiserson (J. ACM 1999), work moves only when a worker has none; but here the scheduler decides,
@@ -22,8 +23,9 @@
 
 #define TURN_TASKS_MAX 8192
 #define STEAL_TASKS_MAX 256
-#define STEAL_NS MR_MS    /* a smaller difference of load is not worth moving tasks */
-#define STEAL_LOOK_MAX 16 /* most loaded workers of which one turn looks for a victim */
+#define STEAL_NS MR_MS /* a smaller difference of load is not worth moving tasks */
+/* number of most loaded workers that one turn examines to find a victim */
+#define STEAL_LOOK_MAX 16
 #define STEAL_EVERY (500 * MR_US)
 #define PARKED_UNKNOWN_MAX 256 /* tasks of one operator of unknown run time that are parked */
 #define PARKED_CLASSES_MAX 64u /* classes with parked tasks that one turn looks at */
@@ -45,7 +47,7 @@ static void parked_look(const struct mr_sched *s, struct parked *p)
         p->class[i] = s->class_list.active[(from + i) % s->class_list.active_count];
 }
 
-/* The first parked task, if it goes before the task `queued`; else NONE. */
+/* Returns the first parked task, if it goes before the task `queued`; else NONE. */
 static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
 {
     uint32_t best = queued;
@@ -73,8 +75,9 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
     mr_sched__send(s, task, w);
 }
 
-/* A ready task found no worker. True: neither would any task behind it. False: it has special
- * demands or waits for memory, so it is parked and others pass. */
+/* Called for a ready task that found no worker. True: the tasks behind it in the queue would find
+ * none either. False: the task has special demands or waits for memory, so it is to be parked, and
+ * the tasks behind it may be sent. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -84,7 +87,8 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
     return !mr_sched__any_has_room(s, t);
 }
 
-/* Sends or parks the first task of the queue; false: no worker has room for any queued task. */
+/* Sends or parks `task`, the first of the queue, or takes it off the queue until it is ready.
+ * False: no worker has room for any queued task, and `task` stays in the queue. */
 static bool dispatch_queued(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -95,7 +99,8 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
         return true;
     }
     if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
-    mr_sched__queue_drop(s, task); /* it is not ready, and is queued again when it is */
+    /* a task that is not ready is queued again when it becomes ready */
+    mr_sched__queue_drop(s, task);
     if (t->state == MR_TASK_READY) mr_sched__park(s, task);
     return true;
 }
@@ -129,9 +134,10 @@ static bool has_spare(const struct mr_sched *s, const struct worker *w)
     return ready > w->slots;
 }
 
-/* Asks `victim` to give back tasks that it has not started, those sent last first. Only tasks that
- * `thief` may run and that placement would send there; any other would return to `victim` and be
- * asked for again. Tasks that wait for inputs stay where these are computed. */
+/* Asks `victim` to give back tasks that it has not started, those sent last first. Asks only for
+ * tasks that `thief` may run and that placement would send to `thief`; any other task would return
+ * to `victim` and be asked for again. Tasks that wait for inputs stay where their inputs are
+ * computed. */
 static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];

@@ -14,7 +14,8 @@
 #include "services/scheduler/core/task/task.h"
 
 #define VALUE_BYTES_MIN ((uint64_t)1 << 18) /* smaller values do not matter */
-#define FULL_SHARE 8u /* with less than 1/FULL_SHARE of memory in use, the order stays */
+/* with less than 1/FULL_SHARE of memory in use, the order of dispatch does not change */
+#define FULL_SHARE 8u
 
 static bool is_filling(const struct mr_sched *s, uint32_t worker)
 {
@@ -44,7 +45,7 @@ void mr_sched__memory_order_look(struct mr_sched *s, uint32_t task, uint32_t wor
         bool is_small = v->bytes < VALUE_BYTES_MIN || v->bytes / MR_MAX(bytes, 1u) < u->consumers;
         if (is_small || v->flags & V_ORDERED || !u->consumers || is_listed(s, j->base + in[i]))
             continue;
-        v->flags |= V_ORDERED; /* once for each value: the loop visits all consumers */
+        v->flags |= V_ORDERED; /* set once for each value: dispatch visits all consumers */
         s->memory_order.at[s->memory_order.count++] =
             (struct ordered_value){.job = j->id, .task = j->base + in[i]};
         s->has_work = true;
@@ -64,7 +65,8 @@ static bool is_outranked(const struct mr_sched *s, const struct ordered_value *d
     return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
 }
 
-/* Sends consumers until one finds no worker: then false. */
+/* Sends the ready consumers of the value. False: one of them found no worker; the next call goes on
+ * with it. True: all consumers were visited. */
 static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *left)
 {
     const struct job *j = job_of(s, d->task);

@@ -18,9 +18,11 @@
 
 #include <stdio.h>
 
-/* refused attempts: two beside other tasks, one alone; one more fails the task */
+/* limit of refused attempts after which the task is tried again: two beside other tasks, one
+ * alone */
 #define OOM_RETRIES_MAX 3
-/* leases after its loss in which a worker may register again or be replaced */
+/* after its lease ran out, the process of a worker may go on, with objects pinned, for at most this
+ * many leases */
 #define LOST_LEASES 3
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
@@ -31,7 +33,7 @@ static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
            !(job_of(s, task)->flags & J_STOPPED);
 }
 
-/* Keeps the node of `store` free: its workers get no more tasks. 0: no node. */
+/* Keeps the node of `store` free: its workers get no more tasks. `store` 0: keeps no node free. */
 static void reserve_node(struct mr_sched *s, uint32_t store)
 {
     s->memory_retry.reserved_store = store;
@@ -52,8 +54,8 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
            !w->is_closed && w->store && mr_sched__may_run(s, worker, c);
 }
 
-/* True: a lost worker on the node may still have objects pinned. A process that is stopped, not
- * dead, keeps its pins after its lease has ended. */
+/* True: a lost worker on the store's node may still have objects pinned. A process that is stopped,
+ * not dead, keeps its pins after its lease has ended. */
 static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
 {
     mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.unrecovered_lost_at);
@@ -71,7 +73,9 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
-/* If this is the lost worker, it unpins everything when it learns that it was lost. */
+/* If the worker has the name of its store's lost worker, that loss no longer counts: a worker
+ * unpins everything when it learns that it was lost. Retries on its node wait a while for this, as
+ * for an attempt that was told to stop. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
@@ -88,7 +92,8 @@ static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
     return may_lost_hold(s, best) && !may_lost_hold(s, store);
 }
 
-/* The store with the most memory, of those with a worker for the task; 0: none now. */
+/* Returns the store with the most memory, of the stores whose workers may run a task of the class;
+ * 0: there is no such store now. */
 static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 {
     uint32_t best = 0;
@@ -99,8 +104,8 @@ static uint32_t find_store(const struct mr_sched *s, const struct class *c)
     return best;
 }
 
-/* True: tasks run there that will end. Tasks that wait for inputs do not count: nothing starts them
- * while the node is kept free. */
+/* True: on the store's node a task runs that will end, or an attempt that was told to stop. Tasks
+ * that wait for inputs do not count: nothing starts them while the node is kept free. */
 static bool is_busy(const struct mr_sched *s, uint32_t store)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -113,8 +118,8 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     return false;
 }
 
-/* True: a process there may have objects pinned though it runs nothing: a process that is silent,
- * or one with tasks that were told to stop. */
+/* True: a process on the store's node may have objects pinned though it runs nothing: it was lost,
+ * it is silent, or its attempts were told to stop. */
 static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 {
     /* an idle worker sends three heartbeats in a lease */
@@ -140,12 +145,13 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
     return best;
 }
 
-/* Takes the next task from the ring that can be retried now; NONE: none. */
+/* Takes the next task that can be retried now from the ring, and drops those before it; NONE: there
+ * is none. */
 static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
         uint32_t task = mr_sched__ring_pop(&s->memory_retry.ring, s->config.tasks_max);
-        /* other tasks enter the ring again when they are ready */
+        /* a dropped task enters the ring again when it is ready */
         if (is_retry_ready(s, task)) return task;
     }
     return NONE;
@@ -153,12 +159,13 @@ static uint32_t next_retry(struct mr_sched *s)
 
 void mr_sched__memory_retry_dispatch(struct mr_sched *s)
 {
-    /* The task lost an input. The tasks that compute it again need the node. */
+    /* The task for which the node is kept free lost an input. The tasks that compute the input
+     * again need the node. */
     if (s->memory_retry.reserved_task != NONE &&
         s->tasks[s->memory_retry.reserved_task].state != MR_TASK_RUNNING)
         s->memory_retry.reserved_task = NONE;
     if (s->memory_retry.reserved_task != NONE) {
-        /* again, for workers that have registered meanwhile */
+        /* called again, for workers that have registered meanwhile */
         reserve_node(s, s->memory_retry.reserved_store);
         return;
     }
@@ -172,7 +179,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
     bool is_last = s->tasks[task].oom_retries == OOM_RETRIES_MAX;
     uint32_t store = find_store(s, c);
     if (is_last && may_lost_hold(s, store))
-        store = 0; /* until that is decided, others use the node */
+        store = 0; /* other tasks use the node while the lost worker may still hold objects */
     reserve_node(s, store);
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
@@ -233,8 +240,9 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* True: other tasks, which will end, ran on the node beside the long-running task. A long-running
- * task gets no node for itself, because it may never end; it waits for the end of those. */
+/* True: other tasks, which will end, ran or held objects on the node beside a long-running task. No
+ * node is kept free for a long-running task, because it may never end; it is tried until it ran
+ * beside no such task. */
 static bool ran_beside_others(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
@@ -256,7 +264,7 @@ void mr_sched__memory_retry_refused(
         fail(s, task, worker, was_alone, why);
         return;
     }
-    /* of a long-running task, only attempts with nothing beside it count on */
+    /* attempts of a long-running task beside other tasks do not count */
     if (is_long && !is_last) t->oom_retries = 1;
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sched__task_requeue(s, task);

@@ -143,7 +143,8 @@ static bool worker_has_room(
     const struct mr_sched *s, uint32_t worker, const struct task *t, uint32_t queues)
 {
     const struct worker *w = &s->workers[worker];
-    /* without effects: mr_sched_explain asks between two steps */
+    /* outside of a step there are no effects: mr_sched_explain calls this function between two
+     * steps */
     const struct mr_sched_batch *b = s->fx ? s->fx->worker[worker] : NULL;
     if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
@@ -205,8 +206,9 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
 }
 
 /* True: a task that was sent to `from` would start earlier on `worker`, which also gets `taken` ns
- * of other tasks. The margin is that of siblings in place_root, so that this rule does not move a
- * task back. The rule of the sticky worker may, for at most STICKY_NS of work. */
+ * of other tasks. The margin is SIBLING_NS, as in near_sibling, so that placement near a sibling
+ * does not send the task back to `from`. Placement on the sticky worker may do so, for at most
+ * STICKY_NS of work. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -218,10 +220,10 @@ bool mr_sched__is_better(
     return score(s, task, worker) + more + less < score(s, task, from);
 }
 
-/* True: one more large result would be too much for this store, with those being computed. Then
- * they are computed one at a time, since each slot would begin another branch of the graph. If
- * computing one takes longer than spilling it, each worker may compute one: waiting costs more than
- * it saves. */
+/* True: one more large result would be too much for the store, beside the values that it keeps and
+ * the results being computed. Large results are then computed one at a time; else each slot would
+ * begin another branch of the graph. The exception are results that take longer to compute than to
+ * spill: each worker may compute one, because waiting would cost more than it saves. */
 static bool is_store_crowded(const struct store *st, const struct op *o, bool is_busy)
 {
     uint64_t all = st->kept_bytes + st->coming_bytes + o->large_bytes;
@@ -232,7 +234,7 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* `held`: counts the roots that wait for a store. */
+/* Adds 1 to *held if the root has to wait for the worker's store. */
 static bool is_crowded(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint64_t *held)
 {
@@ -248,9 +250,9 @@ static bool is_crowded(
     return is_held;
 }
 
-/* Back-pressure on producers. One root may always run, or nothing would be freed. Roots whose
- * measured results are large wait while the store is nearly full, and while consumers of values are
- * sent to free memory (memory_order.c). */
+/* Back-pressure on producers. One root may always run, because without new results nothing would be
+ * freed. Roots whose measured results are large wait while the store is nearly full, and while
+ * consumers of values are sent to free memory (memory_order.c). */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     return is_crowded(s, w, t, &s->totals.roots_held);
@@ -299,7 +301,8 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
 }
 
-/* The least loaded of the workers that the task prefers and that have room for it; or NONE. */
+/* Returns the least loaded of the workers that the task prefers and that have room for it; NONE:
+ * there is no such worker. */
 static uint32_t preferred_worker(struct mr_sched *s, const struct task *t, bool is_root)
 {
     const struct class *c = &s->classes[t->class];
@@ -313,7 +316,8 @@ static uint32_t preferred_worker(struct mr_sched *s, const struct task *t, bool 
 
 /* A long-running task takes no slot and does not count as load. It goes to the worker with the
  * fewest such tasks; among these, to the least loaded. By the rule for siblings all roles of a
- * training would run in one process. `preferred`: of the workers that the task prefers. */
+ * training, which are long-running tasks, would run in one process. `preferred`: considers only
+ * workers that the task prefers. */
 static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_root, bool preferred)
 {
     const struct class *c = &s->classes[t->class];
@@ -328,15 +332,15 @@ static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_ro
     return best;
 }
 
-/* True: a root that is not long-running may go to a worker that another rule than the load has
- * chosen. */
+/* True: the worker may run the root `t`, has room for it and is not crowded. */
 static bool may_take_root(struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return may_go(s, worker, t) && !mr_sched__is_crowded(s, &s->workers[worker], t);
 }
 
-/* The worker of a sibling, that is, of an input of the same consumer. A reduction then finds its
- * inputs on one worker. NONE: its load is too high, or no sibling was sent. */
+/* Returns the worker to which a sibling was sent; a sibling is another input of the same consumer.
+ * So a reduction finds its inputs on one worker. NONE: no sibling was sent, or that worker cannot
+ * take the root or has too high a load. */
 static uint32_t near_sibling(struct mr_sched *s, uint32_t task, uint32_t least)
 {
     const struct task *t = &s->tasks[task];
@@ -377,8 +381,9 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* A task that is sent before its inputs exist goes where all of them were sent. Not a task whose
- * value will refer to its inputs: the ids of these are known only when they are done. */
+/* Returns the worker to which all missing inputs of the task were sent; NONE: the task is not sent
+ * before its inputs exist. A task whose value will refer to its inputs is never sent so early,
+ * because the ids of the inputs are known only when they are done. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -405,7 +410,8 @@ static uint32_t keeper_of(const struct mr_sched *s, uint32_t task)
     return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
 }
 
-/* False: the task is a root: it has no inputs, or only literals of the graph. */
+/* True: the task has an input that is more than a literal of the graph. False: the task is a
+ * root. */
 static bool has_data(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

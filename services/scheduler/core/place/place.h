@@ -9,7 +9,8 @@ bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct c
 bool mr_sched__all_may_run(const struct mr_sched *s, const struct task *t);
 /* True: the worker takes tasks now, and its queue has room for this one. */
 bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct task *t);
-/* The same for the task's cached worker, where a task that is not ready finds more room. */
+/* As mr_sched__has_room, for the task's cached worker, where a task that is not ready finds more
+ * room. */
 bool mr_sched__has_room_in_cache(const struct mr_sched *s, uint32_t worker, const struct task *t);
 /* True: a worker that may run the task has room; crowded workers count. */
 bool mr_sched__any_has_room(struct mr_sched *s, const struct task *t);

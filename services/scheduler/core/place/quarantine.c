@@ -1,7 +1,8 @@
-/* Quarantine finds poison tasks, which crash their worker. Tasks that ran when a worker crashed are
- * quarantined, and run again apart from each other. When a worker crashes that had a quarantined
- * task, the crash is blamed on that task; the other tasks there are quarantined now, without blame.
- * A task that three crashes are blamed on is a poison task and fails.
+/* Quarantine finds poison tasks, which crash their worker. When a worker without a quarantined task
+ * crashes, the crash is blamed on all tasks that ran. They are quarantined, and run again apart
+ * from each other. When a worker with a quarantined task crashes, the crash is blamed on that task
+ * alone; the other tasks that ran are quarantined without blame. A task that three crashes are
+ * blamed on is a poison task and fails.
  *
  * A task that ends leaves quarantine. So does a long-running task after its probation of some
  * seconds, because it may never end, and no worker may ever be free for it. If such a task is
@@ -60,7 +61,8 @@ static bool is_empty(const struct mr_sched *s, uint32_t worker)
     return true;
 }
 
-/* An empty worker of the class; else the least loaded one that can be kept free. */
+/* Returns an empty worker that may run tasks of the class; else the least loaded such worker, which
+ * can be kept free until it is empty; else NONE. */
 static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
 {
     uint32_t least = NONE;
@@ -72,8 +74,8 @@ static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
     return least;
 }
 
-/* An empty worker to run the task alone. NONE: there is none, and a worker may be kept free from
- * now on. */
+/* Returns an empty worker, on which the task runs alone. NONE: no worker is empty; then *is_wanted
+ * is set if a worker is kept free for the task from now on. */
 static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
@@ -94,7 +96,8 @@ static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
     return NONE;
 }
 
-/* A worker without a quarantined task, with the fewest long-running tasks. */
+/* Returns the worker with the fewest long-running tasks, of those without a quarantined task; NONE:
+ * none has room. */
 static uint32_t place_apart(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -114,7 +117,8 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
         uint32_t task = mr_sched__ring_pop(&s->quarantine.ring, s->config.tasks_max);
-        if (!is_quarantined_ready(s, task)) continue; /* enters the ring again when ready */
+        /* the task enters the ring again when it is ready */
+        if (!is_quarantined_ready(s, task)) continue;
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
             w = mr_sched__is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
@@ -124,7 +128,7 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
         else
             mr_sched__quarantine_add(s, task);
     }
-    if (!is_wanted) reserve(s, NONE); /* no remaining task may run there */
+    if (!is_wanted) reserve(s, NONE); /* no task waits for the reserved worker */
 }
 
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
@@ -133,7 +137,8 @@ void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
     if (w->probation == task && !w->probation_at) w->probation_at = s->now;
 }
 
-/* The task gave its slot back to wait for a job that it submitted, which may need the worker. */
+/* Called when the task gave its slot back to wait for a job that it submitted, which may need the
+ * worker. */
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
@@ -175,9 +180,10 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_ws_refs *
     return false;
 }
 
-/* True: the task may have run when the worker crashed. `ran` has the tasks that ran, if known. If
- * not: tasks that the worker reported as running; the tasks sent first, as many as it has slots;
- * and tasks that were on a crashed worker before. */
+/* True: the task may have run when the worker crashed. If `ran` is not NULL, it has the tasks that
+ * ran. Else these tasks count: those that the worker reported as running, those that were on a
+ * worker that crashed before, quarantined ones, and of the others the first *guesses that were
+ * sent; each of these decrements *guesses. */
 static bool may_have_run(
     struct mr_sched *s, uint32_t task, const struct mr_ws_refs *ran, uint32_t *guesses)
 {

@@ -132,7 +132,7 @@ void mr_sched_rows_grow(struct mr_sched_rows *r)
     r->room = room;
 }
 
-/* Makes `c` a written column, and gives the rows so far the usual value in it. */
+/* Makes `c` a written column, and gives all rows so far the usual value in this column. */
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 {
     uint32_t usual = mr_sched_usual(r, c);

@@ -1,12 +1,13 @@
 /* The columns of one SchedulerMessage to one worker. A worker has a batch only while there is
- * something to send to it; then the batch returns to a pool. So a turn writes into memory that the
- * last turn has used and that the CPU still caches, however many workers there are. */
+ * something to send to it; then the batch returns to a pool. So a turn (one pass of the shell's
+ * loop) writes into memory that the last turn has used and that the CPU still caches, however many
+ * workers there are. */
 #pragma once
 
 #include "base/buf.h"
 #include "services/scheduler/core/state/event.h"
 
-struct mr_sched_runs_out { /* grows, as all structs below */
+struct mr_sched_runs_out { /* an array that grows, as do the arrays of the structs below */
     struct mr_ws_run *p;
     uint32_t count, room;
 };
@@ -32,8 +33,8 @@ enum mr_sched_column { /* columns of Tasks; int32 for the priority, else uint32 
     MR_COLUMNS,
 };
 
-/* Rows of Tasks. A column is written from the first row on whose value is not the column's usual
- * value. */
+/* Rows of Tasks. A column is written only if some row has another value in it than the column's
+ * usual value. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */
@@ -80,8 +81,8 @@ struct mr_sched_amount {
 };
 
 /* The receiver applies the sections in the order of session.proto. Sections that few batches have
- * stand last: a writer sets has_more. Without has_more a reader skips these sections and their
- * cache lines. */
+ * stand last; a function that writes one of them sets has_more. Without has_more a reader skips
+ * these sections and their cache lines. */
 struct mr_sched_batch {
     bool has_more;
     bool drain;

@@ -30,20 +30,23 @@ struct worker_facts { /* members of a worker that are seldom read */
 struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
-    bool is_known;         /* the journal has its incarnation, so tasks may be sent to it */
-    bool is_full;          /* the worker returned a task: it gets no other until it reports */
+    /* the journal has the worker's incarnation, so tasks may be sent to the worker */
+    bool is_known;
+    /* the worker returned a task: it gets no other until its next success or heartbeat */
+    bool is_full;
     bool is_reserved;      /* the worker gets no tasks: a quarantined task is to run alone there */
     bool is_node_reserved; /* the worker's node is kept free for one task: place/memory_retry.c */
-    bool is_unrecovered;   /* the journal names it, and it has not registered since the restart */
-    bool is_closed;        /* the worker gets no tasks while it has the task `probation` */
+    /* the journal names the worker, which has not registered since the restart */
+    bool is_unrecovered;
+    bool is_closed; /* the worker gets no tasks while it has the task `probation` */
     uint64_t queue_ns;
     uint32_t slots;
     uint32_t sent, sent_head, sent_tail;
-    /* tasks on it that were sent before the run time of their operator was known */
+    /* tasks on the worker that were sent before the run time of their operator was known */
     uint32_t unknown;
     uint32_t long_sent;
     uint32_t bucket, bucket_prev, bucket_next;
-    uint32_t probation; /* the quarantined task that was sent to it, or NONE */
+    uint32_t probation; /* the quarantined task that was sent to the worker, or NONE */
     uint32_t stealing;
     uint32_t held_head;
 
@@ -58,7 +61,8 @@ struct worker {
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    /* sum of the marks of those attempts that were told to stop and have not ended */
+    /* sum of the marks (index/retry_rings.h) of those attempts that the worker was told to stop and
+     * that have not ended */
     uint32_t stopping;
     mr_time stopping_at;  /* time when the last of these attempts was told to stop */
     mr_time probation_at; /* time when the task `probation` started; 0: not started */
@@ -92,7 +96,7 @@ struct class
     uint32_t parked_head, parked_tail, parked;
     uint32_t active_at; /* index in the list of classes with parked tasks, or NONE */
     uint32_t names_count;
-    bool any_worker; /* any worker may run them: `names` are a preference, or empty */
+    bool any_worker; /* any worker may run the tasks: `names` are a preference, or empty */
     uint64_t need[RESOURCES];
     struct mr_str *names; /* owned: one block */
 };
@@ -100,9 +104,9 @@ struct class
 struct store {
     uint64_t incarnation;
     bool is_alive, is_connected, is_lost;
-    /* the journal names it and it has not registered: its lease runs since the start */
+    /* the journal names the store, which has not registered since the scheduler's start */
     bool is_expected;
-    bool is_heir; /* this store replaced another one of its node, says the journal */
+    bool is_heir; /* the journal says that this store replaced another one of its node */
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
@@ -111,16 +115,17 @@ struct store {
     uint32_t coming;       /* tasks that compute these large results */
     char disk_full[128];   /* the directory whose disk is full; "": none */
     mr_time last_heard;
-    /* time when a worker of this store was lost; 0: none, or that name has registered since */
+    /* time when the lease of a worker of this store ended; 0: no lease has ended, or a worker of
+     * that name has registered since */
     mr_time lost_at;
-    uint32_t lost_name; /* hash of the lost worker's name; 0: several workers were lost */
+    uint32_t lost_name; /* hash of that worker's name; 0: the leases of several workers ended */
 };
 
 #define MEMORY_ORDER_MAX 64u
 
 struct ordered_value { /* a value whose consumers are sent next: place/memory_order.c */
     uint64_t job;
-    uint32_t task, at; /* `at`: the first consumer that was not looked at */
+    uint32_t task, at; /* `at`: position of the first consumer that was not visited yet */
     bool is_partial;   /* some consumers wait for other inputs */
 };
 
@@ -162,7 +167,7 @@ struct pending { /* an announcement that waits until Redis has acknowledged its 
     uint64_t bytes;       /* all bytes written to the journal up to this record */
 };
 
-struct shape { /* cached workers of the tasks of a template's instances */
+struct shape { /* a table of cached workers, which the jobs of one template share */
     uint64_t template, used;
     uint32_t size, users; /* `users`: jobs */
     struct cached_placement *at;

@@ -12,9 +12,9 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* Adds the result that `task` is computing, estimated at `bytes`, to its store's sum; 0: subtracts
- * it. What is subtracted is the mean of the sum, not the estimate that was added, which may have
- * changed since. So the sum is zero after the last task. */
+/* `bytes` not 0: adds this estimated size of the result that `task` is computing to the sum of the
+ * store. `bytes` 0: subtracts the mean size of the results in the sum. The estimate that was added
+ * may have changed since; with means the sum is zero after the last task. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

@@ -4,5 +4,6 @@
 #include "services/scheduler/core/state/state.h"
 
 uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op);
-/* Records that the task began to compute a result of about `bytes`; 0: the task has ended. */
+/* Not 0: records that the task began to compute a result of about `bytes` bytes. 0: records that
+ * the task has ended. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);

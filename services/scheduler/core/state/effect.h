@@ -1,6 +1,6 @@
-/* The core's effects. The shell owns one mr_sched_effects and passes it to each step. Once a turn
- * the shell performs the effects and clears them. Only batches whose receiver's stream is busy are
- * not cleared; these grow. */
+/* The core's effects. The shell owns one mr_sched_effects and passes it to each step. Once in each
+ * pass of its loop (a turn) the shell performs the effects and clears them. Only batches whose
+ * receiver's stream is busy are not cleared; these grow. */
 #pragma once
 
 #include "services/scheduler/core/state/batch.h"
@@ -13,17 +13,19 @@ struct mr_sched_store_batch { /* StoreCommand of session.proto */
     struct mr_buf hold, unhold, claimed, verify; /* mr_object_id */
 };
 
-/* Each comment begins with the members of struct mr_sched_note that the note uses. */
+/* A note tells the shell what has happened; most notes become replies or events for clients. Each
+ * comment begins with the members of struct mr_sched_note that the note uses. */
 enum mr_sched_note_type {
     MR_NOTE_REPLY,        /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; */
                           /* index: PENDING if this reply announces a new job, otherwise 0 */
     MR_NOTE_JOB_STATE,    /* job, index: its new state; sequence: event number, for Watch */
     MR_NOTE_JOB_PROGRESS, /* job: its counts have changed; at most 10 notes a second for each job */
-    MR_NOTE_TARGETS_READY,  /* job, at, count: targets in `ready` whose values can be read */
-    MR_NOTE_TARGET_BYTES,   /* job, index, text: the value (a pack) that WANT asked for */
-    MR_NOTE_TARGET_FAILED,  /* job, index, code, text: the target will have no value */
-    MR_NOTE_JOB_FORGOTTEN,  /* job, wall_ns */
-    MR_NOTE_WORKER_REFUSED, /* session, code, text: the stream is to be ended with this error */
+    MR_NOTE_TARGETS_READY, /* job, at, count: targets in `ready` whose values can be read */
+    MR_NOTE_TARGET_BYTES,  /* job, index, text: the value (a pack) that WANT asked for */
+    MR_NOTE_TARGET_FAILED, /* job, index, code, text: the target will have no value */
+    MR_NOTE_JOB_FORGOTTEN, /* job, wall_ns */
+    /* session, code, text: the worker's stream is to be ended with this error */
+    MR_NOTE_WORKER_REFUSED,
     /* slot, incarnation, code, text: the worker is lost; its stream is to be ended */
     MR_NOTE_WORKER_CLOSE,
     MR_NOTE_WORKER_JOINED, /* slot, incarnation, session */

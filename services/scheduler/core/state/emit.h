@@ -5,7 +5,8 @@
 #include "services/scheduler/core/state/state.h"
 
 struct mr_sched_batch *mr_sched__batch(struct mr_sched *s, uint32_t worker);
-/* Returns the worker's batch after setting has_more: for a section that few batches have. */
+/* Sets has_more in the worker's batch and returns the batch. The caller writes a section that only
+ * few batches have. */
 struct mr_sched_batch *mr_sched__batch_more(struct mr_sched *s, uint32_t worker);
 struct mr_sched_store_batch *mr_sched__store_batch(struct mr_sched *s, uint32_t store);
 struct mr_sched_note *mr_sched__note(struct mr_sched *s, enum mr_sched_note_type type);

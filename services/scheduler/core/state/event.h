@@ -6,7 +6,8 @@
 #include "graph/graph.h"
 #include "session/up.h"
 
-/* The task that submits the job. It must be running. It gives its slot back while it waits. */
+/* The task that submits the job. The task must be running. It gives its slot back, because it may
+ * wait for the job. */
 struct mr_sched_parent {
     mr_job_id job; /* 0: none */
     uint32_t index;
@@ -26,11 +27,13 @@ struct mr_sched_submit {
     uint64_t ticket, template; /* `template`: the number of the job's template, 0: none */
     struct mr_graph *graph;    /* the core takes ownership */
     struct mr_str graph_bytes; /* written by mr_graph_to_bytes; empty: the core writes them */
-    uint64_t piece_bytes;    /* not 0: the submitter has the graph's bytes (mr_sched_record_head) */
+    /* not 0: size of the graph, whose bytes the submitter has (mr_sched_record_head) */
+    uint64_t piece_bytes;
     mr_graph_hash body_hash; /* a known request id with another body is refused: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    struct mr_sched_parent parent; /* when its job fails or is cancelled, this job is cancelled */
+    /* when the job of `parent` fails or is cancelled, this job is cancelled */
+    struct mr_sched_parent parent;
 };
 
 struct mr_sched_store {
@@ -60,14 +63,15 @@ enum mr_sched_event_type {
      * longer has. */
     MR_SCHED_WORKER_MESSAGE,
     MR_SCHED_WORKER_CLOSED,  /* slot, incarnation: the stream has ended */
-    MR_SCHED_WORKER_CRASHED, /* slot, incarnation, refs: tasks that ran in the crash */
+    MR_SCHED_WORKER_CRASHED, /* slot, incarnation, refs: tasks that ran when the worker crashed */
     MR_SCHED_WORKER_RETIRE,  /* slot, incarnation */
     MR_SCHED_STORE_REGISTER, /* store */
     MR_SCHED_STORE_HEARD,    /* store: it is alive */
     MR_SCHED_STORE_CLOSED,   /* store: its stream has ended */
     MR_SCHED_OBJECTS_LOST,   /* objects */
-    MR_SCHED_OBJECTS_UNHELD, /* objects that the store would drop; the core claims those in use */
-    MR_SCHED_JOURNAL_ACKED,  /* sequence: Redis has all records up to this one */
+    /* objects that the store is about to drop; the core claims those in use */
+    MR_SCHED_OBJECTS_UNHELD,
+    MR_SCHED_JOURNAL_ACKED, /* sequence: Redis has all records up to this one */
     MR_SCHED_JOURNAL_AWAY,
     MR_SCHED_JOURNAL_BACK,
     MR_SCHED_RECORD,    /* record: a record of the journal, in order; comes before RECOVERED only */
@@ -82,7 +86,8 @@ struct mr_sched_event {
     uint32_t index;
     uint32_t slot;
     uint64_t incarnation;
-    uint64_t session; /* the shell's number of the stream; notes about it carry the number */
+    /* the shell's number of the stream; notes about the stream carry this number */
+    uint64_t session;
     uint64_t sequence;
     struct mr_str text;
     struct mr_ws_refs refs;

@@ -31,8 +31,9 @@ static inline uint32_t sent_us(const struct mr_sched *s)
     return MR_MAX((uint32_t)(s->now / MR_US), 1u);
 }
 
-/* Returns the time when the task was sent last, which was before `until`; 0: never sent. The task
- * keeps only the low 32 bits of that time in microseconds, which wrap after 71 minutes. */
+/* Returns the time when the task was sent last; 0: the task was never sent. The task keeps only the
+ * low 32 bits of that time in microseconds, which wrap after 71 minutes. `until`: a time after the
+ * sending, which shows whether the bits have wrapped since; 0: unknown. */
 static inline mr_time sent_at(const struct mr_sched *s, const struct task *t, mr_time until)
 {
     if (!t->sent_us) return 0;
@@ -65,7 +66,8 @@ static inline bool mr_sched__is_object(const struct mr_sched *s, uint32_t task)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
 }
 
-/* Returns the task of a node of `job`; NONE: there is no such node, or the node is not a task. */
+/* Returns the task of a node of `job`; NONE: `job` is NONE, there is no such node, or the node is
+ * not a task. */
 static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
 {
     if (job == NONE) return NONE;

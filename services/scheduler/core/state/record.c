@@ -6,19 +6,23 @@
  *   EPOCH        u64 incarnation of a scheduler, u32 epoch
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
  *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 hash of the
- * body, u32 n, n x (u32 index, object, u64 bytes, u64 store) VALUES       u64 job, rows: u32 index,
- * u32 attempt (its highest bit: the value contains the ids of those inputs that are objects), u32
- * inline bytes, then the bytes, or, if 0, object, u64 bytes, u64 store ERRED        u64 job, u32
- * index, failure LOOP         u64 job, u32 loop, u32 number of rounds after which the loop went on,
- * u32 the last round or 2^32-1: not known JOB_STATE    u64 job, u32 state (its highest bit: the job
- * was retried), u64 started, u64 finished, u32 number of tasks that failed because of another, u32
- * 1: a failure follows, as u32 index and failure; u64 slot-time and u64 run time in microseconds
+ *                body, u32 n, n x (u32 index, object, u64 bytes, u64 store)
+ *   VALUES       u64 job, then rows: u32 index, u32 attempt (its highest bit: the value contains
+ *                the ids of those inputs that are objects), u32 inline bytes, then these bytes,
+ *                or, if there are 0, object, u64 bytes, u64 store
+ *   ERRED        u64 job, u32 index, failure
+ *   LOOP         u64 job, u32 loop, u32 number of rounds after which the loop went on, u32 the
+ *                last round or 2^32-1: not known
+ *   JOB_STATE    u64 job, u32 state (its highest bit: the job was retried), u64 started, u64
+ *                finished, u32 number of tasks that failed because a task that they need failed,
+ *                u32 1 if a failure follows, as u32 index and failure; u64 slot-time and u64 run
+ *                time, both in microseconds
  *   FORGOTTEN    u64 job, u64 time
  *   WORKER       u64 incarnation, text name
  *   WORKER_LOST  u64 incarnation
  *   STORE        u64 incarnation, text node
  *
- * Times are nanoseconds since 1970. */
+ * Times are nanoseconds since 1970. A store is its incarnation; 0: unknown. */
 #include "services/scheduler/core/state/record.h"
 
 #include "services/scheduler/core/state/inline_bytes.h"

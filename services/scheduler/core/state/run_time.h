@@ -1,4 +1,5 @@
-/* Start times of tasks, and slots that jobs had. For the core's own files only. */
+/* Start times of tasks, and the number of slots in the cluster while a job runs. For the core's own
+ * files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

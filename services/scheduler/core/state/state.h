@@ -62,12 +62,12 @@ struct load_index { /* index/load_index.c: buckets of those workers that may be 
     uint32_t head[LOAD_BUCKETS], tail[LOAD_BUCKETS];
     uint64_t bits[LOAD_BUCKETS / 64];
     uint32_t workers, slots; /* sums over the workers in the buckets */
-    /* the worker whose completions are being read; it gets its bucket when all are read */
+    /* the worker whose completions are being read; it gets its bucket when all of them are read */
     uint32_t held_out;
 };
 
-struct slot_time { /* state/run_time.c: slots of connected workers times microseconds */
-    uint64_t us;   /* up to `at` */
+struct slot_time { /* state/run_time.c: integral of the connected workers' slots over time */
+    uint64_t us;   /* slots x microseconds up to the time `at` */
     mr_time at;
     uint32_t slots; /* slots of the workers that are connected */
 };
@@ -122,7 +122,8 @@ struct placements { /* index/placement_table.c */
     uint64_t clock;
 };
 
-/* place/place.c: the worker that root tasks are sent to, and for how much more work. */
+/* place/place.c: the worker to which root tasks (tasks without inputs) are sent, and how much more
+ * work may go there. */
 struct sticky {
     uint32_t worker;
     uint64_t left_ns;
@@ -130,8 +131,9 @@ struct sticky {
 
 struct store_list { /* cluster/store.c */
     uint32_t count;
-    uint32_t changes; /* counts the stores that come, and the sessions that open or close */
-    uint64_t events;  /* counts the stores that come or go, and the reports of lost objects */
+    uint32_t changes; /* number of registrations of stores, and of sessions that opened or closed */
+    /* number of stores that registered or were lost, and of sessions that opened or closed */
+    uint64_t events;
 };
 
 struct scan_ring { /* cluster/value_scan.c */
@@ -172,7 +174,7 @@ struct replay { /* job/replay.c */
     struct mr_error unread_why; /* the reason for the last one */
 };
 
-struct totals { /* counters since the start */
+struct totals { /* counters since the start; `turns`: rounds of dispatch */
     uint64_t tasks_done, tasks_sent, steals, recomputed, turns;
     uint64_t placed_cached, placed_repaired, placed_scored, roots_held;
 };
@@ -202,7 +204,8 @@ struct mr_sched {
 
     struct sent_row *rows;
     struct mr_buf scratch; /* on the heap */
-    struct mr_str passing; /* bytes of the value whose row is being read */
+    /* bytes of the small value that a completion reports, while the completion is handled */
+    struct mr_str passing;
 
     struct task_numbers numbers;
     struct job_list job_list;

@@ -25,6 +25,7 @@ _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
  *      ▲ └───────────────────────────────▲│          │
  *      └──────────── value lost ──────────┴──────────┘
  *   and from the first three to ERRED and CANCELLED. RELEASED: nothing needs the value any more.
+ *   A retry of the job takes ERRED and CANCELLED back to WAITING.
  *
  *  Where it was sent: flag SENT, `worker`, `attempt`. A WAITING task may be sent, too. */
 enum task_flag {
@@ -39,9 +40,10 @@ enum task_flag {
     T_WAS_NEAR_CRASH = 1 << 8, /* the task was on a worker that died */
     T_SEEN = 1 << 9,           /* mark: the registering worker has the task, or its value */
     T_LONG = 1 << 10,          /* the task occupies no slot */
-    T_FIXED = 1 << 11,   /* not a task: the value was given (an alias: only while it has a value) */
-    T_UNACKED = 1 << 12, /* Redis has not acknowledged the record of the task's value */
-    T_SHARED = 1 << 13,  /* another job's task, the source, computes the value */
+    /* the node is no task: its value was given (an alias has the flag only while it has a value) */
+    T_FIXED = 1 << 11,
+    T_UNACKED = 1 << 12,     /* Redis has not acknowledged the record of the task's value */
+    T_SHARED = 1 << 13,      /* another job's task, the source, computes the value */
     T_HAS_SHARERS = 1 << 14, /* the task is the source of tasks of other jobs */
     T_STARTED = 1 << 15,     /* the worker reported that the task runs */
 };
@@ -53,14 +55,15 @@ enum ref {
     REF_ALL,    /* all inputs: the task is unfinished, or its value refers to them */
 };
 
-/* Tells whether a worker may consume a task's value in the same fused run, without reporting the
- * value: task/fused.c. */
+/* Tells whether a worker may consume a task's value without reporting it. The worker then runs the
+ * task and all tasks that use the value in one go, a fused run: task/fused.c. */
 enum fused_use {
     /* the worker reports the value and keeps it until the scheduler releases the value */
     FUSED_REPORTED,
-    FUSED_COUNTED, /* the task was sent with the number of its uses, and has no more uses since */
-    /* the task and all tasks that use its value have run inside one strand; handling the completion
-     * of the last of them releases the value */
+    /* the task was sent with the number of its uses, and has got no further use since */
+    FUSED_COUNTED,
+    /* the task and all tasks that use its value have run in one fused run; the completion of the
+     * last of these tasks releases the value */
     FUSED_CONSUMED,
 };
 
@@ -75,7 +78,8 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     /* references to the task: from dependents, and from tasks of other jobs that share its value */
     uint32_t consumers;
     uint32_t value; /* its row in `values`, LITERAL or NONE */
-    /* SENT: its worker. Else NONE, or a hint: the worker that an input of it was sent to */
+    /* if SENT, the task's worker. Else NONE, or a hint for placement: a worker to which one of the
+     * task's inputs was sent */
     uint32_t worker;
     uint32_t attempt;    /* number of the last attempt: how often the task was sent to a worker */
     uint32_t prev, next; /* in the list of the worker if SENT, of the class if PARKED */
@@ -91,8 +95,8 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint16_t oom_retries : 2; /* attempts that had too little memory */
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */
-    uint8_t kills : 3; /* workers that crashed while this task was in quarantine on them */
-    /* RELEASED without having run, because the tasks that needed it failed */
+    uint8_t kills : 3; /* crashes of workers that this task is blamed for: place/quarantine.c */
+    /* the task is RELEASED without a value, because the tasks that needed it failed */
     uint8_t is_abandoned : 1;
     uint8_t refs : 2;      /* enum ref */
     uint8_t is_marked : 1; /* mark of a walk over the graph */
@@ -108,8 +112,10 @@ enum {
     V_FETCHING = 1, /* the worker was asked for the value's bytes */
     V_HELD = 2,     /* the value's store was told to hold the object */
     V_LAST = 4,     /* the worker was told that it may drop the value after the last use */
-    V_DOUBTED = 16, /* the store that had the object was replaced; the new store was asked for it */
-    V_ORDERED = 8,  /* the value's consumers are sent next: place/memory_order.c */
+    /* the store that had the object was replaced, and the new store was asked whether it has the
+     * object */
+    V_DOUBTED = 16,
+    V_ORDERED = 8, /* the value's consumers are sent next: place/memory_order.c */
 };
 
 struct value {
@@ -162,12 +168,13 @@ enum job_flag {
     J_MARKED = 1 << 12,   /* mark of a walk over jobs */
 };
 
-struct loop {      /* state of a loop of the job's graph */
-    uint32_t at;   /* rounds of which it is decided that they are not the last */
+struct loop { /* state of a loop of the job's graph */
+    /* number of rounds that are known not to be the last; the next one is the present round */
+    uint32_t at;
     uint32_t stop; /* number of the last round; NONE: not decided yet */
     bool is_over;  /* the last round is decided, and the exits may run */
-    /* the loop keeps the value that decided it, so that it ends in the same round after a
-     * restart */
+    /* the loop keeps the value of `until` that ended it, so that the loop ends in the same round
+     * after a restart */
     bool holds;
     mr_time told_at;
 };
@@ -182,9 +189,10 @@ struct job {
     struct mr_graph *graph;
     uint16_t *ops; /* from an operator's number in the graph to its number in the core */
     struct loop *loops;
-    /* entries by the graph's loop slot; then, if the job has a template, by node */
+    /* first the entries by the graph's loop slot; then, if the job has a template, those by node */
     struct cached_placement *cache;
-    /* 1 + the table that the template's instances share; 0: the job has its own table */
+    /* 1 + the number of the table that the template's instances share; 0: the job has its own
+     * table */
     uint32_t shape_1;
     uint32_t base; /* number of the job's first task */
     uint32_t span; /* how many task numbers the job has: its nodes, rounded up to JOB_ALIGN */
@@ -198,7 +206,7 @@ struct job {
     uint32_t skipped;      /* tasks of rounds that did not run */
     uint32_t abandoned;    /* tasks that are is_abandoned */
     uint32_t users;        /* tasks of other jobs that share its keys */
-    uint32_t targets_left; /* neither have a value nor failed */
+    uint32_t targets_left; /* targets that neither have a value nor have failed */
     uint32_t targets_failed;
     uint32_t queued;
     uint32_t heap_at;    /* place in the heap of jobs with queued tasks, or NONE */
@@ -217,7 +225,8 @@ struct job {
     mr_time ran_mark;          /* start of the present run; 0: the job does not run */
     uint64_t slots_mark;       /* mr_sched__slots_us at ran_mark */
     uint64_t slots_us, ran_us; /* sums over earlier runs */
-    /* cluster/store_grace.c: first and last failure of a task because of a store; 0: none */
+    /* cluster/store_grace.c: start of the grace period, and last failure of a task because of a
+     * store; 0: none */
     mr_time away_since, away_at;
     uint64_t away_events;
     uint32_t away_count, away_renewed;

@@ -40,7 +40,8 @@ enum mr_sched_record {   /* types of journal records; layouts: state/record.c */
 };
 
 struct mr_sched_config {
-    /* 1 + the highest epoch in the journal; raised above any epoch that workers or stores report */
+    /* 1 + the highest epoch in the journal (task/epoch.c); raised above any epoch that workers or
+     * stores report */
     uint32_t epoch;
     uint64_t incarnation; /* random; its upper half tags the ids of jobs and workers: base/id.h */
     uint32_t tasks_max;   /* limit of tasks of all jobs, including ended jobs */
@@ -56,8 +57,9 @@ struct mr_sched_config {
     uint64_t unacked_bytes_max;
     mr_duration heartbeat;
     mr_duration lease;
-    mr_duration queue; /* estimated work that should be queued at a worker, for each slot */
-    /* a quarantined long-running task that runs for so long leaves quarantine */
+    /* estimated run time of the tasks that a worker should have queued, for each of its slots */
+    mr_duration queue;
+    /* a quarantined long-running task leaves quarantine when it has run for this long */
     mr_duration probation;
     mr_duration keep_jobs; /* ended jobs are forgotten after this; 0: never */
     uint32_t keep_jobs_max;

@@ -33,8 +33,9 @@ void mr_sched__epoch_begin(struct mr_sched *s)
     mr_sched__journal_epoch(s);
 }
 
-/* Called when a worker or store has seen this epoch, of the scheduler with this incarnation. Raises
- * the own epoch above it, unless the epoch was the own one. */
+/* Called when a worker or store reports an epoch, and the incarnation of the scheduler that had it.
+ * Raises this scheduler's epoch above the reported one, unless the reported one is lower or this
+ * scheduler's own. */
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 {
     bool is_ours = incarnation == s->config.incarnation || !incarnation;
@@ -46,7 +47,7 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
 
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    /* the tag does not tell which scheduler gave the id */
+    /* unknown: the tag was not drawn at random, or the ring has lost a writer */
     if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false;
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;

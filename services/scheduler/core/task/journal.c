@@ -1,6 +1,6 @@
 /* The core's side of the journal, a write-ahead log of acknowledged facts. Each record leaves with
  * a sequence number. What the record says is announced to clients only when Redis has acknowledged
- * the record. The values of one turn form one record for each job. */
+ * the record. The values that a job gets in one turn (pass of the shell's loop) form one record. */
 #include "services/scheduler/core/task/journal.h"
 
 #include "base/assert.h"
@@ -52,7 +52,8 @@ void mr_sched__promise(struct mr_sched *s, const struct pending *p)
     *to = *p;
     to->bytes = s->journal.written_bytes;
     if (p->sequence <= s->journal.acked)
-        /* Redis has acknowledged the record already: it is announced at the end of the turn */
+        /* Redis has acknowledged the record already, so its content is announced at the end of the
+         * turn */
         s->has_work = true;
 }
 
@@ -280,7 +281,7 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     s->has_work = true;
 }
 
-/* Announces what the records say that Redis has acknowledged. */
+/* Makes the announcements whose records Redis has acknowledged. */
 void mr_sched__journal_tell(struct mr_sched *s)
 {
     while (s->journal.pending_at < s->journal.pending_end) {

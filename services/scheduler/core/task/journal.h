@@ -1,5 +1,6 @@
-/* Records to the journal, and announcements that wait until Redis has acknowledged a record. For
- * the core's own files only. */
+/* Records to the journal, and announcements that wait until Redis has acknowledged a record. The
+ * open record collects values of one job until the turn (pass of the shell's loop) ends. For the
+ * core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -14,10 +15,11 @@ void mr_sched__journal_epoch(struct mr_sched *s);
 void mr_sched__journal_store(struct mr_sched *s, uint32_t store);
 uint64_t mr_sched__journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sched__journal_flush(struct mr_sched *s);
-/* Writes a value that a target refers to into the open record. */
+/* Adds the task's value to the open record. The value is not announced. */
 void mr_sched__journal_part(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task);
-/* Adds the task's value to the open record, which is written when the turn ends. */
+/* Adds the task's value, and the values that it refers to, to the open record. A target is
+ * announced as soon as Redis has acknowledged the record. */
 void mr_sched__journal_value(struct mr_sched *s, uint32_t task);
 void mr_sched__note_ready(struct mr_sched *s, uint32_t task);
 void mr_sched__journal_tell(struct mr_sched *s);

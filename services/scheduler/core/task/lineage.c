@@ -40,9 +40,8 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Called when a use of the value did not run after which the worker was told to drop the value.
- * False: the worker may have dropped the only copy. If there is another copy, the worker is no
- * longer the value's keeper. */
+/* If the worker may have dropped its copy and there is another one, the worker is no longer the
+ * value's keeper. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -120,7 +119,8 @@ static void make_again(struct mr_sched *s, uint32_t task)
         mr_sched__task_inputs_done(s, task);
 }
 
-/* False: earlier entries of the walk failed the job, or the tasks that needed this task. */
+/* True: something still needs the task's value. False: an earlier step of the walk has failed the
+ * job, or all tasks that needed the value. */
 static bool is_needed(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -175,9 +175,9 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* Returns the task to which an object of `task` is lost. An alias loses an object together with its
- * source. The exception: the source has the object in another store, and the alias takes it from
- * there. */
+/* Called when an object of `task` is lost. Returns the task that loses its value first. This is the
+ * source if `task` is an alias with the same object in the same store: the source then takes the
+ * value of the alias with it. Otherwise it is `task`. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);
@@ -190,7 +190,7 @@ static uint32_t whose(const struct mr_sched *s, uint32_t task)
 }
 
 /* Called for a lost value that is not computed again, because the job has ended. Tells clients that
- * wait for the value's bytes. */
+ * wait for the value's bytes that the value is gone. */
 static void tell_gone(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -3,7 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-/* True: the task's worker still has the value. */
+/* True: the value of the task, which is done, still exists. False: its worker was told to drop the
+ * value after the last use, and may have dropped the only copy. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task);
 /* Plans a released task again, because its value is needed again. */
 void mr_sched__task_again(struct mr_sched *s, uint32_t task);

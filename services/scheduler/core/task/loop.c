@@ -68,7 +68,7 @@ bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit)
     return of_exit(s, exit)->is_over;
 }
 
-/* True: `input` is the round's state that the exit takes: that of the last round. */
+/* True: `input` is the state of the last round, which the exit takes. */
 static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct job *j = job_of(s, exit);
@@ -153,7 +153,7 @@ const char *mr_sched__loop_complaint(struct mr_str bytes)
     return "no value";
 }
 
-/* True: the value of `until` ends the loop. The value exists and was checked. */
+/* True: the value of `until`, which exists and was checked, ends the loop. */
 static bool says_stop(struct mr_sched *s, uint32_t until)
 {
     const struct value *v = &s->values[s->tasks[until].value];

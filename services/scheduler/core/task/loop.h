@@ -15,11 +15,11 @@ void mr_sched__loop_new(struct mr_sched *s, uint32_t job);
 bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* True: the edge from this input to the exit counts. */
 bool mr_sched__loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* True: if the exit holds references, it holds one to this input. */
+/* True: this input is one of those to which the exit holds references, as long as it holds any. */
 bool mr_sched__loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* True: the loop of this `until` keeps the value that decided it. */
 bool mr_sched__loop_holds(const struct mr_sched *s, uint32_t until);
-/* True: the task may be sent before its inputs exist. False for a task with side effects whose
+/* True: the task may be sent before its inputs exist. False: the task has side effects, and its
  * round may turn out not to run. */
 bool mr_sched__loop_may_go_ahead(const struct mr_sched *s, uint32_t task);
 /* True: the task is in a round that does not run. */
@@ -30,8 +30,9 @@ const uint32_t *mr_sched__exit_inputs(const struct mr_sched *s, uint32_t task, u
 struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task);
 /* Returns why these bytes cannot be the value of `until`; NULL: they can be. */
 const char *mr_sched__loop_complaint(struct mr_str bytes);
-/* Called when `until` is done. True: the caller has to call mr_sched__loop_go_on after all other
- * consequences. */
+/* Called when `until` is done, before the other consequences. Ends the loop if the value says so.
+ * Returns whether the loop goes on to the next round; the caller passes this result as `is_on` to
+ * mr_sched__loop_go_on, after the other consequences. */
 bool mr_sched__loop_found(struct mr_sched *s, uint32_t until);
 void mr_sched__loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
 /* Called when the job was planned: existing values may decide its loops. */

@@ -4,7 +4,7 @@
  * a replay of the journal, such a value refers to those inputs that are objects; it contains the
  * bytes of the others. The same holds for a task whose operator passes an argument on, such as the
  * exit of a loop, if that argument refers to other values. A value without references is released,
- * and its task drops its own references: a walk with the arena's stack. */
+ * and its task drops its own references: this walk uses the arena's stack. */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"
@@ -214,8 +214,8 @@ bool mr_sched__is_broken(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-/* Called after recovery for a task whose value a worker still had: checks that the values exist to
- * which this value refers. */
+/* Called after recovery for a task whose value a worker still had: the value is lost if a value
+ * that it refers to is gone. Else the journal gets it, if the journal keeps values of this task. */
 void mr_sched__ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

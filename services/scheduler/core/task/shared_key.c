@@ -164,7 +164,8 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sched__failure_fini(&st);
 }
 
-/* True: a task of a loop. Such tasks are not shared, since the job decides which of them run. */
+/* True: the task belongs to a loop. Such tasks are not shared, since the job decides which of them
+ * run. */
 static bool is_private(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -294,8 +295,9 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
         MR_STR_ARG(n.name_space));
 }
 
-/* Tells whether the task's value was replayed from the journal. If it is the source's object, the
- * source holds the object for both tasks. */
+/* Links `task` to `source`, if the task's value was replayed from the journal and is the same
+ * object as the source's value: then the source holds the object for both. True: `task` is an alias
+ * whose value was replayed, so the caller need not link it. */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct task *t = &s->tasks[task];
@@ -362,8 +364,8 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
     return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
 }
 
-/* Makes an alias that lost its value wait for its source. If the source has no value either, it is
- * pushed, so that the value is computed again. */
+/* Makes an alias that lost its value wait for its source. A source that was released is pushed, so
+ * that its value is computed again. An alias without a source fails. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -383,8 +385,8 @@ void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
         s->stack[s->stack_count++] = source;
 }
 
-/* Called before a failed job is retried: fails if a key that the job refers to does not exist. Then
- * nothing is changed. */
+/* Called before a failed job is retried. If a key that the job refers to does not exist, returns
+ * MR_ESTATE and changes nothing. */
 int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -497,8 +499,8 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Pushes the jobs that share keys of `job`, each job once. False: one of them is not to be
- * forgotten. */
+/* Pushes the jobs that share keys of `job`, each job once. False: no client has asked to forget one
+ * of them. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -517,7 +519,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
 
 /* Forgets the job and all jobs that share keys with it. After a retry, jobs may hold each other in
  * a cycle. They are forgotten together, as soon as a client has asked to forget each of them.
- * False: one of them was not asked for, so all stay. */
+ * False: clients have not asked for all of them, so all stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

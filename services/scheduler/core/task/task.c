@@ -79,7 +79,8 @@ void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task)
     if (s->tasks[task].flags & T_PARKED) mr_sched__unpark(s, task);
 }
 
-/* Queues the task. A quarantined task goes to the ring of quarantined tasks. */
+/* Queues a ready task: in the ring of quarantined tasks, in the ring of memory retries, or in the
+ * ready queue. */
 static void make_ready(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -152,8 +153,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-/* Takes the task off its worker. There it no longer counts as the last use of its inputs. Pushes
- * those inputs that were consumed in a fused run. */
+/* Takes the task off its worker, where the task no longer counts as the last use of its inputs.
+ * Pushes those inputs that were consumed in a fused run. */
 static void unsend_one(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];

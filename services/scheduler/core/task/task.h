@@ -5,16 +5,19 @@
 
 void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to);
 void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task);
-/* Takes the task off its worker's list: the task counts as not sent. It keeps its state. */
+/* Takes the task off its worker's list: the task counts as not sent. A RUNNING task becomes READY;
+ * a WAITING task stays WAITING. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task);
-/* Takes the task off its worker: nothing needs the task's value. */
+/* Takes a task that was consumed in a fused run off its worker's list, because nothing needs the
+ * task's value. */
 void mr_sched__fused_release(struct mr_sched *s, uint32_t task);
 /* Tells the task's worker to cancel the task, and takes the task off the worker's list. */
 void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task);
-/* Called after mr_sched__task_unsend: makes the task wait or be ready again. */
+/* Called after mr_sched__task_unsend: queues the task again, unless its job was stopped. A task
+ * that still waits for inputs is queued only if it may be sent before they exist. */
 void mr_sched__task_requeue(struct mr_sched *s, uint32_t task);
 void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task);
-/* Called when the record of the task's value exists. `by_worker`: the worker that completed the
+/* Called when the task's row in `values` is filled. `by_worker`: the worker that completed the
  * task's last attempt just now, or NONE. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);
 void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure);

@@ -22,9 +22,9 @@ static void put_u32(struct mr_buf *b, uint32_t v)
     put(b, &v, sizeof v);
 }
 
-/* True: the worker's unsent batch has a row for the value of `task`. False: there may be none, and
- * the caller adds a row. A hash table has the recent rows, by task and worker. An entry that
- * another overwrote costs at most a second row. */
+/* True: the worker's unsent batch has a row for the value of `task`. False: no row is known, and
+ * the caller adds one. A hash table has the recent rows, by task and worker. If another row has
+ * overwritten an entry, the value is at most sent twice. */
 static bool is_row_there(
     struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
 {
