@@ -8,7 +8,7 @@
 struct assign { /* a cursor over the rows of the message */
     const struct mr_ws_tasks *m;
     uint32_t row, input, last_use, extra;
-    uint32_t attempt, inputs_count; /* of the present row */
+    uint32_t attempt, inputs_count; /* these two are of the present row */
     size_t arg;
     mr_job_id job;
     bool unfused;
@@ -21,8 +21,8 @@ static void refuse(struct mr_worker *w, const struct assign *a, enum mr_outcome 
     if (code) mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
 }
 
-/* The class of tasks with these needs (resources, alone, long-running). NONE: this worker can never
- * satisfy them, or has no free class. */
+/* Returns the class of tasks with these needs (resources, alone, long-running). NONE: this worker
+ * can never satisfy them, or has no free class. */
 static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool is_long)
 {
     struct need want = {.is_long = is_long, .alone = x && x->alone && !is_long};
@@ -75,8 +75,8 @@ static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *
     return b;
 }
 
-/* Is input `i` of the row used for the last time? Callers ask for inputs in ascending order, with
- * `*last` = a->last_use before the first. */
+/* True: the row's task is the last user of its input `i`. Callers ask for inputs in ascending
+ * order, with *last = a->last_use before the first. */
 static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
 {
     const struct mr_ws_tasks *m = a->m;
@@ -85,8 +85,9 @@ static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
     return *last < m->last_use_count && m->last_use[*last] == a->input + i;
 }
 
-/* Marks last uses for another attempt of a task that is here. They may differ from those of the
- * first attempt, because consumers on other workers came or went in between. */
+/* Marks the last uses of inputs for another attempt of a task that is here. The marks may differ
+ * from those of the first attempt, because consumers on other workers came or went in between.
+ * `is_given`: the first attempt is in a strand and keeps its own marks. */
 static void edges_mark(struct mr_worker *w, struct task *t, const struct assign *a, bool is_given)
 {
     struct edge *edges = task_edges(t);
@@ -174,27 +175,27 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
     }
 }
 
-/* Handles a task whose result is already here or whose earlier attempt is. True: nothing is left to
- * do. */
+/* True: the task, or its result, is here already, and the row is handled. False: the caller makes a
+ * new task. */
 static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t op, uint32_t value)
 {
     struct value *v = &w->values[value];
     uint32_t attempt = a->attempt;
     if (v->task != NONE) {
         struct task *t = &w->tasks[v->task];
-        /* the same attempt, or an older one, came again */
+        /* the scheduler has sent this attempt, or a later one, before */
         if (attempt <= MR_MAX(t->attempt, t->again) && !t->mute) return true;
         edges_mark(w, t, a, t->state == TASK_GIVEN);
         if (t->state == TASK_GIVEN) {
-            t->again = attempt; /* starts if the running attempt fails */
+            t->again = attempt; /* the later attempt starts if the running one fails */
         } else {
             t->attempt = attempt;
         }
         return true;
     }
     if (!v->made) return false;
-    /* The worker reports an inline value again. An object may be lost when the scheduler asks for a
-     * later attempt, and so may an object to which an inline value refers; then the task runs
+    /* The worker reports an inline value again. When the scheduler asks for a later attempt, an
+     * object may be lost, and so may an object to which an inline value refers. Then the task runs
      * again. */
     bool refers = w->ops[op].flags & MR_WORKER_OP_BY_REFERENCE;
     if ((v->blob && !refers) || attempt <= v->attempt) {

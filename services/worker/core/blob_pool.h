@@ -1,6 +1,6 @@
 /* Bytes that the worker's core keeps: arguments, inline values, texts. Reference-counted blobs in
- * size classes over reserved address space, so that the core allocates nothing after `new`. Does
- * not know what the bytes mean. */
+ * size classes over reserved address space, so that the core allocates nothing after `new`. This
+ * file does not know what the bytes mean. */
 #pragma once
 
 #include "base/arena.h"
@@ -19,14 +19,15 @@ struct mr_blob {
 struct mr_worker__blob_pool {
     struct mr_arena arena;
     struct mr_blob *free[MR_POOL_CLASSES];
-    uint64_t bytes; /* in blobs that are alive, each rounded up to its size class */
+    /* sum of the sizes of blobs that are alive, each rounded up to its size class */
+    uint64_t bytes;
     uint64_t bytes_max;
 };
 
 void mr_worker__blob_pool_init(struct mr_worker__blob_pool *p, uint64_t bytes_max);
 void mr_worker__blob_pool_fini(struct mr_worker__blob_pool *p);
 
-/* A blob with one reference and uninitialised bytes. NULL: the pool is full. */
+/* Returns a blob with one reference and uninitialised bytes; NULL: the pool is full. */
 struct mr_blob *mr_worker__blob_new(struct mr_worker__blob_pool *p, size_t bytes);
 struct mr_blob *mr_worker__blob_copy(struct mr_worker__blob_pool *p, struct mr_str bytes);
 void mr_worker__blob_put(struct mr_worker__blob_pool *p, struct mr_blob **blob); /* NULL is fine */

@@ -5,7 +5,7 @@
 
 #define BACKOFF_MIN (50 * MR_MS)
 #define BACKOFF_MAX (2 * MR_SECOND)
-#define HANDOFF_GUESS (12 * MR_US) /* replaced by measurements */
+#define HANDOFF_GUESS (12 * MR_US) /* first value of handoff_ns; measurements replace it */
 /* longest wait for the last completions to be sent before the process ends */
 #define FAREWELL (MR_SECOND)
 

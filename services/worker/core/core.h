@@ -8,13 +8,18 @@
  *   value  NONE ──▶ PLACED (an object elsewhere) ──▶ FETCHING ──▶ HERE
  *             └──────────────made, inline, local──────────────────▲
  *
+ * A strand is a list of tasks that one executor runs back to back (strand_item.h). A cut takes the
+ * last tasks off a strand again. A turn is one pass of the shell's loop.
+ *
  * A message brings values and tasks, and each event may make tasks ready. The event TURN, the last
- * of each turn of the shell's loop, gives strands to slots, starts fetches and sends all reports in
- * one message. Failures:
+ * of each turn, gives strands to slots, starts fetches and sends all reports in one message.
+ * Failures:
+ *
  *   the scheduler goes away          work goes on until the outbox is full; a later Register
- * reports the incarnation is revoked       all tasks stop; the next Register offers the values an
- * input is lost                 its tasks end as LOST_INPUT a task ignores its cancel flag   the
- * process ends (LETHAL) */
+ *                                    reports the values and the tasks that are here
+ *   the incarnation is revoked       all tasks stop; the next Register offers the values
+ *   an input is lost                 the tasks that need it end as LOST_INPUT
+ *   a task ignores its cancel flag   the process ends (LETHAL) */
 #pragma once
 #include "services/worker/core/event.h"
 
@@ -39,12 +44,15 @@ struct mr_worker_op {
 };
 
 struct mr_worker_config {
-    uint32_t slots;      /* 1..MR_SLOTS_MAX */
-    uint32_t tasks_max;  /* tasks that are assigned and not finished; the worker returns any more */
-    uint32_t values_max; /* values known at the same time; more than tasks_max */
-    uint32_t outbox_max; /* completions that are not sent yet; at this number no more tasks start */
-    uint64_t bytes_max;  /* of arguments, inline values and texts of failures */
-    /* of fetched objects, under way or in use; one fetch is always allowed */
+    uint32_t slots; /* 1..MR_SLOTS_MAX */
+    /* limit of tasks that are assigned and not finished; the worker returns tasks beyond it */
+    uint32_t tasks_max;
+    uint32_t values_max; /* limit of values known at the same time; must be above tasks_max */
+    /* limit of completions that are not sent yet; at this number no more tasks start */
+    uint32_t outbox_max;
+    uint64_t bytes_max; /* limit of bytes of arguments, inline values and texts of failures */
+    /* limit of bytes of objects that are being fetched, or were fetched and are in use; one fetch
+     * is always allowed */
     uint64_t prefetch_bytes;
     /* this node's object store: its objects need no fetch; 0: there is no store */
     mr_node_id store;
@@ -61,17 +69,18 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config);
 void mr_worker_free(struct mr_worker **w);
 void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
     struct mr_worker_effects *fx);
-/* How many successful results must come before the core has something to do. 0: the next result
- * must be reported at once. */
+/* Returns how many successful results must come before the core has something to do; 0: the next
+ * result must be reported to the core at once. */
 uint32_t mr_worker_wake_after(struct mr_worker *w);
-/* the caller steps TICK, then TURN, at this time at the latest */
+/* Returns the time at which the caller must step TICK, then TURN, at the latest; MR_NEVER: no
+ * time. */
 mr_time mr_worker_deadline(const struct mr_worker *w);
 void mr_worker_check(const struct mr_worker *w);
-/* For the simulator. What is left of jobs; NULL: nothing. Does the core keep the value for other
- * workers? */
+/* For the simulator: mr_worker_leftover names what is left of jobs; NULL: nothing is.
+ * mr_worker_keeps: true, if the core keeps the value that it made and that was not released. */
 const char *mr_worker_leftover(const struct mr_worker *w);
 bool mr_worker_keeps(const struct mr_worker *w, mr_job_id job, uint32_t index);
 
-/* Address (ends with a NUL) and incarnation of the node of a FETCH. Lent for the life of the core.
- */
+/* Returns the address (which ends with a NUL) and the incarnation of the node of a FETCH, lent for
+ * the life of the core. */
 const struct mr_ws_node *mr_worker_node(const struct mr_worker *w, uint32_t node);

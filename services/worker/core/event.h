@@ -1,5 +1,6 @@
 /* What the worker's core learns (events) and what it wants done (effects). An event lends its
- * pointers for the step. */
+ * pointers for the step. A strand is a list of tasks that one executor runs back to back, an item
+ * one of these tasks (strand_item.h). */
 #pragma once
 
 #include "services/worker/core/strand_item.h"
@@ -8,7 +9,7 @@
 
 enum mr_worker_event_kind {
     MR_WORKER_TICK,         /* the time of mr_worker_deadline has come */
-    MR_WORKER_TURN,         /* the last event of a turn */
+    MR_WORKER_TURN,         /* the last event of a turn (one pass of the shell's loop) */
     MR_WORKER_CONNECTED,    /* the stream is open: Register is sent at the next TURN */
     MR_WORKER_DISCONNECTED, /* the stream ended or could not be opened */
     MR_WORKER_REVOKED, /* the scheduler refused the stream: this incarnation is no longer valid */
@@ -32,8 +33,8 @@ struct mr_worker_event {
         struct {
             uint32_t strand;
             uint32_t done; /* items 0..done-1 are finished */
-            /* the executor has released the strand; also sent for a strand of which a cut left
-             * nothing */
+            /* the executor has released the strand. A report with `last` is also sent for a strand
+             * of which a cut left nothing. */
             bool last;
         } report;
         struct {
@@ -51,7 +52,8 @@ struct mr_worker_event {
 
 enum mr_worker_effect_kind {
     MR_WORKER_START, /* give `strand` to the executor of its slot; lent until its last REPORT */
-    /* cut a strand: items from `at` on that have not started shall not start; answered by CUT */
+    /* cut a strand: those of the items from `at` on that have not started shall not start; answered
+     * by CUT */
     MR_WORKER_TAKE,
     /* send a REPORT of what the strand has finished, if that is more than the last REPORT said */
     MR_WORKER_LOOK,

@@ -70,8 +70,8 @@ void mr_worker__fetch_unwant(struct mr_worker *w, struct value *v)
     }
 }
 
-/* One fetch starts even above the budget if no other fetch is under way and no task is ready or
- * runs: nothing else could free memory. */
+/* True: the fetch may start. One fetch starts even above the budget if no other fetch is under way
+ * and no task is ready or runs, because nothing else could free memory. */
 static bool fetch_fits(const struct mr_worker *w, const struct value *v)
 {
     if (w->fetching_count >= FETCHING_MAX) return false;

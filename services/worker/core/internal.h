@@ -24,7 +24,7 @@ uint32_t mr_worker__value_get(
 void mr_worker__value_clear(struct mr_worker *w, struct value *v);
 /* called after the last user has gone, or after a release: frees what nothing keeps */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
-/* called when the value became PLACED or HERE: its tasks miss one input less */
+/* called when the value became PLACED or HERE: the tasks that need it miss one input less */
 void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);
@@ -68,18 +68,18 @@ void mr_worker__tasks_return_all(struct mr_worker *w);
 /* assign.c */
 void mr_worker__tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
-/* The slot has no strand, and its executor has room for one. */
+/* True: the slot has no strand, and its executor has room for one. */
 static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
 {
     return !w->slots[slot].count && w->slots[slot].held < MR_SLOT_STRANDS_MAX;
 }
 
 /* strand.c */
-/* moves strands out of their slots whose task waits for a job that it has submitted */
+/* moves each strand whose task waits for a job that the task has submitted out of its slot */
 void mr_worker__strands_leave(struct mr_worker *w);
 void mr_worker__strands_report_left(struct mr_worker *w);
 void mr_worker__strands_dispatch(struct mr_worker *w);
-/* asks for cuts where a slot has too much and another too little */
+/* asks executors to give items back (a cut) if a slot has too much work and another too little */
 void mr_worker__strands_balance(struct mr_worker *w);
 void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s);
 /* the executor has released the strand */
@@ -88,7 +88,8 @@ void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s);
 /* report.c */
 void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);
 void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev);
-/* stops tasks at their timeout, and ends the process after the grace period */
+/* stops tasks at their timeout, and ends the process if a task has not stopped after the grace
+ * period */
 void mr_worker__strands_watch(struct mr_worker *w);
 mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 
@@ -97,7 +98,7 @@ mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 struct outrow *mr_worker__out_add(
     struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt, enum mr_outcome outcome);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
-/* may all rows of the outbox wait for more rows? */
+/* true: all rows of the outbox may wait for more rows; false: they are to be sent now */
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);

@@ -181,7 +181,7 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
 }
 
 /* An earlier scheduler marked last uses of inputs. This scheduler may have more uses for the same
- * inputs, so the marks go. It releases the inputs itself. */
+ * inputs, so the marks are removed. This scheduler releases the inputs itself. */
 static void forget_last_uses(struct task *t)
 {
     struct edge *edges = task_edges(t);
@@ -225,15 +225,15 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     w->idle_beat_ns = m->lease_ns / IDLE_BEATS;
     w->idle_beat_ns -= MR_MIN(w->idle_beat_ns, w->heartbeat_ns);
     w->heartbeat_at = w->now;
-    /* no real count, so that the first heartbeat is due now */
+    /* a number that tasks_done never reaches, so that the first heartbeat is due now */
     w->heartbeat.tasks_done = UINT64_MAX;
     adopt(w, m, is_same);
     keep(w, m, is_same);
     mr_worker__strands_report_left(w);
 }
 
-/* A heartbeat wakes two processes. It comes later while it would say nothing but that the worker is
- * alive. */
+/* Returns when the next heartbeat is due. A heartbeat wakes two processes, so it is due later while
+ * it would say only that the worker is alive. */
 mr_time mr_worker__heartbeat_due(const struct mr_worker *w)
 {
     bool is_quiet = !w->tasks_count && w->heartbeat.tasks_done == w->tasks_done &&

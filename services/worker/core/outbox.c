@@ -4,7 +4,8 @@
 #include "services/worker/core/internal.h"
 
 #define HOLD (3 * MR_MS)
-/* the longest wait; all slots have work for twice as long, or for ENOUGH longer */
+/* Longest time that rows wait for more rows. They wait for half the time for which the slots have
+ * work, or until the slots have work for ENOUGH only, whichever is longer. */
 #define HOLD_MAX (24 * MR_MS)
 #define ENOUGH (8 * MR_MS)
 #define HOLD_ROWS 1024u
@@ -45,8 +46,9 @@ struct outrow *mr_worker__out_add(
     return r;
 }
 
-/* Each message costs both processes a wake-up of tens of microseconds of processor time. So rows
- * wait for more rows while all slots have work and no other process waits for a reported value. */
+/* Each message costs both processes a wake-up of tens of microseconds of processor time. True: the
+ * rows wait for more rows. They do so while all slots have work and no other process waits for a
+ * reported value. */
 bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&

@@ -31,7 +31,7 @@ static void row_times(
     row->cpu_ns = r->cpu_ns;
 }
 
-/* Disposes of the result of a task that is no longer needed. */
+/* Drops the object that a task made and that is no longer needed. */
 static void result_discard(struct mr_worker *w, const struct mr_strand_item *item)
 {
     if (item->result.pack.n || !item->result.object_bytes) return;
@@ -40,7 +40,7 @@ static void result_discard(struct mr_worker *w, const struct mr_strand_item *ite
     e->object.job = item->job;
 }
 
-/* Have all users of the value run in this strand, up to the end of this report? Then no other
+/* True: all users of the value have run in this strand, up to the end of this report. Then no other
  * process needs the value. */
 static bool item_is_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
@@ -59,9 +59,9 @@ static bool item_is_used_up(
     return users == item->uses;
 }
 
-/* Are all users of the value on this worker? Then the scheduler has nothing to do when it learns of
- * the value, and the report may wait. The value `true` is an exception, because it may end a loop.
- */
+/* True: all users of the value are on this worker, so the scheduler has nothing to do when it
+ * learns of the value, and the report may wait. False also for the value `true`, because it may end
+ * a loop. */
 static bool item_is_wanted_here(
     struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
 {
@@ -267,7 +267,7 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     }
 }
 
-/* Measures what a strand of its own costs a task: the time to wake an idle slot. */
+/* Measures what it costs to give a task a strand of its own: the time to wake an idle slot. */
 static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
 {
     mr_time started = s->items[0].result.started_ns;
@@ -276,7 +276,7 @@ static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
     w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
 }
 
-/* The strand, unless it is retired. */
+/* Returns the strand; NULL: it is retired. */
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
     mr_assert(id < w->strands_high);
@@ -325,7 +325,7 @@ static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
     s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
 }
 
-/* Applies the answer to a cut: the strand ends at `count`. Tasks behind that are queued again,
+/* Applies the answer to a cut: the strand ends at `count`. Tasks behind `count` are queued again,
  * dropped, or given back to the scheduler. */
 void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
 {
@@ -360,7 +360,9 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
     if (s->reported == s->count) mr_worker__strand_retire(w, s);
 }
 
-/* Only a running item can exceed its time, and only the first strand of a slot runs. */
+/* Called when the strand's running item has reached its timeout, or when the grace period of an
+ * item that was told to stop is over. In the first case stops the item. In the second case the
+ * process has to end. */
 static void strand_late(struct mr_worker *w, struct mr_strand *s)
 {
     if (s->kill_ns <= w->now) {

@@ -15,12 +15,14 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-#define SLOT_STRANDS_MAX 2u /* strands at a slot whose items may still run */
+/* limit of strands at a slot, except those of which a cut left nothing */
+#define SLOT_STRANDS_MAX 2u
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
 #define SEND_TEXTS_MAX 256u
-/* first look at a strand that runs; later looks come after twice the time */
+/* a running strand is asked for a report (LOOK) after this time; later each time after twice the
+ * time */
 #define LOOK_AFTER (50 * MR_US)
 
 enum value_state { VALUE_NONE, VALUE_PLACED, VALUE_FETCHING, VALUE_HERE };
@@ -32,8 +34,8 @@ struct edge {
     uint32_t value;
     uint32_t task;
     bool has; /* the input is there: the task does not wait for it */
-    /* is the task the last user of the value? In the present attempt; in the one that waits for its
-     * end */
+    /* the task is the last user of the value: in its present attempt; in the later attempt that
+     * waits for the end of the present one */
     bool last_use, last_again;
 };
 
@@ -49,7 +51,7 @@ struct value {
     struct mr_list in_job; /* linked to itself when the row is free */
     uint32_t job;
     uint32_t index;
-    uint32_t task;    /* the task that makes the value here; NONE */
+    uint32_t task;    /* the task that makes the value here, or NONE */
     uint32_t attempt; /* the attempt that made the value here */
     enum value_state state;
     bool made;     /* made here, not received or fetched */
@@ -57,15 +59,15 @@ struct value {
     bool released; /* no other process needs the value: it is freed after its last user here */
     bool offered;  /* Register offered the value in `holding`, and the answer has not come */
     bool adopted;
-    bool used;     /* its last user ran while that Register was under way */
-    bool reported; /* its completion was sent in this session, or stands in the outbox */
+    bool used;     /* the value's last user ran while that Register was under way */
+    bool reported; /* the value's completion was sent in this session, or stands in the outbox */
     bool lost;     /* the value is lost, and the tasks that need it have ended */
     /* keeps the row without users: the message that is being applied brought the value, and its
      * users may follow */
     bool fresh;
     uint32_t node;
     uint32_t serial;   /* number of the last FETCH */
-    uint32_t fetch_at; /* position in the queue of fetches; NONE */
+    uint32_t fetch_at; /* position in the queue of fetches, or NONE */
     uint32_t fetch_order;
     int32_t fetch_priority;
     uint32_t next; /* next free row, or next row that the message brought */
@@ -232,11 +234,14 @@ struct mr_worker {
 
     enum link_state link;
     uint64_t incarnation, scheduler;
-    uint32_t epoch, attempts; /* epoch: the highest that a scheduler gave; attempts: to connect */
+    /* epoch: the highest that a scheduler gave; attempts: attempts to connect since the last
+     * registration */
+    uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* added to heartbeat_ns while there is nothing to report */
-    mr_time balance_at;       /* earliest time of the next look for work to move between slots */
-    mr_time look_at;          /* time of the next look at running strands, for an idle slot */
+    /* earliest time at which the core looks again for work to move between slots */
+    mr_time balance_at;
+    mr_time look_at; /* time of the next LOOK at a running strand, while a slot is idle */
     /* measured time from giving a strand to an idle slot until its first item starts */
     mr_duration handoff_ns;
     mr_time heartbeat_at, idle_since;

@@ -1,4 +1,5 @@
-/* Decides which tasks go to which slot, when, and how many at once. A strand takes the best of the
+/* Decides which tasks go to which slot, when, and how many at once. A strand is a list of tasks,
+ * its items, that one executor runs back to back (strand_item.h). A strand takes the best of the
  * ready tasks and of the tasks that the strand itself makes ready, until it holds about a
  * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
 #include "services/worker/core/internal.h"
@@ -17,7 +18,7 @@
 struct build {
     struct mr_strand *s;
     uint32_t mark;
-    uint32_t share; /* how many tasks to take from the ready queue */
+    uint32_t share; /* number of tasks to take from the ready queue */
     uint32_t taken;
     uint32_t idle;      /* number of idle slots */
     uint32_t siblings;  /* number of ready tasks among the candidates */
@@ -161,7 +162,8 @@ static void siblings_add(struct mr_worker *w, struct build *b, const struct task
     }
 }
 
-/* Tasks that need only results of this strand, one of them that of `task`, become candidates. */
+/* Makes candidates of the tasks that miss only results of this strand, among them the result of
+ * `task`. */
 static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
 {
     struct value *v = &w->values[w->tasks[task].value];
@@ -220,8 +222,8 @@ static bool item_fits(const struct mr_worker *w, const struct build *b, uint32_t
     return b->s->inputs_count + t->inputs_count <= STRAND_INPUTS_MAX;
 }
 
-/* The next task of the strand: the first of the ready queue or the best candidate, whichever is
- * better. */
+/* Returns the next task of the strand: the first of the ready queue or the best candidate,
+ * whichever is better. NONE: the strand is complete. */
 static uint32_t build_next(struct mr_worker *w, struct build *b)
 {
     const struct mr_strand *s = b->s;
@@ -272,8 +274,9 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
     }
 }
 
-/* Sets which of several dependents join the strand: those that cost less than the measured hand-off
- * to another slot. All of them join if the idle slots have other work. */
+/* Sets which of several dependents join the strand: those that cost less than four times the
+ * measured hand-off to another slot, within bounds. All of them join if the idle slots have other
+ * work. */
 static void branches(const struct mr_worker *w, struct build *b)
 {
     b->idle = idle_slots(w);
@@ -320,7 +323,7 @@ static bool need_fits(const struct mr_worker *w, const struct need *n)
     return true;
 }
 
-/* The slot where a task of this class could start now; NONE: there is none. */
+/* Returns the slot where a task of this class could start now; NONE: there is none. */
 static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
 {
     if (n->is_long) return idle_slot(w, w->config.slots, w->slots_count);
@@ -345,9 +348,9 @@ static bool is_any_slot_taken(const struct mr_worker *w)
     return false;
 }
 
-/* The best task that may start now, and its slot. When the next task has to run alone, no task
- * starts until all others have ended. Long-running tasks do not count, because they may never end.
- */
+/* Returns the best task that may start now, and its slot in *slot; NONE: none may start. When the
+ * next task has to run alone, no task starts until all others have ended. Long-running tasks do not
+ * count, because they may never end. */
 static uint32_t pick(struct mr_worker *w, uint32_t *slot)
 {
     uint32_t best = NONE, alone = NONE;
@@ -393,7 +396,7 @@ struct coming {
     bool urgent;    /* another process needs one of the values, or may need one */
 };
 
-/* Looks at the users of an item's value. */
+/* Adds to `c` what is known of the users of an item's value. */
 static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, struct coming *c)
 {
     const struct task *t = &w->tasks[item->task];
@@ -412,10 +415,10 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
     c->urgent = !users || users != t->uses || item->timeout_ns;
 }
 
-/* How many plain successes must come before the core has something to do. Valid until the next
- * step. The caller waits only for a short time, so every result is reported in the end. The value
- * `true` is no plain success, because it may end a loop. 0: the next result must be reported at
- * once. */
+/* Returns how many plain successes must come before the core has something to do. The number is
+ * valid until the next step. The caller waits only for a short time, so every result is reported in
+ * the end. The value `true` is no plain success, because it may end a loop. 0: the next result must
+ * be reported at once. */
 uint32_t mr_worker_wake_after(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
@@ -515,8 +518,8 @@ static uint32_t movable(
     return n;
 }
 
-/* Finds work for an idle slot: half of what the fullest other slot has not reported. `starved` asks
- * for another look soon; otherwise the next event is soon enough. */
+/* Finds work for an idle slot: half of what the fullest other slot has not reported. Sets `starved`
+ * if the core should look again soon; otherwise the next event is soon enough. */
 static void balance_idle(struct mr_worker *w)
 {
     struct mr_strand *full = NULL;
@@ -543,7 +546,7 @@ static void balance_idle(struct mr_worker *w)
     if (full) full->take_from = MR_MIN(full->take_from, from);
 }
 
-/* More urgent tasks are ready, and each slot has a long strand: cuts the least urgent one. */
+/* Called when no slot is idle and tasks are ready: cuts the less urgent items off each strand. */
 static void balance_urgent(struct mr_worker *w)
 {
     int32_t priority = w->tasks[w->needs[0].heap[0]].priority;

@@ -8,7 +8,7 @@
 #include "session/down.h"
 
 #define MR_STRAND_ITEMS_MAX 256
-/* strands at one executor that it has not released: the room of its inbox */
+/* limit of strands that one executor has not released: the room of its inbox */
 #define MR_SLOT_STRANDS_MAX 4
 
 enum mr_strand_input_kind {
@@ -30,7 +30,7 @@ struct mr_strand_input {
 };
 
 enum mr_strand_end {
-    MR_STRAND_DONE,       /* with a value */
+    MR_STRAND_DONE,       /* the item has a value */
     MR_STRAND_FAILED,     /* `code` and the texts have the error */
     MR_STRAND_STORE_GONE, /* a store failed: `code` and the texts have the error; the task may run
                              again */
@@ -51,7 +51,7 @@ struct mr_strand_result {
     struct mr_str pack;  /* DONE: an inline value; empty: the value is `object` */
     mr_object_id object; /* an object of this node's store */
     uint64_t object_bytes;
-    mr_time started_ns; /* 0: never started */
+    mr_time started_ns; /* 0: the item never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
     /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent, as the next two, until the report is
@@ -99,7 +99,7 @@ struct mr_strand {
     uint32_t done; /* end of the report that is being taken */
     uint32_t inputs_count;
     uint32_t take_from; /* the core wants a cut from this item on */
-    uint32_t asked;     /* where the last TAKE asked for a cut */
+    uint32_t asked;     /* the item from which on the last TAKE asked for a cut */
     uint32_t stop_at;   /* the item whose cancel flag was set */
     uint32_t leave_at;  /* the item that is to run on without a slot, as the last of the strand */
     int32_t priority;   /* the smallest priority of the strand's tasks; larger numbers run first */

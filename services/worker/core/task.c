@@ -209,8 +209,8 @@ void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success)
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         struct value *v = &w->values[edges[i].value];
         mr_list_remove(&edges[i].users);
-        /* a Register is under way, and another scheduler need not know that this was the last use
-         */
+        /* Register has offered the value: if another scheduler answers, it does not know that this
+         * was the last use */
         if (edges[i].last_use && success && v->offered)
             v->used = true;
         else if (edges[i].last_use && success)
@@ -250,7 +250,7 @@ void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute)
     take_from(w, t);
 }
 
-/* The task of a row, if this attempt is here and has not ended; NONE. */
+/* Returns the task of a row, if this attempt is here and its end is to be reported; else NONE. */
 static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);
@@ -336,7 +336,7 @@ void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
     }
 }
 
-/* Returns all tasks that have not started. */
+/* Returns to the scheduler all tasks that have not started. Strands are cut for that. */
 void mr_worker__tasks_return_all(struct mr_worker *w)
 {
     MR_LIST_EACH(node, &w->tasks_all)

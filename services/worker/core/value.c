@@ -198,7 +198,7 @@ void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_s
 {
     struct value *v = &w->values[value];
     bool fresh = v->fresh;
-    v->fresh = true; /* stays while its users go */
+    v->fresh = true; /* keeps the row while its users go */
     MR_LIST_EACH(node, &v->users)
     {
         struct edge *e = MR_LIST_ITEM(node, struct edge, users);
@@ -301,7 +301,7 @@ void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
     }
 }
 
-/* After a message: frees the values that it brought and that have no user. */
+/* Called after a message: frees the values that the message brought and that have no user. */
 void mr_worker__values_sweep(struct mr_worker *w)
 {
     while (w->brought != NONE) {
