@@ -53,8 +53,8 @@ bool mr_ostore__answer_got(
     return true;
 }
 
-/* Answers one of the waiting gets and tells it that the object came from another store, so that one
- * worker counts the transfer. */
+/* Answers one of the waiting gets, and tells its client that the object came from another store. So
+ * only one worker counts the transfer. */
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o)
 {
     bool told = false;

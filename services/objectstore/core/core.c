@@ -390,7 +390,7 @@ static void check_segment(const struct mr_ostore *s, const struct segment *g)
     mr_assert(&s->segments[s->segment_slots[g->number]] == g);
 }
 
-/* Rows of tables: those in use and those that are free are all that were ever used. */
+/* Checks that the rows in use and the free rows of each table are all rows that were ever used. */
 static void check_free(const struct mr_ostore *s)
 {
     uint32_t links = 0, waiters = 0, objects = s->objects_count, segments = s->segments_count;
@@ -412,7 +412,8 @@ static void check_free(const struct mr_ostore *s)
     mr_assert(objects == s->objects_used && segments == s->segments_used);
 }
 
-/* A tick comes for whatever changes by itself, and not before it does. */
+/* Checks that the core's deadline is not later than anything that time changes, and that no such
+ * time has passed. */
 static void check_due(const struct mr_ostore *s)
 {
     mr_time deadline = mr_ostore_deadline(s);

@@ -23,7 +23,8 @@ struct mr_ostore_config {
     uint32_t segments_max;  /* limit of segments at the same time */
     uint32_t clients_max;   /* limit of clients at the same time */
     bool may_spill;         /* the shell has a disk */
-    /* time for a claim (mr_ostore_unvouched); a copy that nobody uses is freed after it, too */
+    /* an unvouched object that is not claimed in this time is freed (mr_ostore_unvouched); so is a
+     * copy of another store's object that no client uses for this time */
     mr_duration orphan_ns;
 };
 
@@ -32,8 +33,8 @@ enum mr_ostore_event_type {
     MR_OE_TICK,
     MR_OE_JOIN, /* client, maker, internal */
     MR_OE_GONE, /* client */
-    /* client, group, bytes: memory limit of the control group, room: memory that the client uses of
-     * it without the store */
+    /* client, group, bytes: memory limit of the control group, room: memory of that group that the
+     * client uses without the store */
     MR_OE_LIMIT,
     MR_OE_GRANT,      /* client, request, bytes, room: the least that the client can use, timeout */
     MR_OE_CANCEL,     /* client, request: those of a GRANT */
@@ -64,8 +65,8 @@ enum {
     MR_OSTORE_PERSISTED = 1,  /* in WRITE and WRITTEN: the file outlives the process */
     MR_OSTORE_BY_HOLDERS = 2, /* with PERSISTED: the file is deleted with the last holder */
 };
-/* Stands for a source: the directory tells the address. FETCH_FAILED with MR_EAGAIN: the directory
- * has no entry. */
+/* A source: the shell is to look for a store in the cluster's directory. FETCH_FAILED with
+ * MR_EAGAIN: the directory has no entry for the object. */
 #define MR_OSTORE_SEEK UINT32_MAX
 
 struct mr_ostore_event {
@@ -110,7 +111,9 @@ enum mr_ostore_effect_type {
     MR_OX_RESTORE, /* object, id, bytes: the answer is SEAL or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the answer is SEAL or FETCH_FAILED */
     MR_OX_LOST,    /* id: the object is gone although a job held it */
-    MR_OX_UNPLACE, /* id: its entry is to be removed: the object has left this node */
+    /* id: the object has left this node, so its entry in the cluster's directory is to be
+     * removed */
+    MR_OX_UNPLACE,
     MR_OX_REFUSED, /* id, client: the client's seal is refused, since there are too many objects */
 };
 

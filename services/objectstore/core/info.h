@@ -28,16 +28,17 @@ struct mr_ostore_info {
     uint64_t offset;
     /* pins that the store took for clients, without those that readers took in their pin pages */
     uint32_t pins;
-    uint64_t sequence; /* grows from object to object; List goes by it */
+    uint64_t sequence; /* grows from object to object; mr_ostore_page goes by it */
     mr_time created;
     struct mr_store_owner owner;
     uint32_t holders_count;
     struct mr_store_holder holders[MR_OSTORE_HOLDERS_SHOWN];
 };
-/* Writes the ids of unvouched objects: their holders may no longer exist. Either a client that has
- * died since said that a job holds the object, or the object was found on disk at the start. A HOLD
- * by a job ends the doubt. An object that was offered to the scheduler (OFFERED) and has no holder
- * orphan_ns later is freed. Returns how many ids were written, at most n_max. */
+/* Writes the ids of unvouched objects: their holders may no longer exist. One of three things has
+ * happened: a client said that a job holds the object and died since; the object was found on disk
+ * at the start; or another scheduler has connected. A HOLD by a job ends the doubt. If an object
+ * was offered to the scheduler (OFFERED) and no job has claimed it orphan_ns later, it is freed.
+ * Returns how many ids were written, at most n_max. */
 size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max);
 /* Describes one object. MR_ENOENT: the object is not in this store. */
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);

@@ -15,18 +15,22 @@ void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o);
 void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
 /* says that the object's holders may no longer exist */
 void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);
-/* as the most recently used object of the list */
+/* moves the object into `list`, as the most recently used one; LIST_NONE: into no list */
 void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list);
+/* adds a holder or a pin; false: the table of links is full */
 bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
+/* removes a holder or one pin; false: there is no such link */
 bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
+/* removes all holders that are jobs; false: there are none */
 bool mr_ostore__unlink_jobs(struct mr_ostore *s, uint32_t o);
 bool mr_ostore__is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o);
+/* makes the client of `ev` wait for the object; false: the table of waiters is full */
 bool mr_ostore__wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev);
 void mr_ostore__waiter_drop(struct mr_ostore *s, uint32_t w);
 /* returns NULL if the client has gone */
 struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number);
-/* returns the slot; 0: none */
+/* returns the segment's slot; 0: there is no such segment */
 uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number);
 struct mr_store_holder mr_ostore__some_holder(
     const struct mr_ostore *s, uint32_t o, uint32_t but_client);
@@ -36,7 +40,9 @@ void mr_ostore__refuse_get(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
 void mr_ostore__answer_persist(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
-/* Pins an object that is in memory for the client. `flags`: those of the effect GOT. */
+/* Pins an object that is in memory for the client, and answers its get. `flags`: those of the
+ * effect GOT. False: the client has gone, or the get was refused because the table of links is
+ * full. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags);
 void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o);
@@ -87,7 +93,7 @@ void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g);
 uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group); /* UINT64_MAX: no limit */
 /* UINT64_MAX: no limit */
 uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group);
-/* as the most recently used object of the list */
+/* enters the object in the list of its group, as the most recently used one */
 void mr_ostore__group_enlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_leaving(struct mr_ostore *s, const struct object *x, bool starts);

@@ -296,7 +296,7 @@ static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
     bool under_way = false;
-    /* all are asked, since a client may have aborted drafts, which sends no message */
+    /* all clients are asked, because a client that aborts drafts sends no message */
     bool all = s->now >= *again;
     if (all) *again = s->now + RECLAIM_AGAIN_NS;
     for (uint32_t i = 0; i < s->clients_count; i++) {
@@ -316,7 +316,7 @@ static bool reclaim(
 }
 
 /* Starts to evict or to spill an object, if the object can leave memory now. Returns the bytes that
- * will leave. */
+ * will leave; 0: the object cannot leave now. */
 static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -378,7 +378,8 @@ static uint64_t lacking_in_all(struct mr_ostore *s)
     return MR_MIN(wanted - MR_MIN(wanted, budget_left(s)), s->config.memory_bytes / 8);
 }
 
-/* True: it is time to refuse a grant. `stuck`: the time since which no memory has become free. */
+/* True: it is time to refuse a grant. *stuck: the time since which no memory has become free.
+ * `is_leaving`: some memory will become free when a write ends. */
 static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 {
     if (!*stuck || (is_leaving && !s->disk_full)) *stuck = s->now;

@@ -74,8 +74,9 @@ void mr_ostore__unplace(struct mr_ostore *s, uint32_t o)
     x->placed = false;
 }
 
-/* Takes note that the directory has an entry for the object. If there is no such object, it was
- * deleted meanwhile, or an earlier process wrote the entry. */
+/* Takes note that the directory has an entry for the object. If this store does not have the
+ * object, it was deleted meanwhile, or an earlier process wrote the entry; then the entry is
+ * removed. */
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);

@@ -124,7 +124,7 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         x->persisted = true;
         x->to_persist = false;
         s->stats.persisted_bytes += x->bytes;
-        /* the object's own setting, which may have changed during the write */
+        /* the object's setting may have changed during the write, which used that of the flags */
         bool by_holders = x->by_holders;
         x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
         mr_ostore__live_by_holders(s, o, by_holders);
@@ -154,7 +154,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
         mr_ostore__fetch(s, o, x->other_source);
         return;
     }
-    if (ev->err == MR_EAGAIN && !restoring) { /* no store has it yet: a task may make it */
+    if (ev->err == MR_EAGAIN && !restoring) { /* no store has the object yet: a task may make it */
         x->to_persist = false;
         mr_ostore__answer_waiters(
             s, o, true, MR_ENOENT); /* as for an object that nobody has made */

@@ -62,8 +62,9 @@ struct object {
     uint64_t room;
     uint64_t sequence;
     mr_time created;
-    mr_time used;  /* the last use that the store knows of */
-    mr_time tried; /* the last attempt to evict the object; in the future after a failed write */
+    mr_time used; /* the last use that the store knows of */
+    /* time of the last attempt to evict the object; after a failed write, a time in the future */
+    mr_time tried;
     /* a replica: time of its last use; an unvouched object: time when it was offered */
     mr_time unheld_since;
     bool unvouched;        /* the object's holders may no longer exist; see mr_ostore_unvouched */
@@ -111,7 +112,8 @@ struct waiter { /* a GET or a PERSIST that has no answer yet */
 struct segment {
     uint32_t number; /* 0: free */
     uint32_t client; /* number of the client that writes to it, even after that client has gone */
-    bool orphaned;   /* that client has gone */
+    /* the client has gone, or has returned the segment, which is closed when it is empty */
+    bool orphaned;
     uint64_t bytes;
     uint32_t live;  /* number of objects with a room in this segment */
     uint32_t group; /* the control group that is charged; 0: none with a limit */
@@ -130,9 +132,10 @@ struct group {
     uint32_t head, tail;  /* the group's objects in memory, least recently used first */
     /* bytes that the group's first waiting grant lacks in this step; 0: no grant waits */
     uint64_t lacking;
-    uint64_t wanted;       /* bytes that all waiting grants of the group ask for in this step */
-    uint64_t owed;         /* bytes that were refused; a retry is expected … */
-    mr_time owed_until;    /* … until this time */
+    uint64_t wanted; /* bytes that all waiting grants of the group ask for in this step */
+    /* bytes of a refused grant, which is expected to be tried again before owed_until */
+    uint64_t owed;
+    mr_time owed_until;
     mr_time stuck_since;   /* like the member of struct mr_ostore, for this group */
     mr_time reclaim_again; /* like the member of struct mr_ostore, for this group */
 };
@@ -144,7 +147,8 @@ struct client {
     uint32_t group;     /* the client's control group; 0: none with a limit */
     uint64_t own_bytes; /* memory of the group that the client uses without the store */
     bool reclaiming;    /* the client was sent RECLAIM, and its last RETURN has not come */
-    /* a room of the client was freed since it said that it has no empty segment */
+    /* a room of the client was freed, or the client got a segment, since it said that it has no
+     * empty segment */
     bool may_have_empty;
     mr_time reclaim_asked; /* time when RECLAIM was sent; for a while, grants wait for the answer */
     bool gave;             /* the client has returned a segment in answer to the last RECLAIM */
@@ -167,7 +171,8 @@ struct grant { /* a request for a segment that waits for memory */
 #define RECLAIM_WAIT_NS (30 * MR_MS)
 /* limit of the wait for clients with segments in which no object was sealed */
 #define RECLAIM_WAIT_MAX_NS MR_SECOND
-/* a grant is refused after waiting so long while no object can leave and no memory is freed */
+/* a grant that has waited for this time is refused, if no object can leave and no memory was
+ * freed */
 #define STUCK_NS (500 * MR_MS)
 /* extra time of a get whose object is being restored, beyond its own timeout */
 #define WAIT_MORE_NS (10 * MR_SECOND)
@@ -177,7 +182,7 @@ struct grant { /* a request for a segment that waits for memory */
 #define SCAN_MAX 4096u /* limit of objects that one step examines */
 /* limit of objects that one step examines while SPILLS_MAX writes are running */
 #define SCAN_FULL 64u
-/* time before an object is written again whose write has failed */
+/* after a failed write of an object, time before the next write of the same object */
 #define DISK_RETRY_NS (5 * MR_SECOND)
 #define DISK_PROBE_NS (250 * MR_MS) /* time between two attempts to write to a full disk */
 #define AHEAD_SHARE 8u              /* at most 1/8 of memory is prefetched at a time */
@@ -227,7 +232,8 @@ struct mr_ostore {
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
     /* time until doomed objects are tried again; grows while they stay pinned */
     mr_duration doomed_wait;
-    mr_time stuck_since; /* time since which a grant waits and no memory was freed; 0: none does */
+    /* time since which a grant waits and no memory was freed; 0: no grant waits */
+    mr_time stuck_since;
     /* time to ask all clients for empty segments again, whatever they answered */
     mr_time reclaim_again;
     mr_time orphan_check;
