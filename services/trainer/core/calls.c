@@ -22,8 +22,8 @@ static uint32_t live_count(const struct mr_trainer *t)
     return n;
 }
 
-/* True: this request was made before, with the same request id. Then it is answered here, or waits
- * together with the first request. */
+/* True: an earlier Start has the same request id. Then this Start is refused if its document
+ * differs. Otherwise it gets the same answer, perhaps after waiting for Redis. */
 static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct mr_str text = mr_training_document_text(ev->document);
@@ -71,7 +71,7 @@ void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = mr_trainer__session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
-    /* only a channel with a given name may have older entries: any other is new */
+    /* only a channel whose name the document gives may have older entries */
     if (channel.n) s->seen[0] = NOWHERE;
     s->seen[1] = NOWHERE;
     s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);

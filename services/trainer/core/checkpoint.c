@@ -31,8 +31,8 @@ static void drop_pending(struct session *s, uint64_t up_to)
             doom_checkpoint(s, &s->pending[i]);
 }
 
-/* Dooms the oldest complete checkpoint. Its memory moves behind the last checkpoint, where it is
- * used again. */
+/* Dooms the oldest complete checkpoint. The memory of its struct moves behind the last checkpoint,
+ * where the next one uses it. */
 static void drop_first(struct session *s)
 {
     struct checkpoint first = s->checkpoints[0];

@@ -12,7 +12,8 @@
  * admits a Join, and sends generation, phase and restore epoch in Join and Report only after Redis
  * has acknowledged a record with them. So a trainer that restarts from its records contradicts no
  * earlier answer, and no number is given twice. While Redis is away, roles continue, and reports
- * get the last instruction again.
+ * get the last instruction again. The generation is a number that grows whenever a member comes or
+ * goes.
  *
  * Parameter servers own shards; under all-reduce the workers do (rank = index). A version is a
  * complete checkpoint when the owners of all shards have reported an object of it, in one restore
@@ -64,7 +65,7 @@ void mr_trainer_free(struct mr_trainer **t);
 
 void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_event *ev,
     struct mr_trainer_effects *fx);
-/* Returns the time by which the core wants a tick; MR_NEVER: the core waits for no time. */
+/* Returns the time by which the core wants a tick; MR_NEVER: the core needs no tick. */
 mr_time mr_trainer_deadline(const struct mr_trainer *t);
 /* Asserts every invariant, in time proportional to the state's size. */
 void mr_trainer_check(const struct mr_trainer *t);
@@ -92,7 +93,7 @@ struct mr_training_checkpoint { /* one object for each shard; lent until the nex
 /* A session. Its texts are lent until the next step. */
 struct mr_training_info {
     mr_training_id id;
-    /* NULL: a session that ended under an older release */
+    /* NULL: this release cannot read the session's record or document */
     const struct mr_training_document *document;
     enum mr_training_state state;
     struct mr_str reason;
@@ -124,8 +125,9 @@ struct mr_training_member_info {
     struct mr_training_counters counters; /* totals over all incarnations */
 };
 
-/* Describes a session. Shows only what Redis has. MR_ENOENT: the session is unknown or
- * forgotten. */
+/* Describes a session. State, change, generation and restore epoch are those that Redis has;
+ * counters, version and score are the latest. MR_ENOENT: the session is unknown or forgotten, or
+ * Redis does not have it yet. */
 int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_training_info *out);
 /* Returns the document as it was submitted. n = 0: there is no such session, or it has no
  * document. */
@@ -137,12 +139,13 @@ void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t m
  * have it yet. */
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count);
-/* Returns the newest session before `before` (0: the newest of all); 0: there is none. So it lists
- * sessions, the newest first. */
+/* Returns the newest session that is older than `before` (0: the newest of all); 0: there is none.
+ * Repeated calls list the sessions, the newest first. */
 mr_training_id mr_trainer_older(const struct mr_trainer *t, mr_training_id before);
 uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state state);
 
-/* Appends the environment of a foreign role: "NAME", 0, "value", 0 … Addresses are HOST:PORT. The
- * address of the chief (worker 0, or ps 0 without workers) becomes MASTER_ADDR and MASTER_PORT. */
+/* Appends the environment of a foreign role: "NAME", 0, "value", 0 … Appends nothing for other
+ * roles. Addresses are HOST:PORT. A worker gets the address of worker 0 as MASTER_ADDR and
+ * MASTER_PORT. */
 void mr_trainer_environment(
     const struct mr_trainer *t, mr_training_id id, uint32_t member, struct mr_buf *out);

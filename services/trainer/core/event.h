@@ -26,7 +26,8 @@ enum mr_training_state { /* values of trainings.proto */
 enum mr_training_phase { /* values of trainings.proto */
     MR_TRAINING_RUN = 1,
     MR_TRAINING_HALT,
-    /* the saver saves the model; meanwhile all other members are in the phase HALT */
+    /* the saver (the scorer, or worker 0 if there is no scorer) saves the model; all other members
+     * are in the phase HALT meanwhile */
     MR_TRAINING_KEEP,
     MR_TRAINING_EXIT,
 };

@@ -125,8 +125,8 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
     uint32_t n = s->samples_count;
     if (n < 2 || mr_trainer__is_over(s->state)) return MR_OK;
     double examples = (double)(s->samples[n - 1].examples - s->samples[0].examples);
-    /* If the next sample is late, compared with the average interval, the time since the last one
-     * lowers the speed. */
+    /* If the next sample is late, compared with the average interval, the time since the last
+     * sample lowers the speed. */
     mr_time first = s->samples[0].at, last = s->samples[n - 1].at;
     mr_duration usual = (last - first) / (n - 1), since = t->now - last;
     mr_duration late = since > usual ? since - usual : 0;

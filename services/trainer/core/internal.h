@@ -51,8 +51,7 @@ struct member *mr_trainer__saver(struct session *s);
 struct mr_trainer_instruction mr_trainer__instruction(
     const struct session *s, const struct member *m);
 
-/* Returns the member that a call is about; NULL: the call was refused. `*sp` becomes its
- * session. */
+/* Returns the member that a call is about, and its session in *sp; NULL: the call was refused. */
 struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp);
 bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation);

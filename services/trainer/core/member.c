@@ -95,7 +95,8 @@ static void grow(struct mr_trainer *t, struct session *s)
             answer_barrier(t, s, &s->members[i], MR_EABORTED, "a member came or went meanwhile");
 }
 
-/* True: all members are here that this member needs for its work. */
+/* True: the member and all members that it needs for its work are here, and Redis has the present
+ * generation. */
 static bool may_enter(const struct session *s, const struct member *m)
 {
     const struct mr_training_document *d = s->document;
@@ -261,8 +262,8 @@ static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
     return n;
 }
 
-/* True: the task is one of the session's own job. An earlier life of the cluster may have left
- * roles of another job. */
+/* True: the task is one of the session's own job. Roles of another job may be left over from a
+ * cluster whose data was lost. */
 static bool is_of_job(const struct session *s, struct mr_str task)
 {
     mr_job_id job = {0};

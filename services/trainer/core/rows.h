@@ -6,7 +6,7 @@
 #include "services/trainer/core/internal.h"
 
 void mr_trainer__rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
-/* Decides for the even split if all workers are on one node. Called when the session first runs. */
+/* Called when the session first runs: decides for the even split if all workers are on one node. */
 void mr_trainer__rows_settle(struct session *s);
 void mr_trainer__rows_turn(struct mr_trainer *t, struct session *s, struct member *m);
 void mr_trainer__rows_answer(struct mr_trainer *t, const struct session *s, struct member *m);

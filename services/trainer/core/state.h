@@ -40,7 +40,7 @@ struct member {
     struct {
         uint64_t ticket;
         mr_time until;
-        /* true: the role takes the member's place; false: it only learns that it may end */
+        /* true: the role takes the member's place; false: the role only learns that it may end */
         bool is_member;
     } join;
     struct {
@@ -66,8 +66,9 @@ struct doomed {
     mr_object_id object;
 };
 
-/* The jobs of a session. The graph prepares the data. If it fills the queue that the session trains
- * from, it runs a second time as the feed. */
+/* The jobs of a session. JOB_GRAPH runs the document's graph, which prepares the data. If the graph
+ * fills the queue that the session trains from, it runs a second time, as JOB_FEED, while the
+ * session trains. The tasks of JOB_ROLES are the members of the session. */
 enum which_job { JOB_GRAPH, JOB_ROLES, JOB_FEED, JOBS };
 
 enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
