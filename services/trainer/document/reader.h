@@ -48,6 +48,6 @@ struct mr_str mr_doc_text(struct mr_doc_read *r, const struct mr_doc_part *p, co
 void mr_doc_texts(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, size_t most);
 /* Returns the index of the field's text among `words`, which are separated by blanks. The first
- * word is the default. */
+ * word is the default. Any other text is an error of the document. */
 uint32_t mr_doc_word(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, const char *words);
