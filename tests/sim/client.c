@@ -25,8 +25,8 @@ static struct mr_graph *copy_of(const struct mr_graph *g)
     return out;
 }
 
-/* Returns the task that submits the next job. Every fourth job is submitted by a task, if one runs
- * soon enough. */
+/* Returns a running task, drawn by dice, as the parent of the next job. Its job is 0 if no task
+ * runs. */
 static struct mr_sched_parent some_parent(struct sim *s)
 {
     const struct sim_run *found = NULL;
@@ -50,7 +50,7 @@ void sim_client_submit(struct sim *s, uint32_t spec)
         sim_push(s, 1 + sim_below(s, 10 * MR_MS), (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
         return;
     }
-    /* Submits again until the job is answered. */
+    /* The client submits again after a while, in case it gets no answer. */
     sim_push(s, 300 * MR_MS, (struct sim_ev){.kind = EV_SUBMIT, .a = spec});
     if (!s->sched || x->asked_life == s->life) return;
     x->asked_life = s->life;
@@ -59,7 +59,7 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     ev.submit.graph = copy_of(x->graph);
     ev.submit.body_hash = (mr_graph_hash){spec, 1};
     ev.submit.parent = parent;
-    /* Three templates, whose instances differ. */
+    /* The jobs claim to be instances of three templates, although their graphs differ. */
     if (s->has_loops) ev.submit.template = 1 + spec % 3;
     if (x->template) ev.submit.template = x->template;
     s->count.children += parent.job.v != 0;
@@ -87,7 +87,8 @@ static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
     sim_sched_step(s, &ev);
 }
 
-/* Checks an answered request: the journal must keep what the answer said, also over a crash. */
+/* Checks a cancel that was answered: the job must have ended, also if the scheduler crashed
+ * since. */
 static void answered(struct sim *s, const struct mr_sched_note *n)
 {
     struct mr_sched_job_info info;
@@ -195,9 +196,9 @@ static bool is_guessing(struct sim *s)
 }
 
 /* Returns whether the scheduler may have convicted this task of killing workers. In general it may
- * if the task ran when three workers died. If a link broke or a worker slept too long, or the
- * stream of a dead worker stayed open for too long, the scheduler can only guess which tasks
- * ran. */
+ * if the task ran when three workers died. If a link broke, a worker slept too long, or the stream
+ * of a dead worker stayed open for too long, the scheduler can only guess which tasks ran. Then
+ * three losses of any kind suffice. */
 static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
@@ -423,8 +424,8 @@ static void unreadable(struct sim *s, struct sim_job *j, uint32_t index)
         index, j->id, t.state, t.attempt, v.kind, v.object.number, v.store, v.worker);
 }
 
-/* With `want`, asks for each target of the jobs that are done. Without it, checks that each target
- * has been seen. */
+/* `want`: asks for each target of the jobs that are done. Else checks that each target has been
+ * seen. `anew`: the values seen before do not count, so that each value is read once more. */
 void sim_client_values(struct sim *s, bool want, bool anew)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++) {

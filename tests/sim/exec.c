@@ -164,8 +164,8 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
         sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
 
-/* True: a store has just died, so an object that the task reads, makes or persists is away. It may
- * be a part of a collection, which is no input of the task, or the task's result. */
+/* True: a store has just died, so an object that the task reads, makes or persists is away. The
+ * object may be the task's result, or a part of a collection, which is no input of the task. */
 static bool has_no_store(struct sim *s, const struct mr_strand_item *item)
 {
     if (!s->has_stores || !s->store_died || s->now > s->store_died + 500 * MR_MS) return false;
@@ -238,8 +238,9 @@ static bool is_busy(const struct sim_proc *p)
     return false;
 }
 
-/* Returns whether a large task finds room in memory. It may not while other tasks run on its node;
- * it does when it runs alone. Long-running tasks never run alone, so they always find room here. */
+/* Returns whether a large task finds room in memory. While other tasks run on its node it may find
+ * none. When it runs alone it always finds room. Long-running tasks never run alone, so they always
+ * find room here. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;
@@ -405,7 +406,8 @@ static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index
            info.state > MR_TASK_RUNNING;
 }
 
-/* True: another role of the job is missing. Roles end together, so until then the others go on. */
+/* True: the task is a role, and some role of its job does not run. Roles end together: none ends
+ * before all of them have run at the same time. */
 static bool waits_for_others(struct sim *s, const struct mr_strand_item *item)
 {
     struct sim_job *j = sim_job_of(s, item->job.v);

@@ -43,7 +43,8 @@ uint64_t sim_value(enum sim_op op, struct mr_str args, const uint64_t *in, uint3
     for (uint32_t i = 0; i < n; i++)
         h = mix(h, in[i]);
     if (op == OP_UNTIL) return h % 5 == 0;
-    return h | 1ull << 63; /* as MessagePack always nine bytes long */
+    /* with the highest bit set, the value always has nine bytes in MessagePack */
+    return h | 1ull << 63;
 }
 
 uint64_t sim_value_of_pack(struct mr_str pack)
@@ -64,7 +65,7 @@ struct draft {
     uint32_t node[512];
     uint32_t n;
     uint32_t spec;
-    uint32_t wild; /* one of so many tasks has an unusual operator; 0: none */
+    uint32_t wild; /* one of `wild` tasks has an unusual operator; 0: none has */
 };
 
 static enum sim_op pick_op(struct draft *d)

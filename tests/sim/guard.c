@@ -3,7 +3,7 @@
  * a task that was sent in the scheduler's present life. */
 #include "tests/sim/sim.h"
 
-#define SMALL 16 /* values of at most so many bytes need no room in the cache */
+#define SMALL 16 /* values of at most this many bytes need no room in the cache */
 
 static struct sim_task *task_of(struct sim *s, uint64_t job, uint32_t index)
 {
@@ -86,8 +86,9 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
     }
 }
 
-/* Marks the inputs of values that refer to them. Whether such parts exist is known only when all
- * workers are back. Until then their inputs may be released and made again. */
+/* Marks the inputs (parts) of values that refer to their inputs. Whether these parts exist is known
+ * only when all workers are back. Until then the inputs of a part may be released and made
+ * again. */
 static void guard_referred(struct sim *s, const struct sim_job *j)
 {
     const struct mr_graph *g = s->specs[j->spec].graph;
@@ -120,7 +121,8 @@ void sim_guard_replayed(struct sim *s)
     }
 }
 
-/* A worker of the scheduler's earlier life came back in time, with these. */
+/* Called when a worker that an earlier life of the scheduler knew has registered again in time.
+ * `c`: the values that the worker still has. */
 void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_ws_completed *c)
 {
     uint32_t run = 0;
@@ -165,7 +167,7 @@ static bool is_kept_by_worker(
     const struct sim_session *x = &s->sessions[t->guard_session];
     const struct sim_proc *p = &s->procs[x->proc];
     if (!(t->guard & GUARD_WORKER) || !p->is_alive || x->life != s->life) return false;
-    /* The worker may be taken for dead. */
+    /* The scheduler may take the worker for dead. */
     if (!x->is_up || !x->is_down || !x->has_joined) return false;
     if (is_to_be_released(s, x->slot, j->id, index)) return false;
     /* The object is damaged. */
@@ -189,9 +191,9 @@ void sim_guard_retried(struct sim *s, struct sim_job *j)
         j->task[i].guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* Called when the scheduler releases an object. If a collection found no room when the journal was
- * read back, its part is needed only when a job asks for the collection. Then the part may be made
- * again. */
+/* Called when the scheduler releases an object. A collection is a value that refers to other
+ * values, its parts. If a collection found no room when the journal was read back, its parts are
+ * needed only when a job asks for the collection. Then the parts may be made again. */
 void sim_guard_unheld(struct sim *s, uint64_t object)
 {
     for (uint32_t k = 0; k < s->jobs_count; k++)

@@ -88,7 +88,7 @@ void sim_journal_ack(struct sim *s, uint64_t upto)
     j->acked = (uint32_t)(upto - j->base);
     if (j->has_snapshot && upto >= j->snapshot_last) {
         j->has_snapshot = j->is_amnesic = false;
-        /* Otherwise the scheduler dies before it moves the start of the journal. */
+        /* not moved: as if the scheduler had died before it could move the start of the journal */
         bool is_moved = !sim_chance(s, 4);
         sim_say(s, "the snapshot is whole%s", is_moved ? ", the journal begins with it" : "");
         if (is_moved) drop_before(j, j->snapshot_first);
@@ -243,7 +243,7 @@ void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *ad
     }
 }
 
-/* I19: no epoch is below one that another scheduler told a worker or store before. */
+/* I19: the scheduler's epoch is above any epoch that the worker has got from another scheduler. */
 void sim_journal_check_epoch(struct sim *s, const struct mr_ws_register *r)
 {
     if (!r->scheduler || r->scheduler == s->config.incarnation) return;

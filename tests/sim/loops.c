@@ -46,13 +46,14 @@ static enum sim_op plain_op(struct sim *s)
     return (enum sim_op)sim_below(s, OP_LARGE + 1);
 }
 
-/* Makes a loop: parts of a value from outside and of the carried values, the next values to carry,
- * and the condition. Returns how many nodes `out` has. */
+/* Makes a loop. A round computes parts from a value outside the loop and from the carried values,
+ * then the next values to carry, then the condition. Stores the nodes with the loop's results in
+ * `out` and returns how many they are. */
 uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint32_t out[2])
 {
     struct body w = {.s = s, .b = b};
     uint32_t in[8], n = 1 + (uint32_t)sim_below(s, 5);
-    /* Slow enough that the journal gets records while the loop runs. */
+    /* the loop takes so long that the journal gets records while it runs */
     bool is_slow = sim_chance(s, 4);
     struct mr_repeat_carry carry[2] = {{.name = MR_STR("s")}, {.name = MR_STR("t")}};
     (void)snprintf(w.name, sizeof w.name, "l%" PRIu32, spec);
@@ -159,8 +160,8 @@ static struct instruction read_record(struct mr_str record)
     return t;
 }
 
-/* Called when a scheduler begins to read the journal: ends of loops that the journal does not have
- * bind nobody. */
+/* Called when a scheduler begins to read the journal: a loop whose end the journal does not have
+ * may end in another round. */
 void sim_loop_forget(struct sim *s)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++)

@@ -67,7 +67,8 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_EARLY,   /* a worker is told one use too few */
     /* An executor reports that it keeps an item of a cut strand, and never runs the item. */
     PLANT_CUT,
-    PLANT_LOOP,  /* the journal gives back that a loop went on where it ended */
+    /* when the journal is read, the record of a loop's end says that the loop went on */
+    PLANT_LOOP,
     PLANT_OTHER, /* a result is reported as one of another instance of its template */
     PLANT_CORE,  /* no bug here: the bug is in the core that was linked */
     PLANTS
@@ -117,8 +118,9 @@ struct sim_ev {
 
 struct sim_session {
     uint32_t proc;
-    uint32_t life;       /* life of the scheduler in which the stream was opened */
-    bool is_up, is_down; /* whether the scheduler, or the worker, sees the stream as open */
+    uint32_t life; /* life of the scheduler in which the stream was opened */
+    /* is_up: the scheduler sees the stream as open; is_down: the worker does */
+    bool is_up, is_down;
     bool has_registered, has_joined, is_waiting;
     uint32_t slot;
     uint64_t incarnation;
@@ -169,7 +171,7 @@ struct sim_run { /* a strand that an executor has */
     uint64_t value[MR_STRAND_ITEMS_MAX];
     unsigned char *pack[MR_STRAND_ITEMS_MAX];
     bool stop[MR_STRAND_ITEMS_MAX];
-    /* Uses within the strand that are left, of values that are in no store. */
+    /* for each item whose value is in no store: number of uses in the strand that are left */
     uint32_t uses[MR_STRAND_ITEMS_MAX];
     uint32_t locals;
 };

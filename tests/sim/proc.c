@@ -10,8 +10,8 @@ static bool is_open(const struct sim *s, const struct sim_proc *p)
     return p->session != NONE && s->sessions[p->session].is_down;
 }
 
-/* True: the worker had an earlier process. Then the new process knows which tasks ran when that one
- * died, even if none did. */
+/* True: the worker had an earlier process. Then the new process knows which tasks ran when the
+ * earlier one died, even if none did. */
 static bool had_one_before(const struct sim *s, uint32_t id, uint32_t name)
 {
     for (uint32_t i = 0; i < id; i++)

@@ -234,8 +234,8 @@ static void rows_say(struct sim *s, const char *what, const struct mr_ws_refs *r
     }
 }
 
-/* What only its own job wants may be used up, but no target, and nothing of a job that wants every
- * task told. */
+/* Counts tasks whose values were used up in a fused run (OUTCOME_USED_UP). Fails if such a task is
+ * a target, or if its job wants every task reported. */
 static void count_used_up(struct sim *s, const struct mr_ws_completed *c)
 {
     uint32_t run = 0, left = 0;
@@ -311,7 +311,7 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
         .slot = x->slot,
         .incarnation = x->incarnation,
         .message = {.completed = m->up.completed}};
-    sim_sched_step(s, &again); /* told twice */
+    sim_sched_step(s, &again); /* the completions are reported a second time */
 }
 
 void sim_up_end(struct sim *s, uint32_t id)
@@ -333,7 +333,8 @@ void sim_sched_start(struct sim *s)
     s->life++;
     sim_journal_save(s);
     s->config.epoch = ++s->journal.epoch;
-    /* Drawn by a hash, not by the run's dice: the runs of older seeds stay the same. */
+    /* A hash and not the run's dice gives the incarnation, so that the runs of older seeds stay the
+     * same. */
     do
         s->config.incarnation = mr_hash_u64(s->seed * 1000003 + ++s->draws);
     while (s->config.incarnation >> 32 < MR_TAG_DRAWN_MIN);

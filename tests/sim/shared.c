@@ -136,8 +136,9 @@ bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
     return false;
 }
 
-/* Returns whether another job of the namespace has the key: with another definition or, if `alias`
- * is true, with any. */
+/* `alias` false: returns whether another job of the namespace has the key with another definition.
+ * `alias` true: returns whether another job has, or is about to have, a value of the key that an
+ * alias can take. */
 static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index, bool alias)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);

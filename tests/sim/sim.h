@@ -1,5 +1,11 @@
 /* Functions that files of the simulator share, grouped by the file that defines them. The state
- * that they share is in world.h. */
+ * that they share is in world.h. Words of the simulator:
+ *
+ *   spec      a job that a client of the simulation is to submit
+ *   dice      random numbers, which the seed determines
+ *   life      of the scheduler: from a start of its process to the next crash
+ *   planted   a planted bug (enum sim_plant) breaks a rule on purpose; a check must find the bug
+ *   suspect   a task that ran when a worker's process died */
 #pragma once
 
 #include "graph/build/builder.h"
@@ -23,8 +29,8 @@ void *sim_keep(struct sim_msg *m, const void *p, size_t n);
 void sim_msg_free(struct sim_msg **m);
 
 /* main.c */
-/* Handles events until the time `until` or, with stop_when_content, until all clients are
- * content. */
+/* Handles events until the time `until` or, with stop_when_content, until all clients are content.
+ * Returns whether stop_when_content is set and all clients are content. */
 bool sim_run(struct sim *s, mr_time until, bool stop_when_content);
 void sim_configure(struct sim *s);
 void sim_tear_down(struct sim *s);

@@ -9,7 +9,7 @@
 
 #define MAKER 0x5157u
 #define OFFER_BEATS 3 /* heartbeats between two offers */
-/* From the first offer of an object to its end if nobody claims it. */
+/* time after which an object that was offered is freed, unless the scheduler has claimed it */
 #define ORPHAN (3 * MR_SECOND)
 #define OFFER_MAX 4096u
 
@@ -79,7 +79,7 @@ void sim_store_connect(struct sim *s, uint32_t node)
     tell(s, node, MR_SCHED_STORE_REGISTER);
 }
 
-/* A new store knows every object on its node's disk. */
+/* Gives a new store every object on its node's disk. */
 static void read_disk(struct sim *s, uint64_t old, uint64_t now)
 {
     for (uint64_t i = 1; i <= s->objects_count && old; i++)
@@ -336,7 +336,8 @@ void sim_store_lose(struct sim *s, uint32_t node)
         (struct sim_ev){.kind = EV_STORE_START, .a = node});
 }
 
-/* Damages one object. Its store finds out and reports the loss. */
+/* Damages one object. Either its store notices and reports the loss, or a reader notices it
+ * later. */
 void sim_object_lose(struct sim *s)
 {
     if (!s->objects_count || !s->sched) return;
@@ -347,7 +348,7 @@ void sim_object_lose(struct sim *s)
         s->losses++;
         sim_say(s, "object %" PRIu64 " of store %" PRIx64 " is lost", number, s->store[i].id);
         *c = (struct sim_copy){0};
-        if (sim_chance(s, 3)) return; /* a reader will find out */
+        if (sim_chance(s, 3)) return; /* a reader will notice the loss */
         mr_object_id id = {MAKER, number};
         objects_event(s, i, MR_SCHED_OBJECTS_LOST, &id, 1);
         return;

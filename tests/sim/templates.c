@@ -13,13 +13,15 @@
 #define TEXT_MAX ((size_t)1 << 16)
 
 struct sim_places {
-    /* Processes to which it was sent, a bit each; by slot, then by node. */
+    /* Processes to which a task was sent, a bit for each process. The first index is the task's
+     * slot in a loop or, above these, its node. */
     uint64_t been[KEYS_MAX][PROCS_MAX / 64];
     uint32_t life;
-    /* First attempts sent in this instance; those that went where the task had been before. */
+    /* First attempts sent in this instance; and those of them that went where the task had been
+     * before. */
     uint32_t first_sent, known;
     uint64_t cached, repaired; /* the scheduler's counters when this instance began */
-    /* Deaths of workers when this instance began, and when the last one began. */
+    /* Deaths of workers when this instance began, and when the instance before it began. */
     uint64_t deaths, deaths_then;
 };
 

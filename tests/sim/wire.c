@@ -19,7 +19,8 @@ static struct mr_ws_memory memory_of(struct sim_msg *m)
     return (struct mr_ws_memory){take, m, MR_MESSAGE_BYTES_MAX};
 }
 
-/* What was encoded belongs to the message: texts of the decoded one point into it. */
+/* Copies the encoded bytes into the memory of the message, because texts of the decoded message
+ * point into them. */
 static struct mr_str keep_bytes(struct sim_msg *m, struct mr_buf *wire)
 {
     struct mr_str bytes = mr_str_of(sim_keep(m, wire->p, wire->n), wire->n);
@@ -54,7 +55,8 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
         down.values = (struct mr_ws_values){0};
     if (s->plant == PLANT_RELEASE) down.release = (struct mr_ws_refs){0};
     for (uint32_t i = 0; i < down.tasks.runs_count; i++)
-        (void)sim_job_of(s, down.tasks.runs[i].job.v); /* learnt while the scheduler can tell */
+        /* records the job while the scheduler knows it */
+        (void)sim_job_of(s, down.tasks.runs[i].job.v);
     mr_buf_init(&wire, MR_MESSAGE_BYTES_MAX);
     mr_ws_encode_down(&down, &wire);
     s->figures.messages++;
@@ -64,7 +66,7 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
     return m;
 }
 
-/* What its shell tells of a process. */
+/* Fills in what a worker's shell adds to Register. */
 static void register_fill(
     struct sim *s, const struct sim_proc *p, struct sim_msg *m, struct mr_ws_register *r)
 {

@@ -26,7 +26,8 @@ struct sim_proc {
     struct sim_pin pins[256];
     uint64_t wake_order; /* order of the planned EV_WAKE; others are out of date */
     mr_time wake_at;
-    uint64_t held_bytes; /* bytes that the core last asked to count as held */
+    /* `held_bytes` and `queued`: what the worker's last heartbeat reported */
+    uint64_t held_bytes;
     uint32_t queued;
     bool has_told;
     bool has_suspects; /* the first Register has to report suspects */
@@ -34,8 +35,9 @@ struct sim_proc {
 
 struct sim_copy {
     uint64_t store;
-    uint32_t maker;  /* number of the process that made it, plus 1 */
-    bool made, held; /* made: its maker says that its job holds it; held: the scheduler says so */
+    uint32_t maker; /* number of the process that made the object, plus 1 */
+    /* made: the maker says that a job holds the object; held: the scheduler says so */
+    bool made, held;
     bool is_unvouched, is_offered, is_persisted;
     mr_time offered_at;
     uint32_t pins;
@@ -55,6 +57,7 @@ struct sim_object {
     struct sim_copy copy[NODES_MAX + 1];
 };
 
+/* A task with the fate OK must succeed, one with MAY may fail, and one with MUST must fail. */
 enum sim_fate { FATE_OK, FATE_MAY, FATE_MUST };
 
 enum sim_guard { GUARD_NONE, GUARD_WORKER = 1, GUARD_INLINE = 2, GUARD_OBJECT = 4 };
@@ -69,8 +72,9 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
     uint32_t roomless_life; /* life that read the value back, maybe without room for the value */
-    uint32_t gone_life;     /* life that read its value back although its object is gone */
-    uint32_t referred_life; /* life that read back a value which refers to it, directly or not */
+    uint32_t gone_life;     /* life that read the value back although its object is gone */
+    /* life that read back a value which refers to this one, directly or not */
+    uint32_t referred_life;
 };
 
 #define LOOPS_SEEN 4
@@ -87,6 +91,7 @@ struct sim_job { /* a job that a scheduler accepted, perhaps without an answer t
     bool is_formed;   /* all roles of the job have run at the same time */
 };
 
+/* a job that a client is to submit */
 struct sim_spec {
     struct mr_graph *graph;
     /* For an instance of a template: the graph made without the template; else NULL. */

@@ -1,6 +1,7 @@
 /* After a restart, a value and another job's alias of it are recorded in two stores. The object had
  * moved to the node's next store, and the journal has a cut-off snapshot, which says so for the
- * value only. When the first store is given up, the alias must not take the value along. */
+ * value only. When the first store is given up, the alias loses its value. The value of the other
+ * job must not count as lost with it. */
 #include "tests/sim/scenarios/scenario.h"
 
 /* Appends the first record of values in the snapshot to the journal again. */

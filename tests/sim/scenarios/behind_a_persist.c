@@ -4,7 +4,7 @@
 
 #define BEAT (500 * MR_MS)
 
-/* The worker's heartbeat says that the task `key` has run since `begun`. */
+/* Sends a heartbeat of the worker: the task `key` has run since `begun`. */
 static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *key, mr_time begun)
 {
     const struct mr_ws_run run = {.job = {job}, .count = 1};

@@ -1,6 +1,7 @@
-/* A part is read back from the journal, but its collection finds no room. So no task needs the
- * part, and the part is released. When a client asks for the collection, both rightly run again:
- * the check of I10 must allow this. */
+/* A collection is a value that refers to other values, its parts. A part is read back from the
+ * journal, but its collection finds no room in the cache. So no task needs the part, and the part
+ * is released. When a client asks for the collection, both rightly run again: the check of I10 must
+ * allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define STORE 0x51

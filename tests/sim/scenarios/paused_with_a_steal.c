@@ -14,7 +14,8 @@ static void a_paused_scheduler_sleeps(void **state)
                         "\"op\":\"f\"},\"d\":{\"op\":\"f\"},\"e\":{\"op\":\"f\"}}}");
     (void)rig_join(r, &(struct rig_spec){.name = "w", .slots = 1});
     r->acks = false;
-    /* Until the journal's buffer is full. */
+    /* Dispatch pauses as soon as more than unacked_bytes_max bytes of records are
+     * unacknowledged. */
     for (int i = 0; i < 200; i++)
         (void)rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"rare\"}}}");
     rig_pass(r, 3 * MR_SECOND); /* rig_pass fails if turns do not end */

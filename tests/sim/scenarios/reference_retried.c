@@ -15,7 +15,7 @@ static void a_failed_reference_is_looked_for_again(void **state)
                                "[{\"ref\":\"x\"}]}}}");
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, a), MR_OK);
     assert_int_equal(rig_job(r, b), MR_JOB_FAILED);
-    /* No job has the key. */
+    /* No job defines the key now. */
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, b), MR_ESTATE);
     assert_int_equal(rig_job(r, b), MR_JOB_FAILED);
     uint64_t c = rig_submit(r, source);

@@ -71,7 +71,7 @@ void ts_role_turn(struct proc *r)
 {
     if (!r->alive || r->next > w.now || r->silent_until > w.now || !w.core) return;
     if (r->ticket && r->ticket != UINT64_MAX) return;
-    /* Waits at a barrier to which no other role may come. */
+    /* The role waits at a barrier at which perhaps no other role arrives. */
     if (!w.calm && r->joined && chance(200)) {
         struct mr_trainer_event ev = {.type = MR_TE_BARRIER,
             .session = w.plans[r->session].id,

@@ -38,6 +38,7 @@ struct ticket {
     bool answered, dropped;
 };
 
+/* a record on its way to Redis */
 struct write {
     uint64_t sequence;
     uint32_t session;
@@ -47,6 +48,7 @@ struct write {
     mr_time at;
 };
 
+/* an object of a checkpoint that a role has reported */
 struct cut {
     uint32_t session, shard, restore_epoch;
     uint64_t version;
@@ -54,6 +56,7 @@ struct cut {
     bool erased;
 };
 
+/* one session: its document, what Redis and the scheduler have of it, and what was told about it */
 struct plan {
     mr_training_id id;
     char document[1024];
@@ -72,7 +75,7 @@ struct plan {
     uint64_t instruction[4096];
     mr_time start_at;
     uint64_t latest[MEMBERS]; /* latest incarnation given out, by member */
-    /* By member: restore epoch in which it joined as an owner of parameters. */
+    /* By member: restore epoch in which the member joined as an owner of parameters. */
     uint32_t worked_in[MEMBERS];
 };
 
