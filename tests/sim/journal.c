@@ -222,7 +222,7 @@ static void look_for_jobs(struct sim *s)
     }
 }
 
-/* I36: an accepted job gets an id that no job had in any life. */
+/* Checks I36: an accepted job gets an id that no job had in any life. */
 void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
 {
     const struct sim_job *j = sim_job_of(s, id);
@@ -231,7 +231,8 @@ void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
             j->spec, j->is_lost ? ", which is lost" : "");
 }
 
-/* I36: a value that a worker has of another life never becomes a value of this life. */
+/* Checks I36: a value that a worker has from another life of the scheduler is never adopted in this
+ * life. */
 void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt)
 {
     const uint64_t n = adopt->count ? adopt->runs.count : 0;
@@ -243,7 +244,8 @@ void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *ad
     }
 }
 
-/* I19: the scheduler's epoch is above any epoch that the worker has got from another scheduler. */
+/* Checks I19: the scheduler's epoch is above any epoch that the worker has got from another
+ * scheduler. */
 void sim_journal_check_epoch(struct sim *s, const struct mr_ws_register *r)
 {
     if (!r->scheduler || r->scheduler == s->config.incarnation) return;

@@ -135,7 +135,7 @@ static void diamonds(struct mr_buf *b)
             i, i - 1, i, i - 1, i, i, i);
 }
 
-/* The objects have more bytes than the workers may prefetch and hold at once. */
+/* Writes tasks whose objects have more bytes than the workers may prefetch and hold at once. */
 static void objects(struct mr_buf *b)
 {
     mr_buf_printf(b,
@@ -144,8 +144,8 @@ static void objects(struct mr_buf *b)
         "\"z\":{\"op\":\"small\",\"args\":{\"each\":{\"ref\":\"y-${i}\"},\"for\":{\"i\":200}}}");
 }
 
-/* Some tasks need a resource that half of the workers have, some may run on one node only, some
- * prefer one worker, and some have a priority. */
+/* Writes tasks of which some need a resource that half of the workers have, some may run on one
+ * node only, some prefer one worker, and some have a priority. */
 static void restricted(struct mr_buf *b)
 {
     mr_buf_printf(b,

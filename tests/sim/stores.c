@@ -1,8 +1,8 @@
-/* Object stores, one a node: which store has which object, and which jobs hold it there; and the
- * streams to the scheduler, which break, are late and are opened again. An object stays while its
- * job holds it (first by the word of its maker, then by the scheduler's), while it is pinned, or
- * while it is on disk. An object that only a dead maker vouches for is offered to the scheduler,
- * and freed if the scheduler does not claim it. */
+/* Object stores, one a node: which store has which object, and for which objects a store has a
+ * hold; and the streams to the scheduler, which break, are late and are opened again. An object
+ * stays while its job holds it (first by the word of its maker, then by the scheduler's), while it
+ * is pinned, or while it is on disk. An object that only a dead maker vouches for is offered to the
+ * scheduler, and freed if the scheduler does not claim it. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>

@@ -44,7 +44,7 @@ struct sim_copy {
 };
 
 struct sim_store { /* the store of a node */
-    uint64_t id;   /* incarnation of the store; 0: the store is not there */
+    uint64_t id;   /* incarnation of the store; 0: the node has no store now */
     uint64_t dead; /* incarnation of the store before */
     bool is_up;    /* the store's stream to the scheduler is open, in `life` and `session` */
     uint32_t life, session;

@@ -351,7 +351,8 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     uint32_t large = s->lists[LIST_LARGE].head, small = s->lists[LIST_SMALL].head;
     for (uint32_t i = 0; i < SCAN_MAX && (large || small) && s->leaving_bytes < need; i++) {
         if (s->writes >= SPILLS_MAX && i >= SCAN_FULL)
-            /* with so many writes only objects that are on disk can leave, and few are examined */
+            /* while SPILLS_MAX writes run, only objects that are on disk can leave, so few objects
+             * are examined */
             return;
         uint32_t *at = is_rather(s, large, small) ? &large : &small;
         uint32_t o = *at;
@@ -360,15 +361,15 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     }
 }
 
-/* Returns by how many bytes the objects exceed 90 % of the budget. So many bytes are spilled before
- * any client has to wait. */
+/* Returns by how many bytes the objects exceed 90 % of the budget. This many bytes are spilled
+ * before any client has to wait. */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
     uint64_t high = s->config.memory_bytes / 10 * 9;
     return s->config.may_spill && s->rooms_bytes > high ? s->rooms_bytes - high : 0;
 }
 
-/* Returns how many bytes all waiting grants lack, at most an eighth of the budget: so many bytes
+/* Returns how many bytes all waiting grants lack, at most an eighth of the budget: this many bytes
  * are spilled at the same time. */
 static uint64_t lacking_in_all(struct mr_ostore *s)
 {

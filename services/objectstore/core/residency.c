@@ -85,7 +85,7 @@ void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
 }
 
 /* Takes note of the result of a write. While the disk is full, one object is written every
- * DISK_PROBE_NS to find out when there is space again. */
+ * DISK_PROBE_NS to notice when there is space again. */
 static void note_disk(struct mr_ostore *s, int err)
 {
     s->write_failures += err == MR_EDISKFULL || err == MR_EIO;
@@ -157,7 +157,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
     if (ev->err == MR_EAGAIN && !restoring) { /* no store has the object yet: a task may make it */
         x->to_persist = false;
         mr_ostore__answer_waiters(
-            s, o, true, MR_ENOENT); /* as for an object that nobody has made */
+            s, o, true, MR_ENOENT); /* the same answer as for an object that was never made */
         if (x->waiters) return;
     }
     mr_ostore__answer_waiters(s, o, false, ev->err);

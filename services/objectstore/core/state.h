@@ -120,8 +120,8 @@ struct segment {
     uint32_t next;  /* next slot in the free list */
 };
 
-/* A control group with a memory limit. It is charged for the segments of its clients, even after
- * these clients have gone. */
+/* A control group with a memory limit. The group is charged for the segments of its clients, even
+ * after these clients have gone. */
 struct group {
     uint64_t id;          /* 0: the slot is free */
     uint64_t limit_bytes; /* the group's memory limit */

@@ -54,8 +54,9 @@ static uint32_t op_number(struct message *m, uint32_t op)
     return *number;
 }
 
-/* The journal has no addresses. A store that the worker was told of without an address gets another
- * number when the address is known. */
+/* Returns the session's number of a store; 0: there is no such store. The journal has no addresses.
+ * A store that the worker was told of without an address gets another number when the address is
+ * known. */
 static uint32_t store_number(struct message *m, uint32_t store)
 {
     uint32_t *number = number_of(&m->n->store, &m->n->stores_room, store);
@@ -71,8 +72,8 @@ static uint32_t store_number(struct message *m, uint32_t store)
     return m->n->stores_count;
 }
 
-/* A task may load objects that no message names, from any node: parts of a collection, the data of
- * a training role. So a worker that gets tasks or values is told of each store. */
+/* Tells the worker of each living store, if stores have changed. A task may load objects that no
+ * message names, from any node: parts of a collection, the data of a training role. */
 static void all_stores(struct message *m)
 {
     uint64_t incarnation = 0;

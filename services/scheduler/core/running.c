@@ -27,9 +27,9 @@ static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
     if (l->out) mr_buf_add(l->out, &index, sizeof index);
 }
 
-/* Visits tasks that have a slot of `w`. `started`: those that the worker reported as started; else
- * the others, those sent first coming first. Takes one of *slots for each task, and stops visiting
- * at 0. */
+/* Visits tasks that have a slot of `w`. `started` true: tasks that the worker reported as started;
+ * false: the others, in the order in which they were sent. Takes one of *slots for each task, and
+ * stops when *slots is 0. */
 static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
     struct looked *l)
 {

@@ -201,8 +201,8 @@ static void json_text(struct mr_buf *out, struct mr_str s)
     mr_buf_add_byte(out, '"');
 }
 
-/* Writes TensorFlow's TF_CONFIG. A scorer is an "evaluator", which is not part of the cluster
- * there. */
+/* Writes TensorFlow's TF_CONFIG. A scorer is an "evaluator", which TensorFlow does not count as
+ * part of the cluster. */
 static void tf_config(const struct session *s, const struct member *me, struct mr_buf *out)
 {
     static const char *const names[] = {"", "ps", "worker", "evaluator"};

@@ -1,6 +1,6 @@
 /* The document of a training session (docs/training.md): JSON as submitted, checked as a whole,
  * with defaults filled in and `params` substituted. Errors name the path of a field and what is
- * expected there. Pure; immutable once made. */
+ * expected of it. This folder does no I/O, and a document does not change once it is made. */
 #pragma once
 
 #include "base/buf.h"

@@ -3,7 +3,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* Two size classes for each power of two, header included: 64, 96, 128, 192, 256 … bytes. */
+/* Returns the bytes of a size class, header included. There are two classes for each power of two:
+ * 64, 96, 128, 192, 256 … bytes. */
 static uint64_t class_bytes(uint32_t c)
 {
     return (c & 1 ? (uint64_t)96 : (uint64_t)64) << (c / 2);

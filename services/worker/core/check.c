@@ -57,7 +57,8 @@ static void check_task(const struct mr_worker *w, const struct task *t)
     }
 }
 
-/* A strand is held by its executor from START until the executor's last report. */
+/* Checks the counts of held strands. A strand is held by its executor from START until the
+ * executor's last report. */
 static void check_held(const struct mr_worker *w)
 {
     uint32_t held = 0, of_strands = 0, free = 0;

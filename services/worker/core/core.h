@@ -76,9 +76,10 @@ uint32_t mr_worker_wake_after(struct mr_worker *w);
  * time. */
 mr_time mr_worker_deadline(const struct mr_worker *w);
 void mr_worker_check(const struct mr_worker *w);
-/* For the simulator: mr_worker_leftover names what is left of jobs; NULL: nothing is.
- * mr_worker_keeps: true, if the core keeps the value that it made and that was not released. */
+/* For the simulator: returns what is left of jobs; NULL: nothing is left. */
 const char *mr_worker_leftover(const struct mr_worker *w);
+/* For the simulator. True: the worker made this value and keeps it until the scheduler releases
+ * it. */
 bool mr_worker_keeps(const struct mr_worker *w, mr_job_id job, uint32_t index);
 
 /* Returns the address (which ends with a NUL) and the incarnation of the node of a FETCH, lent for

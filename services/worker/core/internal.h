@@ -82,7 +82,7 @@ void mr_worker__strands_dispatch(struct mr_worker *w);
 /* asks executors to give items back (a cut) if a slot has too much work and another too little */
 void mr_worker__strands_balance(struct mr_worker *w);
 void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s);
-/* the executor has released the strand */
+/* called when the executor has released the strand */
 void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s);
 
 /* report.c */

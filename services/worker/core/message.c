@@ -180,8 +180,8 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
     }
 }
 
-/* An earlier scheduler marked last uses of inputs. This scheduler may have more uses for the same
- * inputs, so the marks are removed. This scheduler releases the inputs itself. */
+/* Removes the marks of last uses that an earlier scheduler has set. This scheduler may have more
+ * uses for the same inputs, and releases the inputs itself. */
 static void forget_last_uses(struct task *t)
 {
     struct edge *edges = task_edges(t);
@@ -213,8 +213,8 @@ void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registe
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
     bool is_same = w->scheduler == m->scheduler;
-    /* Reports of missing inputs from before are dropped: this scheduler may have sent an attempt
-     * with the same number, whose inputs are there. */
+    /* Reports of missing inputs from before this stream are dropped: this scheduler may have sent
+     * an attempt with the same number, whose inputs are not missing. */
     if (!is_same) missing_drop(w, w->missing_old);
     w->incarnation = m->incarnation;
     w->scheduler = m->scheduler;

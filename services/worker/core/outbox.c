@@ -46,9 +46,9 @@ struct outrow *mr_worker__out_add(
     return r;
 }
 
-/* Each message costs both processes a wake-up of tens of microseconds of processor time. True: the
- * rows wait for more rows. They do so while all slots have work and no other process waits for a
- * reported value. */
+/* True: the rows may wait for more rows, because all slots have work and no other process waits for
+ * a reported value. Each message costs both processes a wake-up of tens of microseconds of
+ * processor time. */
 bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&
@@ -174,7 +174,7 @@ void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
         struct value *v = value == NONE ? NULL : &w->values[value];
         if (v && v->made && (!attempt || attempt == v->attempt)) {
             mr_worker__out_held(w, v);
-            /* a value that is being made is reported when it is there */
+            /* no answer for a value that is being made: its completion will answer */
         } else if (!v || v->task == NONE) {
             mr_worker__answer_add(w, &w->unknown, job, m->index[i], attempt);
         }

@@ -378,8 +378,8 @@ static void strand_late(struct mr_worker *w, struct mr_strand *s)
     item_stop(w, s, s->reported);
 }
 
-/* A task ignores its cancel flag, so only the end of the process can end it. The task is reported
- * as cancelled or timed out, and all other tasks are returned. */
+/* Called when a task ignores its cancel flag, so that only the end of the process can end the task.
+ * Reports the task as cancelled or timed out, and returns all other tasks. */
 static void process_lost(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->slots_count; k++) {

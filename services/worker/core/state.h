@@ -28,7 +28,8 @@
 enum value_state { VALUE_NONE, VALUE_PLACED, VALUE_FETCHING, VALUE_HERE };
 enum task_state { TASK_FREE, TASK_WAITING, TASK_READY, TASK_GIVEN };
 
-/* One input of one task. It stands in the value's list of users as long as the task exists. */
+/* One input of one task. The edge stands in the value's list of users as long as the task
+ * exists. */
 struct edge {
     struct mr_list users;
     uint32_t value;

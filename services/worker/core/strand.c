@@ -91,8 +91,8 @@ void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
     if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
 }
 
-/* The executor has released a strand. A strand of which a cut left nothing still stands in the
- * executor's inbox: it keeps its place and its number until the executor has come to it. */
+/* Called when the executor has released a strand. A strand of which a cut left nothing still stands
+ * in the executor's inbox. It keeps its place and its number until the executor has come to it. */
 void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s)
 {
     mr_assert(w->slots[s->slot].held);

@@ -67,7 +67,8 @@ static void heap_down(struct mr_worker *w, struct need *n, uint32_t at, uint32_t
     heap_put(w, n, at, task);
 }
 
-/* The task will start soon: tells the store to have its inputs in memory by then. */
+/* Called when the task will start soon: tells the store to have the task's inputs in memory by
+ * then. */
 static void want_inputs(struct mr_worker *w, const struct task *t)
 {
     if (!w->has_spilled || w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return;

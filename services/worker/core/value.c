@@ -171,7 +171,7 @@ void mr_worker__value_came(struct mr_worker *w, uint32_t value)
     }
 }
 
-/* The value is no longer here: tasks that are in no strand wait for it again. */
+/* Called when the value is no longer here: tasks that are in no strand wait for it again. */
 static void value_went(struct mr_worker *w, struct value *v)
 {
     MR_LIST_EACH(node, &v->users)

@@ -8,7 +8,7 @@ static struct rig_worker join(struct rig *r, const char *name)
     return rig_join(r, &(struct rig_spec){.name = name, .node = name, .slots = 1});
 }
 
-/* The worker's process dies while it runs the task `ran` (NULL: none). */
+/* Reports that the worker's process died while it ran the task `ran` (NULL: no task). */
 static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *ran)
 {
     const struct mr_ws_run run = {.job = {job}, .count = 1};

@@ -82,7 +82,7 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_ws_register 
     w->record = mr_sched__journal_worker(s, slot, false);
 }
 
-/* A worker registers again after a restart: the journal has its incarnation. */
+/* Called when a worker that the journal names registers again after a restart of the scheduler. */
 static void register_again(struct mr_sched *s, uint32_t slot, const struct mr_ws_register *r)
 {
     struct worker *w = &s->workers[slot];

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* A store that the journal names has this many leases of time to register again. So does a new
- * store that took over the disk of a store that the journal names. */
+/* A store that the journal names has this many leases of time to register again, or to be replaced
+ * by a new store that took over its disk. */
 #define EXPECTED_LEASES 4
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
@@ -76,7 +76,7 @@ static bool is_on(const struct store *st, struct mr_str node)
 
 /* True: the lost store that registers again was replaced by another store on its node. False: the
  * store was not lost, or was not replaced. A lost store that was not replaced had only been silent
- * for longer than its lease. It is alive again, and drops objects that no job uses. */
+ * for longer than its lease. Such a store is alive again, and drops objects that no job uses. */
 static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
 {
     uint32_t n = find_store(s, r->store);

@@ -59,7 +59,7 @@ void mr_sched__job_enlist(struct mr_sched *s, uint32_t job)
     s->job_list.count++;
 }
 
-/* From now on look-ups do not find the job. */
+/* Takes the job out of the list and the indexes, so that look-ups no longer find it. */
 void mr_sched__job_unlist(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];

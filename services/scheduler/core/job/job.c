@@ -25,7 +25,7 @@
 
 /* A task may submit a job, whose tasks may submit jobs in turn. This limits the depth. */
 #define GENERATIONS_MAX 16
-#define DROP_AT_ONCE 100 /* limit of ended jobs that one turn forgets */
+#define DROP_AT_ONCE 100 /* limit of ended jobs that one tick forgets */
 
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {

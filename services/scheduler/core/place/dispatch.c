@@ -105,8 +105,8 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
     return true;
 }
 
-/* Parked and queued tasks form one order. Otherwise a task that was parked for a moment would be
- * overtaken, even if it is the one that frees memory. */
+/* Sends parked and queued tasks in one order, at most *left tasks. With two orders a task that was
+ * parked for a moment would be overtaken, even if it is the one that frees memory. */
 static void dispatch_all(struct mr_sched *s, uint32_t *left)
 {
     struct parked parked;
@@ -125,7 +125,7 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
 }
 
 /* True: more of the worker's tasks are ready than it has slots. A chain of tasks has at most one
- * ready task, which runs best where the others are. */
+ * ready task, which runs best on the worker that has the other tasks. */
 static bool has_spare(const struct mr_sched *s, const struct worker *w)
 {
     uint32_t ready = 0;

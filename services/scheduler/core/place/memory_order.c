@@ -86,8 +86,9 @@ static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *le
     return true;
 }
 
-/* A value stays in the list until it is released, so that no other large value is begun meanwhile.
- * The exception is a value with consumers that wait for other inputs, which may take long. */
+/* Sends the consumers of the listed values, at most *left tasks. A value stays in the list until it
+ * is released, so that no other large value is begun meanwhile. The exception is a value with
+ * consumers that wait for other inputs, which may take long. */
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;

@@ -1,8 +1,8 @@
 /* Placement: chooses the worker for a task. The first rule that applies decides:
  *
  *  1. mr_sched__cached (placement_cache.c): a task of a loop or template goes to its cached worker.
- *  2. place_ahead: a task whose inputs do not all exist goes where all missing ones were sent.
- *     Otherwise the task is placed when it is ready.
+ *  2. place_ahead: a task whose inputs do not all exist goes to the worker to which all missing
+ *     inputs were sent. If there is no such worker, the task is placed when it is ready.
  *  3. may_go: all rules below pass over a worker that may not run the task (mr_sched__may_run) or
  *     has no room for it (mr_sched__has_room).
  *  4. fewest_long: a long-running task goes to a worker that it prefers (the option `workers` with
@@ -38,8 +38,9 @@
 #define SLOT_QUEUE_MAX 4096 /* tasks queued for each slot, however short they are */
 #define QUEUES_AHEAD 6      /* factor on a queue's length for tasks that are not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
-#define LONG_MAX 64      /* long-running tasks of a worker; the worker checks the same bound */
-#define LONG_PLAIN 48    /* of these, tasks without a priority */
+/* limit of long-running tasks of a worker; the worker checks the same bound */
+#define LONG_MAX 64
+#define LONG_PLAIN 48    /* limit of those of them that have no priority */
 #define LOAD_LOOK_MAX 64 /* workers that one placement visits in the order of load */
 #define INPUTS_MAX 16    /* inputs that one placement looks at */
 #define KEEPERS_MAX 4    /* keepers of inputs that one placement scores */
@@ -57,7 +58,8 @@
 #define MESSAGE_BYTES_PER_NS 4
 #define DISK_NS_PER_BYTE 2 /* to spill and to read back */
 
-/* Of two idle workers, the warm one is chosen if it keeps at most so many bytes more. */
+/* Of two idle workers, the warm one is chosen if it keeps at most this many bytes more than the
+ * other. */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
@@ -95,9 +97,10 @@ static bool is_long(const struct mr_sched *s, const struct task *t)
     return t->flags & T_LONG || s->ops[s->classes[t->class].op].long_running;
 }
 
-/* A long-running task may wait for another one, as queue.put waits for a role that takes items.
- * Roles of trainings have a priority. So that tasks without a priority do not keep them out, some
- * of a worker's LONG_MAX are reserved for tasks with a priority. */
+/* Returns how many long-running tasks a worker may have if `t` is to be one of them. A long-running
+ * task may wait for another one, as queue.put waits for a role that takes items. Roles of trainings
+ * have a priority. Some of a worker's LONG_MAX are reserved for tasks with a priority, so that
+ * other tasks cannot keep the roles out. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
     const struct job *j = job_at(s, t);
@@ -314,10 +317,10 @@ static uint32_t preferred_worker(struct mr_sched *s, const struct task *t, bool 
     return NONE;
 }
 
-/* A long-running task takes no slot and does not count as load. It goes to the worker with the
- * fewest such tasks; among these, to the least loaded. By the rule for siblings all roles of a
- * training, which are long-running tasks, would run in one process. `preferred`: considers only
- * workers that the task prefers. */
+/* Returns the worker for a long-running task, which takes no slot and does not count as load: the
+ * worker with the fewest long-running tasks; of several, the least loaded one. NONE: no worker has
+ * room. By the rule for siblings all roles of a training, which are long-running tasks, would run
+ * in one process. `preferred`: considers only workers that the task prefers. */
 static uint32_t fewest_long(struct mr_sched *s, const struct task *t, bool is_root, bool preferred)
 {
     const struct class *c = &s->classes[t->class];
@@ -354,9 +357,10 @@ static uint32_t near_sibling(struct mr_sched *s, uint32_t task, uint32_t least)
     return is_near ? near : NONE;
 }
 
-/* The sticky worker got the last roots. It gets the next ones until a quantum of work was sent
- * there. Then the least loaded worker becomes the sticky one. Neighbours in the order of the graph
- * thus share a worker, and a short queue is still spread over all slots. */
+/* Returns the worker for a root; NONE: the root has to wait. The sticky worker got the last roots,
+ * and gets the next ones until a quantum of work was sent to it. Then the least loaded worker
+ * becomes the sticky one. So neighbours in the order of the graph share a worker, and a short queue
+ * is still spread over all slots. */
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

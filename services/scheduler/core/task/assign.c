@@ -175,8 +175,8 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     w->is_closed = mr_sched__is_probation_alone(t);
 }
 
-/* The task was sent, so a dependent whose inputs all exist or were sent may be sent, too. The
- * worker is noted as a hint for the dependent. */
+/* Called when the task was sent. A dependent whose inputs all exist or were sent may now be sent,
+ * too. The worker is recorded as a hint for the dependent's placement. */
 static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct job *j = job_of(s, task);

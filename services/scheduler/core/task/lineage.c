@@ -175,9 +175,9 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* Called when an object of `task` is lost. Returns the task that loses its value first. This is the
- * source if `task` is an alias with the same object in the same store: the source then takes the
- * value of the alias with it. Otherwise it is `task`. */
+/* Called when an object of `task` is lost. Returns the task that loses its value first: the source,
+ * if `task` is an alias with the same object in the same store (the source then takes the value of
+ * the alias with it); else `task` itself. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);

@@ -499,8 +499,8 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Pushes the jobs that share keys of `job`, each job once. False: no client has asked to forget one
- * of them. */
+/* Pushes the jobs that share keys of `job`, each job once. False: one of these jobs has to stay,
+ * because no client has asked to forget it. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -519,7 +519,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
 
 /* Forgets the job and all jobs that share keys with it. After a retry, jobs may hold each other in
  * a cycle. They are forgotten together, as soon as a client has asked to forget each of them.
- * False: clients have not asked for all of them, so all stay. */
+ * False: one of the jobs has to stay, because no client has asked to forget it, so all stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

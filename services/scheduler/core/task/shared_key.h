@@ -28,6 +28,6 @@ void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job);
 /* True: a job that is not being forgotten shares keys of this job. */
 bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job);
-/* Forgets the job together with all jobs that share its keys. False: no client has asked to forget
- * one of these jobs, so all stay. */
+/* Forgets the job together with all jobs that share its keys. False: one of these jobs has to stay,
+ * because no client has asked to forget it, so all stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job);
