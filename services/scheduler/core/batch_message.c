@@ -72,8 +72,9 @@ static uint32_t store_number(struct message *m, uint32_t store)
     return m->n->stores_count;
 }
 
-/* Tells the worker of each living store, if stores have changed. A task may load objects that no
- * message names, from any node: parts of a collection, the data of a training role. */
+/* Tells the worker of each living store, if stores have changed since the last message. A task may
+ * load objects that no message names, from any node: parts of a collection, the data of a training
+ * role. */
 static void all_stores(struct message *m)
 {
     uint64_t incarnation = 0;

@@ -27,7 +27,7 @@ struct mr_sched_job_info {
     bool accepted;           /* the journal has the job's graph */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
-    /* nodes that took their values from another job, or that found a persisted result */
+    /* nodes that take their values from another job, or that found a persisted result */
     uint32_t joined;
     uint32_t given;   /* nodes that are not tasks: they had values from the start */
     uint32_t skipped; /* released tasks of loop rounds that did not run */

@@ -21,8 +21,7 @@
 /* limit of refused attempts after which the task is tried again: two beside other tasks, one
  * alone */
 #define OOM_RETRIES_MAX 3
-/* after its lease ran out, the process of a worker may go on, with objects pinned, for at most this
- * many leases */
+/* a worker whose lease ran out counts for this many leases as one that may have objects pinned */
 #define LOST_LEASES 3
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)

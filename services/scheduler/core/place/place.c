@@ -40,7 +40,7 @@
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 /* limit of long-running tasks of a worker; the worker checks the same bound */
 #define LONG_MAX 64
-#define LONG_PLAIN 48    /* limit of those of them that have no priority */
+#define LONG_PLAIN 48    /* of these, the limit of tasks without a priority */
 #define LOAD_LOOK_MAX 64 /* workers that one placement visits in the order of load */
 #define INPUTS_MAX 16    /* inputs that one placement looks at */
 #define KEEPERS_MAX 4    /* keepers of inputs that one placement scores */

@@ -169,7 +169,8 @@ enum job_flag {
 };
 
 struct loop { /* state of a loop of the job's graph */
-    /* number of rounds that are known not to be the last; the next one is the present round */
+    /* number of rounds that are known not to be the last; this is also the index of the present
+     * round */
     uint32_t at;
     uint32_t stop; /* number of the last round; NONE: not decided yet */
     bool is_over;  /* the last round is decided, and the exits may run */

@@ -9,5 +9,5 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task);
 /* Marks the task as consumed, because its worker has reported so. */
 void mr_sched__fused_consumed(struct mr_sched *s, uint32_t task);
 /* Called when something outside the fused run needs the task's value. If the value was consumed,
- * the task is sent again. */
+ * the task is queued again. */
 void mr_sched__fused_other(struct mr_sched *s, uint32_t task);
