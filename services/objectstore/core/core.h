@@ -23,8 +23,7 @@ struct mr_ostore_config {
     uint32_t segments_max;  /* limit of segments at the same time */
     uint32_t clients_max;   /* limit of clients at the same time */
     bool may_spill;         /* the shell has a disk */
-    /* an unvouched object that is not claimed in this time is freed (mr_ostore_unvouched); so is a
-     * copy of another store's object that no client uses for this time */
+    /* time to claim an unvouched object (info.h), or to use a copy again, before it is freed */
     mr_duration orphan_ns;
 };
 
@@ -111,9 +110,7 @@ enum mr_ostore_effect_type {
     MR_OX_RESTORE, /* object, id, bytes: the answer is SEAL or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the answer is SEAL or FETCH_FAILED */
     MR_OX_LOST,    /* id: the object is gone although a job held it */
-    /* id: the object has left this node, so its entry in the cluster's directory is to be
-     * removed */
-    MR_OX_UNPLACE,
+    MR_OX_UNPLACE, /* id: the object left this node: its directory entry is to be removed */
     MR_OX_REFUSED, /* id, client: the client's seal is refused, since there are too many objects */
 };
 

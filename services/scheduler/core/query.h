@@ -7,12 +7,10 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    /* node of the failed task; MR_NODE_NONE: the job was cancelled or missed its deadline */
-    uint32_t index;
-    int code; /* google.rpc.Code */
+    uint32_t index;     /* node of the failed task; MR_NODE_NONE: cancelled, or deadline missed */
+    int code;           /* google.rpc.Code */
     uint32_t attempts;
-    /* only for a job: number of its tasks that failed because a task that they need failed */
-    uint32_t fallen;
+    uint32_t fallen; /* of a job: tasks that failed because an input failed */
     uint32_t op;
     struct mr_str message;
     struct mr_str arguments;
@@ -27,12 +25,10 @@ struct mr_sched_job_info {
     bool accepted;           /* the journal has the job's graph */
     struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
-    /* nodes that take their values from another job, or that found a persisted result */
-    uint32_t joined;
-    uint32_t given;   /* nodes that are not tasks: they had values from the start */
-    uint32_t skipped; /* released tasks of loop rounds that did not run */
-    /* tasks that were released without a value, because the tasks that needed them failed */
-    uint32_t abandoned;
+    uint32_t joined;    /* nodes with a value of another job, or one persisted earlier */
+    uint32_t given;     /* nodes that are not tasks: they had values from the start */
+    uint32_t skipped;   /* released tasks of loop rounds that did not run */
+    uint32_t abandoned; /* released without a value: what needed them failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -48,9 +44,8 @@ struct mr_sched_task_info {
     /* slot of the worker that the task was sent to or that made the value; UINT32_MAX: none */
     uint32_t worker;
     bool is_sent;
-    bool is_skipped; /* the task was released, because the loop did not run its round */
-    /* the task was released without a value, because the tasks that needed it failed */
-    bool is_abandoned;
+    bool is_skipped;   /* the task was released, because the loop did not run its round */
+    bool is_abandoned; /* released without a value: what needed it failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* times of the last attempt */
@@ -101,7 +96,7 @@ struct mr_sched_op_info {
 struct mr_sched_totals {
     uint32_t epoch, workers, slots, stores;
     uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
-    /* telemetry/metrics.c explains these four */
+    /* see telemetry/metrics.c */
     uint64_t placed_cached, placed_repaired, placed_scored, roots_held;
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
@@ -110,8 +105,7 @@ struct mr_sched_totals {
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* Returns the wall-clock time when the job with this id was forgotten; 0: unknown, or too long
- * ago. */
+/* Returns when the job was forgotten, by the wall clock; 0: unknown, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
 /* True: ids with this tag come from a scheduler whose journal is lost (task/epoch.c). False: they
  * do not, or this is unknown. */
@@ -119,8 +113,7 @@ bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
 /* Returns the newest job's id; 0: there are no jobs. */
 mr_job_id mr_sched_job_newest(const struct mr_sched *s);
-/* Returns the id of the job that was accepted just before `job`; 0: there is no older job, or no
- * such job. */
+/* Returns the job accepted just before `job`; 0: there is no older job, or no job `job`. */
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);

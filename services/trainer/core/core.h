@@ -44,8 +44,7 @@
 #define MR_TRAINING_LOSSES_MAX 10
 
 struct mr_trainer_config {
-    /* Number of this start of the trainer, higher than that of any earlier start, so that no number
-     * is used twice. */
+    /* number of this start of the trainer; grows, so that no number is used twice */
     uint32_t epoch;
     uint32_t live_max;  /* limit of sessions that have not ended */
     uint32_t ended_max; /* limit of ended sessions; the oldest are forgotten */

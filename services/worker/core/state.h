@@ -15,14 +15,12 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-/* limit of strands at a slot, except those of which a cut left nothing */
-#define SLOT_STRANDS_MAX 2u
+#define SLOT_STRANDS_MAX 2u /* strands at a slot, without those cut to nothing */
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
 #define SEND_TEXTS_MAX 256u
-/* a running strand is asked for a report (LOOK) after this time; later each time after twice the
- * time */
+/* time until a running strand gets its first LOOK; doubled for each further one */
 #define LOOK_AFTER (50 * MR_US)
 
 enum value_state { VALUE_NONE, VALUE_PLACED, VALUE_FETCHING, VALUE_HERE };
@@ -235,14 +233,12 @@ struct mr_worker {
 
     enum link_state link;
     uint64_t incarnation, scheduler;
-    /* epoch: the highest that a scheduler gave; attempts: attempts to connect since the last
-     * registration */
+    /* epoch: highest from a scheduler; attempts: to connect, since the last registration */
     uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* added to heartbeat_ns while there is nothing to report */
-    /* earliest time at which the core looks again for work to move between slots */
-    mr_time balance_at;
-    mr_time look_at; /* time of the next LOOK at a running strand, while a slot is idle */
+    mr_time balance_at;       /* earliest time to look again for work to move between slots */
+    mr_time look_at;          /* time of the next LOOK at a running strand, while a slot is idle */
     /* measured time from giving a strand to an idle slot until its first item starts */
     mr_duration handoff_ns;
     mr_time heartbeat_at, idle_since;
