@@ -1,4 +1,5 @@
-/* Private to this folder: the state of the trainer's core. */
+/* Private to this folder: the state of the trainer's core. An owner is a member that has a shard of
+ * the parameters. The version is the number of updates of the parameters so far. */
 #pragma once
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
 /* Lineage: a value that is lost and still needed is computed again from its inputs; lost inputs are
  * computed first. Spark recomputes partitions of an RDD in this way (Zaharia et al., "Resilient
- * Distributed Datasets", NSDI 2012). A value that refers to a lost value is lost with it. */
+ * Distributed Datasets", NSDI 2012). A value that refers to a lost value is lost with it. The tasks
+ * that a walk has still to visit are pushed on the stack of the state (s->stack). */
 #include "services/scheduler/core/task/lineage.h"
 
 #include "base/assert.h"

@@ -4,7 +4,8 @@
  * a replay of the journal, such a value refers to those inputs that are objects; it contains the
  * bytes of the others. The same holds for a task whose operator passes an argument on, such as the
  * exit of a loop, if that argument refers to other values. A value without references is released,
- * and its task drops its own references: this walk uses the arena's stack. */
+ * and its task drops its own references: tasks that this walk has still to visit are pushed on the
+ * stack of the state (s->stack). */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"

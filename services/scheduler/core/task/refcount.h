@@ -16,7 +16,7 @@ void mr_sched__unref(struct mr_sched *s, uint32_t task, uint32_t by_worker);
 void mr_sched__unref_one(struct mr_sched *s, uint32_t task);
 /* Makes the task take references to all of its inputs. */
 void mr_sched__ref_all(struct mr_sched *s, uint32_t task);
-/* Pushes on the arena's stack the done tasks whose values refer to the value of `task`. */
+/* Pushes on s->stack the done tasks whose values refer to the value of `task`. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task);
 void mr_sched__ref_again(struct mr_sched *s, uint32_t task);
 bool mr_sched__is_part(const struct mr_sched *s, uint32_t task);

@@ -4,7 +4,8 @@
  * If the source fails, is cancelled or has no value to give, the sharing task runs by itself.
  * An alias is a node that only refers to a key of another job, so it has nothing to run. It waits
  * until the source has a value, which is computed again if needed. The alias fails if no task can
- * compute the value. */
+ * compute the value. Tasks and jobs that a walk has still to visit are pushed on the stack of the
+ * state (s->stack). */
 #include "services/scheduler/core/task/shared_key.h"
 
 #include "base/assert.h"
