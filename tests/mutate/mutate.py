@@ -5,8 +5,8 @@
   scripts/mutate.sh --again FILE [--jobs J] [--keep FILE]
 
 It draws N changes of one line (change.py says which there are), the same ones for the same N, SEED and
-sources. It copies the sources to a temporary folder, builds the cores and their tests there (with ASan and UBSan, as scripts/test.sh does),
-and compiles each changed file. A change that does not compile, or that compiles to the same object, is
+sources. It copies the sources to a temporary folder, builds the cores and their tests there: the unit
+tests with ASan and UBSan, the simulator as a release, which is four times as fast. It compiles each changed file. A change that does not compile, or that compiles to the same object, is
 replaced by another draw. The tests of the changed core run until one fails: unit tests first, then the
 simulator in the modes of ctest. --files draws from files whose path has WORD. --keep writes the changes
 that lived to FILE as JSON, and --again tries those changes instead of drawing new ones.
@@ -40,21 +40,23 @@ TIMES_LONGER, SECONDS_LEAST = 10, 60  # limit of a test's time: ten times its us
 BYTES_MAX = 3 << 30  # limit of a test's resident memory
 
 
-class Build:
-    """The copy of the sources, built, and the tests of each core."""
+def copy_sources(to):
+    names = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True)
+    for name in filter(None, names.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    if (ROOT / ".deps").exists():
+        (to / ".deps").symlink_to((ROOT / ".deps").resolve())
+    return to
 
-    def __init__(self, folder, jobs):
-        self.source, self.folder = folder / "src", folder / "build"
-        names = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True)
-        for name in filter(None, names.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (self.source / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.source / name)
-        if (ROOT / ".deps").exists():
-            (self.source / ".deps").symlink_to((ROOT / ".deps").resolve())
-        os.environ.update(CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
-        self.run("cmake", "-S", self.source, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                 "-DCMAKE_C_FLAGS_RELEASE=-O1", "-DMR_SANITIZE=address,undefined", "-DMR_TESTS=ON")
+
+class Build:
+    """The copy of the sources, built in one way, and the tests of each core that run in this build."""
+
+    def __init__(self, source, folder, of_sim, flags, jobs):
+        self.source, self.folder, self.of_sim = source, folder, of_sim
+        self.run("cmake", "-S", self.source, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *flags, "-DMR_TESTS=ON")
         self.find_programs()
         self.run("ninja", "-C", self.folder, f"-j{jobs}", *self.links)
         self.find_sources()
@@ -73,7 +75,8 @@ class Build:
         for line in (self.folder / "build.ninja").read_text().split("\n"):
             m = re.match(r"build (bin/\w+): C_EXECUTABLE_LINKER", line)
             cores = [core for core in CORES if f"/lib{core}.a" in line]
-            if m and cores and PROGRAM.match(m.group(1)) and "_shell.a" not in line:
+            is_sim = m and os.path.basename(m.group(1)).startswith(("sim", "scenario_"))
+            if m and cores and PROGRAM.match(m.group(1)) and "_shell.a" not in line and is_sim == self.of_sim:
                 self.linked[m.group(1)] = cores
                 self.links[m.group(1)] = self.run("ninja", "-C", self.folder, "-t", "commands", "-s", m.group(1))
 
@@ -96,14 +99,14 @@ class Build:
         for entry in listed["tests"]:
             program = os.path.relpath(entry.get("command", ["/"])[0], self.folder)
             if program in self.links and not entry["name"].startswith("sim_catches_"):
-                test = Test(entry["name"], program, entry["command"][1:])
+                test = Test(self, entry["name"], program, entry["command"][1:])
                 for core in self.linked[program]:
                     self.tests[core].append(test)
 
 
 class Test:
-    def __init__(self, name, program, arguments):
-        self.name, self.program, self.arguments = name, program, arguments
+    def __init__(self, build, name, program, arguments):
+        self.build, self.name, self.program, self.arguments = build, name, program, arguments
         self.seconds, self.caught = 0.0, 0
 
     def run(self, program, seconds_max):
@@ -141,43 +144,49 @@ def resident(pid):
 class Mutant:
     def __init__(self, path, line, operator, old, new):
         self.path, self.line, self.operator, self.old, self.new = path, line, operator, old, new
-        self.number, self.object, self.verdict = 0, None, None # verdict: the name of the test that caught the change
+        self.number, self.objects, self.verdict = 0, [], None # verdict: the name of the test that caught the change
 
     def __str__(self):
         return f"{self.path}:{self.line} [{self.operator}]\n    - {self.old.strip()}\n    + {self.new.strip()}"
 
-    def compile(self, build, folder, unchanged):
-        """Compiles the changed file. False: it does not compile, or the object is the same as before. `unchanged`
-        keeps objects of unchanged files, by path."""
-        core, command = build.sources[self.path]
-        original = build.source / self.path
+    def compile(self, builds, folder, unchanged):
+        """Compiles the changed file in each build. False: it does not compile, or the object of the last build, the
+        release, is the same as before. `unchanged` keeps objects of unchanged files, by path."""
+        original = builds[-1].source / self.path
         lines = original.read_text().split("\n")
         if lines[self.line - 1] != self.old:
             sys.exit(f"{self.path}:{self.line} is not the line that was changed")
 
-        def object_of(text): # the name is always the same, because the object contains it
+        def object_of(build, text): # the name is always the same, because the object contains it
             changed, out = folder / original.name, folder / "changed.o"
             changed.write_text(text)
+            command = build.sources[self.path][1]
             arguments = [str(changed) if x == str(original) else x for x in command if "ccache" not in x]
             arguments[arguments.index("-o") + 1] = str(out)
             done = subprocess.run(arguments, cwd=build.folder, capture_output=True)
             return out.read_bytes() if not done.returncode else None
         if self.path not in unchanged:
-            unchanged[self.path] = object_of("\n".join(lines))
+            unchanged[self.path] = object_of(builds[-1], "\n".join(lines))
         lines[self.line - 1] = self.new
-        self.object = object_of("\n".join(lines))
-        return self.object is not None and self.object != unchanged[self.path]
+        new = object_of(builds[-1], "\n".join(lines))
+        if new is None or new == unchanged[self.path]:
+            return False
+        self.objects = [*(object_of(build, "\n".join(lines)) for build in builds[:-1]), new]
+        return None not in self.objects
 
-    def test(self, build, folder, order):
+    def test(self, builds, folder, order):
+        core, linked = builds[-1].sources[self.path][0], {}
         home = folder / f"run_{self.number}"
         home.mkdir()
-        (home / "changed.o").write_bytes(self.object)
-        linked, core, self.object = {}, build.sources[self.path][0], None
         with order:
-            tests = sorted(build.tests[core], key=lambda t: (t.name.startswith("sim"), -t.caught, t.seconds, t.name))
+            tests = sorted((t for build in builds for t in build.tests[core]),
+                           key=lambda t: (t.name.startswith("sim"), -t.caught, t.seconds, t.name))
+        for build, content in zip(builds, self.objects):
+            (home / f"{build.folder.name}.o").write_bytes(content)
+        self.objects = []
         for test in tests:
             if test.program not in linked:
-                linked[test.program] = link(build, test.program, home)
+                linked[test.program] = link(test.build, test.program, home)
             why = test.run(linked[test.program], max(SECONDS_LEAST, TIMES_LONGER * test.seconds))
             if why:
                 with order:
@@ -191,7 +200,7 @@ class Mutant:
 def link(build, program, home):
     """Links the program with the changed object before the archives, so that the archive's own object is not used."""
     out = home / pathlib.Path(program).name
-    command = build.links[program].replace(f" -o {program} ", f" {home}/changed.o -o {out} ")
+    command = build.links[program].replace(f" -o {program} ", f" {home}/{build.folder.name}.o -o {out} ")
     build.run("sh", "-c", f"cd {build.folder} && {command}")
     return str(out)
 
@@ -219,16 +228,16 @@ def draw(build, seed, word):
             found.pop(at)
 
 
-def measure(build):
-    for test in {id(t): t for tests in build.tests.values() for t in tests}.values():
+def measure(builds):
+    for test in {id(t): t for build in builds for tests in build.tests.values() for t in tests}.values():
         begin = time.monotonic()
-        why = test.run(str(build.folder / test.program), 600)
+        why = test.run(str(test.build.folder / test.program), 600)
         test.seconds = time.monotonic() - begin
         if why:
             sys.exit(f"{test.name} fails without any change: {why}")
 
 
-def try_all(build, folder, mutants, count, jobs):
+def try_all(builds, folder, mutants, count, jobs):
     order, unchanged, refused, running = threading.Lock(), {}, 0, []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         def end(*_):
@@ -245,11 +254,11 @@ def try_all(build, folder, mutants, count, jobs):
         for m in mutants:
             if len(running) == count:
                 break
-            if not m.compile(build, folder, unchanged):
+            if not m.compile(builds, folder, unchanged):
                 refused += 1
                 continue
             m.number = len(running) + 1
-            running.append(pool.submit(m.test, build, folder, order))
+            running.append(pool.submit(m.test, builds, folder, order))
             running[-1].add_done_callback(say)
         tried = [future.result() for future in running]
     return tried, refused
@@ -271,17 +280,20 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     with tempfile.TemporaryDirectory(prefix="millrace-mutate-") as name:
         folder = pathlib.Path(name)
-        build = Build(folder, a.jobs)
-        measure(build)
+        source = copy_sources(folder / "src")
+        os.environ.update(CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
+        builds = [Build(source, folder / "checked", False, ["-DCMAKE_C_FLAGS_RELEASE=-O1", "-DMR_SANITIZE=address,undefined"], a.jobs),
+                  Build(source, folder / "release", True, ["-DCMAKE_C_FLAGS_RELEASE=-O2", "-DMR_SANITIZE=leak"], a.jobs)]
+        measure(builds)
         if a.again:
             mutants = [Mutant(*row) for row in json.loads(pathlib.Path(a.again).read_text())]
         else:
-            mutants = draw(build, a.seed, a.files)
-        tried, refused = try_all(build, folder, mutants, a.count or sys.maxsize, a.jobs)
+            mutants = draw(builds[-1], a.seed, a.files)
+        tried, refused = try_all(builds, folder, mutants, a.count or sys.maxsize, a.jobs)
     lived = [m for m in tried if not m.verdict]
     print("\nlived:" if lived else "", *lived, sep="\n")
     for core in CORES:
-        of = [m for m in tried if build.sources[m.path][0] == core]
+        of = [m for m in tried if builds[-1].sources[m.path][0] == core]
         if of:
             print(f"{core}: {sum(bool(m.verdict) for m in of)} of {len(of)} caught")
     caught = len(tried) - len(lived)
