@@ -377,8 +377,8 @@ static void complain_of(struct sim *s, const struct sim_job *j)
     struct mr_sched_task_info t;
     struct mr_buf lines;
     mr_buf_init(&lines, 1 << 20);
-    uint32_t instruction = 0;
-    for (uint32_t i = 0; i < g->nodes_count && instruction < 12; i++) {
+    uint32_t lines_count = 0;
+    for (uint32_t i = 0; i < g->nodes_count && lines_count < 12; i++) {
         if (!mr_sched_task(s->sched, (mr_job_id){j->id}, i, &t)) continue;
         if (t.state < MR_TASK_WAITING || t.state > MR_TASK_RUNNING) continue;
         mr_buf_clear(&lines);
@@ -388,7 +388,7 @@ static void complain_of(struct sim *s, const struct sim_job *j)
             ", %" PRIu32 " inputs missing, op %.*s: %.*s",
             j->id, i, t.state, t.attempt, t.is_sent ? "sent to" : "not sent", t.worker,
             t.waiting_inputs, MR_STR_ARG(mr_graph_op(g, i)), (int)MR_MIN(lines.n, 90u), lines.p);
-        instruction++;
+        lines_count++;
     }
     mr_buf_fini(&lines);
 }

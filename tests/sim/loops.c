@@ -146,14 +146,14 @@ uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 
 /* ---- where they ended ------------------------------------------------------------------------ */
 
-struct instruction { /* laid out as in services/scheduler/core/state/record.c */
+struct loop_record { /* laid out as in services/scheduler/core/state/record.c */
     uint64_t job;
     uint32_t loop, at, stop;
 };
 
-static struct instruction read_record(struct mr_str record)
+static struct loop_record read_record(struct mr_str record)
 {
-    struct instruction t;
+    struct loop_record t;
     mr_assert(record.n == 20);
     memcpy(&t.job, record.p, 8);
     memcpy(&t.loop, record.p + 8, 12);
@@ -170,7 +170,7 @@ void sim_loop_forget(struct sim *s)
 
 void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
 {
-    struct instruction t = read_record(record);
+    struct loop_record t = read_record(record);
     struct sim_job *j = sim_job_of(s, t.job);
     if (!j || t.loop >= LOOPS_SEEN) return;
     uint32_t *end = &j->ends[t.loop], now = t.stop == NONE ? 0 : t.stop + 1;
@@ -188,7 +188,7 @@ void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
  * (PLANT_LOOP). */
 struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24])
 {
-    struct instruction t = read_record(record);
+    struct loop_record t = read_record(record);
     if (s->plant != PLANT_LOOP || t.stop == NONE) return record;
     t.at = t.stop + 1;
     t.stop = NONE;

@@ -202,8 +202,19 @@ static void perform(struct sim *s, struct sim_proc *p)
 
 static void effects_say(struct sim *s, const struct sim_proc *p)
 {
-    static const char *const names[] = {"start", "take", "stop", "move", "fetch", "unpin", "drop",
-        "send", "connect", "hang up", "lethal"};
+    static const char *const names[] = {[MR_WORKER_START] = "start",
+        [MR_WORKER_TAKE] = "take",
+        [MR_WORKER_LOOK] = "look",
+        [MR_WORKER_STOP] = "stop",
+        [MR_WORKER_MOVE] = "move",
+        [MR_WORKER_FETCH] = "fetch",
+        [MR_WORKER_UNPIN] = "unpin",
+        [MR_WORKER_DROP] = "drop",
+        [MR_WORKER_WANT] = "want",
+        [MR_WORKER_SEND] = "send",
+        [MR_WORKER_CONNECT] = "connect",
+        [MR_WORKER_HANG_UP] = "hang up",
+        [MR_WORKER_LETHAL] = "lethal"};
     for (uint32_t i = 0; i < p->fx.count; i++)
         if (p->fx.p[i].kind != MR_WORKER_SEND)
             sim_say(s, "  w%" PRIu32 " wants: %s", p->name, names[p->fx.p[i].kind]);

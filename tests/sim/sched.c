@@ -338,7 +338,6 @@ void sim_sched_start(struct sim *s)
     do
         s->config.incarnation = mr_hash_u64(s->seed * 1000003 + ++s->draws);
     while (s->config.incarnation >> 32 < MR_TAG_DRAWN_MIN);
-    s->life_start = s->now;
     memset(s->session_of, 0xff, sizeof s->session_of);
     mr_arena_init(&s->arena, mr_sched_arena_bytes(&s->config));
     mr_sched_effects_init(&s->fx, s->config.workers_max, s->config.stores_max);

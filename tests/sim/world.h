@@ -145,7 +145,6 @@ struct sim {
     bool has_rewinds; /* Redis comes back empty or from an older copy while the scheduler is down */
     uint64_t tears, draws;
     uint32_t faults_mask;
-    mr_time faults_end;
     bool calm;         /* the faults have ended */
     uint64_t losses;   /* number of processes, links and objects lost */
     uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
@@ -158,7 +157,6 @@ struct sim {
     struct mr_sched *sched; /* NULL: the scheduler is down */
     struct mr_sched_effects fx;
     uint32_t life;
-    mr_time life_start;
     bool in_turn;
     mr_time turn_at; /* time of the next planned turn; its event is turn_order */
     uint64_t turn_order, busy_turns;

@@ -128,7 +128,7 @@ struct session {
     uint64_t incarnations, change;
     struct durable durable, writing;
     uint64_t write; /* sequence of the running write or delete; 0: none */
-    bool is_dirty, is_born, is_known, is_forgotten, is_following;
+    bool is_dirty, is_known, is_forgotten, is_following;
     uint64_t forget_ticket;
     uint64_t version, version_best, version_seen;
     bool has_version;

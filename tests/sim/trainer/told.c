@@ -56,8 +56,8 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
     }
     check_told(p, &x->instruction);
     if (x->joined.incarnation) {
-        MUST(x->joined.incarnation < MR_ARRAY_LEN(p->instruction));
-        uint64_t *who = &p->instruction[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
+        MUST(x->joined.incarnation < MR_ARRAY_LEN(p->told_to));
+        uint64_t *who = &p->told_to[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
         MUST(!*who || *who == me);
         *who = me;
         p->latest[r->member] = MR_MAX(p->latest[r->member], x->joined.incarnation);

@@ -72,7 +72,7 @@ struct plan {
     bool has_graph_job, has_roles_job, cancelled;
     uint32_t attempts[MEMBERS];
     /* By incarnation: number of the process that was given it, plus 1. */
-    uint64_t instruction[4096];
+    uint64_t told_to[4096];
     mr_time start_at;
     uint64_t latest[MEMBERS]; /* latest incarnation given out, by member */
     /* By member: restore epoch in which the member joined as an owner of parameters. */
