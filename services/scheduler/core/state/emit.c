@@ -18,7 +18,7 @@ static struct mr_sched_batch *batch_take(struct mr_sched_effects *fx)
         fx->pool = b->next;
     else
         b = mr_sched_batch_new();
-    if (fx->pool) __builtin_prefetch(fx->pool); /* the batch that the next worker will get */
+    __builtin_prefetch(fx->pool); /* the batch that the next worker will get */
     b->serial = ++fx->batch_serial;
     return b;
 }

@@ -465,7 +465,7 @@ void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[task];
         if (is_private(s, task)) continue;
         uint32_t source = find(s, name_of(s, task));
-        if (source != NONE && source != task) (void)read_back(s, task, source);
+        (void)read_back(s, task, source);
         enter_again(s, task, source);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
         /* the alias asks its source when a client wants the value */
