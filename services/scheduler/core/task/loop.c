@@ -199,9 +199,8 @@ static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round
     const struct mr_graph_loop *of = &j->graph->loops[loop];
     l->stop = round;
     if (round + 1 < of->rounds) {
-        struct task *t = &s->tasks[j->base + of->until[round]];
-        l->holds = is_done(t);
-        if (l->holds) t->consumers++;
+        l->holds = true;
+        s->tasks[j->base + of->until[round]].consumers++;
         j->skipped += mr_graph_loop_tail(j->graph, loop, round);
         unref_stack(s, j, loop, round, of->rounds - 1);
     }
