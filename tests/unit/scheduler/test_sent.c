@@ -498,6 +498,24 @@ static void the_uses_of_a_value_are_counted_up_to_64(void **state)
     }
 }
 
+/* A value that is persisted, or that its job wants, is reported in any case. */
+static void a_value_that_leaves_its_worker_is_sent_without_uses(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 8});
+    look_at(r, w);
+    uint64_t job =
+        rig_submit(r, JOB(T("a", "f", "1", "") "," T("b", "f", "2", ",\"persist\":\"b\"") "," T(
+                              "c", "f", "3", "") "," T("d", "f", "4", ",\"pure\":false") "," T("x",
+                              "rare", R("a") "," R("b") "," R("c") "," R("d"), ""),
+                          "\"x\",\"c\""));
+    assert_int_equal(row_of(r, job, "a")->uses, 1);
+    assert_int_equal(row_of(r, job, "b")->uses, 0);
+    assert_int_equal(row_of(r, job, "c")->uses, 0);
+    assert_int_equal(row_of(r, job, "d")->uses, 0);
+}
+
 /* A worker drops a value that it was sent when no task there needs it. So each batch with a task
  * that needs the value has the value, once. */
 static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
@@ -562,6 +580,7 @@ int main(void)
         RIG_TEST(each_value_of_a_batch_has_its_own_bytes),
         RIG_TEST(tasks_are_sent_by_priority_and_then_in_the_order_of_their_graph),
         RIG_TEST(the_uses_of_a_value_are_counted_up_to_64),
+        RIG_TEST(a_value_that_leaves_its_worker_is_sent_without_uses),
         RIG_TEST(a_value_is_sent_with_each_batch_that_needs_it),
         RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),
     };

@@ -17,11 +17,13 @@
     "\"part-${i}\":{\"op\":\"f\",\"args\":[{\"ref\":\"x\"},{\"ref\":\"s\"}],\"for\":{\"i\":2}},"   \
     "\"next\":{\"op\":\"g\",\"args\":{\"each\":{\"ref\":\"part-${i}\"},\"for\":{\"i\":2}}}"
 #define LOOP(max, more) "{" LOOP_BODY(max, more)
-#define LOOP_BODY(max, more)                                                                       \
+#define LOOP_OF(max, more, options) "{" LOOP_TEXT(max, more) options "}"
+#define LOOP_BODY(max, more) LOOP_TEXT(max, more) "}"
+#define LOOP_TEXT(max, more)                                                                       \
     "\"tasks\":{\"x\":{\"value\":7}" more "},\"repeat\":{\"fit\":{\"max\":" max                    \
     ",\"carry\":{\"s\":{\"value\":0}},\"tasks\":{" LOOP_TASKS                                      \
     ",\"done\":{\"op\":\"h\",\"args\":[{\"ref\":\"next\"}]}},"                                     \
-    "\"next\":{\"s\":{\"ref\":\"next\"}},\"until\":{\"ref\":\"done\"}}}}"
+    "\"next\":{\"s\":{\"ref\":\"next\"}},\"until\":{\"ref\":\"done\"}}}"
 
 static struct rig_worker join(struct rig *r, const char *name)
 {
@@ -107,6 +109,41 @@ static void look_for_args(struct rig *r, uint32_t slot, const struct mr_sched_ba
     }
 }
 
+static void a_loop_whose_count_nobody_wants_ends_where_its_condition_says(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a");
+    uint64_t job = rig_submit(r, LOOP_OF("50", "", ",\"targets\":[\"fit.s\"]"));
+    play(r, a, job, 0, GO);
+    play(r, a, job, 1, GO);
+    assert_int_equal(rig_state(r, job, in_round(0, "done")), MR_TASK_RELEASED);
+    play(r, a, job, 2, STOP);
+    rig_done(r, a, job, "fit.s");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+/* Of a job that goes on after errors, the loop's results fail with the round that they wait for. */
+static void a_failure_in_a_round_fails_the_results_of_its_loop(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a");
+    uint64_t job = rig_submit(r, LOOP_OF("50", ",\"y\":{\"op\":\"rare\",\"args\":[1]}",
+                                     ",\"on_error\":\"continue\",\"targets\":"
+                                     "[\"fit.s\",\"fit.count\",\"y\"]"));
+    play(r, a, job, 0, GO);
+    rig_done(r, a, job, in_round(1, "part-0"));
+    rig_end(r, a, job, in_round(1, "part-1"), MR_OUTCOME_ERROR);
+    static const char *const fell[] = {"fit.s", "fit.count", "fit[1].next", "fit[2].part-0"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(fell); i++) {
+        assert_int_equal(rig_state(r, job, fell[i]), MR_TASK_ERRED);
+        assert_int_equal(rig_task(r, job, fell[i]).cause, rig_index(r, job, in_round(1, "part-1")));
+    }
+    assert_int_equal(rig_notes(r, MR_NOTE_TARGET_FAILED, job), 2);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+}
+
 /* The argument of "fit.count" is the number of rounds that ran. */
 static void the_count_of_rounds_is_sent_as_an_argument(void **state)
 {
@@ -179,6 +216,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(what_a_condition_became_is_named),
+        RIG_TEST(a_loop_whose_count_nobody_wants_ends_where_its_condition_says),
+        RIG_TEST(a_failure_in_a_round_fails_the_results_of_its_loop),
         RIG_TEST(the_count_of_rounds_is_sent_as_an_argument),
         RIG_TEST(the_uses_of_a_state_include_its_loop),
         RIG_TEST(a_loop_without_an_end_is_explained),

@@ -103,7 +103,7 @@ static void a_job_that_waits_for_a_key_has_joined_it(void **state)
     assert_int_equal(rig_job(r, three), MR_JOB_DONE);
 }
 
-/* A task with side effects runs in each job. So does a stored object, which is no result. */
+/* A task with side effects runs in each job. */
 static void what_is_no_pure_result_is_not_shared(void **state)
 {
     (void)state;
@@ -122,6 +122,27 @@ static void what_is_no_pure_result_is_not_shared(void **state)
     assert_string_equal(
         r->text, "key \"k\" is defined neither in this job nor by another of namespace \"s\"");
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, jobs[0]), MR_OK);
+}
+
+/* Jobs may call different stored objects by the same key. */
+static void a_stored_object_is_of_its_job_alone(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = begin(&w);
+    for (uint64_t i = 1; i < 3; i++) {
+        const struct mr_sched_resolved there = {.index = 0, .object = {7, i}, .bytes = 9};
+        const struct mr_sched_submit more = {.resolved = &there, .resolved_count = 1};
+        uint64_t job = rig_submit_with(r,
+            SHARED("\"o\":{\"name\":\"n\"}," T("x", "f", R("o") ",1", "") "," T(
+                       "y", "rare", R("o"), ""),
+                "\"x\",\"y\""),
+            &more);
+        assert_int_not_equal(job, 0);
+        assert_int_equal(rig_index(r, job, "o"), 0);
+        assert_int_equal(rig_value(r, job, "o", NULL).object.number, i);
+        assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    }
 }
 
 static void keys_of_other_namespaces_are_other_keys(void **state)
@@ -424,6 +445,7 @@ int main(void)
         RIG_TEST(an_object_is_shared_with_its_size),
         RIG_TEST(a_job_that_waits_for_a_key_has_joined_it),
         RIG_TEST(what_is_no_pure_result_is_not_shared),
+        RIG_TEST(a_stored_object_is_of_its_job_alone),
         RIG_TEST(keys_of_other_namespaces_are_other_keys),
         RIG_TEST(a_key_that_was_released_belongs_to_the_next_job_that_defines_it),
         RIG_TEST(a_key_without_a_value_that_cannot_be_made_is_refused_to_readers),

@@ -209,9 +209,15 @@ static void answers_that_were_given_make_room_for_others(void **state)
         asked++;
     assert_int_equal(r->code, MR_EAWAY);
     assert_string_equal(r->text, "too many answers wait for the journal; try again later");
+    uint64_t refused = r->ticket;
     /* The two others that wait: the job is accepted, and the job was cancelled. */
     assert_int_equal(asked, 512 - 2);
     acks(r, r->sequence);
+    uint32_t answers = 0;
+    const struct mr_sched_note *n = (const void *)r->notes.p;
+    for (uint32_t i = 0; i < r->notes_count; i++)
+        answers += n[i].type == MR_NOTE_REPLY && n[i].ticket == refused;
+    assert_int_equal(answers, 1);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, jobs[1]), MR_OK);
 }
 

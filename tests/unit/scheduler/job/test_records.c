@@ -378,6 +378,13 @@ static void a_raised_epoch_is_in_the_journal(void **state)
     assert_int_equal(epoch_of(r), 41);
     rig_compact(r);
     assert_int_equal(epoch_of(r), 41);
+    /* an epoch that no scheduler can have reached is ignored */
+    const struct mr_ws_register wrong = {.epoch = UINT32_MAX / 2, .scheduler = 77};
+    (void)rig_join_as(r, &(struct rig_spec){.name = "v"}, &wrong);
+    assert_int_equal(mr_sched_epoch(r->s), 41);
+    const struct mr_ws_register highest = {.epoch = UINT32_MAX / 2 - 1, .scheduler = 77};
+    (void)rig_join_as(r, &(struct rig_spec){.name = "u"}, &highest);
+    assert_int_equal(mr_sched_epoch(r->s), UINT32_MAX / 2);
 }
 
 /* ---- stores and jobs ------------------------------------------------------------------------- */
@@ -470,6 +477,62 @@ static void a_job_whose_task_comes_back_runs(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+/* The journal has the last value of the job, and not yet that the job is done. */
+static void a_job_whose_targets_are_all_in_the_journal_is_done(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 0);
+    uint64_t job = rig_submit(r, ONE_TASK);
+    r->acks = false;
+    uint64_t before = r->sequence;
+    rig_done(r, w, job, "x");
+    assert_int_equal(r->sequence, before + 2);
+    ack_to(r, before + 1);
+    r->acks = true;
+    rig_crash(r);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+}
+
+/* A job that was cancelled before the restart computes nothing again. */
+static void a_lost_target_of_a_cancelled_job_is_not_made_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "a");
+    struct rig_worker w = join(r, "w", STORE);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "rare", "2", ""), "\"x\",\"y\""));
+    mr_object_id id = rig_done_object(r, w, job, "x");
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    rig_crash(r);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    rig_store(r, STORE, "a");
+    rig_pass(r, r->c.lease / 2);
+    rig_object_lost(r, STORE, id);
+    rig_want(r, job, "x");
+    rig_pass(r, r->c.lease + MR_SECOND);
+    w = join(r, "v", STORE);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 0);
+    assert_true(rig_notes(r, MR_NOTE_TARGET_FAILED, job) > 0);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_RELEASED);
+}
+
+/* The limit of workers was lowered between two starts. */
+static void more_workers_in_the_journal_than_may_be_are_passed_over(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker one = join(r, "w", 0);
+    (void)join(r, "v", 0);
+    r->c.workers_max = 1;
+    rig_crash(r);
+    assert_true(is_recovering(r));
+    one = come_back(r, one);
+    assert_false(one.was_refused || is_recovering(r));
+}
+
 /* ---- times ----------------------------------------------------------------------------------- */
 
 static void a_deadline_goes_on_over_a_restart(void **state)
@@ -516,6 +579,31 @@ static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
     assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
 }
 
+/* The time between the end of a job and its retry does not count. */
+static void the_slots_of_a_retried_job_are_those_of_both_runs(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w[2] = {rig_join(r, &(struct rig_spec){.name = "a", .slots = 2})};
+    uint64_t job = rig_submit(r, ONE_TASK);
+    for (int i = 0; i < 30; i++) { /* ten seconds with 2 slots, ten of pause, ten with 6 slots */
+        if (i == 10) {
+            assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+            w[1] = rig_join(r, &(struct rig_spec){.name = "b", .slots = 4});
+        }
+        if (i == 20) assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w[0]);
+        if (i >= 10) rig_heartbeat(r, w[1]);
+    }
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 4000);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 4000);
+    rig_crash(r);
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 4000);
+}
+
 static void a_job_that_never_ran_had_no_slots(void **state)
 {
     (void)state;
@@ -543,8 +631,12 @@ int main(void)
         RIG_TEST(every_store_of_a_snapshot_is_waited_for),
         RIG_TEST(a_done_job_has_nothing_to_retry_in_any_life),
         RIG_TEST(a_job_whose_task_comes_back_runs),
+        RIG_TEST(a_job_whose_targets_are_all_in_the_journal_is_done),
+        RIG_TEST(a_lost_target_of_a_cancelled_job_is_not_made_again),
+        RIG_TEST(more_workers_in_the_journal_than_may_be_are_passed_over),
         RIG_TEST(a_deadline_goes_on_over_a_restart),
         RIG_TEST(the_slots_of_a_running_job_are_counted_after_a_restart),
+        RIG_TEST(the_slots_of_a_retried_job_are_those_of_both_runs),
         RIG_TEST(a_job_that_never_ran_had_no_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
