@@ -1,5 +1,5 @@
 /* The scheduler's core: what a restart makes of the journal. Records that are missing, stand twice
- * or are too long; values of several jobs in one turn; and times that go on over a restart. */
+ * or are too long, and values of several jobs in one turn. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
