@@ -89,7 +89,7 @@ static void only_a_running_attempt_can_submit(void **state)
 }
 
 /* The reason names the attempt, the task and the job. */
-static void who_cannot_submit_is_told_why(void **state)
+static void a_refused_submission_of_a_task_says_why(void **state)
 {
     (void)state;
     struct family f = begin("f");
@@ -190,7 +190,7 @@ int main(void)
         RIG_TEST(a_long_running_task_has_no_slot_to_leave),
         RIG_TEST(a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again),
         RIG_TEST(only_a_running_attempt_can_submit),
-        RIG_TEST(who_cannot_submit_is_told_why),
+        RIG_TEST(a_refused_submission_of_a_task_says_why),
         RIG_TEST(cancelling_the_parent_cancels_child_and_grandchild),
         RIG_TEST(a_parent_that_fails_cancels_its_child_and_one_that_is_done_does_not),
         RIG_TEST(families_are_known_after_a_restart_and_a_snapshot),

@@ -537,7 +537,7 @@ static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
 
 /* The cache has no room for the value of "x": its worker is asked for the bytes, once, and each
  * worker that needs them gets them. */
-static void a_value_that_only_its_worker_has_is_fetched_for_who_needs_it(void **state)
+static void a_value_that_only_its_worker_has_is_fetched_for_the_others(void **state)
 {
     (void)state;
     struct mr_sched_config c;
@@ -582,7 +582,7 @@ int main(void)
         RIG_TEST(the_uses_of_a_value_are_counted_up_to_64),
         RIG_TEST(a_value_that_leaves_its_worker_is_sent_without_uses),
         RIG_TEST(a_value_is_sent_with_each_batch_that_needs_it),
-        RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_who_needs_it),
+        RIG_TEST(a_value_that_only_its_worker_has_is_fetched_for_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
