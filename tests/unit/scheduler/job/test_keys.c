@@ -160,7 +160,7 @@ static void keys_of_other_namespaces_are_other_keys(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* ---- which job has a key ---------------------------------------------------------------------- */
+/* ---- which job has a key --------------------------------------------------------------------- */
 
 /* The value was released, so a second job computes it again. From then on the key is the second
  * job's. */
