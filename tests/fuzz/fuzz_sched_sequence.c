@@ -299,7 +299,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     c.inline_blocks = 64;
     c.failures_max = 4;
     f.r = rig_new_with(&c);
-    f.r->lies = true;
     while (f.at < f.end && f.r->notes_count < 3000 && f.r->holds_count < 800)
         next(&f);
     void *state = NULL;

@@ -49,9 +49,7 @@ struct rig {
     struct mr_sched *s;
     struct mr_sched_effects fx;
     mr_time now;
-    bool lies; /* workers may report one object for two tasks, so a store may be told twice to hold
-                  it */
-    bool acks; /* each step of rig_turn acknowledges all records */
+    bool acks;             /* each step of rig_turn acknowledges all records */
     struct mr_buf journal; /* records, as in mr_sched_effects.journal */
     uint64_t sequence, acked;
     struct rig_row *rows;
