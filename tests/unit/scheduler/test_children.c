@@ -124,6 +124,8 @@ static void cancelling_the_parent_cancels_child_and_grandchild(void **state)
 {
     (void)state;
     struct family f = begin("f");
+    /* the child takes the first place in the list of jobs */
+    assert_int_equal(rig_ask(f.r, MR_SCHED_FORGET, f.r->first), MR_OK);
     uint64_t child = submit_by(&f, f.parent, 1);
     rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");
     uint64_t grandchild = submit_by(&f, child, 1);

@@ -171,6 +171,8 @@ static void a_task_is_sent_as_its_graph_has_it(void **state)
     const struct rig_spec spec = {
         .name = "w", .slots = 8, .store = STORE, .resource = "gpu", .amount = 4};
     rig_store(r, STORE, "n");
+    const struct rig_spec other = {.name = "o", .ops = "rare", .resource = "tpu", .amount = 4};
+    (void)rig_join(r, &other);
     struct rig_worker w = rig_join(r, &spec);
     look_at(r, w);
     uint64_t job = rig_submit(r,

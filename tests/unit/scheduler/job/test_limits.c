@@ -223,10 +223,10 @@ static void answers_that_were_given_make_room_for_others(void **state)
 
 static uint64_t large(struct rig *r)
 {
-    char json[30100] = "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[\"";
+    char json[36100] = "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[\"";
     size_t n = strlen(json);
-    memset(json + n, 'a', 30000);
-    (void)snprintf(json + n + 30000, sizeof json - n - 30000, "\"]}}}");
+    memset(json + n, 'a', 36000);
+    (void)snprintf(json + n + 36000, sizeof json - n - 36000, "\"]}}}");
     return rig_submit(r, json);
 }
 

@@ -97,6 +97,18 @@ static void a_job_that_never_ran_had_no_slots(void **state)
     assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 0);
 }
 
+static void a_job_that_ran_for_no_time_had_the_slots_of_that_moment(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 3});
+    uint64_t job = rig_submit(r, ONE_TASK);
+    rig_done(r, w, job, "x");
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 3000);
+    rig_crash(r);
+    assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job}), 3000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +116,7 @@ int main(void)
         RIG_TEST(the_slots_of_a_running_job_are_counted_after_a_restart),
         RIG_TEST(the_slots_of_a_retried_job_are_those_of_both_runs),
         RIG_TEST(a_job_that_never_ran_had_no_slots),
+        RIG_TEST(a_job_that_ran_for_no_time_had_the_slots_of_that_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
