@@ -85,7 +85,7 @@ static void a_worker_that_the_journal_names_twice_is_waited_for_once(void **stat
     assert_false(w.was_refused || is_recovering(r));
 }
 
-/* The record of its registration was trimmed. */
+/* At last the record of its registration was trimmed. */
 static void a_worker_that_the_journal_only_loses_is_passed_over(void **state)
 {
     (void)state;
@@ -95,6 +95,8 @@ static void a_worker_that_the_journal_only_loses_is_passed_over(void **state)
         .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
     rig_step(r, &ev);
     rig_turn(r);
+    rig_crash(r);
+    assert_false(is_recovering(r));
     repeat_records(r, MR_RECORD_WORKER, 0);
     uint64_t job = rig_submit(r, ONE_TASK);
     rig_crash(r);
