@@ -165,7 +165,6 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
 
 static void steal(struct mr_sched *s)
 {
-    s->due.steal = MR_NEVER;
     if (s->load.workers < 2) return;
     uint32_t thief = mr_sched__load_least(s), victim = mr_sched__load_most(s);
     const struct worker *a = &s->workers[thief];
@@ -187,15 +186,13 @@ void mr_sched__dispatch(struct mr_sched *s)
 {
     s->has_work = false;
     s->due.steal = MR_NEVER; /* a time in the past would cause a tick at once */
-    if (!s->is_recovered) return;
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
     s->totals.turns++;
-    if (s->quarantine.ring.count || s->quarantine.reserved != NONE)
-        mr_sched__quarantine_dispatch(s);
+    mr_sched__quarantine_dispatch(s);
     if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
         mr_sched__memory_retry_dispatch(s);
-    if (s->memory_order.count) mr_sched__memory_order_dispatch(s, &left);
+    mr_sched__memory_order_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;
     if (s->queue.count && !left) return;
