@@ -147,6 +147,7 @@ static void what_failed_says_why_and_what_fell_says_by_what(void **state)
         "\"a\" failed: it went wrong\nit was sent to workers 2 times\n"
         "the last attempt was on \"w\"\n");
     rig_end(r, w, job, "b", MR_OUTCOME_ERROR);
+    assert_says(r, job, "b", "\"b\" failed: it went wrong\nthe last attempt was on \"w\"\n");
     assert_says(r, job, "m",
         "\"m\" never ran: something that it needs failed\nits input \"b\" failed\n"
         "it needs \"a\", which failed: it went wrong\n");
@@ -171,6 +172,9 @@ static void what_never_runs_says_what_ended_the_job(void **state)
     rig_step(r, &ev);
     rig_turn(r);
     assert_says(r, job, "y", "\"y\" will not run: the job was cancelled: enough\n");
+    job = rig_submit(r, two);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    assert_says(r, job, "y", "\"y\" will not run: the job was cancelled: cancelled on request\n");
     job = rig_submit(
         r, "{\"deadline_s\":1,\"tasks\":{" T("x", "f", "1", "") "},\"targets\":[\"x\"]}");
     rig_pass(r, 2 * MR_SECOND);
@@ -219,6 +223,53 @@ static void what_waits_behind_others_says_how_many(void **state)
         "3 tasks of its job are ready, and those before it go first\n");
 }
 
+/* While the run time of an op is not known, 256 of its tasks wait apart from the queue, so that
+ * tasks of other ops pass. */
+static void of_an_unknown_op_256_tasks_wait_apart(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    (void)join(r, "w", 1);
+    uint64_t job = rig_submit(
+        r, "{\"tasks\":{\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":300}}}}");
+    assert_says(r, job, "p-256",
+        "\"p-256\" is ready and waits for a worker\nno worker that may run it has room now\n");
+    assert_says(r, job, "p-257",
+        "\"p-257\" is ready and waits for a worker\n"
+        "43 tasks of its job are ready, and those before it go first\n");
+}
+
+/* The scheduler keeps the texts of the last failures only. */
+static void what_failed_long_ago_has_no_reason_any_more(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.failures_max = 2;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker w = join(r, "w", 16);
+    uint64_t job =
+        rig_submit(r, "{\"on_error\":\"continue\",\"tasks\":{" T("a", "f", "1", "") "," T(
+                          "s", "g", "1", "") "," T("t", "g", R("s") "," R("a"), "") "," T("b", "f",
+                          "2", "") "," T("c", "f", "3", "") "," T("o", "f", "4", "") "," T("k", "f",
+                          "5", "") "},\"targets\":[\"t\",\"b\",\"c\",\"o\",\"k\"]}");
+    rig_end(r, w, job, "b", MR_OUTCOME_ERROR); /* the first one is the job's, and is kept */
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    assert_says(r, job, "s",
+        "\"s\" was stopped: what needs it failed\n"
+        "\"t\" needs it, and failed: it went wrong\n");
+    rig_end(r, w, job, "c", MR_OUTCOME_ERROR);
+    rig_end(r, w, job, "o", MR_OUTCOME_ERROR);
+    assert_says(r, job, "a",
+        "\"a\" failed; its error text is no longer kept, since the job has many failures\n");
+    assert_says(r, job, "t",
+        "\"t\" never ran: something that it needs failed\nit needs \"a\", which failed\n");
+    assert_says(
+        r, job, "s", "\"s\" was stopped: what needs it failed\n\"t\" needs it, and failed\n");
+    assert_true(rig_task(r, job, "t").cause == rig_index(r, job, "a"));
+    assert_int_equal(rig_task(r, job, "t").cause_error.message.n, 0);
+}
+
 /* Of the inputs of a task that fell, the first eight that failed are looked at. */
 static void what_fell_with_many_names_some(void **state)
 {
@@ -230,14 +281,16 @@ static void what_fell_with_many_names_some(void **state)
         "\"p-${i}\"},\"for\":{\"i\":10}}]},\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":"
         "{\"i\":10}},\"o\":{\"op\":\"g\"}},\"targets\":[\"z\",\"o\",\"p-0\",\"p-1\",\"p-2\","
         "\"p-3\",\"p-4\",\"p-5\",\"p-6\",\"p-7\",\"p-8\",\"p-9\"]}");
-    for (int i = 0; i < 10; i++)
-        rig_end(r, w, job, (const char[]){'p', '-', (char)('0' + i), 0}, MR_OUTCOME_ERROR);
+    for (int i = 0; i < 10; i++) /* "p-3" is the first */
+        rig_end(
+            r, w, job, (const char[]){'p', '-', (char)('0' + (i + 3) % 10), 0}, MR_OUTCOME_ERROR);
     char text[2048];
     size_t at =
         (size_t)snprintf(text, sizeof text, "\"z\" never ran: something that it needs failed\n");
-    for (int i = 1; i < 8; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "its input \"p-%d\" failed\n", i);
-    (void)snprintf(text + at, sizeof text - at, "it needs \"p-0\", which failed: it went wrong\n");
+    for (int i = 0; i < 8; i++)
+        if (i != 3)
+            at += (size_t)snprintf(text + at, sizeof text - at, "its input \"p-%d\" failed\n", i);
+    (void)snprintf(text + at, sizeof text - at, "it needs \"p-3\", which failed: it went wrong\n");
     assert_says(r, job, "z", text);
 }
 
@@ -251,6 +304,8 @@ int main(void)
         RIG_TEST(what_failed_says_why_and_what_fell_says_by_what),
         RIG_TEST(what_never_runs_says_what_ended_the_job),
         RIG_TEST(what_waits_behind_others_says_how_many),
+        RIG_TEST(of_an_unknown_op_256_tasks_wait_apart),
+        RIG_TEST(what_failed_long_ago_has_no_reason_any_more),
         RIG_TEST(what_fell_with_many_names_some),
         RIG_TEST(what_was_given_or_came_again_says_so),
     };

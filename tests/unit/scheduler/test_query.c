@@ -172,6 +172,9 @@ static void a_target_is_not_read_before_the_journal_has_it(void **state)
     mr_object_id id = rig_done_object(r, w, job, "o");
     value_is(r, job, "s", MR_SCHED_VALUE_UNACKED, 1, w.slot);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING); /* as announced */
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_true(info.event_sequence == 0 && info.finished_wall_ns == 0);
     r->acks = true;
     rig_ack(r);
     rig_turn(r);

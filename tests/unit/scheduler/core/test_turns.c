@@ -45,7 +45,12 @@ static void an_idle_core_wants_no_tick(void **state)
     /* nothing runs; only ended jobs are looked at, every 5 s */
     assert_true(mr_sched_deadline(r->s) > r->now + 3 * MR_SECOND);
     assert_true(mr_sched_deadline(r->s) <= r->now + 5 * MR_SECOND);
+    uint64_t done = rig_submit(r, "{\"dsk\":{\"x\":1},\"targets\":[\"x\"]}");
+    assert_int_equal(rig_job(r, done), MR_JOB_DONE);
+    rig_pass(r, 7 * MR_SECOND);
+    assert_true(mr_sched_deadline(r->s) > r->now + MR_SECOND);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, done), MR_OK);
     rig_pass(r, 6 * MR_SECOND);
     assert_int_equal(mr_sched_deadline(r->s), MR_NEVER);
 }
@@ -66,6 +71,29 @@ static void the_deadline_of_a_job_is_met_to_the_nanosecond(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     assert_int_equal(rig_job(r, later), MR_JOB_PENDING);
     assert_int_equal(mr_sched_deadline(r->s), begin + 70 * MR_MS);
+}
+
+/* The time to look for tasks to steal has come, but nothing is sent while the journal lags. */
+static void a_core_that_pauses_does_not_spin_for_tasks_to_steal(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.unacked_bytes_max = 200;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = join(r, "a", 1);
+    uint64_t warm = rig_submit(r, ONE);
+    rig_done(r, a, warm, "x");
+    uint64_t job = rig_submit(
+        r, "{\"tasks\":{\"k${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":5}}}}");
+    (void)join(r, "b", 1);
+    assert_int_equal(mr_sched_deadline(r->s), r->now + 500 * MR_US);
+    assert_true(rig_count(r, SAID_STEAL, a, job, NULL) > 0);
+    r->acks = false;
+    (void)rig_submit(r, ONE);
+    r->steps_work = 0;
+    rig_pass(r, MR_SECOND);
+    assert_true(r->steps_work < 20);
 }
 
 /* An event without a time on the wall is at the offset of the last one that had a time. */
@@ -170,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(an_idle_core_wants_no_tick),
         RIG_TEST(the_deadline_of_a_job_is_met_to_the_nanosecond),
+        RIG_TEST(a_core_that_pauses_does_not_spin_for_tasks_to_steal),
         RIG_TEST(dates_follow_the_last_wall_clock_that_was_told),
         RIG_TEST(progress_is_told_of_each_job_that_has_some),
         RIG_TEST(progress_is_not_told_before_the_journal_has_the_job),
