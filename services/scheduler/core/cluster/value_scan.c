@@ -128,7 +128,6 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
         mr_buf_add(&x->ids, ids, count * sizeof *ids);
         qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
     }
-    s->has_work = true;
     if (is_first) mr_sched__scan_tick(s); /* this step ends the scan if there are few values */
 }
 
