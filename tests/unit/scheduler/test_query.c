@@ -66,8 +66,30 @@ static void a_task_is_seen_from_its_plan_to_its_end(void **state)
     x = rig_task(r, job, "x");
     assert_true(x.state == MR_TASK_DONE && !x.is_sent && x.attempt == 2 && x.sent == 0);
     assert_int_equal(x.worker, w.slot); /* that made it */
+    y = rig_task(r, job, "y");
+    assert_true(mr_sched_worker(r->s, y.worker, &info));
+    w = (struct rig_worker){.slot = y.worker, .incarnation = info.incarnation};
+    rig_done(r, w, job, "y");
+    x = rig_task(r, job, "x");
+    assert_true(x.state == MR_TASK_RELEASED && !x.is_skipped && !x.is_abandoned);
+    assert_true(x.waiting_inputs == 0 && x.worker == UINT32_MAX);
     assert_false(mr_sched_task(r->s, (mr_job_id){job}, 2, &x));
     assert_false(mr_sched_task(r->s, (mr_job_id){job + 9}, 0, &x));
+}
+
+/* Its input was sent, but the task itself was not. */
+static void a_task_that_was_not_sent_has_no_worker(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "rare", R("x"), ""), "\"y\""));
+    assert_int_equal(rig_task(r, job, "x").worker, w.slot);
+    struct mr_sched_task_info y = rig_task(r, job, "y");
+    assert_true(y.state == MR_TASK_WAITING && y.worker == UINT32_MAX && y.waiting_inputs == 1);
+    rig_done(r, w, job, "x");
+    y = rig_task(r, job, "y");
+    assert_true(y.state == MR_TASK_READY && y.worker == UINT32_MAX && y.waiting_inputs == 0);
 }
 
 static void what_is_no_task_has_no_op(void **state)
@@ -122,6 +144,9 @@ static void a_value_that_is_given_or_not_there_says_so(void **state)
     assert_int_equal(v.kind, MR_SCHED_VALUE_NONE);
     assert_true(mr_sched_value(r->s, (mr_job_id){job}, rig_index(r, job, "l"), NULL, &v));
     assert_int_equal(v.bytes, 1); /* without the bytes themselves */
+    char bytes[64];
+    (void)rig_value(r, job, "l", bytes);
+    assert_string_equal(bytes, "\x07"); /* a pack of the number 7 */
 }
 
 /* Small values are given back byte for byte, whatever their length is to the cache. */
@@ -212,6 +237,8 @@ static void slots_are_idle_while_fewer_tasks_are_sent(void **state)
     assert_true(mr_sched_has_idle_slots(r->s));
     (void)rig_submit(r, JOB(T("x", "g", "1", ""), "\"x\""));
     assert_false(mr_sched_has_idle_slots(r->s));
+    assert_int_equal(totals(r).workers, 2);
+    assert_int_equal(totals(r).slots, 2);
     rig_close(r, b);
     assert_false(mr_sched_has_idle_slots(r->s));
     assert_int_equal(totals(r).workers, 1);
@@ -415,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_is_seen_from_its_plan_to_its_end),
+        RIG_TEST(a_task_that_was_not_sent_has_no_worker),
         RIG_TEST(what_is_no_task_has_no_op),
         RIG_TEST(a_task_of_a_cancelled_job_has_no_cause),
         RIG_TEST(a_value_that_is_given_or_not_there_says_so),

@@ -191,6 +191,41 @@ static void no_more_run_than_there_are_slots(void **state)
     assert_true(mr_sched_running(r->s, info.id, NULL) <= 1);
 }
 
+/* Of the tasks at a worker those that were sent first run, beside those that run long. */
+static void what_waits_at_a_worker_does_not_run(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 2};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t first = wide(r, 1);
+    rig_done_as(r, w, first, "t0", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 3, 1000);
+    uint64_t job =
+        rig_submit(r, "{\"tasks\":{\"l\":{\"op\":\"long\"},\"x\":{\"op\":\"f\",\"args\":[1]},"
+                      "\"y\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]}}}");
+    mr_job_id id = {job};
+    assert_true(mr_sched_is_running(r->s, id, rig_index(r, job, "l")));
+    assert_true(mr_sched_is_running(r->s, id, rig_index(r, job, "x")));
+    assert_false(mr_sched_is_running(r->s, id, rig_index(r, job, "y")));
+    assert_false(mr_sched_is_running(r->s, id, 99));
+    assert_false(mr_sched_is_running(r->s, (mr_job_id){first}, 0)); /* done */
+    assert_int_equal(mr_sched_running(r->s, id, NULL), 2);
+    uint64_t many = rig_submit(
+        r, "{\"tasks\":{\"k-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":300}}}}");
+    id.v = many;
+    assert_true(mr_sched_is_running(r->s, id, rig_index(r, many, "k-0")));
+    assert_false(mr_sched_is_running(r->s, id, rig_index(r, many, "k-1")));
+    assert_int_equal(mr_sched_running(r->s, id, NULL), 1);
+    /* the first 264 tasks of a worker with two slots are looked at */
+    char key[16];
+    for (uint32_t i = 260; i < 264; i++) {
+        (void)snprintf(key, sizeof key, "k-%u", i);
+        uint32_t index = rig_index(r, many, key);
+        rig_tell(r, w, TOLD_STARTED, many, key);
+        assert_int_equal(mr_sched_is_running(r->s, id, index), i < 261);
+    }
+}
+
 static void an_attempt_that_died_with_its_worker_is_counted_and_has_a_span(void **state)
 {
     (void)state;
@@ -327,6 +362,7 @@ int main(void)
         RIG_TEST(literals_count_as_done),
         RIG_TEST(the_longest_running_task_is_the_one_said_to_run_longest),
         RIG_TEST(no_more_run_than_there_are_slots),
+        RIG_TEST(what_waits_at_a_worker_does_not_run),
         RIG_TEST(an_attempt_that_died_with_its_worker_is_counted_and_has_a_span),
         RIG_TEST(a_task_of_a_long_chain_is_not_said_to_be_the_target),
         RIG_TEST(a_task_that_is_cancelled_while_it_runs_has_a_span),

@@ -53,6 +53,7 @@ static void read_batch(struct rig *r, uint32_t slot, const struct mr_sched_batch
     mr_ws_encode_down(&down, bytes);
     if (mr_ws_decode_down(mr_buf_str(bytes), &memory, &wire.m[wire.count++], &e))
         fail_msg("%s", e.text);
+    if (!down.tasks.count) assert_int_equal(down.ops_count, 0);
 }
 
 /* From now on reads what the worker in `slot` is sent. */
@@ -226,6 +227,8 @@ static void a_store_gets_another_number_when_its_address_is_known(void **state)
         m = submit_use(r, 4, 0x99);
         assert_int_equal(m->nodes_count, 0);
         assert_int_equal(m->values.object_node[0], 1 + with_addresses);
+        m = submit_use(r, 6, 0x98); /* another store */
+        assert_int_equal(m->values.object_node[0], 2 + with_addresses);
         assert_int_equal(submit_use(r, 5, 0)->values.object_node[0], 0);
         (void)end(state);
     }
@@ -276,6 +279,48 @@ static void what_few_tasks_have_is_sent_with_these(void **state)
     assert_int_equal(d->inputs_count[0], 1);
     assert_int_equal(mr_ws_attempt(d, 0), 2);
     assert_true(d->args.n == d->args_bytes[0] && d->args.n > 0);
+}
+
+static void all_resources_of_a_task_are_sent_and_what_defines_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct mr_ws_operator ops[] = {{.name = MR_STR("f")}};
+    const struct mr_ws_resource resources[] = {
+        {MR_STR_INIT("cpu"), 4000000}, {MR_STR_INIT("gpu"), 2000000}};
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .session = 7};
+    ev.worker = (struct mr_ws_register){.name = MR_STR("a"),
+        .node = MR_STR("a"),
+        .slots = 8,
+        .ops = ops,
+        .ops_count = 1,
+        .resources = resources,
+        .resources_count = 2};
+    rig_step(r, &ev);
+    read_worker(r, r->last.slot, false);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":2,\"cpu\":3}") "," T(
+                              "y", "f", "2", ",\"resources\":{\"cpu\":1},\"persist\":\"n\""),
+                          "\"x\",\"y\""));
+    const struct mr_ws_tasks *k = &with_tasks()->tasks;
+    assert_int_equal(k->extras_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct mr_ws_extra *x = &k->extras[i];
+        bool is_x = x->key.p[0] == 'x';
+        assert_int_equal(x->resources_count, is_x ? 2 : 1);
+        assert_text(x->resources[0].name, "cpu");
+        assert_int_equal(x->resources[0].micro, is_x ? 3000000 : 1000000);
+        if (is_x) assert_text(x->resources[1].name, "gpu");
+        if (is_x) assert_int_equal(x->resources[1].micro, 2000000);
+        if (is_x) continue;
+        struct mr_sched_job_info info;
+        assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+        mr_graph_hash hash = info.graph->hash[rig_index(r, job, "y")];
+        unsigned char bytes[16];
+        mr_object_id_to_bytes((mr_object_id){hash.hi, hash.lo}, bytes);
+        assert_int_equal(x->definition.n, 16);
+        assert_memory_equal(x->definition.p, bytes, 16);
+    }
 }
 
 static void a_task_that_is_tried_again_comes_with_its_attempt(void **state)
@@ -402,6 +447,7 @@ int main(void)
         WIRE_TEST(without_addresses_only_stores_of_values_are_named),
         WIRE_TEST(a_store_gets_another_number_when_its_address_is_known),
         WIRE_TEST(what_few_tasks_have_is_sent_with_these),
+        WIRE_TEST(all_resources_of_a_task_are_sent_and_what_defines_it),
         WIRE_TEST(a_task_that_is_tried_again_comes_with_its_attempt),
         WIRE_TEST(what_a_worker_is_asked_for_is_in_the_section_of_that_name),
         WIRE_TEST(a_worker_is_asked_for_tasks_that_an_idle_one_could_run),

@@ -94,6 +94,13 @@ static void a_core_that_pauses_does_not_spin_for_tasks_to_steal(void **state)
     r->steps_work = 0;
     rig_pass(r, MR_SECOND);
     assert_true(r->steps_work < 20);
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    assert_true(t.is_paused);
+    r->acks = true;
+    rig_ack(r);
+    mr_sched_totals(r->s, &t);
+    assert_false(t.is_paused);
 }
 
 /* An event without a time on the wall is at the offset of the last one that had a time. */
