@@ -283,6 +283,23 @@ static void what_a_worker_that_comes_again_does_not_run_has_stopped(void **state
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
+/* After three seconds a worker has killed the process of a task that does not stop. */
+static void what_does_not_stop_is_waited_for_three_seconds(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = refused_twice(r, a, OTHER, &other);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    rig_pass(r, 3 * MR_SECOND - 1);
+    rig_heartbeat(r, a);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
+    rig_pass(r, 1);
+    rig_heartbeat(r, a);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
 static void both_rows_of_what_is_given_back_count(void **state)
 {
     (void)state;
@@ -426,6 +443,7 @@ int main(void)
         RIG_TEST(the_node_with_the_most_memory_is_kept_free),
         RIG_TEST(what_was_told_to_stop_and_is_given_back_has_stopped),
         RIG_TEST(what_a_worker_that_comes_again_does_not_run_has_stopped),
+        RIG_TEST(what_does_not_stop_is_waited_for_three_seconds),
         RIG_TEST(both_rows_of_what_is_given_back_count),
         RIG_TEST(a_worker_that_was_not_heard_for_half_a_lease_may_have_memory),
         RIG_TEST(when_two_workers_were_lost_both_are_waited_for),

@@ -145,6 +145,35 @@ static void a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled(void **sta
     assert_true(gets_tasks(s.r, s.a));
 }
 
+/* They are looked at in each turn, and their order stays. */
+static void suspects_wait_for_any_number_of_turns(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.tasks_max = 256;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = join(r, "a");
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "long", "1") "," T("y", "long", "2") "," T("z", "long", "3"),
+                          "\"x\",\"y\",\"z\""));
+    crash(r, a, job, KEYS("x", "y", "z"));
+    uint64_t other = rig_submit(r, JOB(T("w", "f", "1"), "\"w\""));
+    const struct rig_spec spec = {.name = "b", .node = "b", .slots = 1, .ops = "f"};
+    struct rig_worker b = rig_join(r, &spec); /* cannot run them */
+    assert_true(is_at(r, b, other, "w"));
+    for (int i = 0; i < 300; i++)
+        rig_heartbeat(r, b);
+    a = join(r, "a");
+    const char *const keys[] = {"x", "y", "z"};
+    for (int i = 0; i < 3; i++) {
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(is_at(r, a, job, keys[k]), k == i);
+        rig_done(r, a, job, keys[i]);
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
 static void a_worker_stays_kept_free_when_another_goes(void **state)
 {
     (void)state;
@@ -422,6 +451,7 @@ int main(void)
         RIG_TEST(the_least_loaded_worker_is_kept_free_for_a_suspect),
         RIG_TEST(a_suspect_goes_to_a_worker_that_is_empty_before_the_one_kept_free),
         RIG_TEST(a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled),
+        RIG_TEST(suspects_wait_for_any_number_of_turns),
         RIG_TEST(a_worker_stays_kept_free_when_another_goes),
         RIG_TEST(another_worker_is_kept_free_when_the_first_goes),
         RIG_TEST(a_suspect_does_not_go_to_a_free_worker_without_its_op),
