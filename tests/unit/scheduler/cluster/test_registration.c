@@ -12,8 +12,6 @@
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
 #define R(key) "{\"ref\":\"" key "\"}"
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
-#define AT_A ",\"workers\":[\"a\"]"
-#define AT_B ",\"workers\":[\"b\"]"
 #define LARGE 900 /* bytes of a small value for which a cache of 8 blocks has no room */
 
 static const struct rig_spec a_spec = {.name = "a", .node = "a", .slots = 16};
