@@ -122,26 +122,46 @@ static void an_instance_is_sent_ahead_of_its_inputs(void **state)
     run(r, job);
 }
 
+/* Input x, or y, waits for a worker. */
 static void an_instance_is_not_sent_ahead_of_inputs_that_wait(void **state)
 {
     (void)state;
-    struct rig *r = rig_new();
-    struct rig_worker a = join(r, "a", 1), b = join(r, "b", 1);
-    struct places p = places(r, instance(r, MEET, 7));
-    struct rig_worker of_x = p.x == a.slot ? a : b;
-    struct mr_sched_event ev = {
-        .type = MR_SCHED_WORKER_RETIRE, .slot = of_x.slot, .incarnation = of_x.incarnation};
-    rig_step(r, &ev);
-    rig_turn(r);
-    /* x has to be placed anew, and the worker that is left has one slot for ops of unknown times */
-    uint64_t busy = rig_submit(r, JOB(T("w", "dice", "1", ""), "\"w\""));
-    uint64_t job = instance(r,
-        JOB(T("x", "rare", "1", "") "," T("y", "g", "2", "") "," T("z", "h", R("x") "," R("y"), ""),
+    static const char *const json[] = {
+        JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "g", "2",
+                ",\"workers\":[\"b\"]") "," T("z", "h", R("x") "," R("y"), ",\"workers\":[\"b\"]"),
             "\"z\""),
-        7);
-    assert_true(rig_task(r, busy, "w").is_sent);
-    assert_false(rig_task(r, job, "x").is_sent);
-    assert_false(rig_task(r, job, "z").is_sent);
+        JOB(T("x", "f", "1", ",\"workers\":[\"b\"]") "," T("y", "g", "2",
+                ",\"workers\":[\"a\"]") "," T("z", "h", R("x") "," R("y"), ",\"workers\":[\"b\"]"),
+            "\"z\"")};
+    for (int i = 0; i < 2; i++) {
+        struct rig *r = rig_new();
+        struct rig_worker a = join(r, "a", 4);
+        (void)join(r, "b", 4);
+        (void)places(r, instance(r, json[i], 7));
+        struct mr_sched_event ev = {
+            .type = MR_SCHED_WORKER_RETIRE, .slot = a.slot, .incarnation = a.incarnation};
+        rig_step(r, &ev);
+        rig_turn(r);
+        uint64_t job = instance(r, json[i], 7);
+        assert_int_equal(rig_task(r, job, "x").is_sent, i);
+        assert_int_equal(rig_task(r, job, "y").is_sent, !i);
+        assert_false(rig_task(r, job, "z").is_sent);
+        (void)rig_teardown(state);
+    }
+}
+
+/* The options of the instance name another worker than the cache. */
+static void an_instance_goes_only_where_it_may_run(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    for (int i = 0; i < 3; i++)
+        (void)join(r, (const char *[]){"a", "b", "c"}[i], 1);
+    uint64_t job = instance(r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]"), "\"x\""), 7);
+    done(r, job, "x");
+    job = instance(r, JOB(T("x", "f", "1", ",\"workers\":[\"c\"]"), "\"x\""), 7);
+    assert_int_equal(at(r, job, "x"), 2);
+    assert_int_equal(totals(r).placed_cached, 0);
 }
 
 static void a_place_that_is_gone_is_replaced_once(void **state)
@@ -265,6 +285,7 @@ int main(void)
         RIG_TEST(an_instance_goes_where_the_first_one_went),
         RIG_TEST(an_instance_is_sent_ahead_of_its_inputs),
         RIG_TEST(an_instance_is_not_sent_ahead_of_inputs_that_wait),
+        RIG_TEST(an_instance_goes_only_where_it_may_run),
         RIG_TEST(a_place_that_is_gone_is_replaced_once),
         RIG_TEST(an_instance_stays_at_a_busy_worker),
         RIG_TEST(a_task_that_is_tried_again_is_placed_anew),

@@ -67,6 +67,8 @@ static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **
                 known(r, w[k], k ? "g" : "f", load);
                 assert_int_equal(sent(r, w[k], submit_many(r, k ? "g" : "f", 1, "")), 1);
             }
+            /* the idle one is not first because it has had no work for longest */
+            if (!loads[i][0]) known(r, w[swap], swap ? "g" : "f", MR_MS);
             uint64_t job = submit_many(r, "long", 1, "");
             if (!sent(r, w[swap], job)) fail_msg("case %u, %d", (unsigned)i, swap);
             (void)rig_teardown(state);
@@ -195,6 +197,88 @@ static void the_more_urgent_of_those_that_wait_for_a_resource_goes_first(void **
     assert_string_equal(order, "331" TEN TEN TEN TEN "2");
 }
 
+/* The first task becomes ready after the others wait. */
+static void of_one_job_the_first_in_the_graph_goes_first(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, NULL);
+    uint64_t job =
+        rig_submit(r, "{\"tasks\":{" T("p", "f", "0", "") "," T("t", "g", "{\"ref\":\"p\"}",
+                          GPU) ",\"u-${i}\":{\"op\":"
+                               "\"g\",\"args\":[\"${i}\"],\"for\":{\"i\":5}" GPU
+                               "}},\"targets\":[\"t\",\"u-0\",\"u-1\","
+                               "\"u-2\",\"u-3\",\"u-4\"]}");
+    rig_done(r, a, job, "p");
+    const struct rig_spec spec = {.name = "g", .slots = 1, .resource = "gpu", .amount = 1};
+    struct rig_worker g = rig_join(r, &spec);
+    assert_int_equal(sent(r, g, job), 1);
+    assert_int_equal(rig_attempt(r, g, job, "t"), 1);
+    rig_done(r, g, job, "t");
+    assert_int_equal(rig_attempt(r, g, job, "u-0"), 1);
+}
+
+/* Whichever of the workers comes first. */
+static void each_of_several_demands_is_served_when_its_worker_comes(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"r0", "r1", "r2", "r3"};
+    for (uint32_t first = 0; first < 4; first++)
+        for (uint32_t step = 1; step < 4; step += 2) {
+            struct rig *r = rig_new();
+            uint64_t job[4];
+            char more[64];
+            for (uint32_t i = 0; i < 4; i++) {
+                (void)snprintf(more, sizeof more, ",\"resources\":{\"%s\":1}", kinds[i]);
+                job[i] = submit_many(r, "f", 2, more);
+            }
+            for (uint32_t i = 0; i < 4; i++) {
+                uint32_t k = (first + i * step) % 4;
+                const struct rig_spec spec = {
+                    .name = kinds[k], .slots = 4, .resource = kinds[k], .amount = 2};
+                assert_int_equal(sent(r, rig_join(r, &spec), job[k]), 2);
+            }
+            (void)rig_teardown(state);
+        }
+}
+
+/* Jobs are cancelled in any order; after each step the heap is checked. */
+static void the_most_urgent_job_goes_first_whichever_are_cancelled(void **state)
+{
+    (void)state;
+    enum { JOBS = 48 };
+    struct rig *r = rig_new();
+    uint64_t job[JOBS];
+    int priority[JOBS];
+    uint32_t dice = 7;
+    for (uint32_t i = 0; i < JOBS; i++) {
+        char json[96];
+        dice = dice * 1103515245 + 12345;
+        priority[i] = (int)(dice >> 16) % 90;
+        (void)snprintf(json, sizeof json,
+            "{\"priority\":%d,\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}}}", priority[i]);
+        job[i] = rig_submit(r, json);
+    }
+    for (uint32_t left = JOBS; left > JOBS / 3; left--) {
+        dice = dice * 1103515245 + 12345;
+        uint32_t i = (dice >> 16) % left;
+        assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job[i]), MR_OK);
+        job[i] = job[left - 1];
+        priority[i] = priority[left - 1];
+    }
+    rig_forget_rows(r);
+    struct rig_worker a = join(r, "a", 1, NULL);
+    int last = 100;
+    for (uint32_t n = 0; n < JOBS / 3; n++) {
+        uint32_t i = 0;
+        while (i < JOBS / 3 && job[i] != r->rows[n].job)
+            i++;
+        assert_true(i < JOBS / 3 && priority[i] <= last);
+        last = priority[i];
+        rig_done(r, a, job[i], "x");
+    }
+}
+
 static void tasks_of_different_demands_are_told_apart(void **state)
 {
     (void)state;
@@ -285,6 +369,9 @@ int main(void)
         RIG_TEST(a_turn_sends_8192_tasks_at_most),
         RIG_TEST(at_most_256_tasks_are_asked_back_at_once),
         RIG_TEST(the_more_urgent_of_those_that_wait_for_a_resource_goes_first),
+        RIG_TEST(of_one_job_the_first_in_the_graph_goes_first),
+        RIG_TEST(each_of_several_demands_is_served_when_its_worker_comes),
+        RIG_TEST(the_most_urgent_job_goes_first_whichever_are_cancelled),
         RIG_TEST(tasks_of_different_demands_are_told_apart),
         RIG_TEST(any_number_of_demands_may_follow_each_other_and_some_at_once),
         RIG_TEST(kinds_of_resources_are_bounded),
