@@ -199,6 +199,48 @@ static void an_incarnation_is_not_found_by_the_name_of_another(void **state)
     assert_int_equal(r->last.slot, a.slot);
 }
 
+/* The next worker in the slot has nothing of the one before. */
+static void a_slot_is_empty_when_the_next_worker_gets_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec gpu = {
+        .name = "a", .slots = 4, .resource = "gpu", .amount = 4, .ops = "f rare"};
+    struct rig_worker a = rig_join(r, &gpu);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CRASHED, .slot = a.slot, .incarnation = a.incarnation};
+    rig_step(r, &ev);
+    struct rig_worker b = join(r, "b", 4, 0);
+    assert_int_equal(b.slot, a.slot);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":1}") "," T(
+                                         "y", "rare", "2", "") "," T("z", "f", "3", ""),
+                                     "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 1);
+    assert_int_equal(rig_attempt(r, b, job, "z"), 1);
+    a = join(r, "a", 4, 0); /* the name is free */
+    assert_false(r->last.was_refused);
+}
+
+/* After a restart a worker may come again with another name. */
+static void a_worker_is_known_by_the_name_that_it_had_last(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    rig_crash(r);
+    struct mr_ws_register w = {
+        .name = MR_STR("z"), .node = MR_STR("n"), .slots = 1, .incarnation = a.incarnation};
+    register_with(r, &w);
+    assert_false(r->last.was_refused);
+    assert_true(mr_str_eq(worker_of(r, r->last).name, MR_STR("z")));
+    w.incarnation = 0;
+    refused(r, &w, MR_EEXIST, "of this name is connected");
+    w.name = MR_STR("a");
+    register_with(r, &w);
+    assert_false(r->last.was_refused);
+    assert_true(r->last.incarnation != a.incarnation);
+}
+
 static void nobody_registers_before_the_journal_is_read(void **state)
 {
     (void)state;
@@ -275,6 +317,8 @@ int main(void)
         RIG_TEST(what_only_a_retiring_worker_has_is_fetched),
         RIG_TEST(a_new_process_of_a_name_says_what_crashed_the_old_one),
         RIG_TEST(an_incarnation_is_not_found_by_the_name_of_another),
+        RIG_TEST(a_slot_is_empty_when_the_next_worker_gets_it),
+        RIG_TEST(a_worker_is_known_by_the_name_that_it_had_last),
         RIG_TEST(nobody_registers_before_the_journal_is_read),
         RIG_TEST(a_worker_states_its_resources_and_the_costs_of_its_ops),
     };

@@ -300,6 +300,62 @@ static void what_does_not_stop_is_waited_for_three_seconds(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
+/* The first task did not say that it has stopped. That is over when the second is told to stop. */
+static void what_did_not_stop_long_ago_does_not_count(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t first = rig_submit(r, OTHER);
+    assert_int_equal(rig_attempt(r, a, first, "q"), 1);
+    (void)rig_ask(r, MR_SCHED_CANCEL, first);
+    live(r, a, a, 4 * MR_SECOND);
+    uint64_t other, job = refused_twice(r, a, OTHER, &other);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
+    /* the core wants to look in the same turn */
+    const struct mr_ws_run run = {.job = {other}, .count = 1};
+    const uint32_t index = 0, one = 1, outcome = MR_OUTCOME_CANCELLED;
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_MESSAGE, .slot = a.slot, .incarnation = a.incarnation};
+    ev.message.completed =
+        (struct mr_ws_completed){.tasks = {&run, 1, &index, &one, 1}, .outcome = &outcome};
+    rig_step(r, &ev);
+    assert_int_equal(mr_sched_deadline(r->s), r->now);
+    rig_turn(r);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
+/* Task w1 waits at the worker for an input that is made again elsewhere, and starts beside t. */
+static void an_attempt_beside_which_another_task_started_is_no_verdict(void **state)
+{
+    (void)state;
+    for (int starts = 0; starts < 2; starts++) {
+        struct rig *r = rig_new();
+        rig_store(r, 0x51, "n");
+        rig_store(r, 0x52, "m");
+        struct rig_worker a = join(r, "a", "n", 0x51), c = join(r, "c", "m", 0x52);
+        uint64_t waits = rig_submit(r,
+            "{\"tasks\":{\"w0\":{\"op\":\"f\",\"workers\":[\"c\"]},\"w1\":{\"op\":\"h\",\"args\":"
+            "[{\"ref\":\"w0\"}],\"workers\":[\"a\"]}}}");
+        mr_object_id w0 = rig_done_object(r, c, waits, "w0");
+        assert_int_equal(rig_attempt(r, a, waits, "w1"), 1);
+        rig_object_lost(r, 0x52, w0);
+        assert_int_equal(rig_state(r, waits, "w1"), MR_TASK_WAITING);
+        uint64_t job =
+            rig_submit(r, "{\"tasks\":{\"t\":{\"op\":\"g\",\"args\":[1],\"workers\":[\"a\"]}}}");
+        for (int i = 0; i < 3; i++)
+            no_room(r, a, job);
+        assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last one, alone */
+        if (starts) (void)rig_done_object(r, c, waits, "w0");
+        assert_int_equal(rig_state(r, waits, "w1"), starts ? MR_TASK_RUNNING : MR_TASK_WAITING);
+        no_room(r, a, job);
+        assert_int_equal(rig_job(r, job), starts ? MR_JOB_RUNNING : MR_JOB_FAILED);
+        (void)rig_teardown(state);
+    }
+}
+
 static void both_rows_of_what_is_given_back_count(void **state)
 {
     (void)state;
@@ -444,6 +500,8 @@ int main(void)
         RIG_TEST(what_was_told_to_stop_and_is_given_back_has_stopped),
         RIG_TEST(what_a_worker_that_comes_again_does_not_run_has_stopped),
         RIG_TEST(what_does_not_stop_is_waited_for_three_seconds),
+        RIG_TEST(what_did_not_stop_long_ago_does_not_count),
+        RIG_TEST(an_attempt_beside_which_another_task_started_is_no_verdict),
         RIG_TEST(both_rows_of_what_is_given_back_count),
         RIG_TEST(a_worker_that_was_not_heard_for_half_a_lease_may_have_memory),
         RIG_TEST(when_two_workers_were_lost_both_are_waited_for),
