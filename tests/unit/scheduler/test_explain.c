@@ -78,6 +78,9 @@ static void a_task_that_runs_or_waits_says_where_and_for_what(void **state)
         "\"c\" is ready and waits for a worker\nno worker that may run it has room now\n");
     rig_done(r, w, job, "a");
     rig_done(r, w, job, "b");
+    assert_says(r, job, "z",
+        "\"z\" waits for \"c\", which runs\n"
+        "it was sent to \"w\" already, and starts there when its inputs arrive\n");
     assert_says(r, job, "a",
         "\"a\" ran, and nobody needs its value any more\n"
         "the target \"z\" needs it, through \"b\"\n");

@@ -399,6 +399,8 @@ static void the_most_of_a_resource_is_named_whoever_has_it(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
+    const struct rig_spec other = {.name = "o", .resource = "disk", .amount = 9};
+    (void)rig_join(r, &other);
     const struct rig_spec some = {.name = "s", .resource = "gpu", .amount = 2};
     (void)rig_join(r, &some);
     const struct rig_spec less = {.name = "l", .resource = "gpu", .amount = 1};

@@ -451,6 +451,27 @@ static void when_two_workers_were_lost_both_are_waited_for(void **state)
     }
 }
 
+/* Worker b is lost while t runs alone: b may still have had memory. */
+static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51), b = join(r, "b", "n", 0x51);
+    uint64_t job =
+        rig_submit(r, "{\"tasks\":{\"t\":{\"op\":\"g\",\"args\":[1],\"workers\":[\"a\"]}}}");
+    for (int i = 0; i < 3; i++)
+        no_room(r, a, job);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last one, alone */
+    lose(r, a, b);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    live(r, a, a, 3 * r->c.lease + MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 5);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+}
+
 /* Another name that joins the node is not the lost worker. */
 static void a_worker_of_another_name_is_not_the_one_that_was_lost(void **state)
 {
@@ -505,6 +526,7 @@ int main(void)
         RIG_TEST(both_rows_of_what_is_given_back_count),
         RIG_TEST(a_worker_that_was_not_heard_for_half_a_lease_may_have_memory),
         RIG_TEST(when_two_workers_were_lost_both_are_waited_for),
+        RIG_TEST(a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict),
         RIG_TEST(a_worker_of_another_name_is_not_the_one_that_was_lost),
         RIG_TEST(a_worker_that_did_not_come_again_after_a_restart_may_be_anywhere),
     };
