@@ -466,7 +466,7 @@ void mr_ostore__make_room(struct mr_ostore *s)
     uint64_t lacking = serve_grants(s);
     uint64_t above = above_high_water(s);
     for (uint32_t i = 1; i <= s->groups_used; i++)
-        if (s->groups[i].lacking || s->groups[i].owed) group_make_room(s, i);
+        group_make_room(s, i);
     if (!lacking) s->stuck_since = 0;
     if (!lacking && !above) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);

@@ -56,6 +56,14 @@ static inline int teardown(void **state)
     return 0;
 }
 
+/* Begins again with another config. */
+static inline void begin_with(struct world *w, const struct mr_ostore_config *other)
+{
+    mr_ostore_free(&w->s);
+    w->s = mr_ostore_new(other);
+    assert_int_equal(mr_ostore_deadline(w->s), MR_NEVER);
+}
+
 static inline void act(struct world *w, struct mr_ostore_event ev)
 {
     w->fx.n = 0;
@@ -69,6 +77,21 @@ static inline const struct mr_ostore_effect *effect(
     for (size_t i = 0; i < w->fx.n; i++)
         if (w->fx.items[i].type == type) return &w->fx.items[i];
     return NULL;
+}
+
+static inline size_t count(const struct world *w, enum mr_ostore_effect_type type)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->fx.n; i++)
+        n += w->fx.items[i].type == type;
+    return n;
+}
+
+/* Lets time pass until the core's deadline. */
+static inline void tick(struct world *w)
+{
+    w->now = mr_ostore_deadline(w->s);
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
 static inline void join(struct world *w, uint32_t client)
@@ -130,4 +153,49 @@ static inline void evicted(struct world *w, int err)
     const struct mr_ostore_effect *x = effect(w, MR_OX_EVICT);
     assert_non_null(x);
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = x->object, .err = err});
+}
+
+/* The holder is the client itself if the kind is MR_HOLD_CLIENT. */
+static inline void hold(struct world *w, enum mr_ostore_event_type type, uint32_t client,
+    mr_object_id id, struct mr_store_holder holder)
+{
+    act(w, (struct mr_ostore_event){.type = type, .client = client, .id = id, .holder = holder});
+}
+
+static inline void persist(struct world *w, uint64_t request, mr_object_id id)
+{
+    act(w,
+        (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = request, .id = id});
+}
+
+/* Answers a WRITE. */
+static inline void written(struct world *w, mr_object_id id, uint32_t flags, int err)
+{
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags, .err = err});
+}
+
+static inline struct mr_ostore_info info_of(const struct world *w, mr_object_id id)
+{
+    struct mr_ostore_info info;
+    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_OK);
+    return info;
+}
+
+static inline int there(const struct world *w, mr_object_id id)
+{
+    struct mr_ostore_info info;
+    return mr_ostore_stat(w->s, id, &info);
+}
+
+static inline struct mr_store_stats stats_of(const struct world *w)
+{
+    struct mr_store_stats stats;
+    mr_ostore_stats(w->s, &stats);
+    return stats;
+}
+
+static inline size_t objects_left(const struct world *w, uint32_t *ticks)
+{
+    assert_true(++*ticks < 1000);
+    return stats_of(w).objects;
 }

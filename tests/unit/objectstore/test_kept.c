@@ -7,16 +7,12 @@ static void name(struct world *w, enum mr_ostore_event_type type, mr_object_id i
     act(w, (struct mr_ostore_event){.type = type, .id = id, .holder = {MR_HOLD_NAME, 77}});
 }
 
-static void written(struct world *w)
+/* Answers the step's WRITE. */
+static void write_ends(struct world *w)
 {
     const struct mr_ostore_effect *x = effect(w, MR_OX_WRITE);
     assert_non_null(x);
-    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = x->id, .flags = x->flags});
-}
-
-static void persist(struct world *w, mr_object_id id)
-{
-    act(w, (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = 9, .id = id});
+    written(w, x->id, x->flags, MR_OK);
 }
 
 static void recovered(struct world *w, mr_object_id id, uint32_t flags)
@@ -29,12 +25,6 @@ static void wait_for_claims(struct world *w)
 {
     w->now += config.orphan_ns + 2 * MR_SECOND;
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
-}
-
-static int there(struct world *w, mr_object_id id)
-{
-    struct mr_ostore_info info;
-    return mr_ostore_stat(w->s, id, &info);
 }
 
 static mr_object_id made_for_a_job(struct world *w)
@@ -51,7 +41,7 @@ static void what_a_drain_wrote_goes_with_its_job(void **state)
     mr_object_id id = made_for_a_job(w);
     act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN});
     assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED | MR_OSTORE_BY_HOLDERS);
-    written(w);
+    write_ends(w);
     unhold(w, 1, id, 5);
     evicted(w, MR_OK);
     assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
@@ -62,20 +52,47 @@ static void what_was_persisted_without_a_name_stays_when_its_job_goes(void **sta
 {
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
-    persist(w, id);
+    persist(w, 9, id);
     assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED);
-    written(w);
+    write_ends(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = id, .holder = {MR_HOLD_JOB, 6}});
+    assert_null(effect(w, MR_OX_MOVE));
     unhold(w, 1, id, 5);
+    unhold(w, 1, id, 6);
     assert_null(effect(w, MR_OX_EVICT));
     assert_int_equal(there(w, id), MR_OK);
+}
+
+static void what_only_a_client_holds_is_not_drained(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    for (uint64_t n = 1; n <= 3; n++)
+        seal(w, 1, id_of(1, n), segment, n * 4096, 1000, n == 2 ? 0 : 5);
+    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN});
+    assert_int_equal(count(w, MR_OX_WRITE), 2);
+    for (size_t i = 0; i < w->fx.n; i++)
+        assert_int_not_equal(w->fx.items[i].id.number, 2);
+    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN}); /* one write of each is enough */
+    assert_null(effect(w, MR_OX_WRITE));
+}
+
+static void what_has_a_name_is_persisted_for_as_long_as_it_is_held(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    name(w, MR_OE_HOLD, id);
+    persist(w, 9, id);
+    assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED | MR_OSTORE_BY_HOLDERS);
 }
 
 static void a_file_moves_to_those_that_live_by_holders_when_it_gets_a_name(void **state)
 {
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
-    persist(w, id);
-    written(w);
+    persist(w, 9, id);
+    write_ends(w);
     name(w, MR_OE_HOLD, id);
     assert_int_equal(effect(w, MR_OX_MOVE)->flags, MR_OSTORE_BY_HOLDERS);
     name(w, MR_OE_HOLD, id);
@@ -91,7 +108,7 @@ static void a_name_given_during_the_write_moves_the_file_after_it(void **state)
 {
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
-    persist(w, id);
+    persist(w, 9, id);
     const struct mr_ostore_effect write = *effect(w, MR_OX_WRITE);
     name(w, MR_OE_HOLD, id);
     assert_null(effect(w, MR_OX_MOVE));
@@ -104,8 +121,8 @@ static void what_a_drain_wrote_stays_once_somebody_persists_it(void **state)
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
     act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN});
-    written(w);
-    persist(w, id);
+    write_ends(w);
+    persist(w, 9, id);
     assert_int_equal(effect(w, MR_OX_MOVE)->flags, 0);
     unhold(w, 1, id, 5);
     assert_int_equal(there(w, id), MR_OK);
@@ -119,6 +136,8 @@ static void after_a_restart_files_that_nobody_claims_are_removed_and_counted(voi
         recovered(w, id_of(1, n), MR_OSTORE_BY_HOLDERS);
     recovered(w, id_of(1, KEPT), 0);
     name(w, MR_OE_HOLD, id_of(1, NAMED));
+    mr_object_id ids[8];
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 8), 3); /* a name does not speak for a job */
     /* Nothing is removed, because the store has offered no object to the scheduler yet. */
     wait_for_claims(w);
     assert_int_equal(there(w, id_of(1, ORPHAN)), MR_OK);
@@ -205,6 +224,23 @@ static void an_entry_of_what_is_not_here_is_taken_away(void **state)
     assert_true(unplaced(w, id_of(7, 7)));
 }
 
+static void a_write_of_a_deleted_object_that_failed_has_no_file(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    persist(w, 9, id);
+    for (int i = 0; i < 2; i++) { /* the second time the object is deleted already */
+        act(w, (struct mr_ostore_event){
+                   .type = MR_OE_DELETE, .client = 1, .id = id, .flags = MR_OSTORE_FORCE});
+        assert_int_equal(count(w, MR_OX_DONE), i ? 1 : 2); /* the persist is answered, too */
+    }
+    act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1});
+    assert_int_equal(stats_of(w).objects, 0);
+    written(w, id, MR_OSTORE_PERSISTED, MR_EIO);
+    assert_int_equal(w->fx.n, 0);
+    assert_false(mr_ostore_is_writing(w->s));
+}
+
 /* Issue 11, J: An object is deleted while the store writes it to disk, and is pulled again before
  * the write ends. The file then belongs to the deleted object, so the core erases the file. */
 static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
@@ -212,7 +248,7 @@ static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
     join(w, 2);
-    persist(w, id);
+    persist(w, 9, id);
     uint32_t flags = effect(w, MR_OX_WRITE)->flags;
     act(w,
         (struct mr_ostore_event){
@@ -222,8 +258,7 @@ static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
     assert_non_null(effect(w, MR_OX_PULL));
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags});
     assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
-    struct mr_ostore_info info;
-    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_ENOENT); /* the pull has not ended yet */
+    assert_int_equal(there(w, id), MR_ENOENT); /* the pull has not ended yet */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -270,6 +305,107 @@ static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
     assert_int_equal(there(w, id_of(50, 2)), MR_OK);
 }
 
+/* Returns the time at which the object begins to leave. */
+static mr_time leaves_at(struct world *w, mr_object_id id)
+{
+    for (uint32_t ticks = 0; !effect(w, MR_OX_EVICT);) {
+        assert_true(there(w, id) == MR_OK && objects_left(w, &ticks));
+        tick(w);
+    }
+    return w->now;
+}
+
+static uint32_t pulled(struct world *w, mr_object_id id)
+{
+    join(w, 1);
+    join(w, 9);
+    get(w, 1, 1, id, MR_SECOND, 3);
+    seal(w, 9, id, grant(w, 9, 8 * MIB), 0, 5000, 0);
+    uint32_t object = effect(w, MR_OX_GOT)->object;
+    act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id});
+    return object;
+}
+
+static void a_copy_stays_for_a_while_after_its_last_use(void **state)
+{
+    struct world *w = *state;
+    uint32_t object = pulled(w, id_of(50, 1));
+    w->now += config.orphan_ns / 2;
+    mr_time used = w->now;
+    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = object});
+    assert_in_range(
+        leaves_at(w, id_of(50, 1)), used + config.orphan_ns, used + config.orphan_ns + MR_SECOND);
+}
+
+static void a_copy_that_a_job_holds_or_that_is_persisted_stays(void **state)
+{
+    struct world *w = *state;
+    (void)pulled(w, id_of(50, 1));
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_HOLD, .id = id_of(50, 1), .holder = {MR_HOLD_JOB, 5}});
+    wait_for_claims(w);
+    assert_null(effect(w, MR_OX_EVICT));
+    persist(w, 9, id_of(50, 1));
+    write_ends(w);
+    unhold(w, 1, id_of(50, 1), 5);
+    wait_for_claims(w);
+    assert_null(effect(w, MR_OX_EVICT));
+    assert_int_equal(there(w, id_of(50, 1)), MR_OK);
+}
+
+/* Neither a use nor a second offer gives the scheduler more time to claim an object. */
+static void the_time_for_a_claim_begins_with_the_first_offer(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    uint32_t object = 1;
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
+    w->now += MR_SECOND;
+    mr_time first = w->now;
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED, .id = id});
+    w->now += config.orphan_ns / 2;
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED, .id = id});
+    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = object});
+    unhold(w, 2, id, 99); /* a job that does not hold the object */
+    assert_in_range(
+        leaves_at(w, id), first + config.orphan_ns, first + config.orphan_ns + MR_SECOND);
+}
+
+static void the_next_scheduler_has_its_own_time_for_a_claim(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w), ids[4];
+    act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = id, .holder = {MR_HOLD_JOB, 0}});
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    w->now += config.orphan_ns / 2;
+    act(w, (struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
+    wait_for_claims(w);
+    assert_null(effect(w, MR_OX_EVICT));
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 4), 1);
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    wait_for_claims(w);
+    assert_non_null(effect(w, MR_OX_EVICT));
+}
+
+static void nobody_is_asked_about_a_deleted_object(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w), ids[4];
+    act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = id, .holder = {MR_HOLD_JOB, 0}});
+    get(w, 1, 2, id, 0, 0);
+    act(w,
+        (struct mr_ostore_event){
+            .type = MR_OE_DELETE, .client = 1, .request = 3, .id = id, .flags = MR_OSTORE_FORCE});
+    act(w, (struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 4), 0);
+    /* A new holder does not bring the object back. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = id, .holder = {MR_HOLD_NAME, 7}});
+    act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id});
+    evicted(w, MR_OK);
+    assert_int_equal(stats_of(w).objects, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +420,14 @@ int main(void)
         T(an_entry_in_the_directory_goes_with_its_object),
         T(an_entry_of_what_is_not_here_is_taken_away),
         T(a_copy_goes_when_nobody_wants_it_for_a_while),
+        T(a_copy_stays_for_a_while_after_its_last_use),
+        T(a_copy_that_a_job_holds_or_that_is_persisted_stays),
+        T(the_time_for_a_claim_begins_with_the_first_offer),
+        T(the_next_scheduler_has_its_own_time_for_a_claim),
+        T(nobody_is_asked_about_a_deleted_object),
+        T(what_only_a_client_holds_is_not_drained),
+        T(what_has_a_name_is_persisted_for_as_long_as_it_is_held),
+        T(a_write_of_a_deleted_object_that_failed_has_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

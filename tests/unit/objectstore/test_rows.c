@@ -1,53 +1,6 @@
-/* The object store's core: what is told, field by field; tables that are used again and again and
- * have an end; and what comes in time. */
+/* The object store's core: what it tells of an object, field by field; tables that are used again
+ * and again and have an end; and what comes in time. */
 #include "tests/unit/objectstore/rig.h"
-
-static struct mr_ostore_info info_of(struct world *w, mr_object_id id)
-{
-    struct mr_ostore_info info;
-    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_OK);
-    return info;
-}
-
-static struct mr_store_stats stats_of(struct world *w)
-{
-    struct mr_store_stats stats;
-    mr_ostore_stats(w->s, &stats);
-    return stats;
-}
-
-static void hold(struct world *w, enum mr_ostore_event_type type, uint32_t client, mr_object_id id,
-    enum mr_store_holder_kind kind, uint64_t key)
-{
-    act(w,
-        (struct mr_ostore_event){.type = type, .client = client, .id = id, .holder = {kind, key}});
-}
-
-static void tick(struct world *w)
-{
-    w->now = mr_ostore_deadline(w->s);
-    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
-}
-
-static size_t objects_left(struct world *w, uint32_t *ticks)
-{
-    assert_true(++*ticks < 1000);
-    return stats_of(w).objects;
-}
-
-static size_t count(const struct world *w, enum mr_ostore_effect_type type)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < w->fx.n; i++)
-        n += w->fx.items[i].type == type;
-    return n;
-}
-
-static void persist(struct world *w, uint64_t request, mr_object_id id)
-{
-    act(w,
-        (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = request, .id = id});
-}
 
 /* ---- what is told ---------------------------------------------------------------------------- */
 
@@ -69,9 +22,12 @@ static void a_seal_is_told_where_and_how_large(void **state)
                .room = 2000,
                .flags = MR_SEAL_KEEP,
                .owner = {.job = {5}, .task = 6, .attempt = 7}});
-    const struct mr_ostore_effect *add = effect(w, MR_OX_ADD), *x = effect(w, MR_OX_PUBLISH);
-    assert_true(mr_object_id_eq(add->id, id_of(1, 1)) && mr_object_id_eq(x->id, id_of(1, 1)));
-    assert_int_equal(x->object, add->object);
+    const uint32_t object = effect(w, MR_OX_ADD)->object;
+    const struct mr_ostore_effect *x = effect(w, MR_OX_PUBLISH);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ADD)->id, id_of(1, 1)));
+    assert_true(mr_object_id_eq(x->id, id_of(1, 1)));
+    assert_int_equal(object, 1);
+    assert_int_equal(x->object, object);
     assert_int_equal(x->segment, segment);
     assert_int_equal(x->offset, 8192 + MR_EXTENT_HEAD);
     assert_int_equal(x->bytes, 1000);
@@ -97,7 +53,7 @@ static void a_seal_is_told_where_and_how_large(void **state)
     assert_int_equal(x->segment, segment);
     assert_int_equal(x->offset, 8192 + MR_EXTENT_HEAD);
     assert_int_equal(x->bytes, 1000);
-    assert_int_equal(x->object, add->object);
+    assert_int_equal(x->object, object);
     assert_int_equal(x->flags, 0);
     assert_true(mr_object_id_eq(x->id, id_of(1, 1)));
 }
@@ -182,8 +138,9 @@ static void some_holders_are_shown_and_all_counted(void **state)
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
     get(w, 1, 2, id_of(1, 1), 0, 0); /* a pin is no holder */
     for (uint64_t job = 6; job <= 15; job++)
-        hold(w, MR_OE_HOLD, 1, id_of(1, 1), MR_HOLD_JOB, job);
-    hold(w, MR_OE_HOLD, 1, id_of(1, 1), MR_HOLD_JOB, 6); /* once more is no second holder */
+        hold(w, MR_OE_HOLD, 1, id_of(1, 1), (struct mr_store_holder){MR_HOLD_JOB, job});
+    hold(w, MR_OE_HOLD, 1, id_of(1, 1),
+        (struct mr_store_holder){MR_HOLD_JOB, 6}); /* once more is no second holder */
     struct mr_ostore_info info = info_of(w, id_of(1, 1));
     assert_int_equal(info.holders_count, 11);
     for (uint32_t i = 0; i < MR_OSTORE_HOLDERS_SHOWN; i++)
@@ -207,13 +164,14 @@ static void rows_are_used_again(void **state)
         uint32_t segment = grant(w, client, 8 * MIB);
         assert_int_equal(segment, i + 1);
         seal(w, client, id_of(client, 1), segment, 0, 1000, 5);
-        hold(w, MR_OE_HOLD, 2, id_of(client, 1), MR_HOLD_CLIENT, 0);
+        hold(w, MR_OE_HOLD, 2, id_of(client, 1), (struct mr_store_holder){MR_HOLD_CLIENT, 0});
         get(w, 1, 2 * i, id_of(client, 1), 0, 0);
         assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
         get(w, 2, 2 * i + 1, id_of(client, 2), MR_SECOND, 0); /* of what never comes */
+        assert_null(effect(w, MR_OX_GOT));
         act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(client, 1)});
         unhold(w, 1, id_of(client, 1), 5);
-        hold(w, MR_OE_UNHOLD, 2, id_of(client, 1), MR_HOLD_CLIENT, 0);
+        hold(w, MR_OE_UNHOLD, 2, id_of(client, 1), (struct mr_store_holder){MR_HOLD_CLIENT, 0});
         evicted(w, MR_OK);
         act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = client});
         assert_int_equal(effect(w, MR_OX_CLOSE)->segment, segment);
@@ -234,6 +192,16 @@ static void too_many_gets_that_wait_are_refused(void **state)
     }
     get(w, 1, 1000, id_of(1, 1), MR_SECOND, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
+    act(w, (struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id_of(7, 7), .bytes = 9});
+    seal(w, 1, id_of(1, 60), grant(w, 1, 8 * MIB), 0, 100, 0);
+    persist(w, 1002, id_of(1, 60));
+    assert_int_equal(effect(w, MR_OX_DONE)->err, MR_ELIMIT);
+    assert_null(effect(w, MR_OX_WRITE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 3});
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 60), .flags = MR_OSTORE_FORCE});
+    evicted(w, MR_OK);
+    act(w, (struct mr_ostore_event){.type = MR_OE_DELETE, .client = 1, .id = id_of(7, 7)});
     get(w, 1, 1001, id_of(1, 50), MR_SECOND, 0); /* of what nobody waits for: it leaves no trace */
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
     assert_non_null(effect(w, MR_OX_REMOVE));
@@ -251,9 +219,9 @@ static void too_many_holders_and_pins_are_refused(void **state)
     join(w, 1);
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 1);
     for (uint64_t job = 2; job < config.links_max; job++)
-        hold(w, MR_OE_HOLD, 1, id_of(1, 1), MR_HOLD_JOB, job);
+        hold(w, MR_OE_HOLD, 1, id_of(1, 1), (struct mr_store_holder){MR_HOLD_JOB, job});
     assert_int_equal(info_of(w, id_of(1, 1)).holders_count, config.links_max - 1);
-    hold(w, MR_OE_HOLD, 1, id_of(1, 1), MR_HOLD_JOB, 99999);
+    hold(w, MR_OE_HOLD, 1, id_of(1, 1), (struct mr_store_holder){MR_HOLD_JOB, 99999});
     assert_int_equal(info_of(w, id_of(1, 1)).holders_count, config.links_max - 1);
     get(w, 1, 4, id_of(1, 1), 0, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
@@ -274,296 +242,127 @@ static void too_many_segments_are_refused(void **state)
     assert_int_equal(grant(w, 1, 4096), config.segments_max); /* a number is not used twice */
 }
 
-/* ---- grants ---------------------------------------------------------------------------------- */
-
-static const struct mr_ostore_effect *ask(
-    struct world *w, uint32_t client, uint64_t bytes, uint64_t least, mr_duration timeout)
-{
-    static uint64_t request = 1000;
-    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
-               .client = client,
-               .request = ++request,
-               .bytes = bytes,
-               .room = least,
-               .timeout = timeout});
-    const struct mr_ostore_effect *x = effect(w, MR_OX_GRANTED);
-    if (x && x->request == request) assert_int_equal(x->client, client);
-    return x && x->request == request ? x : NULL;
-}
-
-static void a_grant_is_of_whole_pages_and_at_most_what_there_is(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    assert_int_equal(ask(w, 1, 5000, 5000, 0)->bytes, 8192); /* at once, though it does not wait */
-    assert_int_equal(ask(w, 1, 128 * MIB, 100, 0)->bytes, 64 * MIB - 8192);
-    assert_int_equal(ask(w, 1, 4096, 4096, 0)->err, MR_ELIMIT);
-    assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
-    assert_int_equal(ask(w, 1, 4096, 0, MR_SECOND)->err, MR_ETOOBIG);
-    assert_int_equal(ask(w, 1, 4096, 4097, MR_SECOND)->err, MR_ETOOBIG);
-    assert_int_equal(ask(w, 1, 65 * MIB, 65 * MIB, MR_SECOND)->err, MR_ETOOBIG);
-    assert_null(ask(w, 4, 4096, 4096, MR_SECOND)); /* nobody */
-}
-
-static void a_grant_that_waits_too_long_is_refused(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    join(w, 2);
-    seal(w, 2, id_of(2, 1), ask(w, 2, 64 * MIB, 64 * MIB, 0)->segment, 0, 60 * MIB, 5);
-    get(w, 2, 3, id_of(2, 1), 0, 0);
-    assert_null(ask(w, 1, 4096, 4096, 100 * MR_MS));
-    assert_null(ask(w, 1, 8192, 8192, 300 * MR_MS));
-    mr_time begin = w->now;
-    for (uint32_t refused = 0, ticks = 0; refused < 2;) {
-        assert_true(++ticks < 1000);
-        tick(w);
-        const struct mr_ostore_effect *x = effect(w, MR_OX_GRANTED);
-        if (!x) continue;
-        assert_int_equal(x->err, MR_ELIMIT);
-        assert_int_equal(x->bytes, refused ? 8192 : 4096);
-        assert_int_equal(w->now, begin + (refused ? 300 : 100) * MR_MS);
-        refused++;
-    }
-}
-
-static void a_cancelled_grant_is_not_answered(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    uint32_t segment = ask(w, 1, 64 * MIB, 64 * MIB, 0)->segment;
-    for (uint64_t request = 1; request <= 3; request++)
-        act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
-                   .client = 1,
-                   .request = request,
-                   .bytes = 4096,
-                   .room = 4096,
-                   .timeout = MR_SECOND});
-    act(w, (struct mr_ostore_event){.type = MR_OE_CANCEL, .client = 2, .request = 1});
-    act(w, (struct mr_ostore_event){.type = MR_OE_CANCEL, .client = 1, .request = 2});
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = segment});
-    assert_int_equal(count(w, MR_OX_GRANTED), 2);
-    for (size_t i = 0; i < w->fx.n; i++)
-        if (w->fx.items[i].type == MR_OX_GRANTED) assert_int_not_equal(w->fx.items[i].request, 2);
-}
-
-static void so_many_grants_wait_and_no_more(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    join(w, 2);
-    (void)ask(w, 1, 64 * MIB, 64 * MIB, 0);
-    for (uint32_t i = 0; i < 1024; i++)
-        assert_null(ask(w, 1 + i % 2, 4096, 4096, MR_SECOND));
-    assert_int_equal(ask(w, 1, 4096, 4096, MR_SECOND)->err, MR_ELIMIT);
-    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 2});
-    assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
-}
-
-/* ---- persist --------------------------------------------------------------------------------- */
-
-static int done(struct world *w)
-{
-    const struct mr_ostore_effect *x = effect(w, MR_OX_DONE);
-    return x ? x->err : 1;
-}
-
-static void what_cannot_be_persisted_is_said_at_once(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    persist(w, 1, id_of(1, 1));
-    assert_int_equal(done(w), MR_ENOENT);
-    get(w, 1, 2, id_of(1, 1), MR_SECOND, 0);
-    persist(w, 3, id_of(1, 1)); /* only waited for */
-    assert_int_equal(done(w), MR_ENOENT);
-    assert_int_equal(effect(w, MR_OX_DONE)->request, 3);
-    uint32_t segment = grant(w, 1, 8 * MIB);
-    seal(w, 1, id_of(1, 1), segment, 0, 100, 5);
-    unhold(w, 1, id_of(1, 1), 5); /* pinned by who got it: deleted, not gone */
-    persist(w, 4, id_of(1, 1));
-    assert_int_equal(done(w), MR_ELOST);
-}
-
-/* Whether it stays in memory is known in a moment. */
-static void what_is_about_to_leave_memory_is_persisted_a_moment_later(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    seal(w, 1, id_of(1, 1), ask(w, 1, 64 * MIB, 64 * MIB, 0)->segment, 0, 50 * MIB, 5);
-    assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
-    assert_non_null(effect(w, MR_OX_WRITE));
-    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(1, 1)});
-    uint32_t object = effect(w, MR_OX_EVICT)->object;
-    persist(w, 1, id_of(1, 1));
-    assert_int_equal(done(w), MR_EAGAIN);
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_EVICT_DONE, .object = object, .err = MR_EAGAIN}); /* it is pinned */
-    persist(w, 2, id_of(1, 1));
-    assert_non_null(effect(w, MR_OX_WRITE)); /* the file becomes one that stays */
-}
-
-/* No store has the object that was to be pulled. A client that gets the object may wait until a
- * task makes it. A persist has nothing to write and is answered. */
-static void a_persist_of_what_no_store_has_is_answered(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    get(w, 1, 1, id_of(50, 1), MR_SECOND, MR_OSTORE_SEEK);
-    persist(w, 2, id_of(50, 1));
-    assert_int_equal(done(w), 1);
-    act(w,
-        (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(50, 1), .err = MR_EAGAIN});
-    assert_int_equal(done(w), MR_ENOENT);
-    assert_int_equal(effect(w, MR_OX_DONE)->request, 2);
-    assert_null(effect(w, MR_OX_GOT));
-    tick(w);
-    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ETIMEOUT);
-    assert_int_equal(stats_of(w).objects, 0);
-    get(w, 1, 3, id_of(50, 1), 0, MR_OSTORE_SEEK);
-    assert_int_equal(stats_of(w).objects, 0);
-}
-
-static void a_persist_during_a_pull_is_answered_with_it(void **state)
-{
-    struct world *w = *state;
-    join(w, 1);
-    join(w, 9);
-    uint32_t segment = grant(w, 9, 8 * MIB);
-    for (uint64_t n = 1; n <= 2; n++) {
-        get(w, 1, n, id_of(50, n), MR_SECOND, 3);
-        persist(w, 10 + n, id_of(50, n));
-        assert_null(effect(w, MR_OX_WRITE));
-    }
-    seal(w, 9, id_of(50, 1), segment, 0, 1000, 0);
-    assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED);
-    assert_int_equal(effect(w, MR_OX_WRITE)->bytes, 1000);
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_WRITTEN, .id = id_of(50, 1), .flags = MR_OSTORE_PERSISTED});
-    assert_int_equal(done(w), MR_OK);
-    assert_int_equal(effect(w, MR_OX_DONE)->request, 11);
-    act(w,
-        (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(50, 2), .err = MR_EAWAY});
-    assert_int_equal(done(w), MR_EAWAY);
-    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EAWAY);
-}
-
-/* Who asked for it has gone: somebody else may ask for a while. */
-static void a_copy_that_comes_too_late_stays_for_a_while(void **state)
-{
-    struct world *w = *state;
-    uint32_t ticks = 0;
-    join(w, 1);
-    join(w, 9);
-    uint32_t segment = grant(w, 9, 8 * MIB);
-    w->now += 2 * config.orphan_ns;
-    get(w, 1, 1, id_of(50, 1), MR_SECOND, 3);
-    while (!count(w, MR_OX_GOT)) {
-        assert_int_equal(objects_left(w, &ticks), 1);
-        tick(w);
-    }
-    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ETIMEOUT);
-    seal(w, 9, id_of(50, 1), segment, 0, 1000, 0);
-    mr_time came = w->now;
-    assert_true(info_of(w, id_of(50, 1)).in_memory);
-    while (!count(w, MR_OX_EVICT)) {
-        assert_int_equal(objects_left(w, &ticks), 1);
-        tick(w);
-    }
-    assert_true(w->now >= came + config.orphan_ns);
-    evicted(w, MR_OK);
-    assert_int_equal(stats_of(w).objects, 0);
-}
-
-static void a_failed_write_is_the_answer_and_the_next_persist_tries_again(void **state)
+static void a_client_that_is_not_there_gets_nothing(void **state)
 {
     struct world *w = *state;
     join(w, 1);
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
-    persist(w, 1, id_of(1, 1));
-    persist(w, 2, id_of(1, 1)); /* one write for both */
-    assert_null(effect(w, MR_OX_WRITE));
-    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(1, 1), .err = MR_EIO});
-    assert_int_equal(count(w, MR_OX_DONE), 2);
-    assert_int_equal(done(w), MR_EIO);
-    assert_int_equal(mr_ostore_disk(w->s).write_failures, 1);
-    assert_false(mr_ostore_disk(w->s).is_full);
-    assert_false(info_of(w, id_of(1, 1)).on_disk);
-    persist(w, 3, id_of(1, 1));
-    assert_non_null(effect(w, MR_OX_WRITE));
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_WRITTEN, .id = id_of(1, 1), .flags = MR_OSTORE_PERSISTED});
-    assert_int_equal(done(w), MR_OK);
-    assert_true(info_of(w, id_of(1, 1)).on_disk && info_of(w, id_of(1, 1)).persisted);
-    persist(w, 4, id_of(1, 1)); /* it is there */
-    assert_int_equal(done(w), MR_OK);
-    assert_null(effect(w, MR_OX_WRITE));
+    get(w, 77, 2, id_of(1, 1), 0, 0);
+    assert_int_equal(w->fx.n, 0);
+    assert_int_equal(info_of(w, id_of(1, 1)).pins, 0);
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 77});
+    assert_int_equal(w->fx.n, 0);
+    assert_int_equal(stats_of(w).clients, 1);
 }
 
-/* ---- death ----------------------------------------------------------------------------------- */
+/* ---- rooms ----------------------------------------------------------------------------------- */
 
-/* A job hears once that an object of it is gone, whether it was in memory or on disk. */
-static void a_loss_is_told_once(void **state)
+static void nonsense_in_a_seal_changes_nothing(void **state)
 {
     struct world *w = *state;
     join(w, 1);
+    join(w, 2);
     uint32_t segment = grant(w, 1, 8 * MIB);
-    struct mr_ostore_event kill = {
-        .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE};
-    seal(w, 1, id_of(1, 1), segment, 0, 100, 5);
-    act(w, kill);
-    assert_int_equal(count(w, MR_OX_LOST), 1);
-    evicted(w, MR_OK);
-    assert_int_equal(count(w, MR_OX_LOST), 0);
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_RECOVERED, .id = id_of(7, 7), .bytes = 9, .flags = 2});
-    hold(w, MR_OE_HOLD, 1, id_of(7, 7), MR_HOLD_JOB, 5);
-    get(w, 1, 1, id_of(7, 7), MR_SECOND, 0);
-    act(w,
-        (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(7, 7), .err = MR_ELOST});
-    assert_int_equal(count(w, MR_OX_LOST), 1);
-    assert_true(mr_object_id_eq(effect(w, MR_OX_LOST)->id, id_of(7, 7)));
-    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id_of(7, 7)));
-    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELOST);
-    assert_int_equal(stats_of(w).persisted_bytes, 0);
-}
-
-/* Only what the scheduler itself held is in doubt when another one comes. */
-static void what_workers_hold_is_not_asked_for_again(void **state)
-{
-    struct world *w = *state;
-    mr_object_id ids[8];
-    join(w, 1);
-    uint32_t segment = grant(w, 1, 8 * MIB);
-    for (uint64_t n = 1; n <= 3; n++)
-        seal(w, 1, id_of(1, n), segment, n * 4096, 100, 5);
-    hold(w, MR_OE_HOLD, 1, id_of(1, 2), MR_HOLD_JOB, 0);
-    hold(w, MR_OE_HOLD, 1, id_of(1, 3), MR_HOLD_NAME, 0);
-    act(w, (struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
-    assert_int_equal(mr_ostore_unvouched(w->s, ids, 8), 1);
-    assert_true(mr_object_id_eq(ids[0], id_of(1, 2)));
-    assert_int_equal(mr_ostore_unvouched(w->s, ids, 0), 0);
-}
-
-/* What a client read lately stays when something has to leave. */
-static void what_was_used_lately_leaves_last(void **state)
-{
-    struct world *w = *state;
-    uint32_t objects[5];
-    join(w, 1);
-    for (uint64_t n = 1; n <= 4; n++) {
-        seal(w, 1, id_of(1, n), ask(w, 1, 16 * MIB, 16 * MIB, 0)->segment, 0, 13 * MIB, 5);
-        objects[n] = effect(w, MR_OX_PUBLISH)->object;
+    struct mr_ostore_event good = {.type = MR_OE_SEAL,
+        .client = 1,
+        .id = id_of(1, 1),
+        .segment = segment,
+        .offset = 64,
+        .bytes = 1000,
+        .room = 1064};
+    struct mr_ostore_event bad[12];
+    for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
+        bad[i] = good;
+    bad[0].offset = 63;
+    bad[1].offset = UINT64_MAX;
+    bad[2].bytes = UINT64_MAX;
+    bad[3].room = UINT64_MAX;
+    bad[4].room = 8 * MIB + 1;
+    bad[5].segment = segment + 1;
+    bad[6].client = 2;       /* not its segment */
+    bad[7].id = id_of(2, 1); /* not its maker */
+    bad[8].room = MR_EXTENT_HEAD - 1;
+    bad[9].segment = MR_SEGMENTS_MAX;
+    bad[10].bytes = 1001;
+    bad[11].client = 2;
+    bad[11].id = id_of(2, 1);
+    for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++) {
+        act(w, bad[i]);
+        assert_null(effect(w, MR_OX_PUBLISH));
     }
-    for (uint32_t n = 1; n <= 2; n++)
-        act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = objects[n]});
-    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 0});
-    act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 77});
-    assert_null(ask(w, 1, 8 * MIB, 8 * MIB, MR_SECOND));
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it has none */
-    assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 3)));
+    act(w, good);
+    assert_non_null(effect(w, MR_OX_PUBLISH));
 }
+
+/* The room of an object may fill its segment, and an object may be empty. */
+static void a_room_ends_with_its_segment_at_the_latest(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    struct mr_ostore_event ev = {.type = MR_OE_SEAL,
+        .client = 1,
+        .id = id_of(1, 1),
+        .segment = segment,
+        .offset = MR_EXTENT_HEAD + 1,
+        .bytes = 8 * MIB - MR_EXTENT_HEAD,
+        .room = 8 * MIB};
+    act(w, ev);
+    assert_null(effect(w, MR_OX_PUBLISH));
+    ev.offset--;
+    act(w, ev);
+    assert_int_equal(effect(w, MR_OX_PUBLISH)->bytes, 8 * MIB - MR_EXTENT_HEAD);
+    ev.id = id_of(1, 2);
+    ev.bytes = 0;
+    ev.room = MR_EXTENT_HEAD;
+    ev.offset = 8 * MIB;
+    act(w, ev);
+    assert_int_equal(effect(w, MR_OX_PUBLISH)->offset, 8 * MIB);
+    ev.id = id_of(1, 3);
+    ev.offset++;
+    act(w, ev);
+    assert_null(effect(w, MR_OX_PUBLISH));
+}
+
+static void a_room_that_is_free_again_is_told_to_its_client(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    join(w, 2);
+    (void)grant(w, 2, 8 * MIB);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 8192, 1000, 5);
+    seal(w, 1, id_of(1, 1), segment, 16384, 500, 5); /* a second object of this id is not taken */
+    const struct mr_ostore_effect *x = effect(w, MR_OX_FREED);
+    assert_int_equal(x->offset, 16384);
+    assert_int_equal(x->room, 500 + MR_EXTENT_HEAD);
+    assert_null(effect(w, MR_OX_REFUSED));
+    unhold(w, 1, id_of(1, 1), 5);
+    evicted(w, MR_OK);
+    x = effect(w, MR_OX_FREED);
+    assert_int_equal(x->client, 1);
+    assert_int_equal(x->segment, segment);
+    assert_int_equal(x->offset, 8192);
+    assert_int_equal(x->room, 1000 + MR_EXTENT_HEAD);
+}
+
+static void a_large_table_keeps_no_more_than_so_many_entries_free(void **state)
+{
+    struct mr_ostore_config large = config;
+    (void)state;
+    large.objects_max = 100000;
+    struct mr_ostore *s = mr_ostore_new(&large);
+    assert_int_equal(mr_ostore_objects_left(s), 100000 - 1 - 4096);
+    mr_ostore_free(&s);
+    large.objects_max = 8 * 4096 + 8;
+    s = mr_ostore_new(&large);
+    assert_int_equal(mr_ostore_objects_left(s), 7 * 4096 + 7);
+    mr_ostore_free(&s);
+    mr_ostore_free(&s); /* nothing is left to free */
+    assert_null(s);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* Several wait for several things; the deadline is always that of the first. */
 static void each_waits_as_long_as_it_said(void **state)
@@ -587,6 +386,44 @@ static void each_waits_as_long_as_it_said(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EINVAL);
 }
 
+/* A reader has pinned the object in a page that the store does not see. */
+static void a_deleted_object_that_stays_pinned_is_tried_less_and_less_often(void **state)
+{
+    static const uint32_t waits_ms[] = {20, 20, 40, 80, 160, 320, 640, 1000, 1000};
+    struct world *w = *state;
+    join(w, 1);
+    seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
+    unhold(w, 1, id_of(1, 1), 5);
+    for (size_t i = 0; i < MR_ARRAY_LEN(waits_ms); i++) {
+        assert_int_equal(effect(w, MR_OX_EVICT)->flags, 1);
+        evicted(w, MR_EAGAIN);
+        assert_int_equal(mr_ostore_deadline(w->s), w->now + waits_ms[i] * MR_MS);
+        tick(w);
+    }
+    evicted(w, MR_OK);
+    assert_int_equal(stats_of(w).objects, 0);
+}
+
+/* A restore ends in any case, so a get does not give up before it does. */
+static void a_get_waits_for_the_end_of_a_restore(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    act(w, (struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id_of(7, 7), .bytes = 300});
+    mr_time begin = w->now;
+    get(w, 1, 2, id_of(7, 7), MR_SECOND, 0);
+    assert_non_null(effect(w, MR_OX_RESTORE));
+    assert_int_equal(mr_ostore_deadline(w->s), begin + MR_SECOND);
+    tick(w);
+    assert_null(effect(w, MR_OX_GOT));
+    assert_int_equal(mr_ostore_deadline(w->s), begin + 11 * MR_SECOND);
+    act(w,
+        (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(7, 7), .err = MR_ELIMIT});
+    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
+    assert_true(info_of(w, id_of(7, 7)).on_disk); /* the next get tries again */
+    assert_int_equal(mr_ostore_objects_away(w->s), 1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -599,20 +436,14 @@ int main(void)
         T(too_many_gets_that_wait_are_refused),
         T(too_many_holders_and_pins_are_refused),
         T(too_many_segments_are_refused),
-        T(a_grant_is_of_whole_pages_and_at_most_what_there_is),
-        T(a_grant_that_waits_too_long_is_refused),
-        T(a_cancelled_grant_is_not_answered),
-        T(so_many_grants_wait_and_no_more),
-        T(what_cannot_be_persisted_is_said_at_once),
-        T(a_persist_of_what_no_store_has_is_answered),
-        T(what_is_about_to_leave_memory_is_persisted_a_moment_later),
-        T(a_persist_during_a_pull_is_answered_with_it),
-        T(a_copy_that_comes_too_late_stays_for_a_while),
-        T(a_failed_write_is_the_answer_and_the_next_persist_tries_again),
-        T(a_loss_is_told_once),
-        T(what_workers_hold_is_not_asked_for_again),
-        T(what_was_used_lately_leaves_last),
         T(each_waits_as_long_as_it_said),
+        T(a_room_ends_with_its_segment_at_the_latest),
+        T(a_room_that_is_free_again_is_told_to_its_client),
+        T(a_large_table_keeps_no_more_than_so_many_entries_free),
+        T(a_deleted_object_that_stays_pinned_is_tried_less_and_less_often),
+        T(a_get_waits_for_the_end_of_a_restore),
+        T(a_client_that_is_not_there_gets_nothing),
+        T(nonsense_in_a_seal_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
