@@ -254,7 +254,7 @@ void mr_trainer__enter(struct mr_trainer *t, struct session *s, enum mr_training
 void mr_trainer__fail(struct mr_trainer *t, struct session *s, const char *fmt, ...)
 {
     if (mr_trainer__is_over(s->state)) return;
-    char text[MR_TRAINING_REASON_BYTES_MAX];
+    char text[MR_TRAINING_REASON_BYTES_MAX + 2]; /* longer, so that the copy finds the cut */
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);

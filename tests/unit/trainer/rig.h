@@ -33,7 +33,8 @@ struct rig {
     uint64_t sequence;
     struct mr_trainer_effect last[32]; /* the latest effect of each type */
     uint32_t seen[32];
-    char text[4096]; /* text of the latest FOLLOW, or of the latest effect with an error */
+    char text[4096];   /* text of the latest FOLLOW, or of the latest effect with an error */
+    char channel[512]; /* channel of the latest effect that has one */
     char record[65536];
     size_t record_bytes;
     struct mr_trainer_effect erased[16]; /* effects that erase objects of checkpoints, in order */
@@ -55,11 +56,15 @@ static inline void step(struct rig *r, struct mr_trainer_event ev)
             r->erased[r->erased_count++] = *x;
         if (x->err || x->type == MR_TX_FOLLOW)
             (void)snprintf(r->text, sizeof r->text, "%.*s", MR_STR_ARG(text));
+        if (x->channel_bytes)
+            (void)snprintf(r->channel, sizeof r->channel, "%.*s",
+                MR_STR_ARG(mr_trainer_effect_channel(&r->fx, x)));
         if (x->type == MR_TX_WRITE) memcpy(r->record, text.p, r->record_bytes = text.n);
         if (x->type == MR_TX_WRITE || x->type == MR_TX_DELETE) sequence = x->sequence;
         if (x->type == MR_TX_STARTED && !x->err) r->id = x->session;
     }
     mr_trainer_effects_clear(&r->fx);
+    assert_true(mr_trainer_deadline(r->t) > r->now); /* nothing is left to do now */
     if (sequence) r->sequence = sequence;
     if (sequence && !r->holds)
         step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = sequence});
@@ -73,6 +78,7 @@ static inline void rig_begin(struct rig *r)
     c.epoch = 1;
     c.ended_max = 2;
     r->t = mr_trainer_new(&c);
+    assert_int_equal(mr_trainer_deadline(r->t), MR_NEVER);
     r->now = MR_SECOND;
     mr_trainer_effects_init(&r->fx);
     step(r, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
@@ -211,6 +217,24 @@ static inline int teardown(void **state)
     rig_end(*state);
     mr_release(*state);
     return 0;
+}
+
+/* Begins another trainer, `next`, from the record of the session of `r`. */
+static inline void read_by(struct rig *r, struct rig *next, const char *json, struct mr_str record)
+{
+    struct mr_trainer_config c;
+    memset(next, 0, sizeof *next);
+    mr_trainer_config_default(&c);
+    c.epoch = 2;
+    next->t = mr_trainer_new(&c);
+    mr_trainer_effects_init(&next->fx);
+    next->id = r->id;
+    next->now = r->now;
+    next->ticket = 1000;
+    struct mr_trainer_event ev = {.type = MR_TE_RECORD, .session = r->id, .text = record};
+    assert_int_equal(mr_training_document_parse(mr_str(json), &ev.document, NULL), MR_OK);
+    step(next, ev);
+    step(next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -121,6 +121,7 @@ static void forgetting_a_session_erases_its_checkpoints(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     for (uint32_t shard = 0; shard < 2; shard++)
         cut(r, &m, shard, 10);
+    cut(r, &m, 1, 20); /* not whole */
     stop_it(r, true);
     assert_int_equal(look(r).state, MR_TRAINING_FAILED);
     step(
@@ -131,7 +132,105 @@ static void forgetting_a_session_erases_its_checkpoints(void **state)
     assert_int_equal(r->seen[MR_TX_FORGOTTEN], 1);
     struct mr_training_info info;
     assert_int_equal(mr_trainer_info(r->t, r->id, &info), MR_ENOENT);
+    assert_int_equal(r->erased_count, 3);
+    assert_erased(r, 0, 20, 1);
+    assert_erased(r, 1, 10, 0);
+    assert_erased(r, 2, 10, 1);
+    assert_true(r->erased[2].session.v == r->id.v);
+}
+
+static void what_is_reported_again_is_no_other_checkpoint(void **state)
+{
+    struct rig *r = *state;
+    struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":3}");
+    for (uint64_t v = 10; v <= 30; v += 10)
+        for (uint32_t shard = 0; shard < 2; shard++)
+            cut(r, &m, shard, v);
+    cut(r, &m, 0, 20); /* part of a whole one */
+    assert_int_equal(r->erased_count, 0);
+    uint32_t writes = r->seen[MR_TX_WRITE];
+    for (uint32_t i = 0; i < 3; i++)
+        cut(r, &m, 1, 25); /* too old */
+    assert_int_equal(r->erased_count, 1);
+    /* the record names the object until it is erased, and then no more */
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 2);
+    const struct mr_training_report other = {
+        .version = 30, .checkpoint_version = 30, .checkpoint_object = {9, 30}};
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, m.ps[0], other), MR_OK);
     assert_int_equal(r->erased_count, 2);
+    assert_true(mr_object_id_eq(r->erased[1].object, (mr_object_id){9, 30}));
+    assert_int_equal(look(r).checkpoint.version, 30);
+    assert_true(mr_object_id_eq(look(r).checkpoint.objects[0], (mr_object_id){1, 30}));
+}
+
+static void what_is_doomed_during_a_write_is_erased_after_the_next(void **state)
+{
+    struct rig *r = *state;
+    struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10}");
+    for (uint32_t shard = 0; shard < 2; shard++)
+        cut(r, &m, shard, 90);
+    r->holds = true;
+    for (uint64_t v = 10; v <= 30; v += 10)
+        cut(r, &m, 0, v); /* too old */
+    assert_int_equal(r->erased_count, 0);
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    assert_int_equal(r->erased_count, 1);
+    assert_erased(r, 0, 10, 0);
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    assert_int_equal(r->erased_count, 3);
+    assert_erased(r, 1, 20, 0);
+    assert_erased(r, 2, 30, 0);
+    assert_true(r->erased[2].session.v == r->id.v);
+}
+
+/* Redis is away for long. The objects that the list has no room for stay in the store. */
+static void so_many_objects_wait_to_be_erased_and_no_more(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":10}");
+    struct mr_training_report p = {
+        .version = 90, .checkpoint_version = 90, .checkpoint_object = {1, 90}};
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
+    for (uint64_t v = 1; v <= 40; v++) {
+        p.checkpoint_version = v;
+        p.checkpoint_object.number = v;
+        assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
+    }
+    uint32_t before = r->seen[MR_TX_ERASE];
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_BACK});
+    assert_int_equal(r->seen[MR_TX_ERASE], before + 32);
+}
+
+/* A server that was not lost has the checkpoint's version after a restore, not the one before. */
+static void a_restore_takes_every_server_back(void **state)
+{
+    struct rig *r = *state;
+    struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10}");
+    for (uint32_t shard = 0; shard < 2; shard++)
+        cut(r, &m, shard, 10);
+    (void)report(r, MR_TRAINING_PS, 0, m.ps[0], (struct mr_training_report){.version = 27});
+    m.ps[1] = join(r, MR_TRAINING_PS, 1, "j1-2/1/2");
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
+        const struct mr_training_report p = {.version = shard ? 30 : 11};
+        assert_int_equal(report(r, MR_TRAINING_PS, shard, m.ps[shard], p), MR_OK);
+    }
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    assert_int_equal(look(r).version, 11);
+}
+
+static void a_checkpoint_ahead_of_all_reports_loses_no_steps(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":10}");
+    const struct mr_training_report p = {
+        .version = 40, .checkpoint_version = 50, .checkpoint_object = {1, 50}};
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
+    assert_int_equal(look(r).restore.version, 50);
+    assert_int_equal(look(r).version, 50);
+    assert_int_equal(look(r).counters.steps_lost, 0);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -272,6 +371,11 @@ int main(void)
         TEST(a_stop_that_takes_too_long_fails_and_names_who_is_waited_for),
         TEST(a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for),
         TEST(a_worker_that_has_ended_does_not_hold_up_a_recovery),
+        TEST(what_is_reported_again_is_no_other_checkpoint),
+        TEST(what_is_doomed_during_a_write_is_erased_after_the_next),
+        TEST(so_many_objects_wait_to_be_erased_and_no_more),
+        TEST(a_restore_takes_every_server_back),
+        TEST(a_checkpoint_ahead_of_all_reports_loses_no_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,8 +295,10 @@ static void ids_are_read_as_they_are_written(void **state)
     assert_string_equal(text, "t3-17");
     assert_int_equal(mr_trainer_id_parse(mr_str(text), &back), MR_OK);
     assert_true(back.v == id.v);
-    static const char *const bad[] = {
-        "", "t", "t1", "t1-", "t-1", "j1-1", "t01-1", "t1-1 ", "t1-2-3", "t4294967296-1"};
+    assert_int_equal(mr_trainer_id_parse(MR_STR("t10-4294967295"), &back), MR_OK);
+    assert_true(back.v == ((uint64_t)10 << 32 | UINT32_MAX));
+    static const char *const bad[] = {"", "t", "t1", "t1-", "t-1", "j1-1", "t01-1", "t1-1 ",
+        "t1-2-3", "t4294967296-1", "t12-", "t1234", "t1-01", "t1-4294967296"};
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
         assert_int_equal(mr_trainer_id_parse(mr_str(bad[i]), &back), MR_EINVAL);
 }

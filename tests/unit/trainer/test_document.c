@@ -34,30 +34,59 @@ static void refused(const char *json, const char *words)
     if (!strstr(e.text, words)) fail_msg("\"%s\" does not say \"%s\"", e.text, words);
 }
 
+/* With these words and no others. */
+static void refused_so(const char *json, const char *words)
+{
+    struct mr_training_document *d = NULL;
+    struct mr_error e = {0};
+    assert_int_equal(mr_training_document_parse(mr_str(json), &d, &e), MR_EINVAL);
+    assert_string_equal(e.text, words);
+}
+
 static bool says(const struct mr_training_document *d, const char *words)
 {
     struct mr_str json = mr_training_document_json(d);
     return memmem(json.p, json.n, words, strlen(words)) != NULL;
 }
 
+/* The roles read this JSON. */
 static void a_short_document_gets_every_default(void **state)
 {
     (void)state;
+    static const char rest[] = ",\"name\":\"training\",\"save\":\"training/model\","
+                               "\"update\":{\"rule\":\"async\"},"
+                               "\"roles\":{\"worker\":1,\"ps\":1,\"scorer\":1},"
+                               "\"optimizer\":{\"type\":\"adam\"},\"loss\":\"cross_entropy\","
+                               "\"init\":{\"seed\":0},"
+                               "\"stop\":{\"steps\":0,\"time_s\":0.0,\"epochs\":1},"
+                               "\"score\":{\"every_s\":1.0,\"examples\":0},"
+                               "\"checkpoint\":{\"every_steps\":0,\"keep\":2},"
+                               "\"limits\":{\"forming_s\":60.0,\"recovering_s\":60.0,"
+                               "\"stopping_s\":60.0,\"lease_s\":3.0,\"preparing_s\":3600.0}}";
+    static const char data[] = ",\"batch\":64,\"shuffle\":true,\"seed\":0,\"remainder\":\"drop\"}";
+    char json[2048];
     struct mr_training_document *d = parse("{" SCORED "}");
+    (void)snprintf(json, sizeof json, "{%.*s%s%s", (int)sizeof SCORED - 2, SCORED, data, rest);
+    assert_true(mr_str_eq(mr_training_document_json(d), mr_str(json)));
     assert_int_equal(d->roles[MR_TRAINING_PS], 1);
     assert_int_equal(d->roles[MR_TRAINING_WORKER], 1);
     assert_int_equal(d->roles[MR_TRAINING_SCORER], 1);
     assert_int_equal(d->rule, MR_TRAINING_ASYNC);
     assert_int_equal(d->epochs, 1);
+    assert_int_equal(d->steps, 0);
+    assert_int_equal(d->time, 0);
+    assert_int_equal(d->checkpoint_every, 0);
     assert_int_equal(d->checkpoint_keep, 2);
-    assert_true(d->lease == 3 * MR_SECOND);
+    assert_true(d->forming == 60 * MR_SECOND && d->recovering == 60 * MR_SECOND);
+    assert_true(d->stopping == 60 * MR_SECOND && d->lease == 3 * MR_SECOND);
     assert_true(d->preparing == 3600 * MR_SECOND);
     assert_true(mr_str_eq(d->save, MR_STR("training/model")));
-    assert_true(says(d, "\"batch\":64"));
-    assert_true(says(d, "\"type\":\"adam\""));
-    assert_true(says(d, "\"loss\":\"cross_entropy\""));
-    assert_true(says(d, "\"every_s\":1"));
-    assert_true(says(d, "\"epochs\":1"));
+    mr_training_document_free(&d);
+    mr_training_document_free(&d); /* nothing is left to free */
+    d = parse("{" SCORED ",\"stop\":{\"patience\":{\"field\":\"accuracy\"}}}");
+    assert_true(
+        says(d, "{\"field\":\"accuracy\",\"scores\":10,\"min_delta\":0.0,\"mode\":\"min\"}"));
+    assert_true(d->patience.scores == 10 && d->patience.min_delta == 0 && !d->patience.is_max);
     mr_training_document_free(&d);
 }
 
@@ -106,11 +135,15 @@ static void values_out_of_bounds_are_refused_with_the_bounds(void **state)
     refused(
         "{" MODEL ",\"roles\":{\"worker\":1000}}", "roles.worker: expected a whole number from");
     refused("{" MODEL ",\"limits\":{\"lease_s\":0}}", "limits.lease_s: expected a number from 0.1");
+    refused("{" MODEL ",\"limits\":{\"lease_s\":[0]}}", "to 2.592e+06, got [0]");
+    refused("{" MODEL ",\"checkpoint\":{\"keep\":[1,{\"a\":2}]}}",
+        "checkpoint.keep: expected a whole number from 1 to 16, got [1,{\"a\":2}]");
     refused("{" MODEL ",\"checkpoint\":{\"keep\":17}}", "checkpoint.keep");
     refused("{" MODEL ",\"update\":{\"rule\":\"magic\"}}",
         "update.rule: expected one of async sync allreduce");
     refused("{" MODEL ",\"loss\":\"mes\"}", "loss: expected one of");
-    refused("{" MODEL ",\"optimizer\":{\"type\":\"adam\",\"rate\":1}}", "optimizer");
+    refused_so("{" MODEL ",\"optimizer\":{\"type\":\"adam\",\"rate\":1}}",
+        "optimizer: adam has no field \"rate\"");
     refused("{}", "data.train");
     refused("[]", "no JSON object");
     refused("{\"a\"", "no JSON");

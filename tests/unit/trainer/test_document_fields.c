@@ -83,9 +83,9 @@ static void every_number_has_its_bounds(void **state)
         {"{" SCORED ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"scores\":%s}}}",
             "stop.patience.scores", "0", "1", "1000000", "1000001"},
         {"{" SCORED ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"min_delta\":%s}}}",
-            "stop.patience.min_delta", "-1e-9", "0", "1e300", "1e301"},
+            "stop.patience.min_delta", "-1e-9", "0", "1e300", "1.1e300"},
         {"{" SCORED ",\"stop\":{\"threshold\":{\"field\":\"accuracy\",\"above\":%s}}}",
-            "stop.threshold.above", "-1e301", "-1e300", "1e300", "1e301"},
+            "stop.threshold.above", "-1.1e300", "-1e300", "1e300", "1.1e300"},
         {"{" SCORED ",\"score\":{\"every_s\":%s}}", "score.every_s", "0.009", "0.01", "2592000",
             "2592001"},
         {"{" SCORED ",\"score\":{\"every_steps\":%s}}", "score.every_steps", "-1", "0",
@@ -360,6 +360,11 @@ static void roles_follow_the_rule_and_the_data(void **state)
     d = parse("{" KEYS "}}");
     assert_true(d->has_graph && !d->has_feed); /* it prepares what `train` names */
     mr_training_document_free(&d);
+    /* the scores of a foreign program have any fields */
+    d = parse(
+        "{\"roles\":{\"worker\":{\"exec\":[\"x\"]}},"
+        "\"stop\":{\"patience\":{\"field\":\"p\"},\"threshold\":{\"field\":\"t\",\"above\":1}}}");
+    mr_training_document_free(&d);
     refused("{\"roles\":{\"ps\":1,\"worker\":{\"exec\":[\"x\"]}}}", "do not mix");
     refused("{" SCORED ",\"roles\":{\"scorer\":{\"exec\":[\"x\"]}}}", "do not mix");
 }
@@ -393,6 +398,11 @@ static void parameters_are_put_in_wherever_a_text_is(void **state)
     assert_true(is_written("{\"params\":{\"env\":{\"A\":\"b\"},\"l\":[\"x\",\"y\"]},\"roles\":"
                            "{\"worker\":{\"env\":\"${env}\",\"exec\":\"${l}\"}}}",
         "\"env\":{\"A\":\"b\"},\"exec\":[\"x\",\"y\"]"));
+    /* each role gets its own copy */
+    assert_true(is_written("{\"params\":{\"w\":{\"exec\":[\"x\"]}},\"roles\":"
+                           "{\"worker\":\"${w}\",\"ps\":\"${w}\"}}",
+        "{\"worker\":{\"exec\":[\"x\"],\"restart\":false,\"count\":1},"
+        "\"ps\":{\"exec\":[\"x\"],\"restart\":false,\"count\":1},\"scorer\":0}"));
 }
 
 static void a_text_that_grows_too_long_is_refused(void **state)

@@ -33,6 +33,10 @@ static void who_stops_without_parameters_and_checkpoint_fails(void **state)
     says(look(r).reason, "ps 0 was replaced while the session stopped");
     says(look(r).reason, "there is no checkpoint");
     assert_int_equal(look(r).counters.steps_lost, 100);
+    struct mr_training_member_info m;
+    mr_trainer_member(r->t, r->id, 0, &m);
+    assert_int_equal(m.state, MR_MEMBER_LOST); /* nobody takes the place any more */
+    assert_true(mr_str_eq(m.task, MR_STR("j1-2/0/1")));
 }
 
 static void a_lost_worker_costs_no_parameters(void **state)

@@ -96,6 +96,10 @@ static void who_asks_for_no_place_of_the_session_is_refused(void **state)
     (void)join(r, (enum mr_training_role)4, 0, "j1-2/1/1");
     assert_int_equal(r->last[MR_TX_JOINED].err, MR_EINVAL);
     says(mr_str(r->text), "the session has no role 0");
+    (void)join(r, MR_TRAINING_PS, 5, "j1-2/1/1");
+    says(mr_str(r->text), "the session has no ps 5");
+    (void)join(r, MR_TRAINING_SCORER, 1, "j1-2/1/1");
+    says(mr_str(r->text), "the session has no scorer 1");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/7");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/6");
     assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE);
@@ -298,11 +302,12 @@ static void a_new_version_forgives_losses(void **state)
         assert_true(look(r).state != MR_TRAINING_FAILED);
     }
     (void)report(r, MR_TRAINING_PS, 0, c.ps, nothing);
-    for (uint32_t i = 40; look(r).state != MR_TRAINING_FAILED; i++) {
-        assert_true(i < 52);
-        (void)snprintf(task, sizeof task, "j1-2/1/%u", i);
+    uint32_t last = 40;
+    for (; look(r).state != MR_TRAINING_FAILED; last++) {
+        (void)snprintf(task, sizeof task, "j1-2/1/%u", last);
         (void)join(r, MR_TRAINING_WORKER, 0, task);
     }
+    assert_int_equal(last, 32 + 10); /* that of the version counts as the first */
 }
 
 static void a_member_that_stayed_a_minute_was_no_loss_in_a_row(void **state)
@@ -364,9 +369,62 @@ static void barriers_of_two_names_do_not_meet(void **state)
     tick(r, 1);
     assert_int_equal(r->last[MR_TX_BARRIER].err, MR_ETIMEOUT);
     assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "c", 2), 1);
+    uint32_t seen = r->seen[MR_TX_BARRIER], joined = r->seen[MR_TX_JOINED];
     stop_it(r, true);
     assert_int_equal(r->last[MR_TX_BARRIER].err, MR_EABORTED);
     says(mr_str(r->text), "the session has ended");
+    assert_int_equal(r->seen[MR_TX_BARRIER], seen + 1); /* that of the server alone */
+    assert_int_equal(r->seen[MR_TX_JOINED], joined);
+}
+
+static void barriers_of_all_that_wait_end_with_a_loss(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    assert_int_equal(barrier(r, MR_TRAINING_WORKER, 0, c.worker, "a", 3), 1);
+    assert_int_equal(barrier(r, MR_TRAINING_SCORER, 0, c.scorer, "b", 3), 1);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
+    assert_int_equal(r->seen[MR_TX_BARRIER], 2);
+    assert_int_equal(r->last[MR_TX_BARRIER].err, MR_EABORTED);
+    says(mr_str(r->text), "a member came or went meanwhile");
+}
+
+static void only_the_role_whose_call_has_gone_waits_no_more(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    assert_int_equal(barrier(r, MR_TRAINING_WORKER, 0, c.worker, "a", 2), 1);
+    uint64_t ticket = r->ticket;
+    assert_int_equal(barrier(r, MR_TRAINING_SCORER, 0, c.scorer, "b", 2), 1);
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = ticket});
+    assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "a", 2), 1); /* nobody is there */
+    assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "b", 2), MR_OK);
+    assert_int_equal(r->seen[MR_TX_BARRIER], 3);
+    r->holds = true; /* two roles wait for Redis */
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
+    ticket = r->ticket;
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/2");
+    uint32_t joined = r->seen[MR_TX_JOINED];
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = ticket});
+    r->holds = false;
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    assert_int_equal(r->seen[MR_TX_JOINED], joined + 1);
+    assert_int_equal(r->last[MR_TX_JOINED].role, MR_TRAINING_SCORER);
+}
+
+static void a_barrier_wakes_the_trainer_when_it_ends(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    step(r, (struct mr_trainer_event){.type = MR_TE_BARRIER,
+                .ticket = ++r->ticket,
+                .session = r->id,
+                .role = MR_TRAINING_WORKER,
+                .incarnation = c.worker,
+                .text = MR_STR("a"),
+                .parties = 2,
+                .wait = 300 * MR_MS});
+    assert_int_equal(mr_trainer_deadline(r->t), r->now + 300 * MR_MS);
 }
 
 /* ---- the stop -------------------------------------------------------------------------------- */
@@ -525,6 +583,9 @@ int main(void)
         TEST(who_goes_at_the_end_is_not_missed),
         TEST(a_failure_after_the_model_is_kept_fails_nothing),
         TEST(reports_of_revoked_ones_change_nothing),
+        TEST(barriers_of_all_that_wait_end_with_a_loss),
+        TEST(only_the_role_whose_call_has_gone_waits_no_more),
+        TEST(a_barrier_wakes_the_trainer_when_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void live(struct rig *r)
         for (uint32_t shard = 0; shard < 2; shard++)
             ps(r, shard, incarnation(r, shard), v);
     (void)report(
-        r, MR_TRAINING_PS, 0, incarnation(r, 0), (struct mr_training_report){.version = 24});
+        r, MR_TRAINING_PS, 0, incarnation(r, 0), (struct mr_training_report){.version = 64});
     said(r, "c", 1, "{\"accuracy\": 0.5}");
     said(r, "c", 2, "{\"accuracy\": 0.25}");
     said(r, "v", 3, "{\"v\": 3}");
@@ -115,29 +115,13 @@ static void live(struct rig *r)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     work(r, 0, 7);
     work(r, 1, 9);
+    ps(r, 0, incarnation(r, 0), 25);
     ps(r, 0, incarnation(r, 0), 30);
     ps(r, 0, incarnation(r, 0), 40);
     r->holds = true;
     r->now += MR_SECOND;
-    ps(r, 1, incarnation(r, 1), 40); /* which dooms what 30 had */
+    ps(r, 1, incarnation(r, 1), 40); /* which dooms what 25 and 30 had */
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
-}
-
-static void read_by(struct rig *r, struct rig *next, const char *json, struct mr_str record)
-{
-    struct mr_trainer_config c;
-    memset(next, 0, sizeof *next);
-    mr_trainer_config_default(&c);
-    c.epoch = 2;
-    next->t = mr_trainer_new(&c);
-    mr_trainer_effects_init(&next->fx);
-    next->id = r->id;
-    next->now = r->now;
-    next->ticket = 1000;
-    struct mr_trainer_event ev = {.type = MR_TE_RECORD, .session = r->id, .text = record};
-    assert_int_equal(mr_training_document_parse(mr_str(json), &ev.document, NULL), MR_OK);
-    step(next, ev);
-    step(next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
 }
 
 static void assert_same_texts(struct mr_str a, struct mr_str b)
@@ -203,12 +187,84 @@ static void a_record_has_all_of_a_session(void **state)
     read_by(r, &next, DOCUMENT, mr_str_of(r->record, r->record_bytes));
     assert_int_equal(look(&next).checkpoint.version, 40);
     assert_int_equal(look(&next).restores, 2);
-    assert_int_equal(look(&next).counters.steps_lost, 4);
+    assert_int_equal(look(&next).counters.steps_lost, 44);
     assert_writes_the_same(r, &next);
-    assert_int_equal(next.erased_count, 1); /* what never was whole */
-    assert_int_equal(next.erased[0].version, 30);
-    assert_int_equal(next.erased[0].index, 0);
-    assert_true(mr_object_id_eq(next.erased[0].object, (mr_object_id){1, 30}));
+    assert_int_equal(next.erased_count, 2); /* what never was whole */
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct mr_trainer_effect *x = &next.erased[i];
+        assert_int_equal(x->version, i ? 30 : 25);
+        assert_int_equal(x->index, 0);
+        assert_true(x->session.v == r->id.v);
+        assert_true(mr_object_id_eq(x->object, (mr_object_id){1, x->version}));
+    }
+    static const uint64_t rows[] = {10, 5, 30, 5, 0, 10};
+    for (uint32_t w = 0; w < 2; w++) {
+        const uint64_t *ranges = NULL;
+        uint32_t count = 0;
+        assert_true(mr_trainer_rows(next.t, next.id, w, &ranges, &count));
+        assert_int_equal(count, w ? 1 : 2);
+        assert_memory_equal(ranges, rows + 4 * (size_t)w, 2 * count * sizeof *ranges);
+    }
+    rig_end(&next);
+}
+
+/* A client that repeats its request finds the session that it started before the restart. */
+static void a_request_is_known_after_a_restart(void **state)
+{
+    struct rig *r = *state, next;
+    begin(r);
+    read_by(r, &next, DOCUMENT, mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(start(&next, "request", DOCUMENT), MR_OK);
+    assert_true(next.last[MR_TX_STARTED].existed);
+    assert_true(next.last[MR_TX_STARTED].session.v == r->id.v);
+    assert_int_equal(start(&next, "request", "{" MODEL "}"), MR_EEXIST);
+    rig_end(&next);
+}
+
+/* The trainer was away for some time, in which no role could reach it. */
+static void all_bounds_begin_anew_after_a_restart(void **state)
+{
+    struct rig *r = *state, next;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    tick(r, 40 * MR_SECOND);
+    r->now += 30 * MR_SECOND;
+    read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(look(&next).state, MR_TRAINING_FORMING);
+    tick(&next, 60 * MR_SECOND - 1);
+    assert_int_equal(look(&next).state, MR_TRAINING_FORMING);
+    tick(&next, 1);
+    assert_int_equal(look(&next).state, MR_TRAINING_FAILED);
+    rig_end(&next);
+}
+
+static void jobs_of_a_failed_session_are_cancelled_after_a_restart(void **state)
+{
+    struct rig *r = *state, next;
+    (void)run(r, "");
+    stop_it(r, true);
+    read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
+    tick(&next, MR_MS);
+    assert_int_equal(next.seen[MR_TX_JOB_CANCEL], 1);
+    assert_true(next.last[MR_TX_JOB_CANCEL].roles);
+    assert_int_equal(next.seen[MR_TX_JOB_POLL], 0);
+    rig_end(&next);
+}
+
+static void a_member_that_has_finished_stays_so_after_a_restart(void **state)
+{
+    static const char json[] = "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]}}}";
+    struct rig *r = *state, next;
+    (void)start(r, "", json);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t a = join(r, MR_TRAINING_WORKER, 0, "j1-2/0/1");
+    uint64_t b = join(r, MR_TRAINING_WORKER, 1, "j1-2/1/1");
+    const struct mr_training_report f = {.finished = true};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, a, f), MR_OK);
+    read_by(r, &next, json, mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(look(&next).state, MR_TRAINING_RUNNING);
+    assert_int_equal(report(&next, MR_TRAINING_WORKER, 1, b, f), MR_OK);
+    assert_int_equal(look(&next).state, MR_TRAINING_DONE);
     rig_end(&next);
 }
 
@@ -365,6 +421,48 @@ static void what_no_release_has_written_is_not_taken(void **state)
     }
 }
 
+/* Reads the record with the n-th item replaced by `item`. */
+static void assert_refused(struct rig *r, uint32_t n, struct mr_str item)
+{
+    struct mr_pack_reader in = mr_pack_read(mr_str_of(r->record, r->record_bytes));
+    struct mr_buf out;
+    struct rig next;
+    mr_buf_init(&out, 65536);
+    copy_items(&in, &out, n);
+    skip_items(&in, 1);
+    mr_buf_add_str(&out, item);
+    mr_buf_add(&out, in.p + in.at, in.n - in.at);
+    read_by(r, &next, DOCUMENT, mr_buf_str(&out));
+    if (look(&next).state != MR_TRAINING_FAILED) fail_msg("item %u", n);
+    rig_end(&next);
+    mr_buf_fini(&out);
+}
+
+static void a_record_with_items_of_other_types_is_not_taken(void **state)
+{
+    struct rig *r = *state, next;
+    struct mr_buf item;
+    live(r);
+    mr_buf_init(&item, 1024);
+    mr_pack_int(&item, -1);
+    assert_refused(r, 14, mr_buf_str(&item)); /* the number of changes */
+    mr_buf_clear(&item);
+    mr_pack_text(&item, MR_STR("7"));
+    assert_refused(r, 14, mr_buf_str(&item));
+    mr_buf_clear(&item);
+    mr_pack_input(&item, 1);
+    assert_refused(r, 40, mr_buf_str(&item)); /* the model, but no object */
+    mr_buf_clear(&item);
+    mr_pack_ext(&item, MR_PACK_EXT_OBJECT, MR_STR("short"));
+    assert_refused(r, 40, mr_buf_str(&item));
+    mr_buf_fini(&item);
+    /* the document has another number of members */
+    read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(look(&next).state, MR_TRAINING_FAILED);
+    says(look(&next).reason, "its record or its document cannot be read by this release");
+    rig_end(&next);
+}
+
 /* It is shown as failed, under its request id, so that it can be forgotten. */
 static void a_session_that_cannot_be_read_is_shown_and_can_be_forgotten(void **state)
 {
@@ -459,6 +557,11 @@ int main(void)
         TEST(a_session_that_cannot_be_read_is_shown_and_can_be_forgotten),
         TEST(an_ended_session_outlives_its_document),
         TEST(a_record_too_many_is_left_alone),
+        TEST(a_request_is_known_after_a_restart),
+        TEST(all_bounds_begin_anew_after_a_restart),
+        TEST(jobs_of_a_failed_session_are_cancelled_after_a_restart),
+        TEST(a_member_that_has_finished_stays_so_after_a_restart),
+        TEST(a_record_with_items_of_other_types_is_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,42 @@ static void a_plan_outlives_workers_and_trainers(void **state)
     rig_end(&next);
 }
 
+static void a_plan_that_comes_before_all_are_there_stands(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL TWO "}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t w = join_at(r, MR_TRAINING_WORKER, 0, "j1-2/1/1", "n");
+    assert_int_equal(ask(r, 0, w, &plan), MR_OK);
+    (void)join_at(r, MR_TRAINING_PS, 0, "j1-2/0/1", "n");
+    (void)join_at(r, MR_TRAINING_WORKER, 1, "j1-2/2/1", "n");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/3/1");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    has(r, 0, 2, 10);
+    has(r, 1, 1, 0);
+    has(r, 2, 0, 0); /* there is no such worker */
+}
+
+static void a_request_for_rows_wakes_the_trainer_when_it_ends(void **state)
+{
+    struct rig *r = *state;
+    uint64_t w[2];
+    run_two(r, "n", "m", w);
+    for (uint32_t i = 0; i < 2; i++)
+        step(r, (struct mr_trainer_event){.type = MR_TE_ROWS,
+                    .ticket = ++r->ticket,
+                    .session = r->id,
+                    .role = MR_TRAINING_WORKER,
+                    .index = i,
+                    .incarnation = w[i],
+                    .wait = (300 + i) * MR_MS});
+    assert_int_equal(mr_trainer_deadline(r->t), r->now + 300 * MR_MS);
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = r->ticket - 1});
+    tick(r, 301 * MR_MS);
+    assert_int_equal(r->seen[MR_TX_ROWS], 1);
+    assert_int_equal(r->last[MR_TX_ROWS].index, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +217,8 @@ int main(void)
         TEST(the_first_word_of_worker_0_stands),
         TEST(who_waits_in_vain_is_answered),
         TEST(a_plan_outlives_workers_and_trainers),
+        TEST(a_plan_that_comes_before_all_are_there_stands),
+        TEST(a_request_for_rows_wakes_the_trainer_when_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,38 @@ static void a_report_that_comes_late_takes_nothing_back(void **state)
     count(r, c.worker, 200);
     m = member(r, 1);
     assert_counters(&m.counters, 200, 200);
+    struct mr_training_report same = {.counters = counters(200)};
+    same.counters.loss = 1;
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, same), MR_OK);
+    assert_true(member(r, 1).counters.loss == 1); /* the latest of this step */
+}
+
+static void workers(struct rig *r, uint64_t incarnation, uint64_t examples, mr_duration after)
+{
+    r->now += after;
+    const struct mr_training_report p = {.counters = {.examples = examples}};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, incarnation, p), MR_OK);
+}
+
+/* The speed is that of the last ten samples, which are half a second apart. */
+static void the_speed_is_that_of_the_last_seconds(void **state)
+{
+    struct rig *r = *state;
+    (void)start(r, "", "{\"roles\":{\"worker\":{\"exec\":[\"x\"]}}}");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t w = join(r, MR_TRAINING_WORKER, 0, "j1-2/0/1");
+    assert_true(look(r).counters.loss == 0 && look(r).counters.accuracy == 0);
+    workers(r, w, 100, 0);
+    assert_true(look(r).examples_per_s == 0);
+    workers(r, w, 150, 499 * MR_MS);
+    assert_true(look(r).examples_per_s == 0);
+    workers(r, w, 200, MR_MS);
+    assert_true(look(r).examples_per_s == 200);
+    for (uint64_t i = 1; i <= 10; i++) {
+        workers(r, w, 200 + 10 * i * i, 500 * MR_MS);
+        if (i == 8) assert_true(look(r).examples_per_s == (200 + 640 - 100) / 4.5);
+    }
+    assert_true(look(r).examples_per_s == (10 * 10 * 10 - 10) / 4.5); /* without the first two */
 }
 
 /* The counters of a replacement start at 0. The counters of its index go on. */
@@ -293,6 +325,58 @@ static void a_foreign_server_has_an_environment_too(void **state)
     mr_buf_fini(&out);
 }
 
+static bool has_variable(struct rig *r, uint32_t i, const char *name, const char *value)
+{
+    struct mr_buf out;
+    mr_buf_init(&out, 65536);
+    mr_trainer_environment(r->t, r->id, i, &out);
+    bool is = false;
+    for (size_t at = 0; at < out.n;) {
+        const char *key = (const char *)out.p + at, *text = key + strlen(key) + 1;
+        is |= !strcmp(key, name) && !strcmp(text, value);
+        at += strlen(key) + strlen(text) + 2;
+    }
+    mr_buf_fini(&out);
+    return is;
+}
+
+static void addresses_of_programs_are_shown_as_they_are(void **state)
+{
+    struct rig *r = *state;
+    char channel[257], json[1024];
+    memset(channel, 'c', sizeof channel);
+    channel[256] = 0;
+    (void)snprintf(json, sizeof json,
+        "{\"roles\":{\"ps\":{\"count\":1,\"exec\":[\"x\"]},\"worker\":{\"exec\":[\"x\"]}},"
+        "\"channel\":\"%s\"}",
+        channel);
+    (void)start(r, "", json);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    static const char *const addresses[] = {"a\"\\:1", "[::1]:70"};
+    for (uint32_t i = 0; i < 2; i++)
+        step(r, (struct mr_trainer_event){.type = MR_TE_JOIN,
+                    .ticket = ++r->ticket,
+                    .session = r->id,
+                    .role = i ? MR_TRAINING_WORKER : MR_TRAINING_PS,
+                    .wait = MR_SECOND,
+                    .join = {i ? MR_STR("j1-2/1/1") : MR_STR("j1-2/0/1"), mr_str(addresses[i]),
+                        MR_STR("n"), MR_STR("")}});
+    assert_true(has_variable(r, 0, "TF_CONFIG",
+        "{\"cluster\":{\"ps\":[\"a\\\"\\\\:1\"],\"worker\":[\"[::1]:70\"]},"
+        "\"task\":{\"type\":\"ps\",\"index\":0}}"));
+    assert_true(has_variable(r, 1, "MASTER_ADDR", "[::1]"));
+    assert_true(has_variable(r, 1, "MASTER_PORT", "70"));
+    assert_true(has_variable(r, 1, "MILLRACE_CHANNEL", channel));
+    assert_false(has_variable(r, 0, "RANK", "0"));
+    step(r, (struct mr_trainer_event){.type = MR_TE_JOIN, /* an address without a port */
+                .ticket = ++r->ticket,
+                .session = r->id,
+                .role = MR_TRAINING_WORKER,
+                .wait = MR_SECOND,
+                .join = {MR_STR("j1-2/1/2"), MR_STR("h"), MR_STR("n"), MR_STR("")}});
+    assert_true(has_variable(r, 1, "MASTER_ADDR", ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +388,8 @@ int main(void)
         TEST(a_redis_that_was_away_is_told_once_it_is_back),
         TEST(sessions_are_counted_by_their_state_and_listed_newest_first),
         TEST(a_foreign_server_has_an_environment_too),
+        TEST(the_speed_is_that_of_the_last_seconds),
+        TEST(addresses_of_programs_are_shown_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

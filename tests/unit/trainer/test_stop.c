@@ -205,6 +205,105 @@ static void a_job_that_is_refused_is_no_job_of_the_session(void **state)
     assert_int_equal(r->seen[MR_TX_JOB_FORGET], 0);
 }
 
+static void said(struct rig *r, const char *channel, const char *entry, const char *json)
+{
+    step(r, (struct mr_trainer_event){.type = MR_TE_ENTRY,
+                .channel = mr_str(channel),
+                .entry = mr_str(entry),
+                .text = mr_str(json)});
+}
+
+/* Each channel has ids of its own. */
+static void an_entry_of_one_channel_makes_none_of_another_old(void **state)
+{
+    struct rig *r = *state;
+    char json[2048];
+    (void)snprintf(json, sizeof json, "{" MODEL "%s}", ABOUT_V);
+    (void)start(r, "", json);
+    located(r, "5-1");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
+    said(r, "v", "9-1", "{\"v\": 3}");
+    said(r, "t1-1.scores", "8-1", "{\"accuracy\": 0.5}");
+    says(look(r).score_json, "0.5");
+    said(r, "t1-1.scores", "8-0", "{\"accuracy\": 0.6}");
+    said(r, "t1-1.scores", "8", "{\"accuracy\": 0.6}");
+    said(r, "t1-1.scores", "9x-0", "{\"accuracy\": 0.6}"); /* no id */
+    said(r, "t1-1.scores", "", "{\"accuracy\": 0.6}");
+    says(look(r).score_json, "0.5");
+    said(r, "v", "9-0", "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    stop_it(r, true);
+    said(r, "t1-1.scores", "10-0", "{\"accuracy\": 0.7}");
+    says(look(r).score_json, "0.5"); /* that of its end */
+}
+
+/* A score of `bytes` bytes, which meets the threshold. */
+static void score_of(struct rig *r, unsigned n, size_t bytes)
+{
+    char *text = mr_alloc(bytes + 1);
+    size_t at = (size_t)snprintf(text, bytes, "{\"cross_entropy\":%u,\"a\":[1", n);
+    for (; at + 3 < bytes; at += 2)
+        memcpy(text + at, ",1", 2);
+    memset(text + at, ' ', bytes - at);
+    memcpy(text + bytes - 2, "]}", 2);
+    score(r, "t1-1.scores", n, text);
+    mr_release(text);
+}
+
+static void a_large_score_is_judged_and_a_small_one_shown(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, ",\"stop\":{\"threshold\":{\"field\":\"cross_entropy\",\"above\":3.5}}");
+    score_of(r, 1, MR_TRAINING_SCORE_BYTES_MAX);
+    assert_int_equal(look(r).score_json.n, MR_TRAINING_SCORE_BYTES_MAX);
+    says(look(r).score_json, "{\"cross_entropy\":1,");
+    score_of(r, 2, MR_TRAINING_SCORE_BYTES_MAX + 1);
+    says(look(r).score_json, "{\"cross_entropy\":1,");
+    score_of(r, 4, MR_TRAINING_ENTRY_BYTES_MAX + 1);
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score_of(r, 5, MR_TRAINING_ENTRY_BYTES_MAX);
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    says(look(r).reason, "cross_entropy is 5, above 3.5");
+}
+
+/* Two sessions follow channel "v", and neither is the first session. */
+static void a_channel_that_another_session_follows_is_followed_once(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "5-1");
+    mr_training_id second = r->id;
+    uint32_t follows = r->seen[MR_TX_FOLLOW];
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "7-0");
+    assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1); /* its own channel */
+    stop_it(r, true);
+    assert_int_equal(r->seen[MR_TX_UNFOLLOW], 1); /* the other session still follows "v" */
+    assert_string_equal(r->channel, "t1-3.scores");
+    r->id = second;
+    stop_it(r, true);
+    assert_int_equal(r->seen[MR_TX_UNFOLLOW], 3);
+    assert_string_equal(r->channel, "v");
+}
+
+static void time_counts_from_the_begin_of_the_work(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ",\"stop\":{\"time_s\":2}}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    assert_int_equal(mr_trainer_deadline(r->t), r->now + MR_SECOND); /* a poll of the job */
+    for (uint32_t i = 0; i < 8; i++) {
+        tick(r, 400 * MR_MS);
+        (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    }
+    assert_int_equal(look(r).state, MR_TRAINING_FORMING);
+}
+
 static void feed_event(struct rig *r, enum mr_trainer_event_type type, int err)
 {
     step(r,
@@ -300,6 +399,10 @@ int main(void)
         TEST(a_job_that_is_refused_is_no_job_of_the_session),
         TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
         TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
+        TEST(an_entry_of_one_channel_makes_none_of_another_old),
+        TEST(a_large_score_is_judged_and_a_small_one_shown),
+        TEST(a_channel_that_another_session_follows_is_followed_once),
+        TEST(time_counts_from_the_begin_of_the_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
