@@ -32,8 +32,7 @@ void mr_ostore__waiter_drop(struct mr_ostore *s, uint32_t w);
 struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number);
 /* returns the segment's slot; 0: there is no such segment */
 uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number);
-struct mr_store_holder mr_ostore__some_holder(
-    const struct mr_ostore *s, uint32_t o, uint32_t but_client);
+struct mr_store_holder mr_ostore__some_holder(struct mr_ostore *s, uint32_t o, uint32_t but_client);
 
 /* answer.c: answers to clients that asked for an object */
 void mr_ostore__refuse_get(

@@ -190,21 +190,16 @@ bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
     return false;
 }
 
-/* True: the client is the store's own, which holds uploads that have no other holder yet. */
-static bool is_internal(const struct mr_ostore *s, uint64_t client)
-{
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        if (s->clients[i].number == client) return s->clients[i].internal;
-    return false;
-}
-
-struct mr_store_holder mr_ostore__some_holder(
-    const struct mr_ostore *s, uint32_t o, uint32_t but_client)
+/* Returns a holder that keeps `but_client` from deleting the object. The store's own client is
+ * none: it holds uploads that have no other holder yet. */
+struct mr_store_holder mr_ostore__some_holder(struct mr_ostore *s, uint32_t o, uint32_t but_client)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next) {
         const struct link *l = &s->links[at];
         if (l->kind == LINK_PIN) continue;
-        if (l->kind == MR_HOLD_CLIENT && (l->key == but_client || is_internal(s, l->key))) continue;
+        bool is_client = l->kind == MR_HOLD_CLIENT;
+        const struct client *c = is_client ? mr_ostore__client(s, (uint32_t)l->key) : NULL;
+        if (c && (c->number == but_client || c->internal)) continue;
         return (struct mr_store_holder){(enum mr_store_holder_kind)l->kind, l->key};
     }
     return (struct mr_store_holder){0};
