@@ -229,7 +229,6 @@ void mr_trainer__follow_one(struct mr_trainer *t, struct session *s, int which, 
 
 void mr_trainer__follow(struct mr_trainer *t, struct session *s, bool on)
 {
-    if (s->is_following == on || !s->document) return;
     s->is_following = on;
     for (int i = 0; i < 2; i++)
         mr_trainer__follow_one(t, s, i, on);

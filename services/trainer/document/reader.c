@@ -85,7 +85,7 @@ uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const c
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
     if (!v) {
-        if (p->at) (void)yyjson_mut_obj_add_uint(r->doc, p->at, field, fallback);
+        (void)yyjson_mut_obj_add_uint(r->doc, p->at, field, fallback); /* p->at may be NULL */
         return fallback;
     }
     uint64_t n = yyjson_mut_get_uint(v);
@@ -102,8 +102,7 @@ double mr_doc_number(struct mr_doc_read *r, const struct mr_doc_part *p, const c
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
     if (!v) {
-        if (p->at && !isnan(fallback))
-            (void)yyjson_mut_obj_add_real(r->doc, p->at, field, fallback);
+        if (!isnan(fallback)) (void)yyjson_mut_obj_add_real(r->doc, p->at, field, fallback);
         return fallback;
     }
     double n = yyjson_mut_get_num(v);
@@ -118,7 +117,7 @@ void mr_doc_bool(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, bool fallback)
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
-    if (!v && p->at) (void)yyjson_mut_obj_add_bool(r->doc, p->at, field, fallback);
+    if (!v) (void)yyjson_mut_obj_add_bool(r->doc, p->at, field, fallback);
     if (v && !yyjson_mut_is_bool(v)) mr_doc_refuse(r, p, field, "expected true or false");
 }
 
@@ -163,8 +162,7 @@ uint32_t mr_doc_word(
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
     if (!v) {
-        if (p->at)
-            (void)yyjson_mut_obj_add_strncpy(r->doc, p->at, field, words, strcspn(words, " "));
+        (void)yyjson_mut_obj_add_strncpy(r->doc, p->at, field, words, strcspn(words, " "));
         return 0;
     }
     uint32_t i = 0;
