@@ -259,6 +259,20 @@ static mr_time refused_at(struct world *w, uint32_t client)
     return w->now;
 }
 
+/* Lets time pass, in which no request is answered. Clients 1 and 2 have no empty segment. */
+static void waits_until(struct world *w, mr_time end)
+{
+    while (mr_ostore_deadline(w->s) < end) {
+        tick(w);
+        assert_null(effect(w, MR_OX_GRANTED));
+        for (uint32_t client = 1; client <= 2; client++) {
+            none_is_empty(w, client);
+            assert_null(effect(w, MR_OX_GRANTED));
+        }
+    }
+    w->now = end;
+}
+
 static void a_grant_is_refused_when_nothing_could_leave_for_a_while(void **state)
 {
     struct world *w = *state;
@@ -285,11 +299,7 @@ static void a_grant_waits_on_while_memory_becomes_free(void **state)
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1}); /* room in a segment */
     none_is_empty(w, 1);
     none_is_empty(w, 2);
-    w->now = begin + 700 * MR_MS;
-    none_is_empty(w, 1);
-    none_is_empty(w, 2);
-    assert_null(effect(w, MR_OX_GRANTED));
-    w->now = begin + 800 * MR_MS;
+    waits_until(w, begin + 800 * MR_MS);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 1});
     assert_non_null(effect(w, MR_OX_CLOSE));
     none_is_empty(w, 1);
@@ -353,6 +363,46 @@ static void clients_are_asked_again_for_empty_segments(void **state)
     } while (!effect(w, MR_OX_RECLAIM));
     assert_int_equal(count(w, MR_OX_RECLAIM), 2);
     assert_int_equal(w->now, begin + 300 * MR_MS);
+}
+
+/* A client that has returned a segment may have another one. */
+static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
+{
+    struct world *w = *state;
+    fill(w, 7); /* 8 MiB are left */
+    join(w, 2);
+    for (uint32_t n = 1; n <= 8; n++) {
+        unhold(w, 1, id_of(1, n), 5);
+        evicted(w, MR_OK);
+    }
+    assert_null(ask(w, 2, 24 * MIB, 24 * MIB, MR_SECOND));
+    none_is_empty(w, 2);
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 1});
+    none_is_empty(w, 1); /* the end of that answer */
+    assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
+    assert_null(effect(w, MR_OX_WRITE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 2});
+    assert_int_equal(effect(w, MR_OX_GRANTED)->bytes, 24 * MIB);
+}
+
+static void a_client_that_has_sealed_nothing_yet_is_asked_for_its_segment(void **state)
+{
+    struct world *w = *state;
+    fill(w, 6); /* 16 MiB are left */
+    join(w, 2);
+    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
+               .client = 2,
+               .request = 7,
+               .bytes = 20 * MIB,
+               .room = 20 * MIB,
+               .timeout = MR_SECOND});
+    none_is_empty(w, 1);
+    none_is_empty(w, 2);
+    act(w, (struct mr_ostore_event){.type = MR_OE_CANCEL, .client = 2, .request = 7});
+    assert_int_equal(ask(w, 1, 16 * MIB, 16 * MIB, 0)->err, MR_OK);
+    assert_null(ask(w, 2, 8 * MIB, 8 * MIB, MR_SECOND));
+    assert_int_equal(count(w, MR_OX_RECLAIM), 1);
+    assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -423,6 +473,8 @@ int main(void)
         T(a_grant_is_of_whole_pages_of_any_memory),
         T(a_segment_that_was_given_back_is_no_segment),
         T(a_segment_that_is_given_back_with_an_object_is_closed_when_it_is_empty),
+        T(a_client_that_gave_a_segment_is_asked_for_the_next),
+        T(a_client_that_has_sealed_nothing_yet_is_asked_for_its_segment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

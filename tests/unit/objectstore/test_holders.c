@@ -79,8 +79,8 @@ static void what_another_client_holds_is_deleted_by_that_client_only(void **stat
 static void an_upload_without_another_holder_is_deleted_by_anybody(void **state)
 {
     struct world *w = *state;
-    join(w, 1);
     join(w, 9);
+    join(w, 1);
     uint32_t segment = grant(w, 9, 8 * MIB);
     struct mr_ostore_event upload = {.type = MR_OE_SEAL,
         .client = 9,

@@ -190,6 +190,8 @@ static void what_is_of_the_wrong_kind_is_refused(void **state)
         {"{" FED ",\"validation\":{\"x\":{\"name\":\"x\"},\"y\":{\"object\":\"o\"}}}}", "ation.y"},
         {"{" FED ",\"validation\":{\"x\":{\"name\":\"x\",\"a\":1},\"y\":{\"name\":\"y\"}}}}",
             "data.validation.x: expected a key"},
+        {"{" DENSE "\"data\":{\"train\":{\"x\":1,\"y\":{\"name\":\"y\"}}}}",
+            "data.train.x: expected a key"},
         {"{" FED ",\"test\":{\"x\":{\"name\":\"x\"}}}}", "data.test.y: expected a key"},
     };
     (void)state;

@@ -240,6 +240,53 @@ static void what_is_shown_outlives_the_trainer(void **state)
     assert_int_equal(n.counters.gradients_applied, 114 + 44 + 75);
 }
 
+/* The trainer was away for some time, in which no role could reach it. */
+static void all_bounds_begin_anew_after_a_restart(void **state)
+{
+    struct rig *r = *state, next;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    tick(r, 40 * MR_SECOND);
+    r->now += 30 * MR_SECOND;
+    read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(look(&next).state, MR_TRAINING_FORMING);
+    tick(&next, 60 * MR_SECOND - 1);
+    assert_int_equal(look(&next).state, MR_TRAINING_FORMING);
+    tick(&next, 1);
+    assert_int_equal(look(&next).state, MR_TRAINING_FAILED);
+    rig_end(&next);
+}
+
+static void jobs_of_a_failed_session_are_cancelled_after_a_restart(void **state)
+{
+    struct rig *r = *state, next;
+    (void)run(r, "");
+    stop_it(r, true);
+    read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
+    tick(&next, MR_MS);
+    assert_int_equal(next.seen[MR_TX_JOB_CANCEL], 1);
+    assert_true(next.last[MR_TX_JOB_CANCEL].roles);
+    assert_int_equal(next.seen[MR_TX_JOB_POLL], 0);
+    rig_end(&next);
+}
+
+static void a_member_that_has_finished_stays_so_after_a_restart(void **state)
+{
+    static const char json[] = "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]}}}";
+    struct rig *r = *state, next;
+    (void)start(r, "", json);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t a = join(r, MR_TRAINING_WORKER, 0, "j1-2/0/1");
+    uint64_t b = join(r, MR_TRAINING_WORKER, 1, "j1-2/1/1");
+    const struct mr_training_report f = {.finished = true};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, a, f), MR_OK);
+    read_by(r, &next, json, mr_str_of(r->record, r->record_bytes));
+    assert_int_equal(look(&next).state, MR_TRAINING_RUNNING);
+    assert_int_equal(report(&next, MR_TRAINING_WORKER, 1, b, f), MR_OK);
+    assert_int_equal(look(&next).state, MR_TRAINING_DONE);
+    rig_end(&next);
+}
+
 static void a_job_that_goes_on_is_looked_at_again(void **state)
 {
     struct rig *r = *state;
@@ -390,6 +437,9 @@ int main(void)
         TEST(a_foreign_server_has_an_environment_too),
         TEST(the_speed_is_that_of_the_last_seconds),
         TEST(addresses_of_programs_are_shown_as_they_are),
+        TEST(all_bounds_begin_anew_after_a_restart),
+        TEST(jobs_of_a_failed_session_are_cancelled_after_a_restart),
+        TEST(a_member_that_has_finished_stays_so_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
