@@ -95,6 +95,7 @@ static void a_file_moves_to_those_that_live_by_holders_when_it_gets_a_name(void 
     write_ends(w);
     name(w, MR_OE_HOLD, id);
     assert_int_equal(effect(w, MR_OX_MOVE)->flags, MR_OSTORE_BY_HOLDERS);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_MOVE)->id, id));
     name(w, MR_OE_HOLD, id);
     assert_null(effect(w, MR_OX_MOVE));
     unhold(w, 1, id, 5);

@@ -233,6 +233,22 @@ static void a_checkpoint_ahead_of_all_reports_loses_no_steps(void **state)
     assert_int_equal(look(r).counters.steps_lost, 0);
 }
 
+/* No checkpoint is whole, so the versions begin again below those that were dropped. */
+static void versions_after_a_restore_may_be_lower(void **state)
+{
+    struct rig *r = *state;
+    struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10}");
+    for (uint64_t v = 50; v <= 80; v += 10)
+        cut(r, &m, 0, v);
+    m.ps[1] = join(r, MR_TRAINING_PS, 1, "j1-2/1/2");
+    assert_int_equal(r->erased_count, 4);
+    for (uint64_t v = 10; v <= 40; v += 10)
+        cut(r, &m, 0, v);
+    assert_int_equal(r->erased_count, 4);
+    cut(r, &m, 1, 10);
+    assert_int_equal(look(r).checkpoint.version, 10);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static void epochs_are_over_when_the_slowest_worker_says_so(void **state)
@@ -376,6 +392,7 @@ int main(void)
         TEST(so_many_objects_wait_to_be_erased_and_no_more),
         TEST(a_restore_takes_every_server_back),
         TEST(a_checkpoint_ahead_of_all_reports_loses_no_steps),
+        TEST(versions_after_a_restore_may_be_lower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

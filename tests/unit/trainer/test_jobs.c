@@ -105,6 +105,7 @@ static void a_graph_is_polled_until_it_ends(void **state)
     submitted(r, GRAPH, MR_OK, "");
     assert_int_equal(r->seen[MR_TX_JOB_POLL], 1);
     assert_true(r->last[MR_TX_JOB_POLL].job.v == ids[GRAPH].v);
+    assert_true(r->last[MR_TX_JOB_POLL].session.v == r->id.v);
     told(r, GRAPH, MR_TRAINING_JOB_GOES_ON, "");
     assert_int_equal(mr_trainer_deadline(r->t), r->now + MR_SECOND);
     tick(r, MR_SECOND);
