@@ -97,7 +97,6 @@ static void a_strand_takes_dependents_in_their_order(void **state)
 static void join(struct rig *r, uint32_t n, uint32_t others)
 {
     int inputs[16];
-    rig_measure(r, OP_INC, MR_MS); /* so a strand takes one task of those that are ready */
     for (uint32_t i = 0; i < n; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         if (i) r->m.order[i] = 200 + i;
@@ -124,7 +123,8 @@ static void assert_strand(const struct mr_strand *s, uint32_t count)
 static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **state)
 {
     struct rig *r = *state;
-    join(r, 7, 3); /* the task has eight inputs, one of them twice */
+    rig_measure(r, OP_INC, MR_MS); /* so a strand takes one task of those that are ready */
+    join(r, 7, 3);                 /* the task has eight inputs, one of them twice */
     assert_strand(r->strands[0], 8);
     rig_run_all(r);
     assert_int_equal(r->done_count, 11);
@@ -133,6 +133,7 @@ static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **stat
 static void a_task_with_many_inputs_does_not_bring_them_along(void **state)
 {
     struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_MS);
     join(r, 8, 3);
     assert_strand(r->strands[0], 1);
     rig_run_all(r);
@@ -142,6 +143,7 @@ static void a_task_with_many_inputs_does_not_bring_them_along(void **state)
 static void an_input_that_an_idle_slot_can_run_does_not_join(void **state)
 {
     struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_MS);
     join(r, 2, 0);
     assert_strand(r->strands[0], 1);
     assert_int_equal(r->strands[1]->items[0].index, 1);
@@ -150,12 +152,56 @@ static void an_input_that_an_idle_slot_can_run_does_not_join(void **state)
 static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
 {
     struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_MS);
     join(r, 2, 1);
     assert_strand(r->strands[0], 3);
     assert_int_equal(r->strands[1]->items[0].index, 50);
 }
 
 #define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
+
+/* The inputs are both ready and wanted by the strand. */
+static void a_task_joins_once(void **state)
+{
+    struct rig *r = *state;
+    join(r, 7, 3);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 11);
+    bool is_there[101] = {0};
+    for (uint32_t i = 0; i < 11; i++) {
+        assert_false(is_there[r->strands[0]->items[i].index]);
+        is_there[r->strands[0]->items[i].index] = true;
+    }
+}
+
+static struct mr_strand *start_one(struct rig *r, uint32_t index)
+{
+    rig_task(r, RIG_JOB, index, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    return r->strands[r->strands_count - 1];
+}
+
+/* The time that a strand waits behind another one is not the time of a hand-off. */
+static void only_hand_offs_to_idle_slots_are_measured(void **state)
+{
+    struct rig *r = *state;
+    hand_off(r, 0, 24 * MR_US);
+    for (uint32_t i = 0; i < 40; i++) {
+        struct mr_strand *s[3];
+        for (uint32_t k = 0; k < 3; k++)
+            s[k] = start_one(r, 100 + 3 * i + k); /* the last one behind the first one */
+        assert_int_equal(s[2]->slot, s[0]->slot);
+        for (uint32_t k = 0; k < 3; k++) {
+            rig_result(r, &s[k]->items[0], MR_STRAND_DONE);
+            s[k]->items[0].result.duration_ns = 24 * MR_US;
+            if (k == 2) s[k]->items[0].result.started_ns += 10 * MR_MS;
+            rig_report(r, s[k], 1);
+        }
+        rig_turn(r);
+    }
+    assert_int_equal(fork_of(r, 0), 1);
+}
 
 int main(void)
 {
@@ -167,6 +213,8 @@ int main(void)
         ONE(a_task_with_many_inputs_does_not_bring_them_along),
         TEST(an_input_that_an_idle_slot_can_run_does_not_join),
         TEST(an_input_joins_if_the_idle_slot_has_other_work),
+        ONE(a_task_joins_once),
+        TEST(only_hand_offs_to_idle_slots_are_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,222 @@
+/* What an idle slot takes from the strands of other slots, and when it looks at them. */
+#include "tests/unit/worker/test.h"
+
+static int setup_three(void **state)
+{
+    *state = rig_new(3);
+    return 0;
+}
+
+/* Sends `n` tasks without inputs, from `first` on. */
+static void ready(struct rig *r, uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        rig_task(r, RIG_JOB, first + i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void cut(struct rig *r, const struct mr_strand *s, uint32_t count)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_CUT, .cut = {s->id, count}};
+    rig_step(r, &ev);
+}
+
+static void report_one(struct rig *r, struct mr_strand *s)
+{
+    rig_result(r, &s->items[s->reported], MR_STRAND_DONE);
+    rig_report(r, s, s->reported + 1);
+}
+
+/* Three slots have strands of `n` tasks of 40 µs each; the last one ends. */
+static void one_idles(struct rig *r, uint32_t n)
+{
+    rig_measure(r, OP_INC, 40 * MR_US);
+    r->now += MR_SECOND;
+    ready(r, 0, 3 * n);
+    assert_int_equal(r->strands_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(r->strands[i]->count, n);
+    r->hold_cuts = true;
+    rig_run(r, 2, MR_STRAND_DONE);
+}
+
+static void an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 9);
+    report_one(r, r->strands[0]);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1); /* 8 of the second one wait, 7 of the first one */
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 5);
+    cut(r, r->strands[1], 5);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 3);
+    assert_int_equal(r->strands[2]->count, 4);
+    assert_int_equal(r->strands[2]->items[0].index, 14);
+}
+
+/* The next look for work is 50 µs after the last one, and the worker wakes for it. */
+static void an_idle_slot_does_not_ask_all_the_time(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    cut(r, r->strands[0], 10); /* all items have begun */
+    mr_time first = r->now;
+    r->now += 10 * MR_US;
+    report_one(r, r->strands[1]); /* so it is not looked at for 50 µs */
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(mr_worker_deadline(r->w), first + 50 * MR_US);
+    r->now = first + 50 * MR_US - 1;
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    r->now = first + 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    cut(r, r->strands[1], 10);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2); /* nothing more can be taken */
+}
+
+/* Less than 20 µs of work: it should be over before a cut could help. */
+static void what_is_soon_over_is_left_alone_for_a_while(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    r->now += MR_SECOND;
+    r->hold_cuts = true;
+    ready(r, 0, 19);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->takes, 0);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 50 * MR_US);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 10);
+}
+
+static void an_idle_slot_takes_nothing_from_a_worker_that_drains(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    r->takes = 0;
+    r->m.down.drain = true;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2); /* all of both strands */
+    for (uint32_t i = 0; i < 2; i++)
+        cut(r, r->strands[i], 4);
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_int_equal(r->looks, 0);
+}
+
+/* 50 µs after the start, and then whenever the time since then has doubled. */
+static void looks_at_a_running_strand_come_at_doubling_times(void **state)
+{
+    static const uint32_t looks_us[] = {50, 100, 200, 400, 800};
+    struct rig *r = *state;
+    rig_chain(r, 2, OP_INC);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 3);
+    mr_time begin = r->now;
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(looks_us); i++) {
+        r->now = begin + looks_us[i] * MR_US - 1;
+        rig_turn(r);
+        assert_int_equal(r->looks, i);
+        assert_int_equal(mr_worker_deadline(r->w), r->now + 1);
+        r->now++;
+        rig_turn(r);
+        assert_int_equal(r->looks, i + 1);
+        assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
+    }
+    report_one(r, r->strands[0]); /* 50 µs after a report it begins anew */
+    rig_turn(r);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->looks, 6);
+    report_one(r, r->strands[0]); /* the last item runs */
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->looks, 6);
+}
+
+static void twenty_microseconds_of_work_are_taken_at_once(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    r->now += MR_SECOND;
+    r->hold_cuts = true;
+    ready(r, 0, 20);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 10);
+}
+
+static void any_slot_is_looked_at(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_chain(r, 2, OP_INC);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->slot, 1);
+    rig_run(r, 0, MR_STRAND_DONE);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->looks, 1);
+    assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
+}
+
+/* The first strand of a slot runs, and the second one waits behind it. */
+static void an_idle_slot_takes_from_a_strand_that_has_not_begun(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 40 * MR_US);
+    r->now += MR_SECOND;
+    ready(r, 0, 1);
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    ready(r, 10, 3);
+    assert_int_equal(r->strands_count, 3);
+    assert_int_equal(r->strands[2]->slot, r->strands[0]->slot);
+    assert_int_equal(r->strands[2]->count, 3);
+    r->hold_cuts = true;
+    r->now += MR_MS;
+    rig_run(r, 1, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 1);
+}
+
+#define THREE(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        THREE(an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun),
+        THREE(an_idle_slot_does_not_ask_all_the_time),
+        TEST(what_is_soon_over_is_left_alone_for_a_while),
+        THREE(an_idle_slot_takes_nothing_from_a_worker_that_drains),
+        TEST(looks_at_a_running_strand_come_at_doubling_times),
+        TEST(twenty_microseconds_of_work_are_taken_at_once),
+        TEST(any_slot_is_looked_at),
+        TEST(an_idle_slot_takes_from_a_strand_that_has_not_begun),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
