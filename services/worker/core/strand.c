@@ -480,7 +480,6 @@ void mr_worker__strands_leave(struct mr_worker *w)
             slot->strands[i]->take_from = 0;
         uint32_t to = idle_slot(w, w->config.slots, w->slots_count);
         if (slot->count > 1 || s->count != s->leave_at + 1 || s->taking || to == NONE) continue;
-        s->leave_at = NONE;
         s->left = true;
         if (w->needs[s->needs].alone) w->alone_running--;
         slot->count = 0;
