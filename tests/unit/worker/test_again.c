@@ -374,6 +374,28 @@ static void no_attempt_of_a_forgotten_job_runs(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
+/* A task reads a small value that is to be made again, because it refers to what is gone. */
+static void a_running_task_keeps_the_bytes_of_its_inputs(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_REF, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(1));
+    deliver(r);
+    const struct mr_strand_input *in = &r->strands[0]->items[0].inputs[0];
+    assert_true(mr_str_eq(in->pack, MR_STR("\xc0")));
+    rig_task(r, RIG_JOB, 1, 2, OP_REF, NULL);
+    for (uint32_t i = 10; i < 30; i++)
+        rig_value(r, RIG_JOB, i, 0); /* these take free memory */
+    for (uint32_t i = 10; i < 30; i++)
+        rig_task(r, RIG_JOB, 30 + i, 1, OP_BLOCK, INPUTS((int)i));
+    deliver(r);
+    assert_true(mr_str_eq(in->pack, MR_STR("\xc0")));
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 1)->attempt, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +416,7 @@ int main(void)
         TEST(a_waiting_task_takes_the_last_uses_of_its_later_attempt),
         TEST(what_is_sent_twice_while_it_runs_runs_once),
         TEST(no_attempt_of_a_forgotten_job_runs),
+        TEST(a_running_task_keeps_the_bytes_of_its_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,6 +324,8 @@ static void nodes_are_known_by_address_and_incarnation(void **state)
     }
     assert_int_equal(rows[0], rows[3]);
     assert_true(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
+    for (uint32_t i = 0; i < 20; i++) /* one that is not known has an address, too: none */
+        assert_non_null(mr_worker_node(r->w, i)->address.p);
     assert_int_equal(mr_worker_node(r->w, 4711)->address.n, 0);
     assert_int_equal(mr_worker_node(r->w, 4711)->id.v, 0);
 }

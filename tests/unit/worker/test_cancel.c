@@ -297,6 +297,21 @@ static void an_item_whose_maker_failed_waits_again(void **state)
     assert_int_equal(r->done_count, 3);
 }
 
+static void an_answer_to_a_cut_that_nobody_asked_for_is_ignored(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 5; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 1}};
+    rig_step(r, &cut);
+    assert_int_equal(s->count, 5);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +328,7 @@ int main(void)
         TEST(a_steal_takes_what_has_not_started),
         TEST(a_steal_that_crosses_the_report_is_answered_started),
         TEST(an_item_whose_maker_failed_waits_again),
+        TEST(an_answer_to_a_cut_that_nobody_asked_for_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,18 @@ static void a_task_that_nobody_wants_and_that_does_not_stop_costs_the_process(vo
     assert_int_equal(r->done_count, 0);
 }
 
+/* The value stays for the worker that runs the task instead. */
+static void a_task_that_a_drain_returns_has_not_used_its_inputs(void **state)
+{
+    struct rig *r = *state;
+    start(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(1001, 90));
+    rig_deliver(r);
+    rig_event(r, MR_WORKER_DRAIN);
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +180,7 @@ int main(void)
         TEST(a_draining_worker_says_so_in_each_session),
         cmocka_unit_test(what_waits_behind_a_task_that_does_not_stop_is_returned),
         TEST(a_task_that_nobody_wants_and_that_does_not_stop_costs_the_process),
+        TEST(a_task_that_a_drain_returns_has_not_used_its_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

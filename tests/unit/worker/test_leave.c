@@ -63,6 +63,7 @@ static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
     leave(r, 0, 1);
     assert_int_equal(r->moves, 1);
     assert_int_equal(r->left, 1);
+    assert_int_equal(r->takes, 0); /* nothing stands behind it */
     assert_true(strand_with(r, 0)->slot >= 2);
     assert_int_equal(strand_with(r, 2)->slot, slot);
     /* A repeated Leave is answered again and moves nothing. */
