@@ -33,7 +33,8 @@ void mr_worker_effects_fini(struct mr_worker_effects *fx)
     *fx = (struct mr_worker_effects){0};
 }
 
-/* The number of the operator in the config; NONE. A session sends each name once. */
+/* The number of the operator in the config; NONE. A session asks once for each name, so no index is
+ * kept. */
 static uint32_t op_find(const struct mr_worker *w, struct mr_str name)
 {
     for (uint32_t i = 0; i < w->config.ops_count; i++)

@@ -94,7 +94,7 @@ void mr_worker__strands_watch(struct mr_worker *w);
 mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 
 /* outbox.c */
-/* Adds a completion with the times of nothing that ran. The row is lent until the next one. */
+/* Adds a completion without value, failure and times. The row is lent until the next call. */
 struct outrow *mr_worker__out_add(
     struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt, enum mr_outcome outcome);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
@@ -102,7 +102,7 @@ struct outrow *mr_worker__out_last(struct mr_worker *w);
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
-/* the completion that tells of a value that was made here; with a reference to its blob */
+/* the completion of a value that was made here; the caller owns its reference to the blob */
 struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);

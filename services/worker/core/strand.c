@@ -136,7 +136,7 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
-/* Counts the missing inputs of a task that come under this mark. True: with this one, all do. */
+/* Counts one more missing input of the task under this mark. True: it was the last one. */
 static bool comes_last(struct task *t, uint32_t mark)
 {
     if (t->mark != mark) t->mark_count = 0;
