@@ -160,6 +160,25 @@ static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
 
 #define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
 
+/* An operator that blocks has a strand of its own. */
+static void a_blocking_task_joins_nothing(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(0, 1));
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(0));
+    rig_deliver(r);
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_turn(r);
+        assert_int_equal(r->strands_count, 1);
+        assert_int_equal(r->strands[0]->count, 1);
+        rig_run(r, 0, MR_STRAND_DONE);
+    }
+    rig_turn(r);
+    assert_int_equal(r->done_count, 4);
+}
+
 /* The inputs are both ready and wanted by the strand. */
 static void a_task_joins_once(void **state)
 {
@@ -213,6 +232,7 @@ int main(void)
         ONE(a_task_with_many_inputs_does_not_bring_them_along),
         TEST(an_input_that_an_idle_slot_can_run_does_not_join),
         TEST(an_input_joins_if_the_idle_slot_has_other_work),
+        ONE(a_blocking_task_joins_nothing),
         ONE(a_task_joins_once),
         TEST(only_hand_offs_to_idle_slots_are_measured),
     };
