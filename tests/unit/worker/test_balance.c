@@ -204,6 +204,27 @@ static void an_idle_slot_takes_from_a_strand_that_has_not_begun(void **state)
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 1);
 }
 
+/* All items of the first strands had begun when they were to be cut. */
+static void a_strand_that_is_used_again_can_be_cut_again(void **state)
+{
+    struct rig *r = *state;
+    one_idles(r, 10);
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_turn(r);
+        assert_int_equal(r->takes, i + 1);
+        cut(r, r->strands[i], 10);
+        r->now += 50 * MR_US;
+    }
+    rig_run_all(r);
+    for (uint32_t i = 0; i < 30; i++)
+        rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, i, 1);
+    rig_deliver(r);
+    r->takes = 0;
+    one_idles(r, 10);
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+}
+
 #define THREE(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
 
 int main(void)
@@ -217,6 +238,7 @@ int main(void)
         TEST(twenty_microseconds_of_work_are_taken_at_once),
         TEST(any_slot_is_looked_at),
         TEST(an_idle_slot_takes_from_a_strand_that_has_not_begun),
+        THREE(a_strand_that_is_used_again_can_be_cut_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

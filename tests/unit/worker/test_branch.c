@@ -158,6 +158,18 @@ static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
     assert_int_equal(r->strands[1]->items[0].index, 50);
 }
 
+/* One of two inputs joins, and the idle slot runs the other one. */
+static void an_idle_slot_gets_one_of_several_inputs(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_MS);
+    join(r, 3, 0);
+    assert_int_equal(r->strands[0]->count, 2);
+    assert_int_equal(r->strands[1]->count, 1);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 4);
+}
+
 #define ONE(name) cmocka_unit_test_setup_teardown(name, setup_one, teardown)
 
 /* An operator that blocks has a strand of its own. */
@@ -235,6 +247,7 @@ int main(void)
         ONE(a_blocking_task_joins_nothing),
         ONE(a_task_joins_once),
         TEST(only_hand_offs_to_idle_slots_are_measured),
+        TEST(an_idle_slot_gets_one_of_several_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

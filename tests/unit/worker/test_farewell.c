@@ -106,10 +106,13 @@ static void a_draining_worker_says_so_in_each_session(void **state)
     rig_event(r, MR_WORKER_DRAIN);
     rig_turn(r);
     assert_true(r->leaving);
+    assert_int_equal(r->takes, 1);
     r->leaving = false;
     cancel(r, 9);
+    r->m.down.drain = true; /* once more */
     deliver(r);
     assert_false(r->leaving);
+    assert_int_equal(r->takes, 1);
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
     rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 1, 1);

@@ -347,6 +347,58 @@ static void a_long_running_task_is_never_alone(void **state)
     assert_int_equal(r->strands_count, 3);
 }
 
+/* Each task's texts have room of their own, whatever their length. */
+static void texts_of_tasks_do_not_overlap(void **state)
+{
+    struct rig *r = *state;
+    static char keys[100];
+    memset(keys, 'k', sizeof keys);
+    for (uint32_t i = 0; i < sizeof keys; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        struct mr_ws_extra *x = rig_extra(r);
+        x->key = mr_str_of(keys, i);
+        x->persist_name = mr_str_of(keys, 1);
+        x->definition = MR_STR("sixteen bytes ok");
+    }
+    r->hold_cuts = true;
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, sizeof keys);
+    for (uint32_t i = 0; i < sizeof keys; i++) {
+        assert_true(mr_str_eq(s->items[i].key, mr_str_of(keys, i)));
+        assert_true(mr_str_eq(s->items[i].persist_name, MR_STR("k")));
+        assert_true(mr_str_eq(s->items[i].definition, MR_STR("sixteen bytes ok")));
+    }
+}
+
+/* A task is refused when the memory for small values is over its limit, not when it is at it. */
+static void the_memory_for_arguments_has_a_limit(void **state)
+{
+    static const struct mr_worker_config c = {.slots = 1,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 20,
+        .bytes_max = 640,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&c);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    for (uint32_t i = 0; i < 20; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* 64 bytes each */
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 9);
+    for (uint32_t i = 0; i < 9; i++) {
+        assert_int_equal(r->done[i].index, 11 + i);
+        assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
+        assert_int_equal(r->done[i].code, MR_OK); /* it may come again */
+    }
+    rig_free(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +420,8 @@ int main(void)
         TEST(alone_tasks_go_by_their_order),
         TEST(tasks_with_the_same_needs_are_one_class),
         TEST(a_long_running_task_is_never_alone),
+        TEST(texts_of_tasks_do_not_overlap),
+        cmocka_unit_test(the_memory_for_arguments_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,8 +264,8 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     }
     assert_int_equal(objects, c->objects_count);
     assert_int_equal(at, c->inlined.n);
-    if (least != UINT64_MAX)
-        assert_int_equal(least, 0); /* times are told from the first start on */
+    if (least == UINT64_MAX) least = c->base_ns; /* nothing has started */
+    assert_int_equal(least, 0);                  /* times are told from the first start on */
 }
 
 static const struct heard_row *row_of(uint64_t job, uint32_t index)
@@ -296,7 +296,7 @@ static void run_three(struct rig *r)
         item->result.started_ns = r->now - item->index * MR_MS;
         item->result.duration_ns = item->index * 100;
         item->result.cpu_ns = item->index * 10;
-        item->result.arguments = MR_STR("(3)");
+        item->result.arguments = MR_STR("(3) and twenty bytes more");
         item->result.log = MR_STR("a line");
         if (item->index == 1) item->result.pack = MR_STR("abcde");
         rig_report(r, s, s->reported + 1);
@@ -342,7 +342,7 @@ static void a_completion_says_what_the_executor_said(void **state)
     assert_int_equal(failed->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(failed->code, MR_EUNKNOWN);
     assert_string_equal(failed->message, "it went wrong");
-    assert_string_equal(failed->arguments, "(3)");
+    assert_string_equal(failed->arguments, "(3) and twenty bytes more");
     assert_string_equal(failed->log, "a line");
     assert_int_equal(failed->duration, 300);
     assert_int_equal(failed->cpu, 30);
@@ -517,6 +517,19 @@ static void only_some_tasks_of_a_message_have_more(void **state)
         assert_true(mr_str_eq(s->items[i].key, mr_str(keys[i])));
 }
 
+/* Nothing of the message has started, so it has no time to begin with. */
+static void what_was_refused_has_no_times(void **state)
+{
+    struct rig *r = *state;
+    heard = (struct heard){0};
+    r->on_up = hear;
+    rig_task(r, RIG_JOB, 1, 1, OP_NONE, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(row_of(RIG_JOB.v, 1)->started, 0);
+    assert_int_equal(row_of(RIG_JOB.v, 1)->duration, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +550,7 @@ int main(void)
         TEST(an_object_that_was_made_here_is_read_here),
         TEST(what_was_used_up_is_told_with_its_times),
         TEST(only_some_tasks_of_a_message_have_more),
+        TEST(what_was_refused_has_no_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,7 +278,8 @@ static void without_a_task_that_could_start_all_results_may_come_first(void **st
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_uses(r, 1);
     }
-    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, INPUTS(0, 1, 2, 99));
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, INPUTS(0, 99));
+    rig_task(r, RIG_JOB, 51, 1, OP_BLOCK, INPUTS(1, 2, 99));
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(mr_worker_wake_after(r->w), 3);
@@ -501,6 +502,50 @@ static void the_queue_is_as_long_as_its_operators_are_known_to_take(void **state
     assert_int_equal(r->heartbeat.queue_ns, 0);
 }
 
+static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_SECOND;
+    uint32_t before = r->heartbeats;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 1);
+    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three of 10 ms on two slots */
+    assert_int_equal(r->heartbeat.running, 2);
+    assert_int_equal(r->heartbeat.queued, 1);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
+    r->now += 500 * MR_MS - 1;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 1);
+    assert_int_equal(r->heartbeat.running_tasks.count, 2);
+    r->now += 1;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, before + 2);
+    assert_int_equal(r->heartbeat.running_tasks.count, 2); /* not once more */
+}
+
+/* A task has run since the report of the task before it in the strand. */
+static void a_task_runs_since_the_last_report_of_its_strand(void **state)
+{
+    struct rig *r = *state;
+    rig_chain(r, 2, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += RIG_LEASE;
+    succeed(r, 0);
+    rig_turn(r); /* with a heartbeat */
+    assert_int_equal(r->heartbeat.running_tasks.count, 0);
+    r->now += 500 * MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.running_tasks.count, 1);
+    assert_int_equal(r->heartbeat.running_tasks.index[0], 1);
+    assert_int_equal(r->heartbeat.running_ns[0], 500 * MR_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,6 +574,8 @@ int main(void)
         TEST(a_heartbeat_says_how_long_the_queue_is),
         cmocka_unit_test(an_operator_that_takes_no_time_is_known_to),
         TEST(the_queue_is_as_long_as_its_operators_are_known_to_take),
+        TEST(heartbeats_keep_to_what_the_scheduler_asked_within_bounds),
+        TEST(a_task_runs_since_the_last_report_of_its_strand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
