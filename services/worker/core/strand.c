@@ -230,10 +230,6 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= FUSED_COST) return NONE;
     uint32_t best = NONE, at = 0;
     for (uint32_t i = 0; i < b->candidates_count; i++) {
-        /* the candidate was taken from the ready queue */
-        while (i < b->candidates_count && w->tasks[b->candidates[i]].state == TASK_GIVEN)
-            b->candidates[i] = b->candidates[--b->candidates_count];
-        if (i == b->candidates_count) break;
         if (best != NONE && !mr_worker__task_before(w, b->candidates[i], best)) continue;
         best = b->candidates[i];
         at = i;

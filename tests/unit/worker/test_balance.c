@@ -225,6 +225,43 @@ static void a_strand_that_is_used_again_can_be_cut_again(void **state)
     assert_int_equal(r->takes, 1);
 }
 
+static void a_strand_whose_last_item_runs_is_left_alone(void **state)
+{
+    struct rig *r = *state;
+    r->now += MR_SECOND;
+    ready(r, 0, 2);
+    assert_int_equal(r->strands_count, 1);
+    report_one(r, r->strands[0]);
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->looks, 0);
+    assert_int_equal(r->takes, 0);
+}
+
+/* It waits behind a running task, and it is soon over. */
+static void a_strand_that_waits_is_looked_at_again(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, MR_US);
+    r->now += MR_SECOND;
+    ready(r, 0, 1);
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_MS;
+    ready(r, 10, 3);
+    assert_int_equal(r->strands_count, 3);
+    r->hold_cuts = true;
+    rig_run(r, 1, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->takes, 0);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 50 * MR_US);
+    r->now += 50 * MR_US;
+    rig_turn(r);
+    assert_int_equal(r->takes, 1);
+    assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
+}
+
 #define THREE(name) cmocka_unit_test_setup_teardown(name, setup_three, teardown)
 
 int main(void)
@@ -239,6 +276,8 @@ int main(void)
         TEST(any_slot_is_looked_at),
         TEST(an_idle_slot_takes_from_a_strand_that_has_not_begun),
         THREE(a_strand_that_is_used_again_can_be_cut_again),
+        TEST(a_strand_whose_last_item_runs_is_left_alone),
+        TEST(a_strand_that_waits_is_looked_at_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
