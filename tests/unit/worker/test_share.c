@@ -348,6 +348,47 @@ static void a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone(void **sta
     assert_int_equal(r->strands[0]->count, 2);
 }
 
+static void urgent_work_that_has_started_takes_nothing_back(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 40 * MR_US);
+    rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    ready(r, 0, 5);
+    assert_int_equal(r->strands[1]->count, 5);
+    rig_run(r, 0, MR_STRAND_DONE);
+    urgent(r, 100, 9);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->takes, 0);
+}
+
+/* The outbox is full, so no task starts, and a slot is idle. */
+static void urgent_work_that_cannot_start_takes_nothing_back(void **state)
+{
+    static const struct mr_worker_config small = {.slots = 2,
+        .tasks_max = 100,
+        .values_max = 300,
+        .outbox_max = 1,
+        .bytes_max = 1 << 20,
+        .prefetch_bytes = 1 << 20};
+    (void)state;
+    struct rig *r = rig_new_with(&small);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    rig_measure(r, OP_INC, 40 * MR_US);
+    r->now += MR_SECOND;
+    ready(r, 0, 10);
+    assert_int_equal(r->strands_count, 2);
+    r->connected = false;
+    rig_run(r, 1, MR_STRAND_DONE);
+    urgent(r, 100, 9);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->takes, 0);
+    rig_free(&r);
+}
+
 static void no_task_starts_while_the_outbox_is_full(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -433,6 +474,8 @@ int main(void)
         ONE(a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone),
         cmocka_unit_test(no_task_starts_while_the_outbox_is_full),
         cmocka_unit_test(a_task_whose_inputs_find_no_room_fails_in_words),
+        TEST(urgent_work_that_has_started_takes_nothing_back),
+        cmocka_unit_test(urgent_work_that_cannot_start_takes_nothing_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
