@@ -168,7 +168,10 @@ static void long_texts_of_errors_are_cut(void **state)
     memset(log, 'l', sizeof log);
     memset(message, 'm', sizeof message);
     memcpy(log + sizeof log - 4, "last", 4);
+    r->connected = false;
     fail_with(r, 90, mr_str_of(message, sizeof message), mr_str_of(log, sizeof log));
+    r->connected = true;
+    rig_turn(r);
     assert_int_equal(heard.failures, 90);
     assert_true(heard.messages >= 2);
     assert_true(heard.texts_max <= (size_t)4 << 20);

@@ -92,6 +92,33 @@ static void a_strand_takes_dependents_in_their_order(void **state)
     assert_int_equal(r->done_count, 101);
 }
 
+/* 48 µs: four times 12 µs. */
+static void a_hand_off_is_estimated_before_it_is_measured(void **state)
+{
+    const struct mr_worker_op ops[] = {{.name = MR_STR_INIT("inc"), .cost_ns = 48 * MR_US},
+        {.name = MR_STR_INIT("slow"), .cost_ns = 48 * MR_US + 1}};
+    const struct mr_worker_config c = {.slots = 2,
+        .tasks_max = 20,
+        .values_max = 100,
+        .outbox_max = 20,
+        .bytes_max = 1 << 20,
+        .ops = ops,
+        .ops_count = MR_ARRAY_LEN(ops)};
+    (void)state;
+    for (uint32_t op = OP_INC; op <= OP_SLOW; op++) {
+        struct rig *r = rig_new_with(&c);
+        rig_clear(r);
+        rig_connect(r);
+        rig_register(r, 9);
+        for (uint32_t i = 0; i < 3; i++)
+            rig_task(r, RIG_JOB, i, 1, op, i ? INPUTS(0) : NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        assert_int_equal(r->strands[0]->count, op == OP_INC ? 3 : 1);
+        rig_free(&r);
+    }
+}
+
 /* Sends task 0, `others` more tasks from 50 on, and task 100, which needs tasks 0 to `n` - 1. Task
  * 1 is sent twice as an input. */
 static void join(struct rig *r, uint32_t n, uint32_t others)
@@ -248,6 +275,7 @@ int main(void)
         ONE(a_task_joins_once),
         TEST(only_hand_offs_to_idle_slots_are_measured),
         TEST(an_idle_slot_gets_one_of_several_inputs),
+        cmocka_unit_test(a_hand_off_is_estimated_before_it_is_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
