@@ -60,7 +60,6 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->left = s->taking = s->begun = false;
     s->measured = s->is_line = true;
     s->priority = INT32_MAX;
-    s->needs = 0;
     s->nodes = w->nodes;
     s->nodes_count = w->nodes_count;
     s->cost_ns = 0;
