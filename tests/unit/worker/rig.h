@@ -453,6 +453,16 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
     rig_turn(r);
 }
 
+/* A worker that is registered. */
+static inline struct rig *rig_of(const struct mr_worker_config *config)
+{
+    struct rig *r = rig_new_with(config);
+    rig_clear(r);
+    rig_connect(r);
+    rig_register(r, 9);
+    return r;
+}
+
 static inline struct rig *rig_new(uint32_t slots)
 {
     struct mr_worker_config c = {.slots = slots,
@@ -461,11 +471,7 @@ static inline struct rig *rig_new(uint32_t slots)
         .outbox_max = 1024,
         .bytes_max = 8 << 20,
         .prefetch_bytes = 3 << 20};
-    struct rig *r = rig_new_with(&c);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
-    return r;
+    return rig_of(&c);
 }
 
 /* Writes the result of an item, as an executor does. */

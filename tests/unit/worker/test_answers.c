@@ -443,6 +443,33 @@ static void an_older_attempt_of_a_value_that_is_here_is_unknown(void **state)
         is_answer(i, 'u', RIG_JOB, 1, 1);
 }
 
+/* Two of five values fit into a message. One more comes before the next message. */
+static void completions_that_wait_for_the_next_message_stay_in_order(void **state)
+{
+    static const char bytes[100000];
+    struct rig *r = *state;
+    r->connected = false;
+    for (uint32_t i = 0; i < 6; i++)
+        start(r, i, 1);
+    for (uint32_t i = 0; i < 6; i++) {
+        if (i == 5) {
+            struct mr_worker_event turn = {.kind = MR_WORKER_TURN, .turn = {.may_send = true}};
+            rig_step(r, &turn);
+            assert_int_equal(r->done_count, 2);
+        }
+        struct mr_strand *s = r->strands[0];
+        rig_result(r, &s->items[0], MR_STRAND_DONE);
+        s->items[0].result.pack = mr_str_of(bytes, sizeof bytes);
+        rig_report(r, s, 1);
+        rig_turn(r);
+    }
+    r->connected = true;
+    rig_turn(r);
+    assert_int_equal(r->done_count, 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(r->done[i].index, i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +490,7 @@ int main(void)
         TEST(a_lost_input_of_a_task_that_would_not_run_again_is_told),
         TEST(what_finds_no_room_goes_back_from_a_worker_that_drains),
         TEST(an_older_attempt_of_a_value_that_is_here_is_unknown),
+        TEST(completions_that_wait_for_the_next_message_stay_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,15 +36,6 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     heard.texts_max = MR_MAX(heard.texts_max, texts);
 }
 
-static struct rig *rig_of(const struct mr_worker_config *config)
-{
-    struct rig *r = rig_new_with(config);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
-    return r;
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static void run_with(struct rig *r, uint32_t count, struct mr_str pack)

@@ -106,10 +106,7 @@ static void a_hand_off_is_estimated_before_it_is_measured(void **state)
         .ops_count = MR_ARRAY_LEN(ops)};
     (void)state;
     for (uint32_t op = OP_INC; op <= OP_SLOW; op++) {
-        struct rig *r = rig_new_with(&c);
-        rig_clear(r);
-        rig_connect(r);
-        rig_register(r, 9);
+        struct rig *r = rig_of(&c);
         for (uint32_t i = 0; i < 3; i++)
             rig_task(r, RIG_JOB, i, 1, op, i ? INPUTS(0) : NULL);
         rig_deliver(r);

@@ -256,10 +256,7 @@ static void several_resources_are_counted_apart(void **state)
         .resources = both,
         .resources_count = 2};
     (void)state;
-    struct rig *r = rig_new_with(&c);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&c);
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < 4; i++) { /* two licences twice, then one, and a gpu */
             rig_task(r, RIG_JOB, 10 * round + i, 1, OP_BLOCK, NULL);
@@ -382,10 +379,7 @@ static void the_memory_for_arguments_has_a_limit(void **state)
         .bytes_max = 640,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&c);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&c);
     for (uint32_t i = 0; i < 20; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* 64 bytes each */
     rig_deliver(r);

@@ -284,10 +284,7 @@ static void an_object_above_the_budget_waits_for_what_is_ready(void **state)
         .bytes_max = 1 << 20,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     r->connected = false; /* one completion fills the outbox */
     rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);

@@ -373,10 +373,7 @@ static void urgent_work_that_cannot_start_takes_nothing_back(void **state)
         .bytes_max = 1 << 20,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     rig_measure(r, OP_INC, 40 * MR_US);
     r->now += MR_SECOND;
     ready(r, 0, 10);
@@ -398,10 +395,7 @@ static void no_task_starts_while_the_outbox_is_full(void **state)
         .bytes_max = 1 << 20,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     r->connected = false; /* the stream takes nothing */
     for (uint32_t i = 0; i < 10; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
@@ -425,10 +419,7 @@ static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
         .bytes_max = 64 << 10,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     static int inputs[1026];
     for (uint32_t i = 0; i < 1025; i++)
         inputs[i] = 50;

@@ -119,10 +119,7 @@ static void as_many_completions_as_the_outbox_takes_wait_for_no_more(void **stat
         .bytes_max = 1 << 20,
         .prefetch_bytes = 1 << 20};
     (void)state;
-    struct rig *r = rig_new_with(&small);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&small);
     many_and_one(r, 20, OP_INC);
     for (uint32_t i = 0; i < 10; i++) {
         assert_int_equal(r->done_count, 0);
@@ -461,10 +458,7 @@ static void an_operator_that_takes_no_time_is_known_to(void **state)
         .bytes_max = 1 << 20,
         .ops = ops,
         .ops_count = 1};
-    struct rig *r = rig_new_with(&c);
-    rig_clear(r);
-    rig_connect(r);
-    rig_register(r, 9);
+    struct rig *r = rig_of(&c);
     for (uint32_t i = 0; i < 2; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_deliver(r);
@@ -546,6 +540,26 @@ static void a_task_runs_since_the_last_report_of_its_strand(void **state)
     assert_int_equal(r->heartbeat.running_ns[0], 500 * MR_MS);
 }
 
+/* A failure says nothing about how long an operator takes. */
+static void what_failed_is_not_measured(void **state)
+{
+    struct rig *r = *state;
+    rig_measure(r, OP_INC, 8000);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    s->items[0].result.duration_ns = MR_SECOND;
+    rig_report(r, s, 1);
+    for (uint32_t i = 2; i < 4; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, INPUTS(90));
+    rig_deliver(r);
+    r->now += RIG_LEASE;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.queue_ns, 8000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +590,7 @@ int main(void)
         TEST(the_queue_is_as_long_as_its_operators_are_known_to_take),
         TEST(heartbeats_keep_to_what_the_scheduler_asked_within_bounds),
         TEST(a_task_runs_since_the_last_report_of_its_strand),
+        TEST(what_failed_is_not_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
