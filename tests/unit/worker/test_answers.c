@@ -470,6 +470,22 @@ static void completions_that_wait_for_the_next_message_stay_in_order(void **stat
         assert_int_equal(r->done[i].index, i);
 }
 
+static void a_task_that_leaves_its_slot_is_named(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 4; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    deliver(r);
+    rig_run_all(r); /* so strands have had other items */
+    listen(r);
+    start(r, 8, 3);
+    rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 8, 3);
+    deliver(r);
+    assert_int_equal(r->moves, 1);
+    assert_int_equal(heard.count, 1);
+    is_answer(0, 'l', RIG_JOB, 8, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +507,7 @@ int main(void)
         TEST(what_finds_no_room_goes_back_from_a_worker_that_drains),
         TEST(an_older_attempt_of_a_value_that_is_here_is_unknown),
         TEST(completions_that_wait_for_the_next_message_stay_in_order),
+        TEST(a_task_that_leaves_its_slot_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void join(struct rig *r, uint32_t n, uint32_t others)
     for (uint32_t i = 0; i < n; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         if (i) r->m.order[i] = 200 + i;
-        inputs[i] = (int)i;
+        inputs[n - 1 - i] = (int)i;
     }
     inputs[n] = 1;
     inputs[n + 1] = -1;

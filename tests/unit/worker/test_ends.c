@@ -487,20 +487,22 @@ static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(vo
     assert_true(mr_object_id_eq(r->strands[0]->items[0].inputs[0].object, (mr_object_id){1, 2}));
 }
 
-/* A task that failed for want of room has not used its other inputs. */
-static void what_found_no_room_leaves_its_inputs(void **state)
+/* A task that failed for want of room, or of an input, has not used its other inputs. */
+static void what_could_not_start_leaves_its_inputs(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    rig_value(r, RIG_JOB, 21, 2);
-    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(1001, 21));
-    rig_deliver(r);
-    rig_turn(r);
-    fetched(r, MR_ELIMIT, "too large");
-    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_NO_ROOM);
-    assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_value(r, RIG_JOB, 21, 2);
+        rig_task(r, RIG_JOB, 2, 1 + i, OP_BLOCK, INPUTS(1001, 21));
+        rig_deliver(r);
+        rig_turn(r);
+        fetched(r, i ? MR_ENOENT : MR_ELIMIT, "not to be had");
+        assert_int_equal(rig_find(r, 2)->outcome, i ? MR_OUTCOME_LOST_INPUT : MR_OUTCOME_NO_ROOM);
+        assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
+    }
 }
 
 /* What is used up has used its inputs, too. */
@@ -571,7 +573,7 @@ int main(void)
         TEST(what_lies_elsewhere_now_is_fetched_from_there),
         TEST(a_value_that_came_inline_is_not_fetched),
         TEST(an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun),
-        TEST(what_found_no_room_leaves_its_inputs),
+        TEST(what_could_not_start_leaves_its_inputs),
         TEST(what_is_used_up_lets_go_of_its_inputs),
         TEST(what_has_stopped_is_not_killed),
         TEST(what_was_lost_and_is_back_may_find_no_room),

@@ -288,22 +288,23 @@ static void an_alone_task_starts_by_itself(void **state)
     assert_int_equal(r->strands_count, 1);
 }
 
-/* Of two tasks that have to run alone the better one starts, and what is better than both before.
- */
+/* Of tasks that have to run alone the best one starts, and what is better than all before. */
 static void alone_tasks_go_by_their_order(void **state)
 {
     struct rig *r = *state;
-    static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), 1000};
-    for (uint32_t i = 0; i < 3; i++) {
-        rig_task(r, RIG_JOB, 3 - i, 1, OP_SLOW, NULL);
-        if (i == 2) continue;
+    static const struct mr_ws_resource gpu[] = {
+        {MR_STR_INIT("gpu"), 1000}, {MR_STR_INIT("gpu"), 2000}, {MR_STR_INIT("gpu"), 3000}};
+    static const uint32_t indexes[] = {3, 2, 4, 1};
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_task(r, RIG_JOB, indexes[i], 1, OP_SLOW, NULL);
+        if (i == 3) continue;
         struct mr_ws_extra *x = rig_extra(r);
         x->alone = true;
-        x->resources = &gpu; /* so they are of different classes */
-        x->resources_count = i;
+        x->resources = &gpu[i]; /* so they are of different classes */
+        x->resources_count = 1;
     }
     rig_deliver(r);
-    for (uint32_t i = 1; i <= 3; i++) {
+    for (uint32_t i = 1; i <= 4; i++) {
         rig_turn(r);
         assert_int_equal(r->strands_count, 1);
         assert_int_equal(r->strands[0]->items[0].index, i);

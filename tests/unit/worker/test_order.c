@@ -66,7 +66,7 @@ static void cancel_the_gone(struct rig *r)
 static void the_best_of_the_ready_tasks_starts_next(void **state)
 {
     struct rig *r = *state;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
         bool is_over[COUNT] = {0};
         draw_rows(seed);
         for (uint32_t i = 0; i < COUNT; i++)
