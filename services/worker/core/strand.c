@@ -354,7 +354,8 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
         if (!n->count) continue;
         uint32_t top = n->heap[0];
         if (n->alone) {
-            if (alone == NONE || mr_worker__task_before(w, top, alone)) alone = top;
+            bool is_best = alone == NONE || mr_worker__task_before(w, top, alone);
+            if (is_best && need_fits(w, n)) alone = top;
             continue;
         }
         if (best != NONE && !mr_worker__task_before(w, top, best)) continue;

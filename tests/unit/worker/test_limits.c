@@ -288,6 +288,35 @@ static void an_alone_task_starts_by_itself(void **state)
     assert_int_equal(r->strands_count, 1);
 }
 
+/* A task that runs long keeps its resource. Until it ends, others run. */
+static void an_alone_task_waits_for_its_resource(void **state)
+{
+    struct rig *r = *state;
+    static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), 1000000};
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = &gpu;
+    x->resources_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    x = rig_extra(r);
+    x->alone = true;
+    x->resources = &gpu;
+    x->resources_count = 1;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    assert_int_equal(r->strands[1]->items[0].index, 3);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1); /* task 2 still waits for task 3 */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->items[0].index, 2);
+}
+
 /* Of tasks that have to run alone the best one starts, and what is better than all before. */
 static void alone_tasks_go_by_their_order(void **state)
 {
@@ -412,6 +441,7 @@ int main(void)
         TEST(a_resource_that_is_not_here_matters_when_it_is_needed),
         cmocka_unit_test(several_resources_are_counted_apart),
         TEST(an_alone_task_starts_by_itself),
+        TEST(an_alone_task_waits_for_its_resource),
         TEST(alone_tasks_go_by_their_order),
         TEST(tasks_with_the_same_needs_are_one_class),
         TEST(a_long_running_task_is_never_alone),
