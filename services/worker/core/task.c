@@ -192,7 +192,6 @@ static bool task_again(struct mr_worker *w, uint32_t task)
     if (!t->again) return false;
     mr_worker__task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
-    t->offered = false;
     if (t->state == TASK_GIVEN)
         mr_worker__task_park(w, task, MR_STR("lost while the task was queued"));
     return true;

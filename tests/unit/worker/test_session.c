@@ -95,6 +95,31 @@ static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
     assert_int_equal(r->queued, 0);
 }
 
+/* Register offers attempt 2, which waits behind attempt 1. Attempt 1 fails before the answer. */
+static void a_later_attempt_that_is_not_kept_does_not_start(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 1, 2, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->queued, 1);
+    assert_int_equal(r->queued_rows[r->queued_rows_count - 1].attempt, 2);
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_FAILED);
+    rig_report(r, s, 1);
+    rig_register(r, 9);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 0);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->queued, 0);
+}
+
 static void what_ended_between_register_and_registered_is_told_after_it(void **state)
 {
     struct rig *r = *state;
@@ -537,6 +562,7 @@ int main(void)
         TEST(work_goes_on_while_the_scheduler_is_away_and_is_told_on_return),
         TEST(what_ended_without_a_value_is_told_by_its_absence_on_return),
         TEST(what_is_not_adopted_goes_and_what_is_not_kept_stops),
+        TEST(a_later_attempt_that_is_not_kept_does_not_start),
         TEST(what_ended_between_register_and_registered_is_told_after_it),
         TEST(what_is_missing_is_told_when_the_stream_is_back),
         TEST(another_scheduler_is_not_told_what_an_earlier_ones_task_missed),
