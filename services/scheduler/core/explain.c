@@ -238,9 +238,14 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 
 bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_buf *lines)
 {
-    uint32_t task = mr_sched__find(s, id.v, index);
-    if (task == NONE) return false;
+    uint32_t job = mr_sched__job_find(s, id.v);
+    if (job == NONE || index >= s->jobs[job].graph->nodes_count) return false;
+    uint32_t task = s->jobs[job].base + index;
     const struct task *t = &s->tasks[task];
+    if (t->flags & T_FIXED) {
+        ran(s, task, lines);
+        return true;
+    }
     switch ((enum mr_task_state)t->state) {
     case MR_TASK_WAITING: waits(s, task, lines); break;
     case MR_TASK_READY: waits_for_place(s, task, lines); break;

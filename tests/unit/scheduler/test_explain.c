@@ -297,6 +297,21 @@ static void what_fell_with_many_names_some(void **state)
     assert_says(r, job, "z", text);
 }
 
+static void a_given_value_is_no_task(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"x\":{\"value\":1}," T("y", "f", R("x"), "") "},\"targets\":[\"y\",\"x\"]}");
+    assert_says(r, job, "x",
+        "\"x\" is no task: its value was given with the job\nit is a target of the job\n");
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_false(mr_sched_explain(r->s, (mr_job_id){job}, 2, &lines));
+    assert_false(mr_sched_explain(r->s, (mr_job_id){job + 1}, 0, &lines));
+    mr_buf_fini(&lines);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +326,7 @@ int main(void)
         RIG_TEST(what_failed_long_ago_has_no_reason_any_more),
         RIG_TEST(what_fell_with_many_names_some),
         RIG_TEST(what_was_given_or_came_again_says_so),
+        RIG_TEST(a_given_value_is_no_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
