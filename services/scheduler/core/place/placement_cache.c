@@ -56,11 +56,12 @@ uint32_t mr_sched__cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (*is_gone || t->attempt || !mr_sched__has_room_in_cache(s, p->worker, t)) return NONE;
     if (!mr_sched__all_may_run(s, t) && !mr_sched__may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
-    if (t->waiting && !may_go_ahead(s, task)) return NONE;
+    bool is_waiting = t->state == MR_TASK_WAITING;
+    if (is_waiting && !may_go_ahead(s, task)) return NONE;
     uint32_t n;
     (void)mr_sched__inputs(s, task, &n);
     if (!n && mr_sched__is_crowded(s, w, t)) return NONE;
-    if (!t->waiting && is_better_off(s, task, p->worker)) {
+    if (!is_waiting && is_better_off(s, task, p->worker)) {
         mr_sched__cache_forget(s, task);
         return NONE;
     }

@@ -208,6 +208,33 @@ static void an_instance_stays_at_a_busy_worker(void **state)
     assert_int_equal(at(r, job, "y"), p.y);
 }
 
+/* A worker that is idle and has none of the template's tasks takes the task that would wait. */
+static void a_new_worker_takes_what_would_wait(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1);
+    const char two[] = JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\"");
+    uint64_t job = instance(r, two, 7);
+    done(r, job, "x"); /* now the scheduler knows how long `f` takes */
+    done(r, job, "y");
+    job = instance(r, two, 7);
+    assert_int_equal(at(r, job, "x"), a.slot);
+    assert_int_equal(at(r, job, "y"), a.slot);
+    assert_int_equal(totals(r).placed_cached, 2);
+    done(r, job, "x");
+    done(r, job, "y");
+    struct rig_worker b = join(r, "b", 1);
+    job = instance(r, two, 7);
+    assert_int_equal(at(r, job, "x"), a.slot);
+    assert_int_equal(at(r, job, "y"), b.slot);
+    done(r, job, "x");
+    done(r, job, "y");
+    job = instance(r, two, 7); /* both places are kept */
+    assert_int_equal(at(r, job, "x"), a.slot);
+    assert_int_equal(at(r, job, "y"), b.slot);
+}
+
 static void a_task_that_is_tried_again_is_placed_anew(void **state)
 {
     (void)state;
@@ -288,6 +315,7 @@ int main(void)
         RIG_TEST(an_instance_goes_only_where_it_may_run),
         RIG_TEST(a_place_that_is_gone_is_replaced_once),
         RIG_TEST(an_instance_stays_at_a_busy_worker),
+        RIG_TEST(a_new_worker_takes_what_would_wait),
         RIG_TEST(a_task_that_is_tried_again_is_placed_anew),
         RIG_TEST(a_root_does_not_go_to_a_worker_whose_memory_is_full),
         RIG_TEST(long_running_tasks_are_not_placed_by_the_cache),
