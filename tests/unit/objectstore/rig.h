@@ -56,7 +56,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Begins again with another config. */
+/* Replaces the core by a new core with another config. */
 static inline void begin_with(struct world *w, const struct mr_ostore_config *other)
 {
     mr_ostore_free(&w->s);
@@ -87,7 +87,7 @@ static inline size_t count(const struct world *w, enum mr_ostore_effect_type typ
     return n;
 }
 
-/* Lets time pass until the core's deadline. */
+/* Lets time pass until the core's deadline, and gives the core a tick. */
 static inline void tick(struct world *w)
 {
     w->now = mr_ostore_deadline(w->s);
@@ -155,7 +155,7 @@ static inline void evicted(struct world *w, int err)
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = x->object, .err = err});
 }
 
-/* The holder is the client itself if the kind is MR_HOLD_CLIENT. */
+/* If the holder's kind is MR_HOLD_CLIENT, the holder is `client`. */
 static inline void hold(struct world *w, enum mr_ostore_event_type type, uint32_t client,
     mr_object_id id, struct mr_store_holder holder)
 {
@@ -168,7 +168,7 @@ static inline void persist(struct world *w, uint64_t request, mr_object_id id)
         (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = request, .id = id});
 }
 
-/* Answers a WRITE. */
+/* Answers the WRITE of object `id`. */
 static inline void written(struct world *w, mr_object_id id, uint32_t flags, int err)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags, .err = err});

@@ -1,7 +1,7 @@
-/* Issue 11, 10: Clients in control groups that limit their memory. The kernel charges a page of
- * shared memory to the group that writes it first. So the core bounds the bytes of the segments
- * that a group's clients write, and objects leave memory when a client of a full group needs a new
- * segment. */
+/* Clients in control groups that limit their memory. The kernel charges a page of shared memory to
+ * the group whose process writes the page first. So the core bounds the bytes of the segments that
+ * a group's clients write. When a client of a full group needs a new segment, objects of the group
+ * leave memory. */
 #include "tests/unit/objectstore/rig.h"
 
 #define LIMIT (40 * MIB)
@@ -102,7 +102,7 @@ static void what_a_group_never_has_room_for_is_refused_at_once(void **state)
     assert_int_equal(grant(w, 2, config.memory_bytes + 1), 0);
     x = effect(w, MR_OX_GRANTED);
     assert_int_equal(x->err, MR_ETOOBIG);
-    assert_int_equal(x->room, 0); /* 0: the limit is the store's own, not a group's */
+    assert_int_equal(x->room, 0); /* 0: the store's own limit refuses the grant, not a group's */
 }
 
 static void clients_of_a_group_share_what_it_allows(void **state)
@@ -124,7 +124,8 @@ static void clients_of_a_group_share_what_it_allows(void **state)
     assert_int_equal(grant(w, 3, MIB), 0);
     assert_null(effect(w, MR_OX_GRANTED));
     unhold(w, 3, id_of(1, 1), 7);
-    /* When its last object is evicted, the segment is closed and no longer counts. */
+    /* When the last object of the dead client's first segment is evicted, the segment is closed and
+     * no longer counts. */
     evicted(w, MR_OK);
     assert_non_null(effect(w, MR_OX_CLOSE));
     assert_non_null(effect(w, MR_OX_GRANTED));
@@ -154,8 +155,8 @@ static void what_was_pinned_leaves_after_the_one_that_waited_gave_up(void **stat
 }
 
 /* As above, but the pins are in shared pages, which the core sees only when it tries to evict. Each
- * failed attempt delays the next one. It must not count as progress, or the request would wait
- * until its timeout. */
+ * failed attempt delays the next attempt. A failed attempt must not count as progress, or the
+ * request would wait until its timeout. */
 static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
 {
     struct world *w = *state;
@@ -197,7 +198,7 @@ static void a_limit_after_the_first_segment_is_ignored(void **state)
 
 /* ---- how much leaves, and when a grant is refused -------------------------------------------- */
 
-/* Returns the answer, if there is one. */
+/* Asks for a segment. Returns the answer, or NULL if the request waits. */
 static const struct mr_ostore_effect *ask(
     struct world *w, uint32_t client, uint64_t bytes, mr_duration timeout)
 {
@@ -230,14 +231,14 @@ static void as_much_of_a_group_leaves_as_all_that_wait_lack(void **state)
     assert_int_equal(effect(w, MR_OX_RECLAIM)->bytes, MIB);
     none_is_empty(w, 1);
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    assert_null(ask(w, 1, 3 * MIB, MR_SECOND)); /* 4 MiB together */
+    assert_null(ask(w, 1, 3 * MIB, MR_SECOND)); /* both requests together lack 4 MiB */
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    assert_null(ask(w, 1, 20 * MIB, MR_SECOND)); /* at most a quarter of 28 MiB */
+    assert_null(ask(w, 1, 20 * MIB, MR_SECOND)); /* at most a quarter of 28 MiB leaves at a time */
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     assert_true(mr_ostore_deadline(w->s) <= w->now + 20 * MR_MS);
 }
 
-/* The first that waits decides what has to leave at least. */
+/* Of the requests that wait, the first one says how much has to leave at least. */
 static void a_smaller_request_behind_a_larger_one_waits_with_it(void **state)
 {
     struct world *w = *state;
@@ -356,8 +357,8 @@ static void a_refusal_is_for_the_group_that_is_stuck(void **state)
     assert_int_equal(refused_at(w, 3), start + 600 * MR_MS);
 }
 
-/* Requests of a group that is full wait for their group. The others wait for the store. Of both
- * the youngest is refused. */
+/* Requests of a full group wait for memory of the group. Other requests wait for memory of the
+ * store. In both queues the youngest request is refused. */
 static void a_refusal_is_for_one_of_those_that_lack_the_same_memory(void **state)
 {
     struct world *w = *state;
@@ -385,7 +386,7 @@ static void a_refusal_is_for_one_of_those_that_lack_the_same_memory(void **state
     }
 }
 
-/* The store is full, and the group of the client is not. */
+/* The store is full, but the client's group is not. */
 static void a_client_of_a_group_that_is_refused_by_the_store_is_not_told_of_the_group(void **state)
 {
     struct world *w = *state;
@@ -415,7 +416,7 @@ static void a_share_is_of_whole_pages(void **state)
     assert_int_equal(effect(w, MR_OX_GRANTED)->bytes, 195 * 4096);
 }
 
-/* Groups whose clients have gone keep their places until their last segment is closed. */
+/* A group whose clients have gone keeps its row in the table until its last segment is closed. */
 static void so_many_groups_are_limited_and_a_place_is_used_again(void **state)
 {
     struct world *w = *state;
@@ -428,7 +429,8 @@ static void so_many_groups_are_limited_and_a_place_is_used_again(void **state)
     }
     join(w, 50);
     limit(w, 50, 200);
-    assert_true(grant(w, 50, MOST + 4096)); /* no place is left, so the client has no limit */
+    /* The table of groups is full, so the client has no limit. */
+    assert_true(grant(w, 50, MOST + 4096));
     act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 50});
     unhold(w, 1, id_of(15, 1), 7);
     evicted(w, MR_OK);

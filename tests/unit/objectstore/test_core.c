@@ -49,7 +49,8 @@ static void one_pull_is_under_way_however_many_ask(void **state)
         told += w->fx.items[i].flags == MR_OSTORE_PULLED;
     }
     assert_int_equal(answers, 2);
-    assert_int_equal(told, 1); /* one of both counts the transfer */
+    /* Exactly one answer is marked PULLED, so that the transfer is counted once. */
+    assert_int_equal(told, 1);
     for (uint64_t request = 3; request <= 4; request++)
         get(w, 1, request, id_of(50, 2), MR_SECOND, 3);
     act(w,
@@ -105,7 +106,7 @@ static void the_last_holder_frees_the_object_unless_it_is_pinned(void **state)
     assert_null(effect(w, MR_OX_EVICT));
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, 1)});
     assert_int_equal(effect(w, MR_OX_EVICT)->flags, 1);
-    /* Not evicted: a page of pins still names the object. */
+    /* The shell cannot evict the object, because a page of pins still names it. */
     evicted(w, MR_EAGAIN);
     w->now = mr_ostore_deadline(w->s);
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
@@ -185,15 +186,17 @@ static void writers_are_held_back_before_the_places_are_gone(void **state)
         seal(w, 1, id_of(1, made), segment, made * 1024, 100, 5);
     }
     assert_int_equal(made, config.objects_max - 1 - config.objects_max / 8);
-    /* Creates that clients had begun before the store reported itself full: they fill the table. */
+    /* Clients had begun these creates before the store reported itself full. The creates fill the
+     * table. */
     for (; made < config.objects_max - 1; made++) {
-        seal(w, 1, id_of(1, 1), segment, 5 * MIB, 100, 5); /* there is such an object */
+        /* An object with this id exists already. */
+        seal(w, 1, id_of(1, 1), segment, 5 * MIB, 100, 5);
         assert_null(effect(w, MR_OX_REFUSED));
         seal(w, 1, id_of(1, made + 1), segment, (made + 1) * 1024, 100, 5);
     }
     assert_null(effect(w, MR_OX_REFUSED));
     act(w, (struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id_of(7, 7), .bytes = 300});
-    assert_int_equal(w->fx.n, 0); /* the file stays where it is */
+    assert_int_equal(w->fx.n, 0); /* the file stays on disk, unknown to the core */
     seal(w, 1, id_of(1, 9999), segment, 4 * MIB, 100, 5);
     assert_true(mr_object_id_eq(effect(w, MR_OX_REFUSED)->id, id_of(1, 9999)));
     assert_int_equal(effect(w, MR_OX_REFUSED)->client, 1);
@@ -238,7 +241,7 @@ static void a_scheduler_hears_of_what_jobs_lose(void **state)
     act(w, (struct mr_ostore_event){
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE});
     assert_true(mr_object_id_eq(effect(w, MR_OX_LOST)->id, id_of(1, 1)));
-    /* Key 0 ends the holds of all jobs. No job is left that could lose the object. */
+    /* Key 0 ends the holds of all jobs. So no job is left that could lose the object. */
     unhold(w, 1, id_of(1, 2), 0);
     assert_null(effect(w, MR_OX_LOST));
     assert_non_null(effect(w, MR_OX_EVICT));
@@ -309,7 +312,7 @@ static void a_full_store_spills_the_least_used_and_restores_it(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
 }
 
-/* Client 9, which has no empty segment, asks for one. */
+/* Client 9 asks for a segment of `bytes`. */
 static void nine_asks(struct world *w, uint64_t bytes)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
@@ -455,8 +458,8 @@ static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
     assert_non_null(effect(w, MR_OX_RESTORE));
 }
 
-/* Issue 11, J: While the disk is full, the core tries to write one object from time to time and no
- * others. A write that succeeds shows that the disk has room again. */
+/* While the disk is full, the core tries to write one object from time to time, and no others. A
+ * write that succeeds shows that the disk has room again. */
 static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
 {
     struct world *w = *state;
@@ -510,7 +513,7 @@ static void what_is_persisted_outlives_its_holders(void **state)
     struct mr_ostore_info info;
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_OK);
     assert_true(info.persisted);
-    /* Once the object has had a name, it is removed when its last holder is gone. */
+    /* An object that has had a name is removed when its last holder is gone. */
     struct mr_ostore_event name = {
         .type = MR_OE_HOLD, .id = id_of(1, 1), .holder = {MR_HOLD_NAME, 77}};
     act(w, name);

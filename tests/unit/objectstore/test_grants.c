@@ -21,14 +21,15 @@ static void a_grant_is_of_whole_pages_and_at_most_what_there_is(void **state)
 {
     struct world *w = *state;
     join(w, 1);
-    assert_int_equal(ask(w, 1, 5000, 5000, 0)->bytes, 8192); /* at once, though it does not wait */
+    /* Granted at once, although the timeout is 0. */
+    assert_int_equal(ask(w, 1, 5000, 5000, 0)->bytes, 8192);
     assert_int_equal(ask(w, 1, 128 * MIB, 100, 0)->bytes, 64 * MIB - 8192);
     assert_int_equal(ask(w, 1, 4096, 4096, 0)->err, MR_ELIMIT);
     assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
     assert_int_equal(ask(w, 1, 4096, 0, MR_SECOND)->err, MR_ETOOBIG);
     assert_int_equal(ask(w, 1, 4096, 4097, MR_SECOND)->err, MR_ETOOBIG);
     assert_int_equal(ask(w, 1, 65 * MIB, 65 * MIB, MR_SECOND)->err, MR_ETOOBIG);
-    assert_null(ask(w, 4, 4096, 4096, MR_SECOND)); /* nobody */
+    assert_null(ask(w, 4, 4096, 4096, MR_SECOND)); /* client 4 has not joined */
 }
 
 static void a_grant_that_waits_too_long_is_refused(void **state)
@@ -100,7 +101,7 @@ static void so_many_grants_wait_and_no_more(void **state)
     assert_null(ask(w, 1, 4096, 4096, MR_SECOND));
 }
 
-/* What a client read lately stays when something has to leave. */
+/* If an object has to leave memory, objects that a client read lately stay. */
 static void what_was_used_lately_leaves_last(void **state)
 {
     struct world *w = *state;
@@ -115,7 +116,8 @@ static void what_was_used_lately_leaves_last(void **state)
     act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 0});
     act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 77});
     assert_null(ask(w, 1, 8 * MIB, 8 * MIB, MR_SECOND));
-    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it has none */
+    /* Client 1 has no empty segment. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 3)));
 }
 
@@ -154,9 +156,10 @@ static void as_much_leaves_as_all_that_wait_lack(void **state)
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 1)));
     assert_int_equal(effect(w, MR_OX_WRITE)->object, 1);
     assert_int_equal(effect(w, MR_OX_WRITE)->flags, 0);
-    assert_null(ask(w, 2, 3 * MIB, 3 * MIB, MR_SECOND)); /* 4 MiB together */
+    assert_null(ask(w, 2, 3 * MIB, 3 * MIB, MR_SECOND)); /* both requests together lack 4 MiB */
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    assert_null(ask(w, 2, 30 * MIB, 30 * MIB, MR_SECOND)); /* at most an eighth of 64 MiB */
+    /* At most an eighth of 64 MiB leaves at a time. */
+    assert_null(ask(w, 2, 30 * MIB, 30 * MIB, MR_SECOND));
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     written(w, id_of(1, 1), 0, MR_OK);
     assert_int_equal(effect(w, MR_OX_EVICT)->flags, 0);
@@ -185,7 +188,8 @@ static void what_was_found_pinned_is_tried_again_in_a_moment(void **state)
     assert_null(ask(w, 2, 9 * MIB, 9 * MIB, 400 * MR_MS));
     none_is_empty(w, 1);
     none_is_empty(w, 2);
-    for (uint64_t n = 1; n <= 28; n++) { /* each object is written, and then found pinned */
+    /* Each object is written, and is then found to be pinned. */
+    for (uint64_t n = 1; n <= 28; n++) {
         if (n > 1) assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, n)));
         written(w, id_of(1, n), 0, MR_OK);
         evicted(w, MR_EAGAIN);
@@ -284,7 +288,7 @@ static void a_grant_is_refused_when_nothing_could_leave_for_a_while(void **state
     assert_int_equal(refused_at(w, 2), begin + 500 * MR_MS);
 }
 
-/* While memory becomes free, more of it may follow. */
+/* A grant does not end while memory becomes free, because more memory may follow. */
 static void a_grant_waits_on_while_memory_becomes_free(void **state)
 {
     struct world *w = *state;
@@ -296,7 +300,8 @@ static void a_grant_waits_on_while_memory_becomes_free(void **state)
     w->now = begin + 400 * MR_MS;
     unhold(w, 1, id_of(1, 1), 5);
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, 1)});
-    act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1}); /* room in a segment */
+    /* The eviction makes room in a segment. */
+    act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1});
     none_is_empty(w, 1);
     none_is_empty(w, 2);
     waits_until(w, begin + 800 * MR_MS);
@@ -307,7 +312,7 @@ static void a_grant_waits_on_while_memory_becomes_free(void **state)
     assert_in_range(refused_at(w, 2), begin + 1300 * MR_MS, begin + 1400 * MR_MS);
 }
 
-/* A wait that was given up does not shorten the next one. */
+/* The time that a cancelled request has waited does not count for the next request. */
 static void each_grant_waits_from_its_own_begin(void **state)
 {
     struct world *w = *state;

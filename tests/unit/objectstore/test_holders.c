@@ -1,8 +1,9 @@
-/* The object store's core: who holds an object, who may delete it, and who hears that it is gone.
- */
+/* The object store's core: the holders of an object, the clients that may delete it, and the jobs
+ * that are told of its loss. */
 #include "tests/unit/objectstore/rig.h"
 
-/* A job hears once that an object of it is gone, whether it was in memory or on disk. */
+/* The core reports the loss of an object to its job once, whether the object was in memory or on
+ * disk. */
 static void a_loss_is_told_once(void **state)
 {
     struct world *w = *state;
@@ -28,7 +29,8 @@ static void a_loss_is_told_once(void **state)
     assert_int_equal(stats_of(w).persisted_bytes, 0);
 }
 
-/* Only what the scheduler itself held is in doubt when another one comes. */
+/* Holds of the old scheduler are in doubt when another scheduler connects. Holds of clients and of
+ * names are not. */
 static void what_workers_hold_is_not_asked_for_again(void **state)
 {
     struct world *w = *state;
@@ -45,7 +47,8 @@ static void what_workers_hold_is_not_asked_for_again(void **state)
     assert_int_equal(mr_ostore_unvouched(w->s, ids, 0), 0);
 }
 
-/* Returns the holder that the answer names; kind 0: the object is deleted. */
+/* Lets `client` delete the object. Returns the holder that the refusal names; kind 0: the object
+ * was deleted. */
 static struct mr_store_holder deleted_by(struct world *w, uint32_t client, mr_object_id id)
 {
     act(w, (struct mr_ostore_event){
@@ -75,7 +78,7 @@ static void what_another_client_holds_is_deleted_by_that_client_only(void **stat
     assert_int_equal(deleted_by(w, 2, id_of(2, 1)).kind, 0); /* an object that is not there */
 }
 
-/* The client of the store itself holds an upload that has no other holder yet. */
+/* The store's own client holds an upload until the upload has another holder. */
 static void an_upload_without_another_holder_is_deleted_by_anybody(void **state)
 {
     struct world *w = *state;
@@ -91,7 +94,7 @@ static void an_upload_without_another_holder_is_deleted_by_anybody(void **state)
         .room = 100 + MR_EXTENT_HEAD};
     get(w, 1, 5, id_of(9, 1), MR_SECOND, 0);
     act(w, upload);
-    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0); /* it was made here */
+    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0); /* not PULLED: the object was made here */
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(9, 1)});
     assert_int_equal(info_of(w, id_of(9, 1)).holders[0].kind, MR_HOLD_CLIENT);
     assert_int_equal(deleted_by(w, 1, id_of(9, 1)).kind, 0);
@@ -132,7 +135,7 @@ static void a_client_that_goes_takes_all_its_pins_with_it(void **state)
     assert_int_equal(info_of(w, id_of(1, 1)).pins, 1);
 }
 
-/* The clients that are left keep their grants, requests and places. */
+/* The other clients keep their grants, requests and objects. */
 static void a_client_that_goes_takes_nothing_of_others(void **state)
 {
     struct world *w = *state;
@@ -159,7 +162,7 @@ static void a_client_that_goes_takes_nothing_of_others(void **state)
         assert_int_not_equal(w->fx.items[i].client, 2);
 }
 
-/* A copy has no holder. So the end of a job takes nothing from the copy. */
+/* A copy of another store's object has no holder. So the end of a job does not free the copy. */
 static void the_end_of_a_job_takes_only_what_the_job_held(void **state)
 {
     struct world *w = *state;
@@ -173,7 +176,7 @@ static void the_end_of_a_job_takes_only_what_the_job_held(void **state)
     assert_int_equal(there(w, id_of(50, 1)), MR_OK);
 }
 
-/* Only the store itself brings copies. */
+/* Only the store itself may seal a copy. The flag is ignored for other clients. */
 static void what_a_client_seals_is_its_own_whatever_it_says(void **state)
 {
     struct world *w = *state;

@@ -1,4 +1,4 @@
-/* Which objects stay on disk, for how long, and which of them the store offers to the scheduler
+/* Which objects stay on disk, and for how long; and which objects the store offers to the scheduler
  * before it removes them. */
 #include "tests/unit/objectstore/rig.h"
 
@@ -7,7 +7,7 @@ static void name(struct world *w, enum mr_ostore_event_type type, mr_object_id i
     act(w, (struct mr_ostore_event){.type = type, .id = id, .holder = {MR_HOLD_NAME, 77}});
 }
 
-/* Answers the step's WRITE. */
+/* Answers the WRITE of the last step: the write has succeeded. */
 static void write_ends(struct world *w)
 {
     const struct mr_ostore_effect *x = effect(w, MR_OX_WRITE);
@@ -74,7 +74,7 @@ static void what_only_a_client_holds_is_not_drained(void **state)
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     for (size_t i = 0; i < w->fx.n; i++)
         assert_int_not_equal(w->fx.items[i].id.number, 2);
-    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN}); /* one write of each is enough */
+    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN}); /* each object is written once */
     assert_null(effect(w, MR_OX_WRITE));
 }
 
@@ -138,7 +138,8 @@ static void after_a_restart_files_that_nobody_claims_are_removed_and_counted(voi
     recovered(w, id_of(1, KEPT), 0);
     name(w, MR_OE_HOLD, id_of(1, NAMED));
     mr_object_id ids[8];
-    assert_int_equal(mr_ostore_unvouched(w->s, ids, 8), 3); /* a name does not speak for a job */
+    /* An object with a name is in doubt, too, because no job vouches for it. */
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 8), 3);
     /* Nothing is removed, because the store has offered no object to the scheduler yet. */
     wait_for_claims(w);
     assert_int_equal(there(w, id_of(1, ORPHAN)), MR_OK);
@@ -190,8 +191,8 @@ static bool unplaced(const struct world *w, mr_object_id id)
     return x && mr_object_id_eq(x->id, id);
 }
 
-/* Issue 11, H: The directory's entry of an object is removed when the object loses its last name,
- * and only once. */
+/* When the object loses its last name, the core removes the object's entry from the cluster's
+ * directory, and only once. */
 static void an_entry_in_the_directory_goes_with_its_object(void **state)
 {
     struct world *w = *state;
@@ -206,8 +207,8 @@ static void an_entry_in_the_directory_goes_with_its_object(void **state)
     assert_null(effect(w, MR_OX_UNPLACE)); /* the entry is removed once */
 }
 
-/* Issue 11, H: The core removes an entry of the directory if the entry arrives after its object
- * died, or if the object never was in this store. */
+/* The core removes an entry of the cluster's directory if the entry arrives after the object died,
+ * or if the object never was in this store. */
 static void an_entry_of_what_is_not_here_is_taken_away(void **state)
 {
     struct world *w = *state;
@@ -231,10 +232,11 @@ static void a_write_of_a_deleted_object_that_failed_has_no_file(void **state)
     struct world *w = *state;
     mr_object_id id = made_for_a_job(w);
     persist(w, 9, id);
-    for (int i = 0; i < 2; i++) { /* the second time the object is deleted already */
+    for (int i = 0; i < 2; i++) { /* in the second round the object is deleted already */
         act(w, (struct mr_ostore_event){
                    .type = MR_OE_DELETE, .client = 1, .id = id, .flags = MR_OSTORE_FORCE});
-        assert_int_equal(count(w, MR_OX_DONE), i ? 1 : 2); /* the persist is answered, too */
+        /* In the first round the persist is answered, too. */
+        assert_int_equal(count(w, MR_OX_DONE), i ? 1 : 2);
     }
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1});
     assert_int_equal(stats_of(w).objects, 0);
@@ -243,8 +245,8 @@ static void a_write_of_a_deleted_object_that_failed_has_no_file(void **state)
     assert_false(mr_ostore_is_writing(w->s));
 }
 
-/* Issue 11, J: An object is deleted while the store writes it to disk, and is pulled again before
- * the write ends. The file then belongs to the deleted object, so the core erases the file. */
+/* An object is deleted while the store writes it to disk, and is pulled again before the write
+ * ends. The file belongs to the deleted object, so the core erases the file. */
 static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
 {
     struct world *w = *state;
@@ -307,7 +309,7 @@ static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
     assert_int_equal(there(w, id_of(50, 2)), MR_OK);
 }
 
-/* Returns the time at which the object begins to leave. */
+/* Lets time pass until the core evicts the object. Returns that time. */
 static mr_time leaves_at(struct world *w, mr_object_id id)
 {
     for (uint32_t ticks = 0; !effect(w, MR_OX_EVICT);) {

@@ -1,4 +1,4 @@
-/* The object store's core: objects that a client wants on disk, and writes that fail. */
+/* The object store's core: objects that a client persists, and writes to disk that fail. */
 #include "tests/unit/objectstore/rig.h"
 
 static int done(struct world *w)
@@ -14,17 +14,18 @@ static void what_cannot_be_persisted_is_said_at_once(void **state)
     persist(w, 1, id_of(1, 1));
     assert_int_equal(done(w), MR_ENOENT);
     get(w, 1, 2, id_of(1, 1), MR_SECOND, 0);
-    persist(w, 3, id_of(1, 1)); /* only waited for */
+    persist(w, 3, id_of(1, 1)); /* a client waits for the object, which does not exist */
     assert_int_equal(done(w), MR_ENOENT);
     assert_int_equal(effect(w, MR_OX_DONE)->request, 3);
     uint32_t segment = grant(w, 1, 8 * MIB);
     seal(w, 1, id_of(1, 1), segment, 0, 100, 5);
-    unhold(w, 1, id_of(1, 1), 5); /* pinned by who got it: deleted, not gone */
+    /* The get has pinned the object: it is deleted, but still there. */
+    unhold(w, 1, id_of(1, 1), 5);
     persist(w, 4, id_of(1, 1));
     assert_int_equal(done(w), MR_ELOST);
 }
 
-/* Whether it stays in memory is known in a moment. */
+/* The object is being evicted. The eviction may fail, so the client is to ask again in a moment. */
 static void what_is_about_to_leave_memory_is_persisted_a_moment_later(void **state)
 {
     struct world *w = *state;
@@ -38,13 +39,14 @@ static void what_is_about_to_leave_memory_is_persisted_a_moment_later(void **sta
     persist(w, 1, id_of(1, 1));
     assert_int_equal(done(w), MR_EAGAIN);
     act(w, (struct mr_ostore_event){
-               .type = MR_OE_EVICT_DONE, .object = object, .err = MR_EAGAIN}); /* it is pinned */
+               .type = MR_OE_EVICT_DONE, .object = object, .err = MR_EAGAIN}); /* a pin is left */
     persist(w, 2, id_of(1, 1));
-    assert_non_null(effect(w, MR_OX_WRITE)); /* the file becomes one that stays */
+    /* The spilled object is written once more, to a file that stays. */
+    assert_non_null(effect(w, MR_OX_WRITE));
 }
 
-/* No store has the object that was to be pulled. A client that gets the object may wait until a
- * task makes it. A persist has nothing to write and is answered. */
+/* No store has the object that was to be pulled. A get may wait until a task makes the object. A
+ * persist has nothing to write, so it is answered. */
 static void a_persist_of_what_no_store_has_is_answered(void **state)
 {
     struct world *w = *state;
@@ -68,7 +70,7 @@ static void a_persist_of_what_no_store_has_is_answered(void **state)
         (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_EAGAIN});
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
     assert_int_equal(effect(w, MR_OX_GOT)->request, 4);
-    assert_null(effect(w, MR_OX_WRITE)); /* the persist was answered */
+    assert_null(effect(w, MR_OX_WRITE)); /* the persist has been answered already */
 }
 
 static void a_persist_during_a_pull_is_answered_with_it(void **state)
@@ -94,7 +96,8 @@ static void a_persist_during_a_pull_is_answered_with_it(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EAWAY);
 }
 
-/* Who asked for it has gone: somebody else may ask for a while. */
+/* The get that asked for the copy has timed out. The copy stays for a while, because another client
+ * may ask for it. */
 static void a_copy_that_comes_too_late_stays_for_a_while(void **state)
 {
     struct world *w = *state;
@@ -127,7 +130,7 @@ static void a_failed_write_is_the_answer_and_the_next_persist_tries_again(void *
     join(w, 1);
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
     persist(w, 1, id_of(1, 1));
-    persist(w, 2, id_of(1, 1)); /* one write for both */
+    persist(w, 2, id_of(1, 1)); /* the write that is under way answers both persists */
     assert_null(effect(w, MR_OX_WRITE));
     written(w, id_of(1, 1), 0, MR_EIO);
     assert_int_equal(count(w, MR_OX_DONE), 2);
@@ -140,12 +143,12 @@ static void a_failed_write_is_the_answer_and_the_next_persist_tries_again(void *
     written(w, id_of(1, 1), MR_OSTORE_PERSISTED, MR_OK);
     assert_int_equal(done(w), MR_OK);
     assert_true(info_of(w, id_of(1, 1)).on_disk && info_of(w, id_of(1, 1)).persisted);
-    persist(w, 4, id_of(1, 1)); /* it is there */
+    persist(w, 4, id_of(1, 1)); /* the object is on disk already */
     assert_int_equal(done(w), MR_OK);
     assert_null(effect(w, MR_OX_WRITE));
 }
 
-/* Returns the time of the next write. */
+/* Lets time pass until the core writes again. Returns that time. */
 static mr_time written_again(struct world *w)
 {
     for (uint32_t ticks = 0; !effect(w, MR_OX_WRITE); tick(w))
@@ -168,7 +171,7 @@ static void a_write_that_failed_is_tried_again_later(void **state)
     assert_in_range(written_again(w), failed + 250 * MR_MS, failed + 290 * MR_MS);
     persist(w, 1, id_of(1, 1));
     written(w, id_of(1, 1), 0, MR_EIO);
-    assert_true(mr_ostore_disk(w->s).is_full); /* that failure says nothing about the space */
+    assert_true(mr_ostore_disk(w->s).is_full); /* MR_EIO does not say whether the disk has room */
     assert_int_equal(mr_ostore_disk(w->s).write_failures, 3);
     assert_false(mr_ostore_is_writing(w->s));
 }
@@ -203,7 +206,7 @@ static void a_get_of_what_is_deleted_meanwhile_is_answered(void **state)
     act(w, (struct mr_ostore_event){
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE});
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELOST);
-    assert_null(effect(w, MR_OX_EVICT)); /* the first EVICT has no answer yet */
+    assert_null(effect(w, MR_OX_EVICT)); /* no second EVICT before the first is answered */
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1});
     assert_non_null(effect(w, MR_OX_ERASE));
 }
@@ -226,7 +229,7 @@ static void so_much_is_prefetched_at_a_time_and_no_more(void **state)
     want.id = id_of(7, 2);
     act(w, want);
     assert_null(effect(w, MR_OX_RESTORE));
-    want.flags = MR_OSTORE_AT_ONCE; /* a task waits */
+    want.flags = MR_OSTORE_AT_ONCE; /* a task waits for the object */
     act(w, want);
     assert_int_equal(effect(w, MR_OX_RESTORE)->bytes, 1);
     act(w,
@@ -234,7 +237,7 @@ static void so_much_is_prefetched_at_a_time_and_no_more(void **state)
     want.flags = 0;
     want.id = id_of(7, 1);
     act(w, want);
-    assert_null(effect(w, MR_OX_RESTORE)); /* one byte is on its way */
+    assert_null(effect(w, MR_OX_RESTORE)); /* the object of one byte is being restored */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* The object store's core in a random simulation. The simulated clients and disk answer the core
- * late, in any order, or not at all. After every step the core checks its invariants. */
+/* The object store's core in a random simulation. The simulated clients and the simulated disk
+ * answer the core late, in any order, or not at all. After every step the core checks its
+ * invariants. */
 #include "base/rng.h"
 #include "tests/unit/objectstore/rig.h"
 
@@ -31,7 +32,7 @@ struct sim {
     struct mr_rng rng;
     struct pending pending[PENDING_MAX];
     size_t pending_count;
-    uint32_t segment_of[64]; /* by client number modulo 64; one segment a client; 0: none */
+    uint32_t segment_of[64]; /* by client number modulo 64: the client's one segment; 0: none */
     uint32_t owner[4096];    /* client that owns a segment, by segment */
     uint64_t bytes[4096];
     bool granted[4096]; /* by segment: granted and not closed yet */
@@ -273,8 +274,8 @@ static void sim_client_dies(struct sim *m)
     sim_join(m, i);
 }
 
-/* Issue 11, 10: Checks that the segments of a group's clients, dead clients included, never exceed
- * the limit of the group. */
+/* Checks that the segments of a group's clients, dead clients included, never exceed the limit of
+ * the group. */
 static void sim_check_groups(struct sim *m)
 {
     uint64_t bytes[2] = {0};

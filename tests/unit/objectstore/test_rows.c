@@ -1,5 +1,5 @@
-/* The object store's core: what it tells of an object, field by field; tables that are used again
- * and again and have an end; and what comes in time. */
+/* The object store's core: what it tells of an object, field by field; tables whose rows are used
+ * again and which have a limit; the rooms of objects; and the order in which waits end. */
 #include "tests/unit/objectstore/rig.h"
 
 /* ---- what is told ---------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static void a_seal_is_told_where_and_how_large(void **state)
     assert_int_equal(info.bytes, 1000);
     assert_int_equal(info.segment, segment);
     assert_int_equal(info.offset, 8192 + MR_EXTENT_HEAD);
-    assert_int_equal(info.pins, 1); /* it was to be kept */
+    assert_int_equal(info.pins, 1); /* MR_SEAL_KEEP pins the object for its maker */
     assert_true(mr_ostore_is_pinned(w->s, x->object) && !mr_ostore_is_pinned(w->s, 0));
     assert_int_equal(info.created, w->now);
     assert_int_equal(info.owner.job.v, 5);
@@ -96,7 +96,8 @@ static void what_there_is_is_counted(void **state)
     assert_int_equal(x->bytes, 300);
     assert_true(mr_object_id_eq(x->id, id_of(7, 7)));
     seal(w, 9, id_of(7, 7), mine, MIB, 300, 0);
-    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0); /* its own, from its disk */
+    /* Not PULLED: the object came from this store's disk. */
+    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0);
     stats = stats_of(w);
     assert_int_equal(stats.restores, 1);
     assert_int_equal(stats.read_bytes, 300);
@@ -112,13 +113,14 @@ static void objects_are_listed_in_the_order_in_which_they_came(void **state)
     uint32_t segment = grant(w, 1, 8 * MIB);
     for (uint64_t n = 1; n <= 6; n++)
         seal(w, 1, id_of(1, n), segment, n * 4096, 100, 5);
-    for (uint64_t n = 2; n <= 3; n++) { /* their places are used again */
+    for (uint64_t n = 2; n <= 3; n++) { /* the next objects take the rows of these two */
         unhold(w, 1, id_of(1, n), 5);
         evicted(w, MR_OK);
     }
     for (uint64_t n = 7; n <= 8; n++)
         seal(w, 1, id_of(1, n), segment, n * 4096, 100, 5);
-    get(w, 1, 1, id_of(1, 99), MR_SECOND, 0); /* only waited for */
+    /* A client waits for the object, which does not exist. */
+    get(w, 1, 1, id_of(1, 99), MR_SECOND, 0);
     static const uint64_t expected[] = {1, 4, 5, 6, 7, 8};
     uint64_t after = 0;
     size_t seen = 0;
@@ -136,18 +138,18 @@ static void some_holders_are_shown_and_all_counted(void **state)
     struct world *w = *state;
     join(w, 1);
     seal(w, 1, id_of(1, 1), grant(w, 1, 8 * MIB), 0, 100, 5);
-    get(w, 1, 2, id_of(1, 1), 0, 0); /* a pin is no holder */
+    get(w, 1, 2, id_of(1, 1), 0, 0); /* a pin does not count as a holder */
     for (uint64_t job = 6; job <= 15; job++)
         hold(w, MR_OE_HOLD, 1, id_of(1, 1), (struct mr_store_holder){MR_HOLD_JOB, job});
     hold(w, MR_OE_HOLD, 1, id_of(1, 1),
-        (struct mr_store_holder){MR_HOLD_JOB, 6}); /* once more is no second holder */
+        (struct mr_store_holder){MR_HOLD_JOB, 6}); /* the job holds the object already */
     struct mr_ostore_info info = info_of(w, id_of(1, 1));
     assert_int_equal(info.holders_count, 11);
     for (uint32_t i = 0; i < MR_OSTORE_HOLDERS_SHOWN; i++)
         assert_int_equal(info.holders[i].kind, MR_HOLD_JOB);
     unhold(w, 1, id_of(1, 1), 6);
     assert_int_equal(info_of(w, id_of(1, 1)).holders_count, 10);
-    unhold(w, 1, id_of(1, 1), 0); /* all jobs */
+    unhold(w, 1, id_of(1, 1), 0); /* key 0: all jobs */
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_ENOENT);
 }
 
@@ -167,7 +169,8 @@ static void rows_are_used_again(void **state)
         hold(w, MR_OE_HOLD, 2, id_of(client, 1), (struct mr_store_holder){MR_HOLD_CLIENT, 0});
         get(w, 1, 2 * i, id_of(client, 1), 0, 0);
         assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
-        get(w, 2, 2 * i + 1, id_of(client, 2), MR_SECOND, 0); /* of what never comes */
+        /* Waits for an object that never comes. */
+        get(w, 2, 2 * i + 1, id_of(client, 2), MR_SECOND, 0);
         assert_null(effect(w, MR_OX_GOT));
         act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(client, 1)});
         unhold(w, 1, id_of(client, 1), 5);
@@ -202,7 +205,8 @@ static void too_many_gets_that_wait_are_refused(void **state)
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 60), .flags = MR_OSTORE_FORCE});
     evicted(w, MR_OK);
     act(w, (struct mr_ostore_event){.type = MR_OE_DELETE, .client = 1, .id = id_of(7, 7)});
-    get(w, 1, 1001, id_of(1, 50), MR_SECOND, 0); /* of what nobody waits for: it leaves no trace */
+    /* The first get of object 50, which must leave no trace. */
+    get(w, 1, 1001, id_of(1, 50), MR_SECOND, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
     assert_non_null(effect(w, MR_OX_REMOVE));
     size_t answers = 0;
@@ -239,7 +243,7 @@ static void too_many_segments_are_refused(void **state)
     assert_int_equal(grant(w, 1, 4096), 0);
     assert_int_equal(effect(w, MR_OX_GRANTED)->err, MR_ELIMIT);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 3});
-    assert_int_equal(grant(w, 1, 4096), config.segments_max); /* a number is not used twice */
+    assert_int_equal(grant(w, 1, 4096), config.segments_max); /* the number 3 is not used again */
 }
 
 static void a_client_that_is_not_there_gets_nothing(void **state)
@@ -279,8 +283,8 @@ static void nonsense_in_a_seal_changes_nothing(void **state)
     bad[3].room = UINT64_MAX;
     bad[4].room = 8 * MIB + 1;
     bad[5].segment = segment + 1;
-    bad[6].client = 2;       /* not its segment */
-    bad[7].id = id_of(2, 1); /* not its maker */
+    bad[6].client = 2;       /* the segment of client 1 */
+    bad[7].id = id_of(2, 1); /* the id of another maker */
     bad[8].room = MR_EXTENT_HEAD - 1;
     bad[9].segment = MR_SEGMENTS_MAX;
     bad[10].bytes = 1001;
@@ -332,7 +336,7 @@ static void a_room_that_is_free_again_is_told_to_its_client(void **state)
     (void)grant(w, 2, 8 * MIB);
     uint32_t segment = grant(w, 1, 8 * MIB);
     seal(w, 1, id_of(1, 1), segment, 8192, 1000, 5);
-    seal(w, 1, id_of(1, 1), segment, 16384, 500, 5); /* a second object of this id is not taken */
+    seal(w, 1, id_of(1, 1), segment, 16384, 500, 5); /* a second object with this id is refused */
     const struct mr_ostore_effect *x = effect(w, MR_OX_FREED);
     assert_int_equal(x->offset, 16384);
     assert_int_equal(x->room, 500 + MR_EXTENT_HEAD);
@@ -364,7 +368,8 @@ static void a_large_table_keeps_no_more_than_so_many_entries_free(void **state)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Several wait for several things; the deadline is always that of the first. */
+/* Several gets wait with different timeouts. The core's deadline is always that of the get that
+ * ends first. */
 static void each_waits_as_long_as_it_said(void **state)
 {
     struct world *w = *state;
@@ -404,7 +409,8 @@ static void a_deleted_object_that_stays_pinned_is_tried_less_and_less_often(void
     assert_int_equal(stats_of(w).objects, 0);
 }
 
-/* A restore ends in any case, so a get does not give up before it does. */
+/* A restore always ends. So a get that waits for a restore does not time out before the restore
+ * ends. */
 static void a_get_waits_for_the_end_of_a_restore(void **state)
 {
     struct world *w = *state;
@@ -420,7 +426,7 @@ static void a_get_waits_for_the_end_of_a_restore(void **state)
     act(w,
         (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(7, 7), .err = MR_ELIMIT});
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
-    assert_true(info_of(w, id_of(7, 7)).on_disk); /* the next get tries again */
+    assert_true(info_of(w, id_of(7, 7)).on_disk); /* the next get restores the object again */
     assert_int_equal(mr_ostore_objects_away(w->s), 1);
 }
 

@@ -1,5 +1,5 @@
-/* Places of objects in a spill file: compared with a model, and after damage to the file on
- * disk. */
+/* The places of objects in a spill file are compared with a model. Damage to the file on disk is
+ * noticed. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"
@@ -209,7 +209,7 @@ static void places_do_not_overlap_whatever_comes_and_goes(void **state)
     mr_spill_check(r->spill);
 }
 
-/* Issue 11, J: /dev/full, on which every write fails with ENOSPC, stands for a full disk. */
+/* /dev/full stands for a full disk: every write to it fails with ENOSPC. */
 static void a_full_disk_is_called_by_its_name(void **state)
 {
     const struct rig *r = *state;
