@@ -1,5 +1,5 @@
-/* A core of the trainer in a test. A simulated Redis acknowledges writes at once, unless the test
- * sets `holds`. */
+/* The trainer's core in a test. A simulated Redis acknowledges writes at once, unless the test sets
+ * `holds`. */
 #pragma once
 
 #include "base/alloc.h"
@@ -64,7 +64,7 @@ static inline void step(struct rig *r, struct mr_trainer_event ev)
         if (x->type == MR_TX_STARTED && !x->err) r->id = x->session;
     }
     mr_trainer_effects_clear(&r->fx);
-    assert_true(mr_trainer_deadline(r->t) > r->now); /* nothing is left to do now */
+    assert_true(mr_trainer_deadline(r->t) > r->now); /* the core has done all that is due */
     if (sequence) r->sequence = sequence;
     if (sequence && !r->holds)
         step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = sequence});
@@ -219,7 +219,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Begins another trainer, `next`, from the record of the session of `r`. */
+/* Makes another trainer, `next`, from the record of the session of `r`. */
 static inline void read_by(struct rig *r, struct rig *next, const char *json, struct mr_str record)
 {
     struct mr_trainer_config c;

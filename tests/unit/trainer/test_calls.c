@@ -1,5 +1,5 @@
-/* The trainer's core: what clients ask of sessions. Requests to start, to stop and to forget, their
- * answers, and what watchers are told. */
+/* The trainer's core: the requests of clients to start, to stop and to forget sessions; the
+ * answers; and what watchers of sessions are told. */
 #include "tests/unit/trainer/rig.h"
 
 static int forget(struct rig *r)
@@ -53,7 +53,7 @@ static void each_request_id_has_its_own_session(void **state)
     }
 }
 
-/* The delete has not reached Redis yet. */
+/* Redis has not acknowledged the delete yet, so the second start waits. */
 static void the_request_id_of_a_forgotten_session_is_free(void **state)
 {
     struct rig *r = *state;
@@ -75,7 +75,7 @@ static void so_many_sessions_live_at_a_time_and_no_more(void **state)
     struct rig *r = *state;
     struct mr_trainer_config c;
     mr_trainer_free(&r->t);
-    mr_trainer_free(&r->t); /* nothing is left to free */
+    mr_trainer_free(&r->t); /* does nothing: the pointer is NULL */
     mr_trainer_config_default(&c);
     c.epoch = 3;
     c.live_max = 2;
@@ -102,8 +102,8 @@ static void a_channel_is_taken_by_any_session_that_lives(void **state)
     assert_int_equal(start(r, "", "{" MODEL ",\"channel\":\"d\"}"), MR_OK);
 }
 
-/* A channel with a name may have entries of earlier sessions. A channel that the session names has
- * none. */
+/* A channel that the document names may have entries of earlier sessions, so the session reads from
+ * the channel's end. The session's default channel is empty. */
 static void a_channel_is_followed_from_its_end(void **state)
 {
     struct rig *r = *state;
@@ -134,7 +134,7 @@ static void a_channel_is_followed_from_its_end(void **state)
 
 /* ---- stop and forget ------------------------------------------------------------------------- */
 
-/* Nothing has to be written, so Redis is not waited for. */
+/* Nothing has to be written, so the answer does not wait for Redis. */
 static void a_stop_of_an_ended_session_is_answered_at_once(void **state)
 {
     struct rig *r = *state;
@@ -175,7 +175,7 @@ static void all_calls_that_wait_for_a_write_are_answered_by_it(void **state)
     struct rig *r = *state;
     (void)run(r, "");
     r->holds = true;
-    stop_it(r, false); /* the next calls wait for another write */
+    stop_it(r, false); /* this write is under way: the next calls wait for another write */
     uint64_t first = r->sequence;
     for (uint32_t i = 0; i < 3; i++)
         stop_it(r, false);
@@ -185,13 +185,13 @@ static void all_calls_that_wait_for_a_write_are_answered_by_it(void **state)
     assert_int_equal(r->sequence, first + 1);
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_BACK});
-    assert_int_equal(r->sequence, first + 2); /* that write may be lost */
+    assert_int_equal(r->sequence, first + 2); /* Redis may have lost the write that was under way */
     acked(r);
     assert_int_equal(r->seen[MR_TX_STOPPED], 4);
     uint32_t writes = r->seen[MR_TX_WRITE];
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_BACK});
-    assert_int_equal(r->seen[MR_TX_WRITE], writes); /* Redis has all */
+    assert_int_equal(r->seen[MR_TX_WRITE], writes); /* Redis lacks nothing */
 }
 
 static void only_the_call_whose_caller_has_gone_is_not_answered(void **state)
@@ -230,7 +230,7 @@ static void a_session_is_forgotten_although_the_caller_has_gone(void **state)
     assert_int_equal(r->seen[MR_TX_FORGOTTEN], forgotten);
 }
 
-/* The document is needed as long as a job may need it. */
+/* The session keeps its parsed document as long as a job may need it. */
 static void a_document_is_kept_until_the_jobs_have_ended(void **state)
 {
     struct rig *r = *state;
@@ -254,7 +254,7 @@ static void each_change_of_a_session_has_a_number(void **state)
     assert_int_equal(r->last[MR_TX_CHANGED].change, 1);
     job(r, false, MR_TRAINING_JOB_DONE, "");
     assert_int_equal(look(r).state, MR_TRAINING_FORMING);
-    assert_int_equal(look(r).change, 3); /* the id of the job, and the state */
+    assert_int_equal(look(r).change, 3); /* one change for the id of the job, one for the state */
     assert_int_equal(r->seen[MR_TX_CHANGED], 3);
 }
 
@@ -274,7 +274,7 @@ static void progress_is_told_twice_a_second_at_most(void **state)
     assert_int_equal(mr_trainer_deadline(r->t), r->now + 200 * MR_MS);
     tick(r, 200 * MR_MS);
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 2);
-    tick(r, 600 * MR_MS); /* nothing is new */
+    tick(r, 600 * MR_MS); /* there was no report since */
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 2);
     score(r, "t1-1.scores", 1, "{\"accuracy\":0.5}");
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 3);
@@ -303,7 +303,7 @@ static void every_session_has_its_own_time(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_FAILED);
 }
 
-/* Records come from Redis in any order. */
+/* Redis gives the records in any order. */
 static void sessions_are_listed_newest_first_whatever_order_they_were_read_in(void **state)
 {
     static const uint64_t order[] = {5, 9, 2, 7};
@@ -331,7 +331,7 @@ static void sessions_are_listed_newest_first_whatever_order_they_were_read_in(vo
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* No text is cut within a character, because the answers to clients are UTF-8. */
+/* No text is cut inside a character, because answers to clients must be valid UTF-8. */
 static void long_texts_are_cut_between_characters(void **state)
 {
     struct rig *r = *state;
@@ -340,7 +340,8 @@ static void long_texts_are_cut_between_characters(void **state)
         memcpy(text + i, "\xc3\xa9", 2);
     struct cast c = run(r, "");
     const struct mr_training_report f = {.failure = mr_str(text)};
-    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f); /* "worker 0: é…" has 10 bytes before */
+    /* "worker 0: " before the text has 10 bytes. */
+    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
     assert_int_equal(look(r).reason.n, 1024);
     struct mr_training_report odd = {.failure = mr_str(text)};
     rig_end(r);

@@ -1,5 +1,6 @@
-/* The trainer's core: which checkpoints are kept and which are erased; which rules and limits end a
- * session, because of what its roles (servers, workers, scorer) report or because time is over. */
+/* The trainer's core: which checkpoints are kept and which are erased; and which rules and limits
+ * end a session, because of the reports of its roles (servers, workers, scorer) or because time is
+ * over. */
 #include "tests/unit/trainer/rig.h"
 
 struct many { /* two servers, two workers, a scorer */
@@ -60,7 +61,7 @@ static void a_checkpoint_is_one_when_all_shards_are_there_and_the_oldest_goes(vo
     assert_int_equal(r->erased_count, 2);
     assert_erased(r, 0, 10, 0);
     assert_erased(r, 1, 10, 1);
-    /* The shard is erased: the complete version 30 is newer. */
+    /* The shard of version 25 is erased, because the complete version 30 is newer. */
     cut(r, &m, 1, 25);
     assert_int_equal(r->erased_count, 3);
     assert_erased(r, 2, 25, 1);
@@ -73,7 +74,7 @@ static void a_version_that_not_all_cut_goes(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     for (uint64_t v = 10; v <= 40; v += 10)
         cut(r, &m, 0, v);
-    /* Four incomplete versions may be under way at once. */
+    /* The core keeps up to four incomplete versions at a time. */
     assert_int_equal(r->erased_count, 0);
     cut(r, &m, 0, 50);
     assert_int_equal(r->erased_count, 1);
@@ -95,7 +96,7 @@ static void what_was_cut_before_a_restore_goes(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     cut(r, &m, 0, 10);
     cut(r, &m, 1, 10);
-    cut(r, &m, 0, 20); /* the other server dies before its shard of version 20 */
+    cut(r, &m, 0, 20); /* server 1 dies before it has reported its shard of version 20 */
     (void)report(r, MR_TRAINING_PS, 0, m.ps[0], (struct mr_training_report){.version = 27});
     m.ps[1] = join(r, MR_TRAINING_PS, 1, "j1-2/1/2");
     assert_int_equal(look(r).restore.version, 10);
@@ -121,7 +122,7 @@ static void forgetting_a_session_erases_its_checkpoints(void **state)
     struct many m = run_many(r, ",\"checkpoint\":{\"every_steps\":10,\"keep\":2}");
     for (uint32_t shard = 0; shard < 2; shard++)
         cut(r, &m, shard, 10);
-    cut(r, &m, 1, 20); /* not whole */
+    cut(r, &m, 1, 20); /* version 20 stays incomplete */
     stop_it(r, true);
     assert_int_equal(look(r).state, MR_TRAINING_FAILED);
     step(
@@ -146,13 +147,13 @@ static void what_is_reported_again_is_no_other_checkpoint(void **state)
     for (uint64_t v = 10; v <= 30; v += 10)
         for (uint32_t shard = 0; shard < 2; shard++)
             cut(r, &m, shard, v);
-    cut(r, &m, 0, 20); /* part of a whole one */
+    cut(r, &m, 0, 20); /* the complete version 20 has this object already */
     assert_int_equal(r->erased_count, 0);
     uint32_t writes = r->seen[MR_TX_WRITE];
     for (uint32_t i = 0; i < 3; i++)
-        cut(r, &m, 1, 25); /* too old */
+        cut(r, &m, 1, 25); /* older than the newest complete version */
     assert_int_equal(r->erased_count, 1);
-    /* the record names the object until it is erased, and then no more */
+    /* One write adds the object to the record, another one removes it after it was erased. */
     assert_int_equal(r->seen[MR_TX_WRITE], writes + 2);
     const struct mr_training_report other = {
         .version = 30, .checkpoint_version = 30, .checkpoint_object = {9, 30}};
@@ -171,7 +172,7 @@ static void what_is_doomed_during_a_write_is_erased_after_the_next(void **state)
         cut(r, &m, shard, 90);
     r->holds = true;
     for (uint64_t v = 10; v <= 30; v += 10)
-        cut(r, &m, 0, v); /* too old */
+        cut(r, &m, 0, v); /* older than the newest complete version */
     assert_int_equal(r->erased_count, 0);
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
     assert_int_equal(r->erased_count, 1);
@@ -183,7 +184,8 @@ static void what_is_doomed_during_a_write_is_erased_after_the_next(void **state)
     assert_true(r->erased[2].session.v == r->id.v);
 }
 
-/* Redis is away for long. The objects that the list has no room for stay in the store. */
+/* Redis is away for a long time. The list of objects to erase has 32 places. Objects beyond that
+ * stay in the store. */
 static void so_many_objects_wait_to_be_erased_and_no_more(void **state)
 {
     struct rig *r = *state;
@@ -202,7 +204,7 @@ static void so_many_objects_wait_to_be_erased_and_no_more(void **state)
     assert_int_equal(r->seen[MR_TX_ERASE], before + 32);
 }
 
-/* A server that was not lost has the checkpoint's version after a restore, not the one before. */
+/* After a restore all servers have the checkpoint's version, also those that were not lost. */
 static void a_restore_takes_every_server_back(void **state)
 {
     struct rig *r = *state;
@@ -352,8 +354,8 @@ static void a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for(voi
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
-/* A foreign worker (an executed program) that has ended is not waited for while another worker is
- * replaced. */
+/* A foreign worker is an executed program. While another worker is replaced, the session does not
+ * wait for a foreign worker that has ended. */
 static void a_worker_that_has_ended_does_not_hold_up_a_recovery(void **state)
 {
     struct rig *r = *state;

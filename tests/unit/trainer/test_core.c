@@ -1,5 +1,5 @@
-/* The trainer's core: the rules of a session one by one, from its start to its end, and the records
- * that are kept. */
+/* The trainer's core: the life of a session from its start to its end, and the records that are
+ * kept. */
 #include "tests/unit/trainer/rig.h"
 
 static void a_session_goes_from_start_to_a_kept_model(void **state)
@@ -23,7 +23,7 @@ static void a_session_goes_from_start_to_a_kept_model(void **state)
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, f);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
-    /* The scorer keeps the model, so the worker waits. */
+    /* The scorer saves the model, so the worker waits. */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     f.model_object = (mr_object_id){5, 6};
     f.score_json = MR_STR("{\"accuracy\":1}");
@@ -152,7 +152,7 @@ static void foreign_roles_get_their_environment_and_end_by_themselves(void **sta
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
 }
 
-/* Issue 11, 18: The rate of a training whose steps take many seconds is never shown as 0. */
+/* The rate of a training whose steps take many seconds is never shown as 0. */
 static void slow_steps_have_a_speed(void **state)
 {
     struct rig *r = *state;
@@ -270,7 +270,7 @@ static void a_role_joins_when_its_job_is_known_and_its_own(void **state)
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
-    /* The join waits, because the trainer does not know its job yet. */
+    /* The join waits, because the trainer does not know the session's job yet. */
     assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), 0);
     assert_int_equal(r->seen[MR_TX_JOINED], 0);
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");

@@ -34,7 +34,7 @@ static void refused(const char *json, const char *words)
     if (!strstr(e.text, words)) fail_msg("\"%s\" does not say \"%s\"", e.text, words);
 }
 
-/* With these words and no others. */
+/* Checks that the document is refused with exactly the error text `words`. */
 static void refused_so(const char *json, const char *words)
 {
     struct mr_training_document *d = NULL;
@@ -49,7 +49,7 @@ static bool says(const struct mr_training_document *d, const char *words)
     return memmem(json.p, json.n, words, strlen(words)) != NULL;
 }
 
-/* The roles read this JSON. */
+/* The roles read the JSON that this test compares. */
 static void a_short_document_gets_every_default(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void a_short_document_gets_every_default(void **state)
     assert_true(d->preparing == 3600 * MR_SECOND);
     assert_true(mr_str_eq(d->save, MR_STR("training/model")));
     mr_training_document_free(&d);
-    mr_training_document_free(&d); /* nothing is left to free */
+    mr_training_document_free(&d); /* does nothing: the pointer is NULL */
     d = parse("{" SCORED ",\"stop\":{\"patience\":{\"field\":\"accuracy\"}}}");
     assert_true(
         says(d, "{\"field\":\"accuracy\",\"scores\":10,\"min_delta\":0.0,\"mode\":\"min\"}"));
@@ -246,8 +246,8 @@ static void nesting_without_end_is_refused(void **state)
     assert_non_null(strstr(e.text, "deeper"));
 }
 
-/* Issue 11, 6a: Depth does not grow with the number of values: a long, flat document is accepted.
- */
+/* The depth of a document does not grow with its number of values: a long, flat document is
+ * accepted. */
 static void many_members_are_not_deep(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The document of a session, field by field: what is read of each, its bounds, and parameters. */
+/* The document of a session, field by field: what is read, its bounds, and the parameters that are
+ * put in. */
 #include "base/limits.h"
 #include "services/trainer/document/document.h"
 
@@ -11,7 +12,7 @@
 
 #define DENSE "\"model\":{\"input\":[784],\"layers\":[{\"type\":\"Dense\",\"units\":10}]},"
 #define TRAIN "\"train\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}}"
-#define FED DENSE "\"data\":{" TRAIN /* its data is to be closed */
+#define FED DENSE "\"data\":{" TRAIN /* the object "data" is still open */
 #define MODEL FED "}"
 #define SCORED FED ",\"validation\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}}}"
 #define KEYS "\"graph\":{\"tasks\":{}}," DENSE "\"data\":{\"train\":{\"x\":\"a\",\"y\":\"b\"}"
@@ -42,7 +43,8 @@ static bool says(const struct mr_training_document *d, const char *words)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* Is the document with this number in place of `%s` accepted? If not, the path is named. */
+/* Returns true if the document with `value` in place of `%s` is accepted. Returns false if it is
+ * refused; then the error must name `path`. */
 static bool takes(const char *format, const char *value, const char *path)
 {
     char json[2048];
@@ -145,11 +147,13 @@ static void every_text_has_its_bound(void **state)
         text[texts[i].most + 1] = 0;
         if (takes(texts[i].format, text, path)) fail_msg("%s: too long", path);
         text[texts[i].most] = 0;
-        bool is_queue = !strcmp(path, "data.queue"); /* there is "train", too */
+        /* The document has "train", too, which excludes "queue". */
+        bool is_queue = !strcmp(path, "data.queue");
         if (takes(texts[i].format, text, is_queue ? "data.train" : path) == is_queue)
             fail_msg("%s: the longest", path);
         if (takes(texts[i].format, "", path)) fail_msg("%s: empty", path);
-        bool is_name = strstr(texts[i].format, "{\"name\":\"%s"); /* what Redis calls a value */
+        /* A persisted name, which may have control characters. */
+        bool is_name = strstr(texts[i].format, "{\"name\":\"%s");
         if (!is_name && takes(texts[i].format, "a\\u0007b", path))
             fail_msg("%s: a control character", path);
     }
@@ -231,7 +235,8 @@ static void what_a_program_cannot_have_in_its_environment_is_refused(void **stat
     mr_training_document_free(&d);
 }
 
-/* A list of `count` texts as exec; an environment of as many. */
+/* Returns true if a list of `count` texts is accepted as "exec" or, if `is_env`, `count` variables
+ * as "env". */
 static bool takes_so_many(uint32_t count, bool is_env)
 {
     struct mr_buf b;
@@ -299,7 +304,7 @@ static void what_a_document_says_is_what_is_read(void **state)
     assert_true(d->stopping == 3500 * MR_MS && d->lease == 4 * MR_SECOND);
     assert_true(d->preparing == 5 * MR_SECOND);
     assert_int_equal(mr_training_document_shards(d), 2);
-    assert_false(says(d, "every_s\"")); /* scored by steps */
+    assert_false(says(d, "every_s\"")); /* the document says "every_steps" */
     mr_training_document_trim(d);
     assert_true(mr_str_eq(d->name, MR_STR("n")) && mr_str_eq(d->save, MR_STR("s")));
     assert_true(mr_str_eq(d->threshold.field, MR_STR("mse")));
@@ -345,7 +350,7 @@ static void roles_follow_the_rule_and_the_data(void **state)
         parse("{" MODEL ",\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":4}}");
     assert_int_equal(d->rule, MR_TRAINING_ALLREDUCE);
     assert_int_equal(d->roles[MR_TRAINING_PS], 0);
-    assert_int_equal(d->roles[MR_TRAINING_SCORER], 0); /* nothing to score with */
+    assert_int_equal(d->roles[MR_TRAINING_SCORER], 0); /* there is no validation data */
     assert_int_equal(mr_training_document_shards(d), 4);
     mr_training_document_free(&d);
     d = parse("{" SCORED ",\"update\":{\"rule\":\"sync\"},\"roles\":{\"worker\":5}}");
@@ -355,14 +360,15 @@ static void roles_follow_the_rule_and_the_data(void **state)
     mr_training_document_free(&d);
     d = parse("{\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":{\"exec\":[\"x\"]},"
               "\"ps\":{\"exec\":[\"y\"],\"count\":2}}}");
-    assert_int_equal(d->rule, MR_TRAINING_ASYNC); /* foreign roles have none */
+    /* Foreign roles have no update rule, so the default stands. */
+    assert_int_equal(d->rule, MR_TRAINING_ASYNC);
     assert_int_equal(d->roles[MR_TRAINING_PS], 2);
     assert_true(d->exec[MR_TRAINING_PS] && !d->exec[MR_TRAINING_SCORER]);
     mr_training_document_free(&d);
     d = parse("{" KEYS "}}");
-    assert_true(d->has_graph && !d->has_feed); /* it prepares what `train` names */
+    assert_true(d->has_graph && !d->has_feed); /* the graph makes the data that `train` names */
     mr_training_document_free(&d);
-    /* the scores of a foreign program have any fields */
+    /* a foreign program may score any fields */
     d = parse(
         "{\"roles\":{\"worker\":{\"exec\":[\"x\"]}},"
         "\"stop\":{\"patience\":{\"field\":\"p\"},\"threshold\":{\"field\":\"t\",\"above\":1}}}");
@@ -392,8 +398,10 @@ static void parameters_are_put_in_wherever_a_text_is(void **state)
     assert_true(is_written(WITH("\"n\":\"x\"", "${n}y"), "[\"a\",\"xy\",\"z\"]"));
     assert_true(is_written(WITH("\"n\":\"x\"", "$n {n} ${n $"), "[\"a\",\"$n {n} ${n $\",\"z\"]"));
     assert_true(is_written(WITH("\"\":\"x\"", "${}"), "[\"a\",\"x\",\"z\"]"));
-    assert_true(is_written(WITH("\"n\":\"${m}\"", "${n}"), "[\"a\",\"${m}\",\"z\"]")); /* once */
-    refused(WITH("\"n\":7", "${n}"), "roles.worker.exec"); /* a number, typed */
+    /* The value of a parameter is not searched for parameters. */
+    assert_true(is_written(WITH("\"n\":\"${m}\"", "${n}"), "[\"a\",\"${m}\",\"z\"]"));
+    /* A parameter that is the whole text keeps its type: a number. */
+    refused(WITH("\"n\":7", "${n}"), "roles.worker.exec");
     refused(WITH("\"n\":7", "${no}"), "params: there is no \"no\"");
     refused("{\"roles\":{\"worker\":{\"exec\":[\"${n}\"]}}}", "params: there is no \"n\"");
 #undef WITH
@@ -453,7 +461,8 @@ static void what_was_a_parameter_is_hidden_in_environments(void **state)
     mr_training_document_free(&d);
 }
 
-/* A value nested `depth` deep inside the graph, and brackets in a text that do not count. */
+/* Returns true if a document is accepted whose graph is nested so that the document has depth
+ * `depth`. Brackets in a text do not count. */
 static bool takes_depth(uint32_t depth)
 {
     struct mr_buf b;

@@ -1,5 +1,5 @@
-/* The trainer's core: the jobs of a session. When each is submitted, polled and cancelled, and what
- * its end means for the session. */
+/* The trainer's core: the jobs of a session: when each job is submitted, polled and cancelled, and
+ * what the end of a job means for the session. */
 #include "tests/unit/trainer/rig.h"
 
 enum which { GRAPH, ROLES, FEED_JOB };
@@ -43,7 +43,7 @@ static int forget(struct rig *r)
     return r->last[MR_TX_FORGOTTEN].err;
 }
 
-/* The feed is submitted, and its answer has not come. */
+/* Starts a session and submits its feed. The scheduler has not answered the submission yet. */
 static struct cast run_with_a_feed(struct rig *r)
 {
     struct cast c;
@@ -93,7 +93,7 @@ static void a_graph_that_was_not_answered_is_submitted_again_after_a_pause(void 
         tick(r, 1);
     }
     stop_it(r, true);
-    assert_int_equal(forget(r), MR_EAWAY); /* the job may exist */
+    assert_int_equal(forget(r), MR_EAWAY); /* the scheduler may have the job */
     submitted(r, GRAPH, MR_EINVAL, "no such op");
     assert_true(r->last[MR_TX_FORGOTTEN].err && !forget(r));
 }
@@ -113,7 +113,7 @@ static void a_graph_is_polled_until_it_ends(void **state)
     told(r, GRAPH, MR_TRAINING_JOB_DONE, "");
     assert_int_equal(look(r).state, MR_TRAINING_FORMING);
     assert_true(r->last[MR_TX_JOB_SUBMIT].roles);
-    told(r, GRAPH, MR_TRAINING_JOB_FAILED, "too late"); /* the job has ended */
+    told(r, GRAPH, MR_TRAINING_JOB_FAILED, "too late"); /* too late: the graph's job has ended */
     assert_int_equal(look(r).state, MR_TRAINING_FORMING);
     submitted(r, ROLES, MR_OK, "");
     step(r, (struct mr_trainer_event){.type = MR_TE_JOB_SUBMITTED,
@@ -144,7 +144,7 @@ static void a_graph_that_takes_too_long_fails_the_session(void **state)
     assert_true(x.job.v == ids[GRAPH].v && x.session.v == r->id.v && !x.roles && !x.feed);
 }
 
-/* Each way in which a job ends without success, in the words that a user reads. */
+/* Lists the ways in which a job ends without success, and the reasons that a user reads. */
 static void the_end_of_a_job_that_is_needed_fails_the_session(void **state)
 {
     static const struct {
@@ -177,7 +177,8 @@ static void a_feed_that_has_ended_is_recorded(void **state)
     submitted(r, FEED_JOB, MR_OK, "");
     uint32_t writes = r->seen[MR_TX_WRITE], polls = r->seen[MR_TX_JOB_POLL];
     told(r, FEED_JOB, MR_TRAINING_JOB_DONE, "");
-    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1); /* a restart does not poll it again */
+    /* The record says that the feed has ended, so a restart does not poll the feed's job. */
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     stop_it(r, false);
     assert_int_equal(r->seen[MR_TX_JOB_CANCEL], 0);
@@ -190,7 +191,8 @@ static void a_feed_that_is_refused_fails_a_session_that_needs_it(void **state)
     (void)run_with_a_feed(r);
     stop_it(r, false);
     submitted(r, FEED_JOB, MR_EINVAL, "no");
-    assert_int_equal(look(r).state, MR_TRAINING_STOPPING); /* the session does not need it now */
+    /* A session that stops does not need the feed. */
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
     rig_end(r);
     rig_begin(r);
     (void)run_with_a_feed(r);
@@ -216,7 +218,7 @@ static void the_answer_to_another_job_answers_no_join(void **state)
     struct rig *r = *state;
     (void)run_with_a_feed(r);
     r->holds = true;
-    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2"); /* it waits for Redis */
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2"); /* the join waits for Redis */
     uint32_t joined = r->seen[MR_TX_JOINED];
     submitted(r, FEED_JOB, MR_OK, "");
     assert_int_equal(r->seen[MR_TX_JOINED], joined);
@@ -234,7 +236,7 @@ static void all_roles_that_wait_are_told_when_their_job_is_known(void **state)
     assert_int_equal(r->seen[MR_TX_JOINED], 3);
 }
 
-/* The roles end by themselves after the last report. If they do not, their job is cancelled. */
+/* Roles end by themselves after the last report. The job of roles that do not end is cancelled. */
 static void roles_that_do_not_end_are_cancelled(void **state)
 {
     struct rig *r = *state;

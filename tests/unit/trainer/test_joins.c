@@ -10,7 +10,8 @@ static struct mr_training_member_info member(struct rig *r, uint32_t i)
     return m;
 }
 
-/* Starts a session and lets all of its roles join: the incarnations are in the order of members. */
+/* Starts a session and lets all of its roles join. `incarnations` gets one incarnation for each
+ * member, in the order of members. */
 static void run_all(struct rig *r, const char *json, uint64_t incarnations[])
 {
     assert_int_equal(start(r, "", json), MR_OK);
@@ -37,7 +38,8 @@ static void silence(struct rig *r, const uint64_t incarnations[], uint32_t live)
         assert_int_equal(member(r, i).state, live >> i & 1 ? MR_MEMBER_HERE : MR_MEMBER_LOST);
 }
 
-/* True: the role is let in at once. */
+/* Lets the second attempt of member `i` join. Returns true if the join is answered at once, false
+ * if it waits. */
 static bool is_let_in(struct rig *r, uint32_t i, uint64_t *incarnation)
 {
     char task[32];
@@ -83,7 +85,8 @@ static void ranks_wait_for_each_other_and_a_scorer_for_rank_0(void **state)
     assert_true(is_let_in(r, 1, &in[1]));
 }
 
-/* The parameters are the same everywhere, and no rank computes a gradient any more. */
+/* All ranks have the same parameters while the session stops, and no rank computes a gradient any
+ * more. */
 static void ranks_do_not_wait_for_each_other_while_the_session_stops(void **state)
 {
     struct rig *r = *state;
@@ -104,7 +107,8 @@ static void programs_wait_for_each_other(void **state)
         "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]},"
         "\"ps\":{\"count\":1,\"exec\":[\"y\"]}},\"stop\":{\"steps\":5}}",
         in);
-    /* a foreign server has no versions, no checkpoints and no parameters that could be lost */
+    /* The core ignores versions and checkpoints of a foreign server, whose parameters cannot be
+     * restored. */
     const struct mr_training_report p = {
         .version = 9, .checkpoint_version = 9, .checkpoint_object = {1, 9}};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, in[0], p), MR_OK);
@@ -134,7 +138,8 @@ static void a_program_that_has_ended_may_start_again(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
 }
 
-/* A role that asks again, because its call was cut off, is the same member with all it has done. */
+/* A role that joins again, because its call was cut off, is the same member. It keeps its
+ * counters. */
 static void a_role_that_joins_again_goes_on(void **state)
 {
     struct rig *r = *state;
@@ -173,7 +178,7 @@ static void a_role_that_is_lost_while_its_join_waits_is_not_let_in(void **state)
     assert_false(r->last[MR_TX_JOINED].joined.formed);
 }
 
-/* Before the session runs, nothing is lost with a role. */
+/* Before the session runs, the loss of a role costs nothing. */
 static void a_role_may_be_replaced_often_while_the_session_forms(void **state)
 {
     struct rig *r = *state;
@@ -189,7 +194,8 @@ static void a_role_may_be_replaced_often_while_the_session_forms(void **state)
     assert_int_equal(look(r).restore_epoch, 1);
 }
 
-/* The others learn of the loss by a new generation, before anybody takes the place. */
+/* The other members learn of the loss by a new generation, before another attempt takes the lost
+ * member's place. */
 static void a_loss_is_a_new_generation(void **state)
 {
     struct rig *r = *state;
@@ -202,7 +208,8 @@ static void a_loss_is_a_new_generation(void **state)
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.generation, generation + 1);
 }
 
-/* No version came in between, and the program did not stay for a minute. */
+/* The losses count, because no version came in between and no attempt of the program stayed for a
+ * minute. */
 static void a_program_that_is_lost_again_and_again_fails_the_session(void **state)
 {
     struct rig *r = *state;
@@ -233,7 +240,8 @@ static void a_role_that_joins_a_failed_session_is_sent_away(void **state)
     uint32_t seen = r->seen[MR_TX_JOINED];
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 1);
-    assert_false(r->last[MR_TX_JOINED].joined.formed); /* Redis does not have the end yet */
+    /* Redis does not have the session's end yet. */
+    assert_false(r->last[MR_TX_JOINED].joined.formed);
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 2);
@@ -243,7 +251,7 @@ static void a_role_that_joins_a_failed_session_is_sent_away(void **state)
     assert_true(mr_str_eq(member(r, 1).task, MR_STR("j1-2/1/1")));
 }
 
-/* The model is kept, and other roles are still there. */
+/* The model has been saved, and other roles have not ended yet. */
 static void a_role_that_joins_at_the_end_learns_that_it_may_go(void **state)
 {
     struct rig *r = *state;
@@ -264,7 +272,7 @@ static void a_role_that_joins_at_the_end_learns_that_it_may_go(void **state)
     assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_EXIT);
     assert_int_equal(r->last[MR_TX_JOINED].joined.incarnation, 0);
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
-    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1"); /* the member itself */
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1"); /* the worker that has finished joins again */
     assert_int_equal(r->last[MR_TX_JOINED].joined.incarnation, c.worker);
 }
 
@@ -281,11 +289,12 @@ static void a_stop_waits_for_a_server_that_was_lost_and_for_no_lost_worker(void 
     assert_int_equal(look(r).restores, 1);
     c.worker = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_HALT);
-    /* the answer to its Join has told it to halt, so its first report counts */
+    /* The answer to the worker's join has told it to halt. So the worker's first report may say
+     * that it has halted. */
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, finished);
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, nothing);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
-    (void)report(r, MR_TRAINING_PS, 0, c.ps, nothing); /* it has the checkpoint */
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, nothing); /* the server has loaded the checkpoint */
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, nothing);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     for (uint32_t i = 0; i < 20 && look(r).state == MR_TRAINING_STOPPING; i++) {

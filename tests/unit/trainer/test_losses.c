@@ -16,7 +16,7 @@ static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
     assert_int_equal(look(r).restore_epoch, 2);
     assert_int_equal(look(r).restore.version, 50);
     assert_int_equal(look(r).counters.steps_lost, 30);
-    /* This incarnation has been revoked. */
+    /* The incarnation of the replaced server has been revoked. */
     assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE);
     (void)report(r, MR_TRAINING_PS, 0, again, (struct mr_training_report){.version = 50});
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
@@ -35,7 +35,8 @@ static void who_stops_without_parameters_and_checkpoint_fails(void **state)
     assert_int_equal(look(r).counters.steps_lost, 100);
     struct mr_training_member_info m;
     mr_trainer_member(r->t, r->id, 0, &m);
-    assert_int_equal(m.state, MR_MEMBER_LOST); /* nobody takes the place any more */
+    /* No attempt may take the place of the lost server. */
+    assert_int_equal(m.state, MR_MEMBER_LOST);
     assert_true(mr_str_eq(m.task, MR_STR("j1-2/0/1")));
 }
 

@@ -1,5 +1,6 @@
-/* The trainer's core: members. Who is let in and with what; which reports count; what a lost one
- * costs; barriers; and whose turn it is while a session stops. */
+/* The trainer's core: the members of a session, which are its roles. Which joins are accepted, and
+ * what they are told; which reports count; what the loss of a member costs; barriers; and the order
+ * in which members end while a session stops. */
 #include "tests/unit/trainer/rig.h"
 
 static int barrier(struct rig *r, enum mr_training_role role, uint32_t index, uint64_t incarnation,
@@ -15,7 +16,7 @@ static int barrier(struct rig *r, enum mr_training_role role, uint32_t index, ui
                 .text = mr_str(name),
                 .parties = parties,
                 .wait = MR_SECOND});
-    return r->seen[MR_TX_BARRIER] > seen ? r->last[MR_TX_BARRIER].err : 1; /* 1: it waits */
+    return r->seen[MR_TX_BARRIER] > seen ? r->last[MR_TX_BARRIER].err : 1; /* 1: the call waits */
 }
 
 static struct mr_training_member_info member(struct rig *r, uint32_t i)
@@ -33,7 +34,7 @@ static void a_join_that_is_let_in_learns_all_it_needs(void **state)
 {
     struct rig *r = *state;
     struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":50}");
-    struct mr_trainer_effect x = r->last[MR_TX_JOINED]; /* the scorer's, which came last */
+    struct mr_trainer_effect x = r->last[MR_TX_JOINED]; /* the last join was the scorer's */
     assert_int_equal(x.ticket, r->ticket);
     assert_true(x.session.v == r->id.v);
     assert_int_equal(x.role, MR_TRAINING_SCORER);
@@ -59,7 +60,8 @@ static void a_join_that_is_let_in_learns_all_it_needs(void **state)
     assert_int_equal(x.role, MR_TRAINING_WORKER);
 }
 
-/* Two calls of one role: the first is told that it is not formed, the second waits. */
+/* A role calls twice. The first call is answered that the session is not formed, and the second
+ * call waits. */
 static void a_second_join_of_a_role_ends_the_first(void **state)
 {
     struct rig *r = *state;
@@ -68,13 +70,14 @@ static void a_second_join_of_a_role_ends_the_first(void **state)
     uint64_t incarnation = join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
     uint64_t first = r->ticket;
     assert_int_equal(r->seen[MR_TX_JOINED], 0);
-    assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), incarnation); /* the same task */
+    /* The same task calls again. */
+    assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), incarnation);
     assert_int_equal(r->seen[MR_TX_JOINED], 1);
     assert_int_equal(r->last[MR_TX_JOINED].ticket, first);
     assert_false(r->last[MR_TX_JOINED].joined.formed);
     tick(r, MR_SECOND - 1);
     assert_int_equal(r->seen[MR_TX_JOINED], 1);
-    tick(r, 1); /* it waits as long as it said */
+    tick(r, 1); /* the second call ends after its own `wait` */
     assert_int_equal(r->seen[MR_TX_JOINED], 2);
     assert_int_equal(r->last[MR_TX_JOINED].ticket, r->ticket);
     assert_false(r->last[MR_TX_JOINED].joined.formed);
@@ -104,7 +107,7 @@ static void who_asks_for_no_place_of_the_session_is_refused(void **state)
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/6");
     assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE);
     says(mr_str(r->text), "ps 0: task j1-2/0/6 was replaced by j1-2/0/7");
-    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/10"); /* a number, not a text */
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/10"); /* attempts are compared as numbers */
     assert_true(r->last[MR_TX_JOINED].err == MR_OK);
     says(member(r, 0).task, "j1-2/0/10");
     r->id.v++;
@@ -113,7 +116,7 @@ static void who_asks_for_no_place_of_the_session_is_refused(void **state)
         MR_ENOENT);
 }
 
-/* A worker that comes back finds no server: it waits for it. */
+/* A worker that comes back finds no server, so the worker waits for the server. */
 static void a_member_is_let_in_when_those_it_needs_are_there(void **state)
 {
     struct rig *r = *state;
@@ -148,7 +151,7 @@ static void run_ring(struct rig *r, const char *more, uint64_t workers[2])
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
 
-/* Each rank owns a shard: the loss of any takes all back. */
+/* Each rank owns a shard. So the loss of any rank takes all ranks back to the checkpoint. */
 static void a_lost_rank_takes_the_ring_back(void **state)
 {
     struct rig *r = *state;
@@ -167,7 +170,8 @@ static void a_lost_rank_takes_the_ring_back(void **state)
     assert_int_equal(look(r).restore.version, 10);
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 1);
     (void)report(r, MR_TRAINING_WORKER, 1, w[1], nothing);
-    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING); /* rank 0 works in the old epoch */
+    /* Rank 0 has not reported the new restore epoch. */
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
     (void)report(r, MR_TRAINING_WORKER, 0, w[0], nothing);
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
@@ -192,7 +196,8 @@ static void a_rank_that_is_lost_at_the_stop_costs_nothing_but_the_first(void **s
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
-/* In steps that are no sleep of the trainer. */
+/* Lets time pass in ticks of 400 ms. After a gap of more than 500 ms the core would extend all
+ * leases, because the trainer itself seems to have slept. */
 static void pass(struct rig *r, mr_duration time)
 {
     for (mr_time end = r->now + time; r->now < end;)
@@ -219,7 +224,8 @@ static void a_member_is_lost_when_it_was_silent_for_its_lease(void **state)
     assert_int_equal(look(r).restores, 1);
 }
 
-/* The trainer itself was held up: reports of that time wait to be read. */
+/* The trainer's own process was suspended. The members' reports of that time wait to be read, so no
+ * lease may end. */
 static void a_trainer_that_slept_takes_nobody_for_dead(void **state)
 {
     struct rig *r = *state;
@@ -230,10 +236,10 @@ static void a_trainer_that_slept_takes_nobody_for_dead(void **state)
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, nothing);
     for (uint32_t i = 0; i < 8; i++)
         tick(r, 400 * MR_MS);
-    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING); /* the worker is silent all the same */
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING); /* the worker stays silent */
 }
 
-/* What a lost worker had used up is not known of its replacement. */
+/* A lost worker had used up its data. That says nothing about the worker's replacement. */
 static void a_lost_worker_has_used_up_nothing(void **state)
 {
     struct rig *r = *state;
@@ -251,7 +257,8 @@ static void a_lost_worker_has_used_up_nothing(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     b = join(r, MR_TRAINING_WORKER, 1, "j1-2/2/2");
     (void)report(r, MR_TRAINING_WORKER, 0, member(r, 1).incarnation, over);
-    for (uint32_t i = 0; i < 10; i++) { /* worker 0 falls silent, and then the other has used up */
+    /* Worker 0 falls silent; then worker 1 has used up its data. */
+    for (uint32_t i = 0; i < 10; i++) {
         pass(r, 800 * MR_MS);
         bool is_lost = member(r, 1).state == MR_MEMBER_LOST;
         (void)report(r, MR_TRAINING_WORKER, 1, b, is_lost ? over : nothing);
@@ -262,7 +269,7 @@ static void a_lost_worker_has_used_up_nothing(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
 }
 
-/* Before Redis has the session, a role that asks learns that it is to wait, and to run then. */
+/* A role joins before Redis has the session. The role is told to wait, and to run later. */
 static void who_joins_before_redis_has_the_session_is_to_run_later(void **state)
 {
     struct rig *r = *state;
@@ -307,13 +314,14 @@ static void a_new_version_forgives_losses(void **state)
         (void)snprintf(task, sizeof task, "j1-2/1/%u", last);
         (void)join(r, MR_TRAINING_WORKER, 0, task);
     }
-    assert_int_equal(last, 32 + 10); /* that of the version counts as the first */
+    assert_int_equal(last, 32 + 10); /* the loss after the version counts as the first one */
 }
 
 static void a_member_that_stayed_a_minute_was_no_loss_in_a_row(void **state)
 {
     struct rig *r = *state;
-    (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":1,\"exec\":[\"x\"]}}}"); /* no versions */
+    /* Foreign roles report no versions. */
+    (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":1,\"exec\":[\"x\"]}}}");
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     for (uint32_t i = 1; i < 30; i++) {
         char task[32];
@@ -361,7 +369,8 @@ static void barriers_of_two_names_do_not_meet(void **state)
     assert_int_equal(barrier(r, MR_TRAINING_WORKER, 0, c.worker, "b", 2), 1);
     uint64_t first = r->ticket - 1;
     assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "b", 2), MR_OK);
-    assert_int_equal(r->seen[MR_TX_BARRIER], 3); /* the first of the server was given up */
+    /* The server's wait for barrier "a" was given up. */
+    assert_int_equal(r->seen[MR_TX_BARRIER], 3);
     assert_true(first > 0);
     assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "c", 2), 1);
     tick(r, MR_SECOND - 1);
@@ -373,7 +382,8 @@ static void barriers_of_two_names_do_not_meet(void **state)
     stop_it(r, true);
     assert_int_equal(r->last[MR_TX_BARRIER].err, MR_EABORTED);
     says(mr_str(r->text), "the session has ended");
-    assert_int_equal(r->seen[MR_TX_BARRIER], seen + 1); /* that of the server alone */
+    /* Only the server's barrier was still waiting. */
+    assert_int_equal(r->seen[MR_TX_BARRIER], seen + 1);
     assert_int_equal(r->seen[MR_TX_JOINED], joined);
 }
 
@@ -397,10 +407,11 @@ static void only_the_role_whose_call_has_gone_waits_no_more(void **state)
     uint64_t ticket = r->ticket;
     assert_int_equal(barrier(r, MR_TRAINING_SCORER, 0, c.scorer, "b", 2), 1);
     step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = ticket});
-    assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "a", 2), 1); /* nobody is there */
+    /* No other role waits for "a". */
+    assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "a", 2), 1);
     assert_int_equal(barrier(r, MR_TRAINING_PS, 0, c.ps, "b", 2), MR_OK);
     assert_int_equal(r->seen[MR_TX_BARRIER], 3);
-    r->holds = true; /* two roles wait for Redis */
+    r->holds = true; /* the joins of two roles wait for Redis */
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
     ticket = r->ticket;
     (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/2");
@@ -429,14 +440,16 @@ static void a_barrier_wakes_the_trainer_when_it_ends(void **state)
 
 /* ---- the stop -------------------------------------------------------------------------------- */
 
-/* HALT until all have halted, KEEP for the one that saves, EXIT for all. */
+/* All roles are told HALT until all have halted. Then the scorer, which saves the model, is told
+ * KEEP. At last all are told EXIT. */
 static void the_phases_of_a_stop_come_one_after_another(void **state)
 {
     struct rig *r = *state;
     struct cast c = run(r, "");
     stop_it(r, false);
     uint64_t incarnations[] = {0, c.ps, c.worker, c.scorer};
-    for (int role = MR_TRAINING_PS; role <= MR_TRAINING_SCORER; role++) { /* they learn of it */
+    /* Each role learns of the stop. */
+    for (int role = MR_TRAINING_PS; role <= MR_TRAINING_SCORER; role++) {
         (void)report(r, (enum mr_training_role)role, 0, incarnations[role], nothing);
         struct mr_trainer_effect x = r->last[MR_TX_REPORTED];
         assert_int_equal(x.instruction.phase, MR_TRAINING_HALT);
@@ -444,19 +457,20 @@ static void the_phases_of_a_stop_come_one_after_another(void **state)
         assert_true(x.ticket == r->ticket && x.session.v == r->id.v);
     }
     struct mr_training_report kept = {.finished = true, .model_object = {5, 6}};
-    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept); /* too early: nothing has halted */
+    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept); /* too early: no role has halted */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, finished);
-    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, kept); /* it is not the one that saves */
+    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, kept); /* the worker does not save the model */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
-    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept); /* before it was told to */
+    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept); /* before the scorer was told to save */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
-    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, finished); /* without the model */
+    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, finished); /* the report has no model */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     assert_true(mr_object_id_is_none(look(r).model_object));
     uint32_t writes = r->seen[MR_TX_WRITE];
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept);
-    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1); /* a trainer that dies now still has it */
+    /* The record has the model, so a trainer that restarts knows it. */
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
     assert_true(mr_object_id_eq(look(r).model_object, (mr_object_id){5, 6}));
     for (int role = MR_TRAINING_PS; role <= MR_TRAINING_SCORER; role++) {
         assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
@@ -470,7 +484,7 @@ static void the_phases_of_a_stop_come_one_after_another(void **state)
     says(look(r).reason, "stopped: a client asked for it");
 }
 
-/* Without a scorer the first worker saves. */
+/* Without a scorer, worker 0 saves the model. */
 static void a_session_without_a_scorer_is_saved_by_worker_0(void **state)
 {
     struct rig *r = *state;
@@ -513,14 +527,15 @@ static void who_goes_at_the_end_is_not_missed(void **state)
     assert_int_equal(look(r).generation, generation);
     assert_int_equal(look(r).restores, 0);
     uint32_t seen = r->seen[MR_TX_JOINED];
-    assert_int_equal(join(r, MR_TRAINING_WORKER, 0, "j1-2/1/9"), 0); /* it learns that it may end */
+    /* The late attempt is told to end. */
+    assert_int_equal(join(r, MR_TRAINING_WORKER, 0, "j1-2/1/9"), 0);
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 1);
     assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_EXIT);
     assert_true(r->last[MR_TX_JOINED].joined.formed);
     assert_int_equal(r->last[MR_TX_JOINED].joined.incarnation, 0);
 }
 
-/* A failure that is told while all exit fails nothing: the model is kept. */
+/* A failure that a role reports after the model was saved does not fail the session. */
 static void a_failure_after_the_model_is_kept_fails_nothing(void **state)
 {
     struct rig *r = *state;
@@ -550,13 +565,15 @@ static void reports_of_revoked_ones_change_nothing(void **state)
     assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE);
     says(mr_str(r->text), "ps 0: incarnation");
     assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
-    p = (struct mr_training_report){.version = 9, .restore_epoch = 1}; /* not yet of this epoch */
+    /* The report is of the restore epoch before. */
+    p = (struct mr_training_report){.version = 9, .restore_epoch = 1};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, member(r, 0).incarnation, p), MR_OK);
     assert_int_equal(look(r).version, 0);
     assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
     stop_it(r, true);
     p.restore_epoch = look(r).restore_epoch;
-    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK); /* over: all are told to go */
+    /* The session is over: every role is told to end. */
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_EXIT);
     assert_int_equal(look(r).version, 0);
 }

@@ -183,7 +183,7 @@ static void a_restoring_that_fails_begins_anew(void **state)
     assert_int_equal(w->back, 0);
     (void)mr_records_turn(w->records, 3 * MR_SECOND);
     assert_int_equal(w->count, 6);
-    answer(w, 3, MR_OK); /* an answer to a probe before this one */
+    answer(w, 3, MR_OK); /* a late answer to the probe before this one */
     answer(w, 4, MR_OK);
     assert_int_equal(w->back, 0);
     answer(w, 5, MR_OK);

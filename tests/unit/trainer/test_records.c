@@ -1,5 +1,5 @@
-/* The trainer's core: a record holds all of a session. A trainer that begins from a record goes on
- * as if there had been no restart, also from the record of an older release. */
+/* The trainer's core: a record holds all of a session. A trainer that reads the record goes on as
+ * if there had been no restart. A record of an older release is read, too. */
 #include "base/pack.h"
 #include "tests/unit/trainer/rig.h"
 
@@ -85,8 +85,9 @@ static void begin(struct rig *r)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
 
-/* There is one of everything that a record has: whole, begun and doomed checkpoints, a restore,
- * losses, scores, rows, accounts of two incarnations. Redis does not have the last of it. */
+/* Makes a session that has at least one of everything in a record: complete, incomplete and doomed
+ * checkpoints, a restore, losses, scores, rows, and counters of two incarnations. Redis does not
+ * have the last changes. */
 static void live(struct rig *r)
 {
     static const uint64_t ranges[] = {10, 5, 30, 5, 0, 10};
@@ -120,7 +121,7 @@ static void live(struct rig *r)
     ps(r, 0, incarnation(r, 0), 40);
     r->holds = true;
     r->now += MR_SECOND;
-    ps(r, 1, incarnation(r, 1), 40); /* which dooms what 25 and 30 had */
+    ps(r, 1, incarnation(r, 1), 40); /* version 40 is complete, so versions 25 and 30 are doomed */
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
 }
 
@@ -164,7 +165,8 @@ static void assert_shown_the_same(struct rig *a, struct rig *b)
     }
 }
 
-/* Both write the session once more: nothing of the record was lost on the way. */
+/* Lets both trainers write the session once more. The records must be equal, so nothing of the
+ * record was lost. */
 static void assert_writes_the_same(struct rig *a, struct rig *b)
 {
     a->holds = b->holds = true;
@@ -189,7 +191,7 @@ static void a_record_has_all_of_a_session(void **state)
     assert_int_equal(look(&next).restores, 2);
     assert_int_equal(look(&next).counters.steps_lost, 44);
     assert_writes_the_same(r, &next);
-    assert_int_equal(next.erased_count, 2); /* what never was whole */
+    assert_int_equal(next.erased_count, 2); /* the shard of version 30, which was never complete */
     for (uint32_t i = 0; i < 2; i++) {
         const struct mr_trainer_effect *x = &next.erased[i];
         assert_int_equal(x->version, i ? 30 : 25);
@@ -245,7 +247,8 @@ static void copy_items(struct mr_pack_reader *in, struct mr_buf *out, uint32_t n
         (void)copy_item(in, out);
 }
 
-/* A list whose last items the older release did not have. */
+/* Copies a list of `count` items without its last `without` items, which the older release did not
+ * have. */
 static void copy_list(
     struct mr_pack_reader *in, struct mr_buf *out, uint32_t count, uint32_t without)
 {
@@ -255,7 +258,8 @@ static void copy_list(
     skip_items(in, without);
 }
 
-/* The record as layout 1 (no job of a feed) or 2 (no rows, nothing moved) had it. */
+/* Writes the record as a release with layout 1 (no job of a feed) or layout 2 (no rows, no moved
+ * bytes) had it. */
 static void as_older(struct mr_str record, uint64_t layout, uint32_t members, struct mr_buf *out)
 {
     struct mr_pack_reader in = mr_pack_read(record);
@@ -268,7 +272,7 @@ static void as_older(struct mr_str record, uint64_t layout, uint32_t members, st
     (void)copy_item(&in, out);
     for (uint32_t i = 0; i < members; i++)
         copy_list(&in, out, 32, 4);
-    for (uint32_t i = 0; i < 3; i++) { /* whole, begun and doomed checkpoints */
+    for (uint32_t i = 0; i < 3; i++) { /* complete, incomplete and doomed checkpoints */
         uint32_t n = copy_item(&in, out).count;
         for (uint32_t k = 0; k < n; k++)
             copy_items(&in, out, copy_item(&in, out).count);
@@ -300,7 +304,8 @@ static void records_of_older_releases_are_read(void **state)
     }
 }
 
-/* Layout 1 did not say whether a feed was submitted: it is found by its request. */
+/* Layout 1 did not say whether the feed was submitted. The scheduler finds the feed's job by the
+ * request id. */
 static void the_feed_of_the_oldest_release_is_found_again(void **state)
 {
     struct rig *r = *state, next;
@@ -333,7 +338,7 @@ static void the_feed_of_the_oldest_release_is_found_again(void **state)
 
 /* ---- what cannot be read --------------------------------------------------------------------- */
 
-/* The record with the n-th item replaced by a number that nothing allows there. */
+/* Writes the record to `out`, with item `n` replaced by a number that is not allowed there. */
 static void spoil(struct mr_str record, uint32_t n, uint64_t number, struct mr_buf *out)
 {
     struct mr_pack_reader in = mr_pack_read(record);
@@ -349,15 +354,15 @@ static void what_no_release_has_written_is_not_taken(void **state)
         uint32_t item;
         uint64_t number;
     } wrong[] = {
-        {0, 1},           /* no list */
+        {0, 1},           /* not a list */
         {1, 0}, {1, 4},   /* the layout */
-        {2, 20},          /* numbers, but no list */
+        {2, 20},          /* the list of numbers is none */
         {5, 0}, {5, 8},   /* the state */
         {6, 0}, {6, 5},   /* the phase */
-        {23, 1},          /* the reason, but no text */
+        {23, 1},          /* the reason is not a text */
         {28, 4},          /* the state of the graph's job */
         {30, 6},          /* its outcome */
-        {41, 4}, {43, 6}, /* of the feed's */
+        {41, 4}, {43, 6}, /* the same two of the feed's job */
         {46, 4},          /* the state of the first member */
     };
     struct rig *r = *state, next;
@@ -374,7 +379,7 @@ static void what_no_release_has_written_is_not_taken(void **state)
     }
 }
 
-/* Reads the record with the n-th item replaced by `item`. */
+/* Checks that the record is refused with item `n` replaced by `item`. */
 static void assert_refused(struct rig *r, uint32_t n, struct mr_str item)
 {
     struct mr_pack_reader in = mr_pack_read(mr_str_of(r->record, r->record_bytes));
@@ -404,12 +409,12 @@ static void a_record_with_items_of_other_types_is_not_taken(void **state)
     assert_refused(r, 14, mr_buf_str(&item));
     mr_buf_clear(&item);
     mr_pack_input(&item, 1);
-    assert_refused(r, 40, mr_buf_str(&item)); /* the model, but no object */
+    assert_refused(r, 40, mr_buf_str(&item)); /* the model is not an object */
     mr_buf_clear(&item);
     mr_pack_ext(&item, MR_PACK_EXT_OBJECT, MR_STR("short"));
     assert_refused(r, 40, mr_buf_str(&item));
     mr_buf_fini(&item);
-    /* the document has another number of members */
+    /* The document has another number of members than the record. */
     read_by(r, &next, "{" MODEL "}", mr_str_of(r->record, r->record_bytes));
     assert_int_equal(look(&next).state, MR_TRAINING_FAILED);
     says(look(&next).reason, "its record or its document cannot be read by this release");
@@ -492,7 +497,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
     mr_buf_fini(&part);
 }
 
-/* It is shown as failed, under its request id, so that it can be forgotten. */
+/* The session is shown as failed, under its request id, so that a client can forget it. */
 static void a_session_that_cannot_be_read_is_shown_and_can_be_forgotten(void **state)
 {
     struct rig *r = *state, next;
@@ -515,7 +520,7 @@ static void a_session_that_cannot_be_read_is_shown_and_can_be_forgotten(void **s
     rig_end(&next);
 }
 
-/* An ended session needs no document: it stays as it was. */
+/* An ended session needs no document. The session stays as it was when its document is missing. */
 static void an_ended_session_outlives_its_document(void **state)
 {
     struct rig *r = *state;
@@ -547,7 +552,8 @@ static void an_ended_session_outlives_its_document(void **state)
     mr_trainer_free(&t);
 }
 
-/* A second record of a session, and one more than there is room for, stay where they are. */
+/* A second record of one session is not taken, and neither is a record beyond the limits. Redis
+ * keeps both. */
 static void a_record_too_many_is_left_alone(void **state)
 {
     struct rig *r = *state;

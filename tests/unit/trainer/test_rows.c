@@ -1,5 +1,5 @@
-/* Issue 11, 6a: The trainer's core: the plan which worker trains on which rows is decided once in a
- * session, and outlives every process. */
+/* The trainer's core: the row plan, which says which worker trains on which rows. The plan is
+ * decided once in a session, and outlives every process. */
 #include "tests/unit/trainer/rig.h"
 
 #define TWO ",\"roles\":{\"ps\":1,\"worker\":2,\"scorer\":1}"
@@ -190,7 +190,7 @@ static void a_plan_that_comes_before_all_are_there_stands(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     has(r, 0, 2, 10);
     has(r, 1, 1, 0);
-    has(r, 2, 0, 0); /* there is no such worker */
+    has(r, 2, 0, 0); /* the session has no worker 2 */
 }
 
 static void a_request_for_rows_wakes_the_trainer_when_it_ends(void **state)

@@ -68,7 +68,7 @@ static void a_report_that_comes_late_takes_nothing_back(void **state)
     struct mr_training_report same = {.counters = counters(200)};
     same.counters.loss = 1;
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, same), MR_OK);
-    assert_true(member(r, 1).counters.loss == 1); /* the latest of this step */
+    assert_true(member(r, 1).counters.loss == 1); /* a report of the same step replaces the loss */
 }
 
 static void workers(struct rig *r, uint64_t incarnation, uint64_t examples, mr_duration after)
@@ -78,7 +78,7 @@ static void workers(struct rig *r, uint64_t incarnation, uint64_t examples, mr_d
     assert_int_equal(report(r, MR_TRAINING_WORKER, 0, incarnation, p), MR_OK);
 }
 
-/* The speed is that of the last ten samples, which are half a second apart. */
+/* The speed is computed from the last ten samples, which are half a second apart. */
 static void the_speed_is_that_of_the_last_seconds(void **state)
 {
     struct rig *r = *state;
@@ -96,7 +96,8 @@ static void the_speed_is_that_of_the_last_seconds(void **state)
         workers(r, w, 200 + 10 * i * i, 500 * MR_MS);
         if (i == 8) assert_true(look(r).examples_per_s == (200 + 640 - 100) / 4.5);
     }
-    assert_true(look(r).examples_per_s == (10 * 10 * 10 - 10) / 4.5); /* without the first two */
+    /* The first two samples no longer count. */
+    assert_true(look(r).examples_per_s == (10 * 10 * 10 - 10) / 4.5);
 }
 
 /* The counters of a replacement start at 0. The counters of its index go on. */
@@ -240,7 +241,7 @@ static void what_is_shown_outlives_the_trainer(void **state)
     assert_int_equal(n.counters.gradients_applied, 114 + 44 + 75);
 }
 
-/* The trainer was away for some time, in which no role could reach it. */
+/* No role could reach the trainer while it was away. So all time limits begin anew. */
 static void all_bounds_begin_anew_after_a_restart(void **state)
 {
     struct rig *r = *state, next;
@@ -306,8 +307,8 @@ static void a_job_that_goes_on_is_looked_at_again(void **state)
     }
 }
 
-/* The trainer does not write while Redis is away. When Redis is back, the trainer writes what Redis
- * may have missed. */
+/* The trainer does not write while Redis is away. When Redis is back, the trainer writes again what
+ * Redis may lack. */
 static void a_redis_that_was_away_is_told_once_it_is_back(void **state)
 {
     struct rig *r = *state;
@@ -415,7 +416,7 @@ static void addresses_of_programs_are_shown_as_they_are(void **state)
     assert_true(has_variable(r, 1, "MASTER_PORT", "70"));
     assert_true(has_variable(r, 1, "MILLRACE_CHANNEL", channel));
     assert_false(has_variable(r, 0, "RANK", "0"));
-    step(r, (struct mr_trainer_event){.type = MR_TE_JOIN, /* an address without a port */
+    step(r, (struct mr_trainer_event){.type = MR_TE_JOIN, /* this address has no port */
                 .ticket = ++r->ticket,
                 .session = r->id,
                 .role = MR_TRAINING_WORKER,

@@ -1,5 +1,5 @@
-/* The trainer's core: when a session stops, and when its feed, the job that fills its queue, is
- * submitted and cancelled. */
+/* The trainer's core: when a session stops; and when its feed, the job that fills the session's
+ * queue, is submitted and cancelled. */
 #include "tests/unit/trainer/rig.h"
 
 static void a_threshold_and_only_a_newer_score_stops(void **state)
@@ -58,7 +58,8 @@ static void what_another_channel_says_before_it_runs_does_not_stop_it(void **sta
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
-    /* A score from before the session: the end of channel "v" has not been located yet. */
+    /* The score is older than the session, because the end of channel "v" has not been located
+     * yet. */
     score(r, "v", 1, "{\"v\": 0}");
     located(r, "5-1");
     assert_string_equal(r->text, "5-1");
@@ -128,7 +129,7 @@ static void a_session_that_is_stopped_before_it_ran_has_failed(void **state)
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
-/* All that wait for one write are answered by it, in the order in which they asked. */
+/* One write answers all calls that wait for it, in the order in which they came. */
 static void calls_that_wait_for_redis_are_answered_when_the_session_is_forgotten(void **state)
 {
     struct rig *r = *state;
@@ -169,7 +170,8 @@ static void so_many_calls_wait_for_a_session_and_no_more(void **state)
     assert_int_equal(r->last[MR_TX_STOPPED].err, MR_EAWAY);
 }
 
-/* What a restart must know: where a channel is read on, and which job is the session's. */
+/* A trainer that restarts must know after which entry it reads a channel on, and which job is the
+ * session's. */
 static void what_a_restart_must_know_is_written_at_once(void **state)
 {
     struct rig *r = *state;
@@ -213,7 +215,7 @@ static void said(struct rig *r, const char *channel, const char *entry, const ch
                 .text = mr_str(json)});
 }
 
-/* Each channel has ids of its own. */
+/* Each channel has its own entry ids. */
 static void an_entry_of_one_channel_makes_none_of_another_old(void **state)
 {
     struct rig *r = *state;
@@ -230,17 +232,17 @@ static void an_entry_of_one_channel_makes_none_of_another_old(void **state)
     says(look(r).score_json, "0.5");
     said(r, "t1-1.scores", "8-0", "{\"accuracy\": 0.6}");
     said(r, "t1-1.scores", "8", "{\"accuracy\": 0.6}");
-    said(r, "t1-1.scores", "9x-0", "{\"accuracy\": 0.6}"); /* no id */
+    said(r, "t1-1.scores", "9x-0", "{\"accuracy\": 0.6}"); /* not an entry id */
     said(r, "t1-1.scores", "", "{\"accuracy\": 0.6}");
     says(look(r).score_json, "0.5");
     said(r, "v", "9-0", "{\"v\": 0}");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     stop_it(r, true);
     said(r, "t1-1.scores", "10-0", "{\"accuracy\": 0.7}");
-    says(look(r).score_json, "0.5"); /* that of its end */
+    says(look(r).score_json, "0.5"); /* the score when the session ended */
 }
 
-/* A score of `bytes` bytes, which meets the threshold. */
+/* Appends a score of `bytes` bytes with cross_entropy `n` to the session's channel. */
 static void score_of(struct rig *r, unsigned n, size_t bytes)
 {
     char *text = mr_alloc(bytes + 1);
@@ -280,9 +282,11 @@ static void a_channel_that_another_session_follows_is_followed_once(void **state
     uint32_t follows = r->seen[MR_TX_FOLLOW];
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
     located(r, "7-0");
-    assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1); /* its own channel */
+    /* Only the session's own channel is new. */
+    assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1);
     stop_it(r, true);
-    assert_int_equal(r->seen[MR_TX_UNFOLLOW], 1); /* the other session still follows "v" */
+    /* Only the session's own: the other session still follows "v". */
+    assert_int_equal(r->seen[MR_TX_UNFOLLOW], 1);
     assert_string_equal(r->channel, "t1-3.scores");
     r->id = second;
     stop_it(r, true);
@@ -296,7 +300,8 @@ static void time_counts_from_the_begin_of_the_work(void **state)
     assert_int_equal(start(r, "", "{" MODEL ",\"stop\":{\"time_s\":2}}"), MR_OK);
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
-    assert_int_equal(mr_trainer_deadline(r->t), r->now + MR_SECOND); /* a poll of the job */
+    /* The deadline of the next poll of the job, not of time_s. */
+    assert_int_equal(mr_trainer_deadline(r->t), r->now + MR_SECOND);
     for (uint32_t i = 0; i < 8; i++) {
         tick(r, 400 * MR_MS);
         (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
@@ -369,8 +374,8 @@ static void a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart(void *
     step(&next, record);
     step(&next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
     tick(&next, MR_MS);
-    /* The feed is submitted again. By the request id, the scheduler returns the job that it may
-     * have already. */
+    /* The feed is submitted again. If the scheduler has the feed's job already, it finds the job by
+     * the request id and returns it. */
     assert_true(next.last[MR_TX_JOB_SUBMIT].feed);
     feed_event(&next, MR_TE_JOB_SUBMITTED, MR_OK);
     tick(&next, MR_MS);
