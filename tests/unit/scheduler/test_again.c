@@ -1,5 +1,5 @@
-/* The scheduler's core: values that are lost are made again, and values that are known are not,
- * also after a restart; and keys that jobs share. */
+/* The scheduler's core: lost values are made again, values that are known are not made again, also
+ * after a restart. Keys that jobs share are made once. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -441,7 +441,7 @@ static void too_many_ended_jobs_are_forgotten_the_oldest_first(void **state)
     assert_int_equal(rig_job(r, jobs[3]), MR_JOB_DONE);
 }
 
-/* The worker reports that the last attempt of `key` found no room. */
+/* The worker reports that the latest attempt of `key` found no room in memory. */
 static void no_room(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
     uint32_t at = rig_attempt(r, w, job, key);
@@ -517,7 +517,7 @@ static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(voi
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     uint32_t outcome[2] = {MR_OUTCOME_OK, MR_OUTCOME_LOST_INPUT}, bytes[2] = {0, 0};
     uint32_t index[2] = {rig_index(r, job, "x"), rig_index(r, job, "y")}, attempt[2] = {1, 1};
-    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* ahead of x */
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* y was sent ahead of x */
     const struct mr_ws_run run = {.job = {job}, .count = 2};
     const uint64_t times[2] = {0, 0}, maker = 7, number = 9, object_bytes = 4096;
     const struct mr_ws_missing gone = {{job}, index[1], 1, index[0], MR_STR("it is gone")};

@@ -183,8 +183,8 @@ static void callers_who_ask_without_end_are_refused_while_the_journal_is_away(vo
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
 }
 
-/* Issue 11, 2: Checks that each failed key has its own error, and that each key that fell with
- * another names the failed task as its cause. */
+/* Checks that each failed key has its own error, and that each key that failed because an input
+ * failed names the failed task as its cause (issue 11, point 2). */
 static void expect_causes(struct rig *r, uint64_t job)
 {
     struct mr_sched_task_info a = rig_task(r, job, "a"), b = rig_task(r, job, "b");
@@ -238,7 +238,7 @@ static void every_key_has_its_own_error_and_what_fell_names_whose(void **state)
     fail_with(r, w, job, "a", "a broke");
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     expect_causes(r, job);
-    rig_crash(r); /* the same after a restart, from records and from a snapshot */
+    rig_crash(r); /* the same holds after a restart, from records and from a snapshot */
     expect_causes(r, job);
     rig_compact(r);
     rig_crash(r);

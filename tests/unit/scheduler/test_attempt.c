@@ -98,7 +98,8 @@ static void the_first_completion_counts_whatever_its_attempt(void **state)
 static void an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_sent(void **state)
 {
     (void)state;
-    struct rig *r = rig_new(); /* when the worker sees attempt 2, it drops attempt 1's object */
+    /* When the worker is sent attempt 2, it drops the object of attempt 1. */
+    struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 1);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), 0);
@@ -236,11 +237,11 @@ static void cancelling_stops_what_runs_and_retrying_takes_it_up_again(void **sta
     rig_done(r, a, job, "x");
     rig_done(r, a, job, "y");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
-    /* The job is already as the retry wants it. */
+    /* the job is done already, so the retry has nothing to do */
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
 }
 
-/* The retry comes before the tasks of the cancelled job were put away. */
+/* The retry comes before the core has worked through the tasks of the cancelled job. */
 static void a_job_that_is_retried_at_once_begins_as_if_it_had_rested(void **state)
 {
     (void)state;

@@ -58,7 +58,7 @@ static void a_long_running_task_has_no_slot_to_leave(void **state)
     assert_int_equal(rig_count(f.r, SAID_LEAVE, f.w, f.parent, NULL), 0);
 }
 
-/* The next attempt of a parent takes a slot again, in the scheduler's count as at the worker. */
+/* The next attempt of a parent takes a slot again, in the scheduler's count and at the worker. */
 static void a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void only_a_running_attempt_can_submit(void **state)
     assert_non_null(strstr(f.r->text, "does not run"));
 }
 
-/* The reason names the attempt, the task and the job. */
+/* The error names the attempt, the task and the job. */
 static void a_refused_submission_of_a_task_says_why(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: values that name other values. The inputs of an operator by reference live
- * as long as its result, however the result ends. */
+/* The scheduler's core: values that name other values, here called collections. The inputs of an
+ * operator by reference, here called parts, live as long as its result, however the result ends. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -128,7 +128,7 @@ static void a_collection_that_is_used_up_takes_its_parts_along(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     m.c = rig_done_object(m.r, m.w, m.job, "c");
-    assert_kept(&m); /* n reads the parts through c */
+    assert_kept(&m); /* n reads the parts through the value of c */
     rig_done(m.r, m.w, m.job, "n");
     assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_RELEASED);
     assert_int_equal(rig_state(m.r, m.job, "p0"), MR_TASK_RELEASED);
@@ -226,7 +226,7 @@ static void a_lost_part_of_a_done_jobs_target_is_made_with_it_when_asked_for(voi
     struct made m = make();
     rig_object_lost(m.r, STORE, m.p1);
     assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_RELEASED);
-    assert_int_equal(rig_held(m.r), 0); /* the other part is not needed any more */
+    assert_int_equal(rig_held(m.r), 0); /* no task needs the other part any more */
     rig_forget_rows(m.r);
     rig_want(m.r, m.job, "c");
     (void)rig_done_object(m.r, m.w, m.job, "p0");
@@ -362,7 +362,7 @@ static void a_restart_adopts_collection_and_parts_of_a_running_job_in_any_order(
     come_back(&m, true);
     assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, NULL), 3);
     assert_kept(&m);
-    assert_int_equal(rig_count(m.r, SAID_TASK, m.w, m.job, NULL), 1); /* task n is sent */
+    assert_int_equal(rig_count(m.r, SAID_TASK, m.w, m.job, NULL), 1); /* only task n is sent */
     rig_done(m.r, m.w, m.job, "n");
     assert_int_equal(rig_held(m.r), 0);
 }

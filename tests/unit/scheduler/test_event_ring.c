@@ -1,4 +1,4 @@
-/* Issue 11, 15: Events of the cluster are kept in a ring of fixed size. Events that were
+/* The ring that keeps the latest events of the cluster (issue 11, point 15). Events that were
  * overwritten are counted, event ids are parsed strictly, and each change of a worker is one kind
  * of event. */
 #include "services/scheduler/history/event_ring.h"
@@ -32,7 +32,7 @@ static void the_latest_are_kept_and_the_rest_is_counted(void **state)
     assert_int_equal(missed, 0);
     e = mr_cluster_ring_next(&r, 2, &missed);
     assert_int_equal(e->number, 7);
-    assert_int_equal(missed, 4); /* events 3 to 6 */
+    assert_int_equal(missed, 4); /* events 3 to 6 were overwritten */
     assert_int_equal(mr_cluster_ring_next(&r, 9, &missed)->wall_ns, 10);
     assert_null(mr_cluster_ring_next(&r, 10, &missed));
     mr_cluster_ring_fini(&r);
@@ -83,7 +83,7 @@ static void a_worker_s_change_has_one_meaning(void **state)
     } rows[] = {
         {NONE, NONE, {0}},
         {NONE, HERE(1), {MR_CLUSTER_WORKER_JOINED}},
-        {NONE, SILENT(1), {0}}, /* a worker known from before the scheduler's restart */
+        {NONE, SILENT(1), {0}}, /* the scheduler knew this worker before its restart */
         {SILENT(1), HERE(1), {MR_CLUSTER_WORKER_RETURNED}},
         {HERE(1), HERE(1), {0}},
         {HERE(1), SILENT(1), {MR_CLUSTER_WORKER_SILENT}},

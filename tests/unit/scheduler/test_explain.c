@@ -101,7 +101,8 @@ static void a_task_that_waits_for_memory_says_so(void **state)
     const struct rig_spec spec = {.name = "w", .node = "w", .slots = 2, .store = 0x51};
     struct rig_worker w = rig_join(r, &spec);
     uint64_t job = rig_submit(r, JOB(T("x", "f", "0", "") "," T("b", "g", "1", ""), "\"x\",\"b\""));
-    r->object_bytes = 7 * MIB / 2; /* of 4: `f` makes large values from now on */
+    /* Operator f is known to make values of 3.5 MiB; the store has 4 MiB. */
+    r->object_bytes = 7 * MIB / 2;
     (void)rig_done_object(r, w, job, "x");
     uint64_t more = rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\""));
     assert_says(r, more, "y",
@@ -211,7 +212,7 @@ static void what_was_given_or_came_again_says_so(void **state)
     mr_buf_fini(&lines);
 }
 
-/* Their run time is known, so they wait in the queue and not with the tasks of special demands. */
+/* The run time of the operator is known, so its tasks wait in the queue that all tasks share. */
 static void what_waits_behind_others_says_how_many(void **state)
 {
     (void)state;
@@ -226,8 +227,8 @@ static void what_waits_behind_others_says_how_many(void **state)
         "3 tasks of its job are ready, and those before it go first\n");
 }
 
-/* While the run time of an op is not known, 256 of its tasks wait apart from the queue, so that
- * tasks of other ops pass. */
+/* While the run time of an operator is not known, at most 256 of its tasks wait in a list of their
+ * own, so that tasks of other operators may go first. The rest waits in the queue. */
 static void of_an_unknown_op_256_tasks_wait_apart(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void of_an_unknown_op_256_tasks_wait_apart(void **state)
         "43 tasks of its job are ready, and those before it go first\n");
 }
 
-/* The scheduler keeps the texts of the last failures only. */
+/* The scheduler keeps the error texts of the latest failures only. */
 static void what_failed_long_ago_has_no_reason_any_more(void **state)
 {
     (void)state;
@@ -256,7 +257,8 @@ static void what_failed_long_ago_has_no_reason_any_more(void **state)
                           "s", "g", "1", "") "," T("t", "g", R("s") "," R("a"), "") "," T("b", "f",
                           "2", "") "," T("c", "f", "3", "") "," T("o", "f", "4", "") "," T("k", "f",
                           "5", "") "},\"targets\":[\"t\",\"b\",\"c\",\"o\",\"k\"]}");
-    rig_end(r, w, job, "b", MR_OUTCOME_ERROR); /* the first one is the job's, and is kept */
+    /* The first failure is the job's error, so its text is kept. */
+    rig_end(r, w, job, "b", MR_OUTCOME_ERROR);
     rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
     assert_says(r, job, "s",
         "\"s\" was stopped: what needs it failed\n"
@@ -273,7 +275,7 @@ static void what_failed_long_ago_has_no_reason_any_more(void **state)
     assert_int_equal(rig_task(r, job, "t").cause_error.message.n, 0);
 }
 
-/* Of the inputs of a task that fell, the first eight that failed are looked at. */
+/* If a task fails because of many inputs, the explanation looks at the first eight inputs. */
 static void what_fell_with_many_names_some(void **state)
 {
     (void)state;
@@ -284,7 +286,7 @@ static void what_fell_with_many_names_some(void **state)
         "\"p-${i}\"},\"for\":{\"i\":10}}]},\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":"
         "{\"i\":10}},\"o\":{\"op\":\"g\"}},\"targets\":[\"z\",\"o\",\"p-0\",\"p-1\",\"p-2\","
         "\"p-3\",\"p-4\",\"p-5\",\"p-6\",\"p-7\",\"p-8\",\"p-9\"]}");
-    for (int i = 0; i < 10; i++) /* "p-3" is the first */
+    for (int i = 0; i < 10; i++) /* "p-3" fails first, so it is named as the cause */
         rig_end(
             r, w, job, (const char[]){'p', '-', (char)('0' + (i + 3) % 10), 0}, MR_OUTCOME_ERROR);
     char text[2048];

@@ -1,5 +1,5 @@
-/* Issue 11, E: The scheduler's core: jobs of one priority share the workers. Bounds are numbers of
- * other jobs' tasks that run in the meantime. */
+/* The scheduler's core: jobs of one priority share the workers (issue 11, point E). A bound is a
+ * number of other jobs' tasks that run before a task of the job. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"
@@ -41,7 +41,7 @@ static uint64_t submit_many(struct rig *r, const char *op, int tasks, const char
     return job;
 }
 
-/* Runs the first task that waits at the worker. False: no task waits. */
+/* Runs the first task that waits at the worker, for `took`. Returns false if no task waits. */
 static bool run_one(struct play *p, uint32_t worker, mr_duration took)
 {
     const struct rig_row *row = NULL;
@@ -77,7 +77,7 @@ static struct play play_new(void)
     return p;
 }
 
-/* Makes the time of an operator known to the scheduler. */
+/* Runs two tasks of the operator, so that the scheduler knows its run time. */
 static void warm(struct play *p, const char *op, mr_duration took)
 {
     (void)submit_many(p->r, op, 2, "");
@@ -123,7 +123,7 @@ static void a_small_job_does_not_wait_for_a_large_one(void **state)
         uint32_t from = p.ran;
         uint64_t small = submit_many(p.r, "f", 1, "");
         run(&p, 30, took_of(ms));
-        /* The tasks that run, and the tasks of 5 ms a slot that wait at the workers. */
+        /* the tasks that run, and for each slot the tasks of 5 ms that wait at the worker */
 
         uint32_t bound = WORKERS * (1 + MR_MAX(5 / ms, 2u));
         if (ran_before(&p, from, small) > bound)
@@ -252,9 +252,9 @@ static void small_jobs_run_in_the_order_in_which_they_came(void **state)
         assert_in_range(ran_before(&p, 0, job[i]), i < 16 ? 0 : i - 16, i + 16);
 }
 
-/* A job that comes is 10 ms ahead of the others: 20 tasks of 0.5 ms. Then each job gets a
- * millisecond in its turn. The third job comes when the clock is 5 ms ahead of the others' times.
- */
+/* A new job gets a credit of 10 ms against the scheduler's clock. So the second job first runs 20
+ * tasks of 0.5 ms. The other jobs are 5 ms behind the clock when the third job comes, so it first
+ * runs only 10 tasks. After that the jobs take turns of 1 ms. */
 static void jobs_that_come_go_ahead_and_then_all_take_turns(void **state)
 {
     (void)state;
@@ -277,7 +277,8 @@ static void jobs_that_come_go_ahead_and_then_all_take_turns(void **state)
             if (p.r->rows[i].job == job[k]) order[n++] = (char)('A' + k);
     order[n] = 0;
     assert_string_equal(order,
-        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" /* ten of them wait at the worker */
+        /* Ten of these tasks waited at the worker when job B came. */
+        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
         "BBBBBBBBBBBBBBBBBBBB"
         "AABBAABBAABBAABBAABBAABBAABBAA"
         "CCCCCCCCCC"

@@ -1,5 +1,6 @@
-/* The scheduler's core: values that a strand of tasks uses up at the worker that made them, and
- * cases in which such values are needed again. */
+/* The scheduler's core: fused tasks. The worker runs a chain of tasks as one unit, and drops a
+ * value there as soon as its last consumer has used it up. The tests check cases in which such
+ * values are needed again. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -109,7 +110,7 @@ static void a_dead_worker_takes_the_whole_unit_along(void **state)
     struct mr_sched_totals t;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
     mr_sched_totals(r->s, &t);
-    assert_int_equal(info.recomputed, 2); /* "a" and "b" had run */
+    assert_int_equal(info.recomputed, 2); /* "a" and "b" had run before the worker died */
     assert_int_equal(t.recomputed, 2);
     for (const char *key = "abcd"; *key; key++)
         rig_done(r, b, job, (const char[]){*key, 0});
@@ -192,7 +193,7 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
 }
 
-/* As above, one step further up the chain: c used up b, and b used up a. */
+/* As above, but one task further: c used up b, and b used up a. */
 static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(void **state)
 {
     (void)state;
@@ -221,7 +222,8 @@ static void a_target_that_was_used_up_runs_again(void **state)
     struct rig_worker w;
     struct rig *r = known(&w);
     uint64_t job = rig_submit(r, JOB(CHAIN, "\"b\",\"d\""));
-    /* A worker must not use up a target. If one does so, the target runs again. */
+    /* A worker must not use up a target. If a worker does so nevertheless, the target runs again.
+     */
     used_up(r, w, job, "b");
     assert_int_equal(rig_attempt(r, w, job, "b"), 2);
 }

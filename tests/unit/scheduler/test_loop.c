@@ -1,5 +1,5 @@
-/* The scheduler's core: loops. Which rounds run, and what becomes of rounds that are not needed,
- * also after a restart. */
+/* The scheduler's core: loops. The tests check which rounds run, and what becomes of rounds that
+ * are not needed, also after a restart. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -130,8 +130,8 @@ static void ended(struct rig *r, uint64_t job, uint32_t expected, bool is_by_max
     assert_false(mr_sched_loop(r->s, (mr_job_id){job}, 1, &rounds, &by_max));
 }
 
-/* Issue 11, 8: The job tells whether a loop ended by `until` or by its maximum of rounds. The
- * answer outlives restarts. The same holds for an instance of a template. */
+/* The job's state says whether a loop ended by `until` or after its maximum of rounds (issue 11,
+ * point 8). This survives restarts, also for an instance of a template. */
 static void how_a_loop_ended_is_told_in_every_life(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void a_failure_in_a_round_fails_the_job_and_names_it(void **state)
     assert_int_equal(info.error.index, rig_index(r, job, "fit[1].part-1"));
 }
 
-/* Any number but 0, as true. */
+/* A condition may be a number: 0 lets the loop go on, any other number ends the loop. */
 static void a_number_says_whether_a_loop_goes_on(void **state)
 {
     const struct {
@@ -199,7 +199,7 @@ static void a_number_says_whether_a_loop_goes_on(void **state)
     }
 }
 
-/* Another job may run another number of rounds: it does not share the tasks of a loop. */
+/* Loops are not shared by key, because another job may run another number of rounds. */
 static void each_job_runs_the_rounds_of_its_own_loop(void **state)
 {
     (void)state;
@@ -286,13 +286,14 @@ static void where_it_ended_outlives_the_scheduler(void **state)
     play(r, a, job, 1, STOP);
     rig_done(r, a, job, "fit.count");
     rig_crash(r);
-    rig_pass(r, 60 * MR_SECOND); /* no worker returns */
+    rig_pass(r, 60 * MR_SECOND); /* no worker of the time before the restart returns */
     struct rig_worker b = join(r, "b");
     assert_int_equal(rig_state(r, job, in_round(2, "part-0")), MR_TASK_RELEASED);
     rig_done(r, b, job, in_round(0, "part-0"));
     rig_done(r, b, job, in_round(0, "part-1"));
     rig_done(r, b, job, in_round(0, "next"));
-    /* A different answer of the condition, whose first answer the journal has, changes nothing. */
+    /* The journal already has the first value of the condition. A second value, which differs,
+     * changes nothing. */
     rig_done_value(r, b, job, in_round(0, "done"), STOP);
     play_parts(r, b, job, 1);
     rig_done(r, b, job, "fit.s");
@@ -302,7 +303,7 @@ static void where_it_ended_outlives_the_scheduler(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* Lets a worker return with values that it still has. */
+/* Lets a worker register again with the values `keys`, which it still has. Returns the worker. */
 static struct rig_worker come_back(struct rig *r, struct rig_worker w, uint64_t job,
     const char *const *keys, uint32_t n, struct mr_str value)
 {
@@ -401,8 +402,7 @@ static void what_must_not_run_for_nothing_waits_for_its_round(void **state)
     assert_int_equal(rig_count(r, SAID_TASK, a, job, in_round(1, "put")), 1);
 }
 
-/* Each round has two parts, for two workers of one slot each. Each worker gets the same part in
- * every round. */
+/* Each round has two parts. Each of two workers with one slot gets the same part in every round. */
 static void a_round_goes_where_the_one_before_was(void **state)
 {
     (void)state;

@@ -31,7 +31,7 @@ static void stopped(struct rig *r, struct rig_worker w, uint64_t job)
     rig_done_as(r, w, job, "q", 1, MR_OUTCOME_CANCELLED, (mr_object_id){0, 0}, 0, MR_MS);
 }
 
-/* Lets `time` pass, with heartbeats of both workers. */
+/* Lets `time` pass. Both workers send heartbeats. */
 static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration time)
 {
     for (mr_time until = r->now + time; r->now < until;) {
@@ -41,8 +41,8 @@ static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_dur
     }
 }
 
-/* Submits a job whose task t finds no room twice and has to run alone the next time. `beside` is
- * another job, whose task q runs. */
+/* Submits a job whose task t finds no room in memory twice, so it has to run alone the next time.
+ * `beside` is another job, whose task q runs meanwhile. Returns t's job, and in `other` q's job. */
 static uint64_t out_of_memory(
     struct rig *r, struct rig_worker w, const char *beside, uint64_t *other)
 {
@@ -55,8 +55,8 @@ static uint64_t out_of_memory(
     return job;
 }
 
-/* Issue 11, J: The disk of the node's store is full. The error names the disk as the reason, not
- * the memory. */
+/* The disk of the node's store is full. The error names the disk and not the memory as the reason
+ * (issue 11, point J). */
 static void a_full_disk_is_why_there_is_no_room(void **state)
 {
     (void)state;
@@ -115,7 +115,8 @@ static void what_is_being_stopped_beside_it_makes_a_failure_no_verdict(void **st
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
     uint64_t other, job = out_of_memory(r, a, LONG, &other);
-    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* long-running tasks are not waited for */
+    /* The attempt does not wait for long-running tasks to end. */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     no_room(r, a, job);
     assert_int_equal(rig_attempt(r, a, job, "t"), 4);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);

@@ -1,5 +1,6 @@
-/* The scheduler's core: what workers say and what the journal has. Who may register; rows that come
- * late or without times; records that are damaged; and small rules of a batch. */
+/* The scheduler's core: messages of workers, and records of the journal. The tests check which
+ * workers may register, rows that come late or without times, damaged records, and rules for
+ * batches. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "tests/support/scheduler_rig.h"
@@ -109,7 +110,8 @@ static void a_worker_that_left_makes_room(void **state)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* A worker that gave a task back has no room: it gets nothing before it is heard of again. */
+/* If a worker gives a task back, it has no room. The core sends it no task before its next
+ * heartbeat. */
 static void a_worker_that_returns_a_task_is_left_alone_until_it_is_heard(void **state)
 {
     (void)state;
@@ -134,7 +136,8 @@ static struct mr_sched_span span_of(const struct rig *r, uint64_t job, uint32_t 
     return (struct mr_sched_span){0};
 }
 
-/* A row without times is of a task that never started: it was sent all the same. */
+/* A row without times belongs to a task that never started. Its span has the time at which it was
+ * sent. */
 static void a_span_without_a_start_says_when_it_was_sent(void **state)
 {
     (void)state;
@@ -182,7 +185,7 @@ static void a_span_without_a_start_says_when_it_was_sent(void **state)
     assert_int_equal(op.queue_ns, r->now - 10 * MR_MS - s.ready);
 }
 
-/* Nothing is known of when it began: it began at the latest when it was sent. */
+/* No heartbeat said when the attempt began. Its span begins when it was sent. */
 static void a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent(void **state)
 {
     (void)state;
@@ -195,19 +198,22 @@ static void a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent(void **s
     assert_int_equal(s.outcome, MR_OUTCOME_LOST);
     assert_int_equal(s.sent, sent);
     assert_int_equal(s.started, sent);
-    assert_int_equal(s.finished, sent); /* it was last heard when it joined */
+    /* The core last heard of the worker when the worker registered. */
+    assert_int_equal(s.finished, sent);
     assert_int_equal(s.slot, 0);
     assert_int_equal(s.worker, w.slot);
 }
 
-/* Nobody said what ran: as many tasks are suspected as the worker has slots, the first ones. */
+/* The worker was lost without a report of what ran. As many tasks as it has slots are suspected,
+ * those sent first. */
 static void of_a_lost_worker_as_many_are_suspected_as_it_had_slots(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 2, 0);
     uint64_t warm = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
-    rig_done(r, w, warm, "x"); /* its time is known: more than one is sent to a slot */
+    /* The run time of the operator is known, so more than one task a slot is sent. */
+    rig_done(r, w, warm, "x");
     uint64_t job = rig_submit(r, JOB(T("a", "f", "1", "") "," T("b", "f", "2", "") "," T(
                                          "c", "f", "3", "") "," T("d", "f", "4", ""),
                                      "\"a\",\"b\",\"c\",\"d\""));
@@ -217,7 +223,8 @@ static void of_a_lost_worker_as_many_are_suspected_as_it_had_slots(void **state)
     assert_int_equal(info_of(r, job).counts[MR_TASK_READY], 4);
 }
 
-/* A failed task's output is long: its end says most. */
+/* The output of a failed task is longer than the core keeps. The end of it says most, so the end is
+ * kept. */
 static void of_a_long_output_the_end_is_kept(void **state)
 {
     (void)state;
@@ -258,7 +265,7 @@ static void of_a_long_output_the_end_is_kept(void **state)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-struct world { /* journal records of everything */
+struct world { /* a scheduler whose journal has records of all kinds */
     struct rig *r;
     uint64_t failed, done, loop, forgotten;
 };
@@ -286,7 +293,7 @@ static void live(struct world *o)
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, o->forgotten), MR_OK);
 }
 
-/* The head of the n-th record; false: there is none. */
+/* Finds the head of the n-th record. Returns false if the journal has fewer records. */
 static bool head_of(const struct rig *r, uint32_t n, struct mr_sched_record_head *h)
 {
     for (size_t at = 0; at < r->journal.n; n--) {
@@ -297,7 +304,8 @@ static bool head_of(const struct rig *r, uint32_t n, struct mr_sched_record_head
     return false;
 }
 
-/* A core that reads the journal, but of the n-th record only `keep` bytes. */
+/* A new core reads the journal, in which only `keep` bytes of record number `cut` are left. Sets
+ * `unread` to the number of accepted jobs that could not be read. */
 static void read_cut(const struct rig *r, uint32_t cut, uint32_t keep, uint64_t *unread)
 {
     struct mr_arena arena;
@@ -329,8 +337,8 @@ static void read_cut(const struct rig *r, uint32_t cut, uint32_t keep, uint64_t 
     mr_arena_fini(&arena);
 }
 
-/* Wherever a record ends: the rest of the journal is read, and an accepted job that is not is
- * counted. */
+/* Each record is cut at many places. The core always reads the rest of the journal, and counts an
+ * accepted job that it cannot read. */
 static void a_damaged_record_costs_what_it_says_and_no_more(void **state)
 {
     (void)state;
@@ -365,7 +373,8 @@ static uint32_t records(const struct rig *r, uint32_t type)
     return n;
 }
 
-/* How far a loop is, once a second: a restart begins there. */
+/* Once a second the journal gets a record of the loop's current round. A restarted scheduler goes
+ * on from there. */
 static void the_journal_learns_how_far_a_loop_is(void **state)
 {
     (void)state;
@@ -387,7 +396,8 @@ static void the_journal_learns_how_far_a_loop_is(void **state)
     assert_in_range(records(r, MR_RECORD_LOOP), 4, 6);
 }
 
-/* Failed tasks of a job that went on and was cancelled stay failed in every life. */
+/* The job went on after a failure and was then cancelled. Its failed tasks stay failed after each
+ * restart. */
 static void what_failed_in_a_cancelled_job_is_failed_in_every_life(void **state)
 {
     (void)state;
@@ -407,7 +417,7 @@ static void what_failed_in_a_cancelled_job_is_failed_in_every_life(void **state)
     }
 }
 
-/* The answers to requests about a job that is forgotten meanwhile. */
+/* A job is forgotten while requests about it wait for the journal. All of them are answered. */
 static void what_was_promised_of_a_forgotten_job_is_answered(void **state)
 {
     (void)state;
@@ -494,7 +504,8 @@ static void each_task_of_a_batch_has_its_own_resources(void **state)
     assert_int_equal(seen.amounts[0] + 10 * seen.amounts[1] + 100 * seen.amounts[2], 231);
 }
 
-/* Whatever its length is to the cache, a small value comes whole to a worker that lacks it. */
+/* A worker that lacks a small value gets all its bytes, however many blocks of the cache they take.
+ */
 static void small_values_are_sent_whole(void **state)
 {
     static const uint32_t lengths[] = {1, 16, 17, 28, 29, 100};
@@ -518,7 +529,7 @@ static void small_values_are_sent_whole(void **state)
     }
 }
 
-/* A quarter of the cache of small values is the targets' alone. */
+/* A quarter of the cache of small values is reserved for targets. */
 static void targets_have_room_in_the_cache_when_others_have_none(void **state)
 {
     (void)state;
@@ -540,7 +551,7 @@ static void targets_have_room_in_the_cache_when_others_have_none(void **state)
         "{\"ref\":\"v15\"},{\"ref\":\"v16\"},{\"ref\":\"v17\"},{\"ref\":\"v18\"}");
     uint64_t job = rig_submit(r, text);
     if (!job) fail_msg("%s", r->text);
-    for (uint32_t i = 0; i < 20; i++) { /* of two blocks each */
+    for (uint32_t i = 0; i < 20; i++) { /* each value takes two blocks */
         char key[16];
         (void)snprintf(key, sizeof key, "v%u", i);
         rig_done_bytes(r, w, job, key, 50);
@@ -550,8 +561,8 @@ static void targets_have_room_in_the_cache_when_others_have_none(void **state)
     }
 }
 
-/* Of workers that have inputs the one that is preferred is taken, also if it has less of them.
- * Nothing is sent ahead of a long-running input. */
+/* Of two workers that have inputs, the task goes to the one that it prefers, although the other has
+ * more bytes of inputs. One input is long-running, so the task is not sent ahead of its inputs. */
 static void a_named_worker_is_preferred_where_others_are_allowed(void **state)
 {
     (void)state;

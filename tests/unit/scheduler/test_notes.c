@@ -1,4 +1,5 @@
-/* The scheduler's core: the events that clients are told, and the counters. */
+/* The scheduler's core: its notes, which the shell passes on to clients and logs, and its counters.
+ */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -18,7 +19,7 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots)
     return rig_join(r, &spec);
 }
 
-/* Returns the last note of a type and its text. */
+/* Returns the last note of `type`, and sets `text` to the note's text. */
 static const struct mr_sched_note *note(
     const struct rig *r, enum mr_sched_note_type type, const char **text)
 {
@@ -50,7 +51,8 @@ static void assert_failed(
     assert_string_equal(text, expected);
 }
 
-/* A note is of those that the journal has now, however many come together. */
+/* A note of targets that are ready counts only targets that it is the first to announce, however
+ * many end together. */
 static void each_target_is_told_ready_once(void **state)
 {
     (void)state;
@@ -167,7 +169,7 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     assert_int_not_equal(job, 0);
     rig_pass(r, MR_SECOND);
     uint32_t before = rig_notes(r, MR_NOTE_JOB_PROGRESS, job);
-    rig_pass(r, MR_SECOND); /* no task runs or ends */
+    rig_pass(r, MR_SECOND); /* no task runs or ends during this second */
     assert_int_equal(rig_notes(r, MR_NOTE_JOB_PROGRESS, job), before);
     for (uint32_t i = 0; i < 50; i++) {
         char key[16];
@@ -179,7 +181,7 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     assert_in_range(rig_notes(r, MR_NOTE_JOB_PROGRESS, job) - before, 9, 11);
 }
 
-/* A client that wants a value is told of it when the journal has it, and not before. */
+/* A client that wants a value gets the note when the journal has the value, and not before. */
 static void a_value_is_told_of_when_the_journal_has_it(void **state)
 {
     (void)state;
@@ -197,7 +199,7 @@ static void a_value_is_told_of_when_the_journal_has_it(void **state)
     assert_int_equal(rig_notes(r, MR_NOTE_TARGETS_READY, job), 2);
 }
 
-/* A request that is repeated is answered with its job, which is announced once. */
+/* A repeated request is answered with the same job. The job is announced only once. */
 static void a_repeated_request_announces_no_job(void **state)
 {
     (void)state;
@@ -228,10 +230,12 @@ static void a_repeated_request_announces_no_job(void **state)
     r->acks = false;
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), 1);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), 1);
-    assert_int_not_equal(rig_submit(r, json), job); /* the forgotten job's id is free */
+    /* The request id of the forgotten job is free again. */
+    assert_int_not_equal(rig_submit(r, json), job);
 }
 
-/* A change of a job's state has the number of its journal record, which also the query tells. */
+/* The note of a job's change of state has the number of the journal record. A query returns the
+ * same number. */
 static void a_change_of_state_has_the_number_of_its_record(void **state)
 {
     (void)state;
@@ -269,7 +273,8 @@ static void each_target_that_failed_is_named(void **state)
     assert_int_equal(rig_notes(r, MR_NOTE_TARGET_FAILED, job), 2);
 }
 
-/* One step tells of a lost worker and of the values that it had, each in its own words. */
+/* One step announces that a worker is lost, and that two values are lost with it. Each note has its
+ * own text. */
 static void the_words_of_one_step_stay_apart(void **state)
 {
     (void)state;
@@ -278,7 +283,7 @@ static void the_words_of_one_step_stay_apart(void **state)
     uint64_t job =
         rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("z", "h", "3", ""),
                           "\"x\",\"y\",\"z\""));
-    (void)rig_done_object(r, w, job, "x"); /* in no store: the worker alone has it */
+    (void)rig_done_object(r, w, job, "x"); /* the object is in no store: the worker alone has it */
     (void)rig_done_object(r, w, job, "y");
     rig_end(r, w, job, "z", MR_OUTCOME_ERROR);
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
@@ -296,7 +301,7 @@ static void the_words_of_one_step_stay_apart(void **state)
         r, job, rig_index(r, job, "y"), MR_ESTATE, "the job ended without a value for this key");
 }
 
-/* Its progress is announced again, also when no other job runs. */
+/* The retried job's progress is announced again, although no other job runs. */
 static void progress_of_a_retried_job_is_told(void **state)
 {
     (void)state;
@@ -377,7 +382,8 @@ static void what_ran_is_counted(void **state)
     assert_false(mr_sched_op(r->s, mr_sched_ops_count(r->s) + 1, &op));
 }
 
-/* A worker from before the restart may return with values that the retried job needs. */
+/* The retry waits for the workers that the journal names, because one of them may return with
+ * values that the job needs. */
 static void a_retry_after_a_restart_waits_for_the_workers_of_the_life_before(void **state)
 {
     (void)state;
@@ -449,7 +455,7 @@ static void a_lost_worker_is_named(void **state)
     assert_false(mr_sched_worker(r->s, w.slot, &info));
 }
 
-/* A refused job has no id. */
+/* The note of a refused job has no id and says why the job was refused. */
 static void a_refused_job_says_why(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, u
     return rig_join(r, &spec);
 }
 
-/* Runs one task of each operator for a millisecond, so that their times are known. */
+/* Runs one task of each operator for a millisecond, so that the core knows their run times. */
 static void warm(struct rig *r, struct rig_worker w)
 {
     uint64_t job = rig_submit(r, JOB(T("f", "f", "1", ",\"workers\":[\"a\",\"one\"]") "," T(
@@ -87,7 +87,7 @@ static void done_in(
     rig_done_as(r, w, job, key, rig_attempt(r, w, job, key), MR_OUTCOME_OK, none, 1, took);
 }
 
-/* Runs two jobs one after the other. True: the second went to the worker of the first. */
+/* Runs two jobs one after the other. True: the second ran at the same worker as the first. */
 static bool stays(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration took)
 {
     uint64_t first = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
@@ -292,7 +292,7 @@ static void a_preference_for_a_full_worker_does_not_keep_a_task_waiting(void **s
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
-    uint64_t job = /* of an unknown op each worker gets one */
+    uint64_t job = /* while the run time of the operator is unknown, each slot gets one task */
         rig_submit(r, JOB(T("x", "f", "1", LIKES_B) "," T("y", "f", "2", LIKES_B), "\"x\",\"y\""));
     assert_int_equal(rig_attempt(r, b, job, "x"), 1);
     assert_int_equal(rig_attempt(r, a, job, "y"), 1);
@@ -317,7 +317,7 @@ static void a_preference_is_worth_a_second_of_waiting(void **state)
     }
 }
 
-/* The worker that is preferred has neither the data nor the least work. */
+/* The preferred worker has neither the input nor the least load. */
 static void a_task_with_inputs_goes_to_the_worker_that_it_prefers(void **state)
 {
     (void)state;
@@ -328,7 +328,8 @@ static void a_task_with_inputs_goes_to_the_worker_that_it_prefers(void **state)
     (void)rig_submit(r, JOB(T("w", "f", "0", ",\"workers\":[\"b\"]"), "\"w\""));
     uint64_t job = rig_submit(
         r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "g", R("x"), LIKES_B), "\"y\""));
-    assert_null(rig_row(r, SAID_TASK, job, "y")); /* it is not sent ahead to another worker */
+    /* Y is not sent ahead to worker a, which makes its input. */
+    assert_null(rig_row(r, SAID_TASK, job, "y"));
     rig_done(r, a, job, "x");
     assert_int_equal(rig_attempt(r, b, job, "y"), 1);
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
@@ -346,7 +347,7 @@ static void a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away(void **st
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
 }
 
-/* As the roles of a training, each of which prefers a worker: with data and without. */
+/* Each role of a training prefers a worker. The tasks run with inputs and without. */
 static void what_runs_long_goes_to_the_worker_that_it_prefers(void **state)
 {
     (void)state;
@@ -413,8 +414,8 @@ static void a_long_running_task_takes_no_slot(void **state)
     assert_int_equal(rig_attempt(r, a, job, "z"), 1);
 }
 
-/* Issue 11, 12: Long-running tasks, such as roles, are spread evenly over the workers and do not
- * gather in one. */
+/* Long-running tasks, such as roles, are spread evenly over the workers and do not gather at one of
+ * them (issue 11, point 12). */
 static void what_runs_long_is_spread_over_the_workers(void **state)
 {
     (void)state;
@@ -472,8 +473,8 @@ static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(vo
         rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 2);
 }
 
-/* While the time of `f` was unknown, its tasks were parked. Now they wait beside the queued
- * tasks. */
+/* While the run time of `f` was unknown, its tasks waited in a list of their own. Tasks in that
+ * list must not overtake queued tasks that free values. */
 static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
 {
     enum { ROOTS = 40 };
@@ -487,7 +488,7 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
         "\"s\":{\"op\":\"g\",\"args\":[{\"each\":{\"ref\":\"p${i}\"},\"for\":{\"i\":40}}]}},"
         "\"targets\":[\"s\"]}");
     int made = 0, used = 0;
-    /* As a worker does, runs the sent task that is first in the graph's order. */
+    /* Like a worker, runs the first task in the order of the graph of those that were sent. */
     while (used < ROOTS) {
         char x[16], p[16];
         (void)snprintf(x, sizeof x, "x%d", made);
@@ -509,7 +510,8 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
 
 #define MIB ((uint64_t)1 << 20)
 
-/* A shuffle: parts are cut from three values, and each result needs one part of each value. */
+/* Submits a shuffle: parts are cut from three values, and each result needs one part of each value.
+ * Returns the job. */
 static uint64_t submit_shuffle(struct rig *r)
 {
     return rig_submit(
@@ -524,8 +526,8 @@ static uint64_t submit_shuffle(struct rig *r)
                "\"y0\",\"y1\",\"y2\",\"y3\""));
 }
 
-/* Begins a shuffle on a worker that is sent two tasks at a time. The first value and its first part
- * are made. */
+/* Begins a shuffle on a worker that is sent two tasks at a time. Makes the first value and its
+ * first part. Returns the rig, and in `job_out` the job. */
 static struct rig *begin_shuffle(
     struct rig_worker *w, uint64_t memory, uint64_t part, uint64_t *job_out)
 {
@@ -591,14 +593,14 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
     uint64_t job = rig_submit(r, JOB(T("x0", "f", "0", "") "," T("x1", "g", "1", "") "," T(
                                          "s", "g", R("x0"), "") "," T("y", "g", R("x1"), ""),
                                      "\"s\",\"y\",\"x0\",\"x1\""));
-    r->object_bytes = 7 * MIB / 2; /* the store has 4 MiB */
+    r->object_bytes = 7 * MIB / 2; /* the store has 4 MiB, so one value nearly fills it */
     (void)rig_done_object(r, w, job, "x0");
     uint64_t more =
         rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", "") "," T("r2", "g", "1", ""),
                           "\"r0\",\"r1\",\"r2\""));
     /* Operator f is known to make large values. */
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0);
-    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g makes small values */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* operator g makes small values */
     for (int i = 0; i < 3; i++) {
         const char *const keys[] = {"x1", "s", "y"};
         rig_done(r, w, job, keys[i]);
@@ -609,8 +611,8 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
 }
 
-/* Two idle workers use a store that is three quarters full. Returns how many of two root tasks are
- * sent. */
+/* Two idle workers use a store that is three quarters full. Submits two root tasks (without inputs)
+ * and returns how many of them are sent. */
 static uint32_t send_two_roots(
     struct rig *r, struct rig_worker w[2], mr_duration took, uint64_t *more)
 {
@@ -652,7 +654,7 @@ static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
     assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
 }
 
-/* A long-running task runs and frees no memory. It may wait for the value of a root task, so one
+/* A long-running task does not free memory by ending. It may wait for the value of a root, so one
  * root may run although the store is full. */
 static void beside_what_runs_long_one_root_may_run_in_a_full_store(void **state)
 {
@@ -691,8 +693,8 @@ static void who_waits_for_a_child_does_not_count_as_making_a_result(void **state
         rig_count(r, SAID_TASK, w[0], child, "c") + rig_count(r, SAID_TASK, w[1], child, "c"), 1);
 }
 
-/* A value is lost, and both of its users are at the worker that is to make the value again. They
- * fill the worker's queue. */
+/* A value is lost, and both tasks that need it are at the worker that has to make it again. They
+ * fill the worker's queue, which must not keep the lost value's task away. */
 static void what_runs_long_does_not_keep_a_lost_input_from_a_full_queue(void **state)
 {
     (void)state;

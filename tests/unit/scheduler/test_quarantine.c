@@ -1,6 +1,6 @@
 /* The scheduler's core: which task crashed a worker, and how tasks in quarantine run again. Most
- * tests are of long-running tasks: roles of a training session never end, and every worker has
- * some. */
+ * tests are about long-running tasks, because the roles of a training never end and every worker
+ * may have some. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
     rig_pass(r, 2 * r->c.probation);
-    rig_heartbeat(r, a); /* has not even started */
+    rig_heartbeat(r, a); /* the quarantined task has not even started */
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     live(r, a, job, first);
     assert_true(is_at(r, a, job, "x") && is_at(r, a, job, "y"));
@@ -187,7 +187,7 @@ static void live_for(struct rig *r, struct rig_worker w, uint64_t job, mr_durati
 }
 
 /* Returns how often x crashed its worker before x was blamed. x crashes `late` after its start; u
- * and v run beside x whenever they may. */
+ * and v run beside x whenever they can. */
 static uint32_t crashes_until_blamed(mr_duration late)
 {
     struct rig *r = rig_new();
@@ -245,7 +245,8 @@ static void a_quarantined_task_with_an_end_runs_beside_long_running_tasks(void *
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_CRASHED, .slot = b.slot, .incarnation = b.incarnation};
     ev.refs = (struct mr_ws_refs){run, 2, index, attempt, 2};
-    for (int i = 0; i < 2; i++) { /* the role is there each time */
+    /* The role runs beside the quarantined task each time the worker crashes. */
+    for (int i = 0; i < 2; i++) {
         rig_step(r, &ev);
         rig_turn(r);
         b = join(r, "b");

@@ -1,5 +1,5 @@
-/* The scheduler's core: questions between steps. Each field of what is said of a task, a value, a
- * worker, an op and the whole; and the words of an explanation that few tasks get. */
+/* The scheduler's core: queries between steps. The tests check each field of the answers about
+ * tasks, values, workers, operators and totals, and rare sentences of an explanation. */
 #include "base/limits.h"
 #include "tests/support/scheduler_rig.h"
 
@@ -65,7 +65,7 @@ static void a_task_is_seen_from_its_plan_to_its_end(void **state)
     rig_done(r, w, job, "x");
     x = rig_task(r, job, "x");
     assert_true(x.state == MR_TASK_DONE && !x.is_sent && x.attempt == 2 && x.sent == 0);
-    assert_int_equal(x.worker, w.slot); /* that made it */
+    assert_int_equal(x.worker, w.slot); /* the worker that made the value */
     y = rig_task(r, job, "y");
     assert_true(mr_sched_worker(r->s, y.worker, &info));
     w = (struct rig_worker){.slot = y.worker, .incarnation = info.incarnation};
@@ -77,7 +77,7 @@ static void a_task_is_seen_from_its_plan_to_its_end(void **state)
     assert_false(mr_sched_task(r->s, (mr_job_id){job + 9}, 0, &x));
 }
 
-/* Its input was sent, but the task itself was not. */
+/* The task's input was sent, but the task itself was not. */
 static void a_task_that_was_not_sent_has_no_worker(void **state)
 {
     (void)state;
@@ -103,7 +103,8 @@ static void what_is_no_task_has_no_op(void **state)
     assert_int_equal(x.worker, UINT32_MAX);
 }
 
-/* A task of a cancelled job has no value for no failure's sake. */
+/* A cancelled job has a failed task x. Task y was cancelled and not failed, so y has no failed task
+ * as its cause. */
 static void a_task_of_a_cancelled_job_has_no_cause(void **state)
 {
     (void)state;
@@ -143,13 +144,13 @@ static void a_value_that_is_given_or_not_there_says_so(void **state)
     assert_false(mr_sched_value(r->s, (mr_job_id){job}, 2, NULL, &v));
     assert_int_equal(v.kind, MR_SCHED_VALUE_NONE);
     assert_true(mr_sched_value(r->s, (mr_job_id){job}, rig_index(r, job, "l"), NULL, &v));
-    assert_int_equal(v.bytes, 1); /* without the bytes themselves */
+    assert_int_equal(v.bytes, 1); /* the size is known without reading the bytes */
     char bytes[64];
     (void)rig_value(r, job, "l", bytes);
-    assert_string_equal(bytes, "\x07"); /* a pack of the number 7 */
+    assert_string_equal(bytes, "\x07"); /* the number 7 in MessagePack */
 }
 
-/* Small values are given back byte for byte, whatever their length is to the cache. */
+/* A query returns all bytes of a small value, however many blocks of the cache they take. */
 static void small_values_come_back_as_they_were(void **state)
 {
     (void)state;
@@ -196,7 +197,8 @@ static void a_target_is_not_read_before_the_journal_has_it(void **state)
     rig_done(r, w, job, "s");
     mr_object_id id = rig_done_object(r, w, job, "o");
     value_is(r, job, "s", MR_SCHED_VALUE_UNACKED, 1, w.slot);
-    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING); /* as announced */
+    /* Announced as running, since the journal lacks the end. */
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
     assert_true(info.event_sequence == 0 && info.finished_wall_ns == 0);
@@ -327,7 +329,7 @@ static void a_job_has_its_times_and_its_counts(void **state)
     assert_true(info.event_sequence > 0 && !info.has_error);
 }
 
-/* While it runs, the mean of the slots that there were. */
+/* The mean number of slots is taken over the time for which the job has run so far. */
 static void a_running_job_has_had_the_slots_so_far(void **state)
 {
     (void)state;
@@ -346,7 +348,7 @@ static void a_running_job_has_had_the_slots_so_far(void **state)
     assert_int_equal(mr_sched_job_slots(r->s, (mr_job_id){job + 9}), 0);
 }
 
-/* Each job has its own. */
+/* The task that has run longest is found among the tasks of the given job only. */
 static void what_runs_longest_is_of_the_job_that_is_asked_for(void **state)
 {
     (void)state;

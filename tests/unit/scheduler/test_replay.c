@@ -16,7 +16,7 @@
 
 /* ---- what a client sees ---------------------------------------------------------------------- */
 
-static bool sees_events; /* a snapshot changes the numbers of events */
+static bool sees_events; /* true: also compares the numbers of events, which a snapshot changes */
 
 static void error_out(struct mr_buf *b, const struct mr_sched_error *e, struct rig *r)
 {
@@ -72,7 +72,7 @@ static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
     mr_buf_printf(b, "\n");
 }
 
-/* Writes all that a client can see: all jobs, the newest first. */
+/* Writes all that a client can see of all jobs to `b`, the newest job first. */
 static void see(struct rig *r, struct mr_buf *b)
 {
     mr_buf_init(b, 1 << 24);
@@ -116,7 +116,7 @@ static uint64_t collection(struct rig *r, struct rig_worker w, const struct mr_s
     return job;
 }
 
-/* Two of three targets fail, because of the tasks a and b. a1 and b1 are lost with them. */
+/* Two of three targets fail, because tasks a and b fail. Tasks a1 and b1 need them and fail too. */
 static const char continued[] =
     "{\"on_error\":\"continue\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1],\"retries\":1},"
     "\"a1\":{\"op\":\"g\",\"args\":[{\"ref\":\"a\"}]},\"b\":{\"op\":\"h\",\"args\":[2]},"
@@ -195,7 +195,7 @@ static void what_is_over_is_seen_the_same_in_every_life(void **state)
         "next", "g", R("s"), "") "," T("done", "h", R("next"),                                     \
         "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}}}"
 
-/* A loop that fails in its second round, and one that ended in it. */
+/* One job's loop fails in its second round; the other job's loop ends in its second round. */
 static void loops(struct rig *r, struct rig_worker w)
 {
     for (int fails = 0; fails < 2; fails++) {
@@ -213,7 +213,8 @@ static void loops(struct rig *r, struct rig_worker w)
     }
 }
 
-/* Two jobs of a namespace: the second one takes a value of the first one, and refers to another. */
+/* Two jobs of one namespace: the second takes the value of one key from the first job, and reads
+ * another key of the first job. */
 static void sharing(struct rig *r, struct rig_worker w)
 {
     uint64_t one = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{" T("k", "f", "1", "") "," T(
@@ -226,7 +227,7 @@ static void sharing(struct rig *r, struct rig_worker w)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* A job with a stored object, and a task whose result exists. */
+/* A job with a stored object, and with a task whose result exists already. */
 static void resolved(struct rig *r, struct rig_worker w)
 {
     const struct mr_sched_resolved there[] = {{.index = 0, .object = {10, 11}, .bytes = 12},
@@ -242,7 +243,8 @@ static void resolved(struct rig *r, struct rig_worker w)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* What a restart cannot know is which values were released: that comes second. */
+/* A restart cannot know which values were released. So the first comparison is made before values
+ * are released, and the others after the first restart. */
 static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
 {
     (void)state;
@@ -280,7 +282,7 @@ static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
     see(r, &before);
     for (int life = 0; life < 4; life++) {
         rig_pass(r, MR_SECOND);
-        /* at first behind the records that it replaces */
+        /* the first snapshot stands behind the records that it replaces, the second stands alone */
         if (life == 1) mr_sched_snapshot(r->s, &r->journal);
         if (life == 2) rig_compact(r);
         rig_crash(r);
@@ -341,7 +343,8 @@ static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(v
     w = rig_join_as(r, &spec, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, w, job, "x"), 1);
     rig_close(r, w);
-    rig_pass(r, r->c.lease + MR_SECOND); /* less than the lease of a store that the journal names */
+    /* Less than the lease of a store that only the journal names. */
+    rig_pass(r, r->c.lease + MR_SECOND);
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
     rig_store(r, STORE, "n");
     assert_true(rig_is_held(r, object));
@@ -368,7 +371,7 @@ static void a_restart_without_workers_recovers_at_once(void **state)
     struct rig_worker w = join(r, "w");
     assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1);
     stop_at_recovered(r, &t);
-    /* Recovering until the worker of the life before is back, or its lease is over. */
+    /* The core recovers until the worker that the journal names is back, or its lease has ended. */
     assert_true(t.is_recovering);
 }
 
@@ -411,8 +414,8 @@ static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t 
     return count;
 }
 
-/* A graph that did not come as bytes is journaled in pieces, from which a restart makes the graph
- * again. */
+/* A graph that was not submitted as bytes is journaled in pieces. A restart reads the graph from
+ * these pieces. */
 static void a_large_graph_is_journaled_in_pieces(void **state)
 {
     (void)state;
@@ -420,7 +423,7 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     struct mr_buf text;
     mr_buf_init(&text, 1 << 24);
     mr_buf_printf(&text, "{\"tasks\":{");
-    for (uint32_t i = 0; i < 5; i++) { /* two arguments fill one piece of the journal's record */
+    for (uint32_t i = 0; i < 5; i++) { /* two arguments fill one piece of the record */
         mr_buf_printf(&text, "\"x%u\":{\"op\":\"f\",\"args\":[\"", i);
         for (size_t k = 0; k < MR_CHUNK_BYTES / 2; k++)
             mr_buf_add(&text, &"vwxyz"[i], 1);
@@ -444,8 +447,8 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     }
 }
 
-/* If the owner of the graph keeps the pieces, the journal's records name them: which piece follows,
- * and its length. */
+/* If the graph's owner keeps the pieces, the journal only says which piece follows, and its length.
+ */
 static void the_journal_names_the_pieces_of_a_graph_that_its_owner_has(void **state)
 {
     (void)state;

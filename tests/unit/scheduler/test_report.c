@@ -1,6 +1,6 @@
-/* Issue 11, 3 and 4: The scheduler's core: what clients are shown of tasks while they run and
- * afterwards. Counts add up to the nodes of the graph; running tasks and the spans of attempts are
- * shown. */
+/* The scheduler's core: what clients are shown of tasks while they run and afterwards (issue 11,
+ * points 3 and 4). The counts of a job add up to the nodes of its graph. Running tasks and the
+ * spans of attempts are shown. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -122,7 +122,8 @@ static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     rig_message(r, w, &m);
 }
 
-/* Issue 11, 14: The task that has run longest is what a job without progress waits for. */
+/* If a job makes no progress, clients are told which of its tasks has run longest (issue 11, point
+ * 14). */
 static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
 {
     (void)state;
@@ -147,7 +148,8 @@ static void the_longest_running_task_is_the_one_said_to_run_longest(void **state
     assert_int_equal(index, rows[1]);
     assert_int_equal(since, r->now - 4 * MR_SECOND);
     assert_false(mr_sched_longest(r->s, info_of(r, other).id, &index, &since));
-    rig_done(r, w, job, "t1"); /* t1 has ended since the heartbeat */
+    /* T1 has ended after the heartbeat that named it, so t0 has run longest. */
+    rig_done(r, w, job, "t1");
     assert_true(mr_sched_longest(r->s, id, &index, &since));
     assert_int_equal(index, rows[0]);
     rig_done(r, w, job, "t0");
@@ -191,7 +193,8 @@ static void no_more_run_than_there_are_slots(void **state)
     assert_true(mr_sched_running(r->s, info.id, NULL) <= 1);
 }
 
-/* Of the tasks at a worker those that were sent first run, beside those that run long. */
+/* Of the tasks sent to a worker, the first ones run, as many as it has slots. Long-running tasks
+ * run in addition to these. */
 static void what_waits_at_a_worker_does_not_run(void **state)
 {
     (void)state;
@@ -208,7 +211,7 @@ static void what_waits_at_a_worker_does_not_run(void **state)
     assert_true(mr_sched_is_running(r->s, id, rig_index(r, job, "x")));
     assert_false(mr_sched_is_running(r->s, id, rig_index(r, job, "y")));
     assert_false(mr_sched_is_running(r->s, id, 99));
-    assert_false(mr_sched_is_running(r->s, (mr_job_id){first}, 0)); /* done */
+    assert_false(mr_sched_is_running(r->s, (mr_job_id){first}, 0)); /* this task is done */
     assert_int_equal(mr_sched_running(r->s, id, NULL), 2);
     uint64_t many = rig_submit(
         r, "{\"tasks\":{\"k-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":300}}}}");
@@ -216,7 +219,7 @@ static void what_waits_at_a_worker_does_not_run(void **state)
     assert_true(mr_sched_is_running(r->s, id, rig_index(r, many, "k-0")));
     assert_false(mr_sched_is_running(r->s, id, rig_index(r, many, "k-1")));
     assert_int_equal(mr_sched_running(r->s, id, NULL), 1);
-    /* the first 264 tasks of a worker with two slots are looked at */
+    /* the query looks at the first 264 tasks of a worker with two slots */
     char key[16];
     for (uint32_t i = 260; i < 264; i++) {
         (void)snprintf(key, sizeof key, "k-%u", i);

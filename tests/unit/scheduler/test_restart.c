@@ -1,6 +1,6 @@
-/* Issue 11, A: The scheduler's core in a cluster that knows another journal, because Redis came
- * back empty or from an older copy. Two such schedulers may have the same epoch, but never the same
- * ids. */
+/* The scheduler's core in a cluster that knows another journal, because Redis came back empty or
+ * from an older copy (issue 11, point A). Two such schedulers may have the same epoch, but they
+ * never give the same ids. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -42,7 +42,8 @@ static void a_value_of_another_life_is_never_taken_for_one_of_ours(void **state)
     assert_int_equal(rig_job(r, old), MR_JOB_DONE);
     (void)rig_teardown(state);
 
-    r = rig_of(1, second); /* Redis came back empty */
+    /* This scheduler has an empty journal, as if Redis had lost the first one. */
+    r = rig_of(1, second);
     uint64_t young = rig_submit(r, OTHER);
     assert_true(young != old);
     const struct mr_ws_run run = {.job = {old}, .count = 1};
@@ -74,9 +75,9 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
     uint64_t before = r->sequence;
     (void)rig_join_as(r, &b, &more);
     assert_int_equal(mr_sched_epoch(r->s), 3);
-    assert_true(r->sequence > before); /* Redis hears of it */
+    assert_true(r->sequence > before); /* the new epoch is in the journal */
     more = (struct mr_ws_register){.epoch = 3, .scheduler = second};
-    (void)rig_join_as(r, &c, &more); /* that was us */
+    (void)rig_join_as(r, &c, &more); /* this scheduler itself gave that epoch, so it stays */
     assert_int_equal(mr_sched_epoch(r->s), 3);
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
     ev.store = (struct mr_sched_store){
@@ -84,7 +85,7 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
     rig_step(r, &ev);
     assert_int_equal(mr_sched_epoch(r->s), 10);
     more = (struct mr_ws_register){.epoch = UINT32_MAX, .scheduler = first};
-    (void)rig_join_as(r, &d, &more); /* nonsense */
+    (void)rig_join_as(r, &d, &more); /* an epoch that no scheduler can have reached is ignored */
     assert_int_equal(mr_sched_epoch(r->s), 10);
 }
 
@@ -106,7 +107,8 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
-/* ---- Issue 11, G: a machine that crashed and is there again ---------------------------------- */
+/* ---- a machine that crashed and is there again (issue 11, point G) ----------------------------
+ */
 
 static uint32_t replaced(const struct rig *r)
 {
@@ -217,7 +219,7 @@ static void a_new_worker_ends_one_of_its_name_whose_store_is_dead(void **state)
     rig_store(r, 1, "n");
     struct rig_worker a = rig_join(r, &old);
     (void)rig_join(r, &young);
-    /* Refused: a second worker of one name may be a mistake of its operator. */
+    /* The worker is refused: two workers of one name may be a mistake of the operator. */
     assert_true(r->last.was_refused);
     rig_store(r, 2, "n");
     struct rig_worker b = rig_join(r, &young);

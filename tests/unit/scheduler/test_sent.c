@@ -14,8 +14,9 @@
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
 #define ROWS 64
 
-static struct sent { /* copies of what was sent to one worker; a batch lives for one step only */
-    uint32_t slot;   /* slot of that worker */
+/* Copies of what one worker was sent, because a batch lives for one step only. */
+static struct sent {
+    uint32_t slot; /* slot of that worker */
     uint32_t count, values_count, batches;
     struct sent_row {
         uint64_t job;
@@ -256,7 +257,7 @@ static void a_value_is_sent_to_who_does_not_have_it(void **state)
     assert_int_equal(large->store, 1);
 }
 
-/* The only task that still needs a value may drop it after its run. */
+/* A value may be dropped after the run of its last consumer. */
 static void a_last_use_is_marked(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void a_last_use_is_marked(void **state)
     const struct sent_row *z = row_of(r, job, "z");
     assert_int_equal(z->attempt, 2);
     assert_int_equal(z->inputs_count, 3);
-    for (uint32_t k = 0; k < 3; k++) /* "x" only: "t" is a target, and "o" has two users */
+    for (uint32_t k = 0; k < 3; k++) /* "x" only: "t" is a target, and two tasks use "o" */
         assert_int_equal(z->last >> k & 1, z->inputs[k] == rig_index(r, job, "x"));
     rig_done(r, w, job, "z");
     rig_done(r, w, job, "u");
@@ -322,10 +323,10 @@ static void a_heartbeat_is_answered_with_its_number(void **state)
     look_at(r, w);
     (void)rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
     assert_int_equal(sent.count, 1);
-    assert_int_equal(sent.heard, 0); /* an answer to no heartbeat */
+    assert_int_equal(sent.heard, 0); /* this batch answers no heartbeat */
 }
 
-static struct { /* what batches have said since the last look */
+static struct { /* what the batches have said since the test looked last */
     bool more, drain, registered, frees;
     uint32_t columns; /* a bit for each column of tasks that was written */
     uint32_t batches, adopted, kept, cancelled, released;
@@ -353,7 +354,7 @@ static void look(struct rig *r)
     r->on_batch = see;
 }
 
-/* The memory of a batch is used again. What one batch says the next one does not repeat. */
+/* The core uses the memory of a batch again. A batch must not repeat what the batch before said. */
 static void a_batch_says_nothing_of_the_batch_before(void **state)
 {
     (void)state;
@@ -397,7 +398,7 @@ static void a_batch_says_nothing_of_the_batch_before(void **state)
     assert_true(seen.batches && seen.registered && !seen.drain);
 }
 
-/* A batch of more rows than its first memory has room for. */
+/* The batch has more rows than its memory has room for at first. */
 static void the_rows_of_a_large_batch_stay_whole(void **state)
 {
     (void)state;
@@ -429,7 +430,8 @@ static void the_rows_of_a_large_batch_stay_whole(void **state)
     }
 }
 
-/* No worker offered the operator when the job was planned. */
+/* The core learns from the first worker that offers an operator whether it is long-running. No
+ * worker had offered it when the job was planned. */
 static void an_operator_is_long_running_if_its_first_worker_says_so(void **state)
 {
     (void)state;
@@ -441,7 +443,7 @@ static void an_operator_is_long_running_if_its_first_worker_says_so(void **state
     assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1); /* "l" occupies no slot */
 }
 
-/* Values of more than one block each. The cache keeps them in pieces. */
+/* Each value takes more than one block, so the cache keeps it in pieces. */
 static void each_value_of_a_batch_has_its_own_bytes(void **state)
 {
     (void)state;
@@ -455,14 +457,16 @@ static void each_value_of_a_batch_has_its_own_bytes(void **state)
                       y[] = "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy";
     rig_done_value(r, a, job, "x", mr_str(x));
     rig_done_value(r, a, job, "y", mr_str(y));
-    look_at(r, (struct rig_worker){.slot = b.slot + 1}); /* the next worker */
+    /* Collects what the next worker is sent, which gets the slot after b's. */
+    look_at(r, (struct rig_worker){.slot = b.slot + 1});
     (void)rig_join(r, &(struct rig_spec){.name = "c", .slots = 4, .ops = "g"});
     assert_int_equal(sent.values_count, 2);
     assert_string_equal(value_of(r, job, "x")->bytes, x);
     assert_string_equal(value_of(r, job, "y")->bytes, y);
 }
 
-/* The more urgent first, and those of equal priority in the order of their graph. */
+/* A task with a higher priority is sent first. Tasks of equal priority are sent in the order of
+ * their graph. */
 static void tasks_are_sent_by_priority_and_then_in_the_order_of_their_graph(void **state)
 {
     (void)state;
@@ -480,8 +484,8 @@ static void tasks_are_sent_by_priority_and_then_in_the_order_of_their_graph(void
             rig_index(r, job, (const char *[]){"b", "d", "a", "e", "c", "g"}[i]));
 }
 
-/* A worker may keep a value to itself if it knows all of its uses, and if these are not too many.
- */
+/* A worker need not report a value if it knows all tasks that use the value. The scheduler sends
+ * their number, unless it is above 64. */
 static void the_uses_of_a_value_are_counted_up_to_64(void **state)
 {
     (void)state;
@@ -500,7 +504,8 @@ static void the_uses_of_a_value_are_counted_up_to_64(void **state)
     }
 }
 
-/* A value that is persisted, or that its job wants, is reported in any case. */
+/* Values that are persisted, impure, or targets are always reported, so no number of uses is sent.
+ */
 static void a_value_that_leaves_its_worker_is_sent_without_uses(void **state)
 {
     (void)state;
@@ -518,8 +523,8 @@ static void a_value_that_leaves_its_worker_is_sent_without_uses(void **state)
     assert_int_equal(row_of(r, job, "d")->uses, 0);
 }
 
-/* A worker drops a value that it was sent when no task there needs it. So each batch with a task
- * that needs the value has the value, once. */
+/* A worker drops a value that it was sent when no task there needs the value any more. So each
+ * batch with tasks that need the value has it once. */
 static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
 {
     (void)state;
@@ -537,8 +542,8 @@ static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 2);
 }
 
-/* The cache has no room for the value of "x": its worker is asked for the bytes, once, and each
- * worker that needs them gets them. */
+/* The cache has no room for the value of "x". The core asks its worker for the bytes once, and
+ * sends them to each worker that needs them. */
 static void a_value_that_only_its_worker_has_is_fetched_for_the_others(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* The scheduler's core: a job reads keys of another job, and the values of those keys are lost. The
- * job that defines a key makes the value again for all its readers. */
+ * job that defines a key makes the value again for all jobs that read it. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -32,7 +32,8 @@ static void lose(struct rig *r, struct rig_worker w)
     rig_turn(r);
 }
 
-/* Makes a job that has made "k" as an object, and a job that reads "k". */
+/* Makes job `one`, which has made "k" as an object, and job `two`, which reads "k". Returns the
+ * rig. */
 static struct rig *object_and_reader(
     struct rig_worker *a, uint64_t *one, uint64_t *two, mr_object_id *id)
 {
@@ -121,8 +122,8 @@ static void a_key_that_was_released_is_made_again_for_who_refers_to_it(void **st
     assert_null(rig_leftover(r));
 }
 
-/* Makes a job that defines "k" and a job that reads "k". The value of the job `big` leaves no room
- * for the value of "k". */
+/* Makes job `one`, which defines "k", and job `two`, which reads "k". The value of job `big` leaves
+ * no room in the cache for the value of "k". Returns the rig. */
 static struct rig *away_and_reader(
     struct rig_worker *a, uint64_t *one, uint64_t *two, uint64_t *big)
 {
@@ -267,7 +268,8 @@ static void a_restart_makes_again_what_another_job_reads(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* Job a reads a key of b and job b reads a key of a, so they can only be forgotten together. */
+/* Job a reads a key of job b, and job b reads a key of job a. So they can only be forgotten
+ * together. */
 static void jobs_that_hold_one_another_are_forgotten_together(void **state)
 {
     (void)state;
@@ -301,7 +303,7 @@ static void the_keys_of_a_retried_job_are_found_again(void **state)
     struct rig *r = rig_new();
     uint64_t one = rig_submit(r, SOURCE);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, one), 0);
-    assert_int_equal(rig_submit(r, READER), 0); /* no job defines the key */
+    assert_int_equal(rig_submit(r, READER), 0); /* the job that defined the key is cancelled */
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, one), 0);
     uint64_t two = rig_submit(r, READER);
     assert_int_not_equal(two, 0);
@@ -329,8 +331,8 @@ static void a_key_whose_first_owner_is_cancelled_is_found_at_who_took_it_over(vo
     assert_int_equal(rig_job(r, three), MR_JOB_DONE);
 }
 
-/* After a restart the cache is too small for the value of an alias, a key that another job makes.
- * The alias then waits like a task. */
+/* An alias is a key whose value another job makes. After a restart the cache is too small for the
+ * alias's value, so the alias waits like a task. */
 static void an_alias_without_room_when_it_is_read_back_waits_like_a_task(void **state)
 {
     (void)state;
@@ -347,7 +349,7 @@ static void an_alias_without_room_when_it_is_read_back_waits_like_a_task(void **
     rig_pass(r, 11 * MR_SECOND);
     a = join(r, "a", 0);
     rig_want(r, two, "k");
-    /* The value is now smaller, so the cache has room for both jobs' keys. */
+    /* The value is smaller than before, so the cache has room for it under both jobs' keys. */
     rig_done(r, a, one, "k");
     assert_int_equal(rig_state(r, two, "k"), MR_TASK_DONE);
 }

@@ -1,4 +1,4 @@
-/* Issue 11, J: The scheduler's core: tasks that use a store when the store dies. */
+/* The scheduler's core: tasks that use a store when the store dies (issue 11, point J). */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(voi
     struct rig *r = rig_new();
     rig_store(r, STORE, "elsewhere");
     rig_store_close(r, STORE);
-    rig_pass(r, 2 * r->c.lease); /* no store comes or goes any more */
+    rig_pass(r, 2 * r->c.lease); /* from now on no store comes or goes */
     const struct rig_spec spec = {.name = "a"};
     struct rig_worker a = rig_join(r, &spec);
     uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
@@ -75,8 +75,8 @@ static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(voi
     assert_true(info.has_error && info.error.message.n);
 }
 
-/* A long task fails rarely, so each failure is the first in a while. Its retries must end
- * nevertheless. */
+/* A task that runs for long fails rarely, so each failure seems to be the first for a while. Its
+ * retries must end nevertheless. */
 static void a_long_task_that_no_store_serves_is_not_tried_for_ever(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void a_long_task_that_no_store_serves_is_not_tried_for_ever(void **state)
         rig_heartbeat(r, a);
     }
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
-    assert_int_equal(runs, 9); /* the first time, and eight times anew */
+    assert_int_equal(runs, 9); /* the first attempt and eight retries */
 }
 
 static void the_next_death_of_a_store_is_another(void **state)
@@ -112,7 +112,7 @@ static void the_next_death_of_a_store_is_another(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* A store that is there, and is heard all the time, is not one that comes or goes. */
+/* A store that is heard all the time does not come or go, so it does not prolong the retries. */
 static void a_store_that_is_heard_does_not_prolong_the_retries(void **state)
 {
     (void)state;
@@ -134,7 +134,8 @@ static void a_store_that_is_heard_does_not_prolong_the_retries(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
 }
 
-/* The store closed its session before the task failed. That it is lost is another event. */
+/* The store has closed its session before the task fails. Its loss, which comes later, is a second
+ * event that prolongs the retries. */
 static void the_loss_of_a_store_prolongs_the_retries(void **state)
 {
     (void)state;
@@ -151,7 +152,7 @@ static void the_loss_of_a_store_prolongs_the_retries(void **state)
         for (mr_time end = r->now + GRACE(r); r->now < end;) {
             rig_pass(r, r->c.lease / 4);
             rig_heartbeat(r, a);
-            if (!is_lost) rig_step(r, &ev); /* it is not lost while it is heard of */
+            if (!is_lost) rig_step(r, &ev); /* a store that is heard is not lost */
         }
         fails_by_its_store(r, a, job, "x");
         assert_int_equal(rig_job(r, job), is_lost ? MR_JOB_RUNNING : MR_JOB_FAILED);
@@ -159,8 +160,8 @@ static void the_loss_of_a_store_prolongs_the_retries(void **state)
     }
 }
 
-/* An object on a store's disk: the store comes back with the object, or is found dead. Until then,
- * its users do not fail. */
+/* An object is on the disk of a store that is away. The store may come back with the object, or be
+ * declared lost. Until then the tasks that need the object do not fail. */
 static void a_stored_object_that_is_away_fails_nothing_at_once(void **state)
 {
     (void)state;

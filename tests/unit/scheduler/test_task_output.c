@@ -1,4 +1,5 @@
-/* Issue 11, 5: The output of tasks is kept within bounds, and output that is dropped is counted. */
+/* The text that tasks print is kept within bounds, and text that is dropped is counted (issue 11,
+ * point 5). */
 #include "services/scheduler/history/task_output.h"
 
 #include <setjmp.h>
@@ -89,11 +90,12 @@ static void a_reader_goes_on_where_it_was_and_hears_what_it_missed(void **state)
     assert_false(mr_tasklog_next(&l, one, 4, p.at + p.text.n, &p));
     char much[81] = {0};
     memset(much, 'x', 80);
-    /* After this piece a and c are still kept, after the next one they are dropped. */
+    /* After the first of these pieces "a" and "c" are still kept; the second piece makes the log
+     * drop them. */
     add(one, 3, much);
     add(one, 3, much);
     assert_true(mr_tasklog_next(&l, one, 3, next, &p));
-    /* The reader has seen a and c. It has lost only 60 of the 80 bytes of the next piece. */
+    /* The reader has seen "a" and "c". Of the first long piece it has lost 60 of 80 bytes. */
     assert_int_equal(p.lost, 60);
     assert_int_equal(p.text.n, 20);
     assert_true(mr_tasklog_next(&l, one, 3, 0, &p));
@@ -131,7 +133,7 @@ static void a_cut_does_not_split_a_character(void **state)
 {
     (void)state;
     for (int i = 0; i < 40; i++)
-        add(one, 3, "\xe2\x82\xac\xe2\x82\xac\n"); /* a line of 7 bytes */
+        add(one, 3, "\xe2\x82\xac\xe2\x82\xac\n"); /* a line of two euro signs, 7 bytes */
     const char *text = tail(one, 3, NULL);
     assert_true((text[0] & 0xc0) != 0x80);
     assert_true(strlen(text) <= 100 && strlen(text) > 90);
@@ -158,8 +160,8 @@ static void the_oldest_make_room_in_a_job_and_in_all(void **state)
     assert_int_equal(l.bytes, 0);
 }
 
-/* The cost of reading must not grow with the square of the number of pieces: the scheduler's core
- * thread reads. */
+/* Reading must not take time that grows with the square of the number of pieces, because the
+ * scheduler's core thread reads. */
 static void reading_all_of_a_job_looks_at_each_piece_once(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static void gather(const struct mr_trace_want *want, struct mr_trace_gather *g)
     mr_trace_gather_finish(g);
 }
 
-/* Reads page after page, and checks that each span comes once. */
+/* Reads all pages of `page` spans one after the other. Checks that each span comes exactly once. */
 static void read_all(uint32_t page)
 {
     bool *seen = mr_alloc_array(SPANS, sizeof *seen);
@@ -77,7 +77,7 @@ static void pages_hold_every_span_once(void **state)
     read_all(100000);
 }
 
-/* A thousand spans end in one tick. A page must not separate them. */
+/* A thousand spans end in one tick of the clock. They have to stand on one page. */
 static void a_page_does_not_end_within_a_tick(void **state)
 {
     (void)state;

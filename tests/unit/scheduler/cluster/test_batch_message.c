@@ -1,5 +1,5 @@
-/* The scheduler's core: a worker's batch as the message of its session, encoded and decoded as on
- * the wire. */
+/* The scheduler's core: tests of the message that a batch becomes on the session of a worker. Each
+ * test encodes the batch and decodes it again, as on the wire. */
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -21,7 +21,7 @@
 #define MEMORY ((size_t)4 << 20)
 #define MESSAGES 16
 
-/* The messages to one worker, decoded. Later messages do not overwrite earlier ones. */
+/* The messages to one worker, decoded. A later message does not overwrite an earlier one. */
 static struct wire {
     uint32_t slot, count;
     struct mr_sched_numbers numbers;
@@ -56,7 +56,7 @@ static void read_batch(struct rig *r, uint32_t slot, const struct mr_sched_batch
     if (!down.tasks.count) assert_int_equal(down.ops_count, 0);
 }
 
-/* From now on reads what the worker in `slot` is sent. */
+/* From now on collects what the worker in `slot` is sent. */
 static void read_worker(struct rig *r, uint32_t slot, bool with_addresses)
 {
     wire.slot = slot;
@@ -75,7 +75,7 @@ static int end(void **state)
     return rig_teardown(state);
 }
 
-/* The last message with tasks. */
+/* Returns the last message that has tasks. */
 static const struct mr_ws_down *with_tasks(void)
 {
     for (uint32_t i = wire.count; i-- > 0;)
@@ -148,7 +148,8 @@ static void a_worker_is_told_of_each_store_with_its_first_tasks(void **state)
     assert_int_equal(m->nodes[1].id.v, 0x53);
     assert_text(m->nodes[0].address, "a");
     submit_one(r);
-    assert_int_equal(with_tasks()->nodes_count, 0); /* no store has come since */
+    /* No store has registered since the last message. */
+    assert_int_equal(with_tasks()->nodes_count, 0);
     rig_store(r, 0x52, "b");
     submit_one(r);
     m = with_tasks();
@@ -187,11 +188,12 @@ static void without_addresses_only_stores_of_values_are_named(void **state)
     assert_true(m->values.runs_count == 1 && m->values.runs[0].job.v == job);
     (void)rig_done_object(r, a, job, "z");
     m = with_tasks();
-    assert_int_equal(m->nodes_count, 0); /* the worker knows the store's number */
+    assert_int_equal(m->nodes_count, 0); /* the worker knows the number of store 0x52 already */
     assert_int_equal(m->values.object_node[0], 1);
 }
 
-/* Submits a job whose task needs an object of `store`; 0: of a store that is not known. */
+/* Submits a job whose task needs an object of `store`, and returns the message with that task. 0:
+ * the scheduler does not know the object's store. */
 static const struct mr_ws_down *submit_use(struct rig *r, uint64_t number, uint64_t store)
 {
     const struct mr_sched_resolved there = {
@@ -205,7 +207,7 @@ static const struct mr_ws_down *submit_use(struct rig *r, uint64_t number, uint6
     return with_tasks();
 }
 
-/* Names of objects may lead to stores of which the scheduler has no address yet. */
+/* An object that a graph names may be in a store whose address the scheduler does not know yet. */
 static void a_store_gets_another_number_when_its_address_is_known(void **state)
 {
     (void)state;
@@ -213,7 +215,8 @@ static void a_store_gets_another_number_when_its_address_is_known(void **state)
         struct rig *r = rig_new();
         struct rig_worker w = join(r, "w", 8, 0);
         read_worker(r, w.slot, with_addresses);
-        for (uint64_t i = 1; i < 3; i++) { /* its number stays while it has no address */
+        /* The store keeps its number as long as it has no address. */
+        for (uint64_t i = 1; i < 3; i++) {
             const struct mr_ws_down *m = submit_use(r, i, 0x99);
             assert_int_equal(m->nodes_count, i == 1);
             if (i == 1) assert_true(m->nodes[0].id.v == 0x99 && !m->nodes[0].address.n);
@@ -227,7 +230,7 @@ static void a_store_gets_another_number_when_its_address_is_known(void **state)
         m = submit_use(r, 4, 0x99);
         assert_int_equal(m->nodes_count, 0);
         assert_int_equal(m->values.object_node[0], 1 + with_addresses);
-        m = submit_use(r, 6, 0x98); /* another store */
+        m = submit_use(r, 6, 0x98); /* another store gets the next number */
         assert_int_equal(m->values.object_node[0], 2 + with_addresses);
         assert_int_equal(submit_use(r, 5, 0)->values.object_node[0], 0);
         (void)end(state);
@@ -376,10 +379,10 @@ static void what_a_worker_is_asked_for_is_in_the_section_of_that_name(void **sta
     uint64_t child = rig_submit_with(r, JOB(T("c", "f", "1", ""), "\"c\""), &more);
     assert_one(&last()->leave, job, 0);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, child), MR_OK);
-    rig_done_bytes(r, w, job, "x", 900); /* too large for the cache */
+    rig_done_bytes(r, w, job, "x", 900); /* the value is too large for the cache */
     rig_want(r, job, "x");
     assert_one(&last()->fetch, job, 0);
-    rig_done_bytes(r, w, job, "x", 900); /* the bytes */
+    rig_done_bytes(r, w, job, "x", 900); /* the worker sends the bytes of "x" */
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
     assert_one(&last()->release, job, 0);
     job = rig_submit(r, JOB(T("x", "f", "2", ""), "\"x\""));

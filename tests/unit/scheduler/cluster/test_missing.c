@@ -1,4 +1,5 @@
-/* The scheduler's core: values that a worker misses, has no more, or was asked for. */
+/* The scheduler's core: a worker says that an input of a task is missing, or that it does not know
+ * a value that the scheduler asked for. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -22,14 +23,15 @@ static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, u
     return rig_join(r, &spec);
 }
 
-/* The cache of small values has room for `blocks` blocks. */
+/* Makes a rig whose cache of small values has room for `blocks` blocks. */
 static struct rig *with_cache(uint32_t blocks)
 {
     struct mr_sched_config c;
     rig_config(&c);
     c.inline_blocks = blocks;
     struct rig *r = rig_new_with(&c);
-    /* the jobs of the test do not have the first numbers of tasks */
+    /* This job takes the first task numbers, so that in the jobs of the tests a task's number
+     * differs from its index. */
     (void)rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
     return r;
 }
@@ -62,7 +64,7 @@ struct ends { /* rows of one Completed */
     size_t text_bytes;
 };
 
-/* The text of an outcome that is not OK is the reason; else the text is the value. */
+/* Adds a row. If the outcome is OK, `text` is the value; otherwise `text` is the reason. */
 static void add_end(struct rig *r, struct ends *x, uint64_t job, const char *key,
     enum mr_outcome outcome, const char *text)
 {
@@ -121,9 +123,9 @@ static void an_object_that_a_task_misses_is_made_again(void **state)
     (void)rig_done_object(r, a, job, "x");
     uint32_t x = rig_index(r, job, "x");
     assert_true(x > 0 && rig_attempt(r, b, job, "y") == 1);
-    miss(r, b, job, "y", 7, x);                      /* not the attempt that runs */
-    miss(r, b, job, "y", 1, 99);                     /* no such input */
-    miss(r, b, job, "y", 1, rig_index(r, job, "q")); /* has no value */
+    miss(r, b, job, "y", 7, x);                      /* not the attempt that runs: ignored */
+    miss(r, b, job, "y", 1, 99);                     /* no such input: ignored */
+    miss(r, b, job, "y", 1, rig_index(r, job, "q")); /* "q" has no value: ignored */
     const struct mr_ws_missing other = {{job + 100}, 0, 1, 0, MR_STR("")};
     struct mr_ws_up m = {.missing = &other, .missing_count = 1};
     rig_message(r, b, &m);
@@ -137,7 +139,7 @@ static void an_object_that_a_task_misses_is_made_again(void **state)
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_DONE);
 }
 
-/* The worker made the value and lost it before it told. */
+/* The worker made the value and lost it before it reported both in one message. */
 static void a_value_that_is_reported_and_missed_in_one_message_is_made_again(void **state)
 {
     (void)state;
@@ -147,7 +149,7 @@ static void a_value_that_is_reported_and_missed_in_one_message_is_made_again(voi
     uint64_t job =
         rig_submit(r, JOB(T("p", "f", "1", "") "," T("x", "f", "2", "") "," T("y", "f", R("x"), ""),
                           "\"p\",\"y\""));
-    for (uint32_t attempt = 5; attempt; attempt = attempt == 5) { /* 5: not the one that was sent */
+    for (uint32_t attempt = 5; attempt; attempt = attempt == 5) { /* attempt 5 was never sent */
         struct rows x = {0};
         add(r, &x, job, attempt == 5 ? "p" : "x", 1);
         const struct mr_ws_missing gone = {{job}, rig_index(r, job, "y"), attempt,
@@ -189,7 +191,7 @@ static void a_small_value_that_its_worker_misses_is_sent_to_it(void **state)
     assert_int_equal(rig_attempt(r, a, job, "y"), 2);
     assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 1);
     assert_int_equal(rig_count(r, SAID_VALUE, a, job, "o"), 0);
-    assert_int_equal(rig_task(r, job, "x").attempt, 1); /* it was not made again */
+    assert_int_equal(rig_task(r, job, "x").attempt, 1); /* x did not run again */
 }
 
 static void a_value_that_is_at_another_worker_is_not_gone_because_it_is_missed(void **state)
@@ -204,7 +206,7 @@ static void a_value_that_is_at_another_worker_is_not_gone_because_it_is_missed(v
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
     miss(r, b, job, "y", 1, rig_index(r, job, "x"));
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
-    miss(r, a, job, "z", 1, rig_index(r, job, "x")); /* only its worker had it */
+    miss(r, a, job, "z", 1, rig_index(r, job, "x")); /* worker a alone had x */
     assert_int_equal(rig_attempt(r, a, job, "x"), 2);
 }
 
@@ -257,7 +259,7 @@ static void each_client_gets_the_bytes_that_it_asked_for(void **state)
     rig_want(r, job, "x");
     rig_want(r, job, "y");
     uint32_t before = r->notes_count, seen = 0;
-    tell_ends(r, w, &m); /* answers both */
+    tell_ends(r, w, &m); /* the worker's message answers both questions */
     const struct mr_sched_note *n = (const void *)r->notes.p;
     for (uint32_t i = before; i < r->notes_count; i++) {
         if (n[i].type != MR_NOTE_TARGET_BYTES) continue;
@@ -282,8 +284,10 @@ static void values_that_their_worker_does_not_know_are_made_again(void **state)
     const char *const keys[] = {"o", "x", "y"};
     for (int i = 0; i < 3; i++)
         rig_done_bytes(r, a, job, keys[i], LARGE);
-    assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 2);  /* nobody asks for "o" */
-    for (uint32_t attempt = 9; attempt; attempt = attempt == 9) { /* 9, then 1 */
+    /* No task that was sent needs "o" */
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 2);
+    /* First attempt 9, which was never sent, then attempt 1. */
+    for (uint32_t attempt = 9; attempt; attempt = attempt == 9) {
         struct rows x = {0};
         for (int i = 0; i < 3; i++)
             add(r, &x, job, keys[i], attempt);

@@ -28,7 +28,8 @@ static struct rig *with_small_cache(void)
     rig_config(&c);
     c.inline_blocks = 8;
     struct rig *r = rig_new_with(&c);
-    /* the jobs of the test do not have the first numbers of tasks */
+    /* This job takes the first task numbers, so that in the jobs of the tests a task's number
+     * differs from its index. */
     (void)rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
     return r;
 }
@@ -50,10 +51,12 @@ static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state
     struct rig_worker a = join(r, "a", 1, 0);
     rig_pass(r, r->c.lease - MR_SECOND);
     mr_time joined = r->now - (r->c.lease - MR_SECOND);
-    assert_int_equal(mr_sched_deadline(r->s), joined + r->c.lease); /* of both */
+    /* The same time for both workers. */
+    assert_int_equal(mr_sched_deadline(r->s), joined + r->c.lease);
     rig_close(r, a);
     mr_time closed = r->now;
-    rig_pass(r, 2 * MR_SECOND); /* the other was not heard for a lease */
+    /* The scheduler has not heard of "other" for a lease, so "other" is lost. */
+    rig_pass(r, 2 * MR_SECOND);
     assert_int_equal(mr_sched_deadline(r->s), closed + r->c.lease);
     rig_pass(r, r->c.lease - 2 * MR_SECOND - 1);
     struct mr_sched_worker_info info;
@@ -67,7 +70,7 @@ static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state
     assert_non_null(strstr(r->text, "declared lost"));
 }
 
-/* Its stream was busy, so that the shell has not sent the last batch. */
+/* The stream of the worker was busy, so the shell has not sent the last batch yet. */
 static void what_was_not_sent_to_a_worker_that_went_is_dropped(void **state)
 {
     (void)state;
@@ -106,7 +109,7 @@ static void a_lost_worker_is_told_by_its_own_slot_and_op(void **state)
     assert_int_equal(n->type, MR_NOTE_WORKER_CLOSE);
     assert_true(n->slot == b.slot && b.slot == 1);
     assert_string_equal(r->texts[r->notes_count - 1], "its process died");
-    assert_true(r->sequence > before); /* the journal has the loss */
+    assert_true(r->sequence > before); /* the loss of the worker is in the journal */
     for (uint32_t i = 1; i <= mr_sched_ops_count(r->s); i++) {
         struct mr_sched_op_info op;
         assert_true(mr_sched_op(r->s, i, &op));
@@ -133,7 +136,8 @@ static void what_only_a_retiring_worker_has_is_fetched(void **state)
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 1);
 }
 
-/* A new process took the name of one that is silent, and says what ran when that one crashed. */
+/* A worker's process is silent, and a new process registers with the same name. It may name the
+ * task that ran when the process before it crashed. */
 static void a_new_process_of_a_name_says_what_crashed_the_old_one(void **state)
 {
     (void)state;
@@ -153,7 +157,8 @@ static void a_new_process_of_a_name_says_what_crashed_the_old_one(void **state)
         assert_true(n.incarnation != a.incarnation && n.slot == a.slot);
         struct mr_sched_job_info info;
         assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
-        assert_int_equal(info.retried, has_suspects ? 1 : 3); /* of three, each may have run */
+        /* Without a named task, each of the three tasks may have run. */
+        assert_int_equal(info.retried, has_suspects ? 1 : 3);
         (void)rig_teardown(state);
     }
 }
@@ -186,7 +191,8 @@ static void an_incarnation_is_not_found_by_the_name_of_another(void **state)
     struct rig_worker a = join(r, "a", 1, 0);
     struct mr_ws_register w = {.name = MR_STR("a"), .node = MR_STR("n"), .slots = 1};
     refused(r, &w, MR_EEXIST, "of this name is connected");
-    w.incarnation = a.incarnation + 5; /* of this scheduler, and not known any more */
+    /* An incarnation of this scheduler which is not known any more. */
+    w.incarnation = a.incarnation + 5;
     refused(r, &w, MR_ESTATE, "was declared lost");
     w.incarnation = (uint64_t)6000001 << 32 | 1;
     refused(r, &w, MR_ESTATE, "from a journal that Redis has lost");
@@ -194,12 +200,13 @@ static void an_incarnation_is_not_found_by_the_name_of_another(void **state)
     w.name = MR_STR("z");
     refused(r, &w, MR_EEXIST, "is connected");
     rig_close(r, a);
-    register_with(r, &w); /* the incarnation counts, and not the name */
+    register_with(r, &w); /* the worker is found by its incarnation, whatever name it gives */
     assert_false(r->last.was_refused);
     assert_int_equal(r->last.slot, a.slot);
 }
 
-/* The next worker in the slot has nothing of the one before. */
+/* A worker was lost. The next worker that gets its slot has neither its operators nor its
+ * resources. */
 static void a_slot_is_empty_when_the_next_worker_gets_it(void **state)
 {
     (void)state;
@@ -217,11 +224,11 @@ static void a_slot_is_empty_when_the_next_worker_gets_it(void **state)
                                      "\"x\",\"y\",\"z\""));
     assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 1);
     assert_int_equal(rig_attempt(r, b, job, "z"), 1);
-    a = join(r, "a", 4, 0); /* the name is free */
+    a = join(r, "a", 4, 0); /* the name of the lost worker is free */
     assert_false(r->last.was_refused);
 }
 
-/* After a restart a worker may come again with another name. */
+/* After a restart of the scheduler, a worker may register again with another name. */
 static void a_worker_is_known_by_the_name_that_it_had_last(void **state)
 {
     (void)state;
@@ -276,7 +283,8 @@ static void a_worker_states_its_resources_and_the_costs_of_its_ops(void **state)
     (void)state;
     struct rig *r = rig_new();
     const struct mr_ws_operator ops[] = {{.name = MR_STR("f"), .cost_ns = 7 * MR_MS},
-        {.name = MR_STR("g")}, {.name = MR_STR("f"), .cost_ns = 9 * MR_MS}, /* twice */
+        /* "f" stands twice: the first cost counts. */
+        {.name = MR_STR("g")}, {.name = MR_STR("f"), .cost_ns = 9 * MR_MS},
         {.name = MR_STR("ref"), .by_reference = true, .deterministic = true}};
     const struct mr_ws_resource resources[] = {{MR_STR_INIT("cpu"), 4000000},
         {MR_STR_INIT("gpu"), 2000000}, {MR_STR_INIT("disk"), 1000000}};

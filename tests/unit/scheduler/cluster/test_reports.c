@@ -1,5 +1,5 @@
-/* The scheduler's core: what workers report of attempts that ended or run, of their clocks, and of
- * themselves. */
+/* The scheduler's core: what workers report of attempts that have ended or run, of their clocks,
+ * and of themselves. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -81,7 +81,7 @@ struct ends { /* rows of one Completed */
     size_t text_bytes;
 };
 
-/* The text of an outcome that is not OK is the reason; else the text is the value. */
+/* Adds a row. If the outcome is OK, `text` is the value; otherwise `text` is the reason. */
 static void add_end(struct rig *r, struct ends *x, uint64_t job, const char *key,
     enum mr_outcome outcome, const char *text)
 {
@@ -200,8 +200,9 @@ static void what_ended_after_it_was_stopped_has_a_span_and_no_value(void **state
         rig_pass(r, MR_MS);
         assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
         uint32_t bytes = told[i] == MR_OUTCOME_OK;
-        rig_done_as(r, w, job, "x", 7, told[i], no_object, bytes, MR_MS); /* was never sent */
-        rig_done_as(r, w, job, "x", 1, told[i], no_object, bytes, 0);     /* did not run */
+        /* Attempt 7 was never sent. */
+        rig_done_as(r, w, job, "x", 7, told[i], no_object, bytes, MR_MS);
+        rig_done_as(r, w, job, "x", 1, told[i], no_object, bytes, 0); /* the attempt did not run */
         assert_int_equal(spans(r, job, "x", &s), 0);
         rig_forget_rows(r);
         rig_done_as(r, w, job, "x", 1, told[i], no_object, bytes, MR_MS);
@@ -215,7 +216,7 @@ static void what_ended_after_it_was_stopped_has_a_span_and_no_value(void **state
     assert_int_equal(op_of(r, "f").tasks, 0);
 }
 
-/* The worker has the value of a job that the scheduler does not know any more. */
+/* A worker reports a value of a job that the scheduler does not know any more. */
 static void a_value_of_a_job_that_is_not_known_is_released(void **state)
 {
     (void)state;
@@ -242,7 +243,8 @@ static void look_at_release(struct rig *r, uint32_t slot, const struct mr_sched_
     if (b->release.count == 2) frees_objects = b->frees_objects;
 }
 
-/* A store has memory to gain from releases of objects, so these do not wait for company. */
+/* A release of an object frees memory of a store. The flag of the batch tells the shell to send
+ * such releases at once, without waiting for more. */
 static void a_batch_says_whether_its_releases_free_objects(void **state)
 {
     (void)state;
@@ -282,7 +284,8 @@ static void the_until_of_a_loop_that_is_no_truth_ends_its_attempt(void **state)
         "{\"value\":0}},\"tasks\":{" T("next", "g", R("s"), "") "," T("done", "h", R("next"),
             "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}}}");
     rig_done(r, w, job, "fit[0].next");
-    rig_done_value(r, w, job, "fit[0].done", MR_STR("\xa1x")); /* a text */
+    /* A text, which is neither true nor false. */
+    rig_done_value(r, w, job, "fit[0].done", MR_STR("\xa1x"));
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     struct mr_sched_error e = rig_task(r, job, "fit[0].done").error;
     assert_int_equal(e.code, 9);
@@ -309,7 +312,7 @@ static void the_estimate_of_an_op_follows_its_run_times_by_an_eighth(void **stat
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 1, 0);
     assert_int_equal(op_of(r, "f").estimate_ns, 0);
-    run_one(r, w, 0); /* no time was measured, but one has finished */
+    run_one(r, w, 0); /* no time was measured: an operator that has run counts at least 1 ns */
     assert_int_equal(op_of(r, "f").estimate_ns, 1);
     run_one(r, w, 8 * MR_MS + 8);
     assert_int_equal(op_of(r, "f").estimate_ns, MR_MS + 2);
@@ -318,7 +321,8 @@ static void the_estimate_of_an_op_follows_its_run_times_by_an_eighth(void **stat
     assert_in_range(op_of(r, "f").estimate_ns, 1, 8);
 }
 
-/* The time between ready and start. A start before that is of a clock that runs ahead. */
+/* An operator's queue time is the sum of the times from ready to start. If a worker's clock runs
+ * ahead, a start may seem to be before ready: the time is then 0. */
 static void the_wait_of_a_task_is_added_to_its_op(void **state)
 {
     (void)state;
@@ -359,7 +363,8 @@ static void an_older_attempt_that_was_first_has_no_time_of_sending(void **state)
     assert_int_equal(op_of(r, "f").tasks, 1);
 }
 
-/* Times of sending are kept in 32 bits of microseconds, which last for 71 minutes. */
+/* The core keeps the time at which a task was sent as a number of microseconds in 32 bits, which
+ * wraps after 71 minutes. */
 static void a_task_that_ran_for_hours_was_sent_before_it_started(void **state)
 {
     (void)state;
@@ -388,7 +393,7 @@ static void a_task_that_ran_for_hours_was_sent_before_it_started(void **state)
     assert_int_equal(s.started, sent + MR_MS);
     assert_int_equal(s.finished, r->now);
     job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":1"), "\"x\""));
-    m.completed.duration_ns = NULL; /* started, but it is not known for how long it ran */
+    m.completed.duration_ns = NULL; /* the attempt started, but its run time is not known */
     m.completed.inline_bytes = NULL;
     const uint32_t outcome = MR_OUTCOME_ERROR;
     m.completed.outcome = &outcome;
@@ -445,7 +450,7 @@ static void a_task_that_runs_for_longer_than_usual_is_expected_to_run_for_as_lon
     for (int i = 0; i < 3; i++) {
         struct rows x = {0};
         const uint64_t both[] = {60 * MR_SECOND, ran[i]};
-        add(r, &x, job, "l", 1); /* a long-running task is no load */
+        add(r, &x, job, "l", 1); /* a long-running task adds no load */
         add(r, &x, job, "x", 1);
         beat(r, w, &x, both);
         assert_int_equal(worker_of(r, w).queue_ns, expected[i]);
@@ -465,9 +470,9 @@ static void only_the_last_heartbeat_says_what_runs_and_since_when(void **state)
     mr_time since = 0;
     struct rows x = {0}, late = {0};
     add(r, &x, job, "y", 1);
-    add(r, &late, job, "x", 5); /* an attempt that was not sent */
+    add(r, &late, job, "x", 5); /* attempt 5 was never sent */
     const uint64_t ran = 300 * MR_MS;
-    beat(r, w, &x, NULL); /* it does not say since when */
+    beat(r, w, &x, NULL); /* this heartbeat does not say since when y runs */
     assert_false(mr_sched_longest(r->s, (mr_job_id){job}, &index, &since));
     beat(r, w, &x, &ran);
     assert_true(mr_sched_longest(r->s, (mr_job_id){job}, &index, &since));
@@ -484,7 +489,7 @@ static void only_the_last_heartbeat_says_what_runs_and_since_when(void **state)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* True: the core wants the tick of this turn after the event. */
+/* Performs one event. True: the core wants a tick in the same turn. */
 static bool wants_tick(struct rig *r, struct mr_sched_event ev)
 {
     rig_turn(r);
@@ -504,7 +509,7 @@ static void what_may_let_a_task_go_is_looked_at_in_the_same_turn(void **state)
     const struct mr_ws_heartbeat h = {.time_ns = r->now};
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_MESSAGE, .slot = w.slot, .incarnation = w.incarnation};
-    assert_false(wants_tick(r, ev)); /* nothing has changed */
+    assert_false(wants_tick(r, ev)); /* an empty message changes nothing */
     ev.message.heartbeat = &h;
     assert_true(wants_tick(r, ev));
     ev.message = (struct mr_ws_up){.left_slot = refs_of(&x)};
@@ -516,7 +521,8 @@ static void what_may_let_a_task_go_is_looked_at_in_the_same_turn(void **state)
     assert_true(wants_tick(r, ev));
 }
 
-/* A slot that was never used, and a slot that another worker has now. */
+/* Events name a slot that no worker has ever used, or an old incarnation of a slot. They are
+ * ignored. */
 static void who_is_not_a_worker_is_not_listened_to(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: workers that register again. What a worker still has and runs stays with
- * it; what it has no more is made or sent again. */
+/* The scheduler's core: a worker registers again and reports what it has. The values that it has
+ * and the tasks that it runs stay with it. What it does not report is made or sent again. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -30,7 +30,8 @@ static struct rig *with_small_cache(void)
     rig_config(&c);
     c.inline_blocks = 8;
     struct rig *r = rig_new_with(&c);
-    /* the jobs of the test do not have the first numbers of tasks */
+    /* This job takes the first task numbers, so that in the jobs of the tests a task's number
+     * differs from its index. */
     (void)rig_submit(r, "{\"dsk\":{\"first\":1},\"targets\":[\"first\"]}");
     return r;
 }
@@ -42,7 +43,7 @@ static struct mr_sched_worker_info worker_of(struct rig *r, struct rig_worker w)
     return info;
 }
 
-struct again { /* what it reports */
+struct again { /* what a worker reports when it registers again */
     struct mr_ws_run held_run, queued_run;
     uint32_t held[8], held_attempt[8], bytes[8], queued[8], queued_attempt[8], objects;
     uint64_t maker[8], number[8], size[8];
@@ -123,7 +124,7 @@ static void a_worker_that_comes_again_keeps_what_it_has_and_runs(void **state)
     queues(r, &x, job, "p", 1);
     queues(r, &x, job, "q", 1);
     queues(r, &x, job, "n", 1);
-    queues(r, &x, job, "w", 9); /* not the attempt that was sent */
+    queues(r, &x, job, "w", 9); /* attempt 9 was never sent */
     a = comes_again(r, a, &a_spec, &x);
     assert_true(worker_of(r, a).is_connected);
     static const char *const keys[] = {"x", "o", "p", "q", "n", "u", "v", "w"};
@@ -134,7 +135,8 @@ static void a_worker_that_comes_again_keeps_what_it_has_and_runs(void **state)
         assert_int_equal(rig_count(r, SAID_TASK, a, job, keys[i]), i >= 5);
         assert_int_equal(rig_task(r, job, keys[i]).attempt, i >= 5 ? 2 : 1);
     }
-    /* tasks that it keeps may lack values that were sent meanwhile; it has those that it made */
+    /* The tasks that the worker keeps may lack values that were sent while it was away: "lit" is
+     * sent again. The worker has the values that it made itself. */
     assert_int_equal(rig_count(r, SAID_VALUE, a, job, "lit"), 1);
     assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 0);
     assert_int_equal(rig_count(r, SAID_VALUE, a, job, "p"), 0);
@@ -143,7 +145,8 @@ static void a_worker_that_comes_again_keeps_what_it_has_and_runs(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* What it kept the first time and reports no more was lost in between. */
+/* The worker lost some values and tasks between its two returns. It does not report them the second
+ * time, so they are made and sent again. */
 static void a_worker_that_comes_again_twice_is_compared_twice(void **state)
 {
     (void)state;
@@ -152,7 +155,7 @@ static void a_worker_that_comes_again_twice_is_compared_twice(void **state)
     uint64_t job = rig_submit(
         r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("u", "rare", R("x"), ""),
                "\"u\",\"y\""));
-    (void)rig_done_object(r, a, job, "x"); /* of no store */
+    (void)rig_done_object(r, a, job, "x"); /* the object is in no store: the worker alone has it */
     struct again x = {0}, none = {0};
     holds_object(r, &x, job, "x", rig_value(r, job, "x", NULL).object);
     queues(r, &x, job, "y", 1);
@@ -166,7 +169,8 @@ static void a_worker_that_comes_again_twice_is_compared_twice(void **state)
     assert_int_equal(rig_attempt(r, a, job, "x"), 2);
 }
 
-/* Its value will refer to its inputs, whose ids are not known before they are made again. */
+/* The scheduler has restarted and knows no object id of x, the input of y. The value of y refers to
+ * the object of x, so y must run again after x. */
 static void a_task_by_reference_is_not_kept_without_its_inputs(void **state)
 {
     (void)state;
@@ -196,7 +200,7 @@ static void what_was_sent_elsewhere_meanwhile_is_not_kept(void **state)
     assert_int_equal(rig_attempt(r, b, job, other), 1);
     rig_close(r, a);
     struct again x = {0};
-    queues(r, &x, job, other, 1); /* the same attempt, but it was sent to b */
+    queues(r, &x, job, other, 1); /* the same attempt number, but this task was sent to b */
     queues(r, &x, job, key, 1);
     rig_forget_rows(r);
     a = comes_again(r, a, &a_spec, &x);
@@ -218,7 +222,7 @@ static void values_that_it_has_no_more_are_made_again(void **state)
     rig_done(r, a, job, "s");
     rig_done_bytes(r, a, job, "x", LARGE);
     rig_done_bytes(r, a, job, "y", LARGE);
-    (void)rig_done_object(r, a, job, "o"); /* of no store, so nothing but the worker has it */
+    (void)rig_done_object(r, a, job, "o"); /* the object is in no store: the worker alone has it */
     rig_done_bytes(r, a, job, "k", LARGE);
     rig_close(r, a);
     struct again x = {0};
@@ -230,7 +234,7 @@ static void values_that_it_has_no_more_are_made_again(void **state)
         assert_int_equal(rig_state(r, job, keys[i]), is_lost ? MR_TASK_RUNNING : MR_TASK_DONE);
         assert_int_equal(rig_task(r, job, keys[i]).attempt, is_lost ? 2 : 1);
     }
-    /* the scheduler has the bytes of "s" */
+    /* the scheduler's cache has the bytes of "s" */
     assert_int_equal(rig_value(r, job, "s", NULL).worker, UINT32_MAX);
     assert_int_equal(rig_value(r, job, "s", NULL).kind, MR_SCHED_VALUE_INLINE);
     assert_int_equal(rig_value(r, job, "k", NULL).worker, a.slot);
@@ -250,7 +254,7 @@ static void a_value_that_others_wait_for_is_asked_for_again(void **state)
     rig_done_bytes(r, a, job, "y", LARGE);
     assert_int_equal(rig_attempt(r, b, job, "w"), 1);
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 1);
-    rig_close(r, a); /* the question was lost */
+    rig_close(r, a); /* the worker did not get the question for the bytes */
     rig_forget_rows(r);
     struct again x = {0};
     holds(r, &x, job, "x", 1, LARGE);
@@ -258,12 +262,14 @@ static void a_value_that_others_wait_for_is_asked_for_again(void **state)
     queues(r, &x, job, "v", 1);
     a = comes_again(r, a, &a_spec, &x);
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
-    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "y"), 0); /* no task that was sent needs it */
+    /* No task that was sent needs "y" */
+    assert_int_equal(rig_count(r, SAID_FETCH, a, job, "y"), 0);
     rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, no_object, LARGE, MR_MS);
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
 }
 
-/* Two workers may have read one object, or a value may be of an attempt that does not count. */
+/* Worker b returns with an object that worker a has too, and with a value of an attempt that was
+ * never sent. It may keep the object and has to drop the value. */
 static void only_the_value_that_counts_is_adopted(void **state)
 {
     (void)state;
@@ -277,18 +283,19 @@ static void only_the_value_that_counts_is_adopted(void **state)
     mr_object_id o = rig_done_object(r, a, job, "o");
     rig_close(r, b);
     struct again x = {0};
-    holds(r, &x, job, "x", 5, 1); /* another attempt */
+    holds(r, &x, job, "x", 5, 1); /* attempt 5 was never sent */
     holds_object(r, &x, job, "o", o);
     const struct rig_spec spec = {.name = "b", .node = "b", .slots = 4, .store = 0x51};
     b = comes_again(r, b, &spec, &x);
     assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "x"), 0);
     assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "o"), 1);
     assert_int_equal(rig_value(r, job, "x", NULL).worker, a.slot);
-    assert_int_equal(rig_value(r, job, "o", NULL).worker, a.slot); /* it keeps it as before */
+    /* Worker a stays the keeper in the scheduler's table. */
+    assert_int_equal(rig_value(r, job, "o", NULL).worker, a.slot);
     assert_true(mr_object_id_eq(rig_value(r, job, "o", NULL).object, o));
 }
 
-/* The journal has the value and not its worker. */
+/* The journal names the value and not the worker that has it. */
 static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void **state)
 {
     (void)state;
@@ -304,7 +311,7 @@ static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void 
         assert_int_equal(rig_value(r, job, "x", NULL).worker, UINT32_MAX);
         assert_int_equal(rig_state(r, job, "x"), with_room ? MR_TASK_DONE : MR_TASK_RELEASED);
         struct again x = {0};
-        holds(r, &x, job, "w", 3, 1); /* the attempt that it made */
+        holds(r, &x, job, "w", 3, 1); /* the attempt of which the journal has the value */
         holds(r, &x, job, "x", 3, LARGE);
         a = comes_again(r, a, &a_spec, &x);
         assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "w"), 1);
@@ -315,7 +322,7 @@ static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void 
         assert_int_equal(rig_value(r, job, "x", NULL).kind,
             with_room ? MR_SCHED_VALUE_INLINE : MR_SCHED_VALUE_AWAY);
         assert_int_equal(rig_job(r, job), MR_JOB_DONE);
-        /* the worker was told to keep them, and is told when they may go */
+        /* the worker was told to keep the values, so it has to be told when they may go */
         assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
         assert_int_equal(rig_count(r, SAID_RELEASE, a, job, NULL), 2);
         for (uint32_t i = 0; i < r->rows_count; i++)
@@ -348,7 +355,7 @@ static void after_a_restart_attempts_go_on_where_the_worker_is(void **state)
     assert_true(rig_task(r, job, "z").is_sent);
     struct mr_sched_totals t;
     mr_sched_totals(r->s, &t);
-    assert_true(t.is_recovering); /* b has not come */
+    assert_true(t.is_recovering); /* worker b has not returned yet */
     assert_int_equal(rig_state(r, job, "w"), MR_TASK_READY);
     static const struct rig_spec b_spec = {.name = "b", .node = "b", .slots = 4};
     const struct again none = {0};
@@ -371,10 +378,10 @@ static void a_worker_that_retires_is_told_again_when_it_comes_again(void **state
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_RETIRE, .slot = a.slot, .incarnation = a.incarnation};
     rig_step(r, &ev);
-    rig_close(r, a); /* it has a task, so it may come again */
+    rig_close(r, a); /* worker a has a task, so it may return */
     struct again x = {0};
     queues(r, &x, job, "x", 1);
-    rig_step(r, &ev); /* it retires already */
+    rig_step(r, &ev); /* worker a retires already, so the event changes nothing */
     a = comes_again(r, a, &a_spec, &x);
     assert_true(r->last.was_drained);
     rig_done(r, a, job, "x");

@@ -1,5 +1,5 @@
-/* The scheduler's core: object stores that register, fall silent, are replaced, and report objects
- * that they lost or would drop. */
+/* The scheduler's core: object stores register, fall silent, are replaced, and report objects that
+ * they have lost or want to drop. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void heard(struct rig *r, uint64_t store)
     rig_turn(r);
 }
 
-/* The incarnation of store `number`; 0: there is none. */
+/* Returns the incarnation of store `number`; 0: there is no such store. */
 static uint64_t store_at(struct rig *r, uint32_t number, bool *is_alive, struct mr_str *node)
 {
     uint64_t incarnation = 0;
@@ -95,7 +95,7 @@ static void sessions_of_stores_that_open_and_close_are_counted(void **state)
     rig_store(r, 1, "n");
     uint32_t changes = mr_sched_stores_changes(r->s);
     heard(r, 1);
-    heard(r, 5); /* unknown */
+    heard(r, 5); /* the scheduler does not know this store */
     rig_store_close(r, 5);
     assert_int_equal(mr_sched_stores_changes(r->s), changes);
     rig_store_close(r, 1);
@@ -130,13 +130,15 @@ static void the_name_of_a_node_is_kept_whole_through_a_restart(void **state)
             rig_crash(r);
         }
         rig_store(r, 2, name);
-        assert_int_equal(lost(r), 1); /* it is the same node */
+        /* The restarted scheduler knows the whole name: a new store of the same node replaces
+         * the first one. */
+        assert_int_equal(lost(r), 1);
         name[bytes] = 'n';
         (void)rig_teardown(state);
     }
 }
 
-/* The shell keeps a batch for a store that has no session. */
+/* While a store has no session, the shell keeps its batch. */
 static void what_waited_for_a_store_is_sent_when_it_registers(void **state)
 {
     (void)state;
@@ -187,13 +189,13 @@ static void a_store_is_lost_a_lease_after_it_was_last_heard(void **state)
     rig_pass(r, 1);
     assert_int_equal(lost(r), 1);
     assert_false(is_alive(r, 1));
-    heard(r, 1); /* too late: it has to register */
+    heard(r, 1); /* too late: the store has to register again */
     assert_false(is_alive(r, 1));
-    rig_store(r, 1, "n"); /* it was silent only */
+    rig_store(r, 1, "n"); /* the store was only silent, so it may register again */
     assert_true(is_alive(r, 1));
     rig_store(r, 2, "n");
     assert_int_equal(lost(r), 2);
-    rig_store(r, 1, "n"); /* it was replaced */
+    rig_store(r, 1, "n"); /* store 1 was replaced, so it may not register again */
     assert_false(is_alive(r, 1));
     assert_true(is_alive(r, 2));
 }
@@ -215,7 +217,7 @@ static void a_store_of_the_journal_has_four_leases_to_come_again(void **state)
     assert_int_equal(lost(r), 1);
     assert_int_equal(rig_value(r, job, "x", NULL).kind, MR_SCHED_VALUE_NONE);
     rig_crash(r);
-    rig_store(r, 1, "n"); /* from now on its lease is the usual one */
+    rig_store(r, 1, "n"); /* from now on the store has the usual lease */
     rig_pass(r, r->c.lease - 1);
     assert_int_equal(lost(r), 0);
     rig_pass(r, 1);
@@ -224,7 +226,8 @@ static void a_store_of_the_journal_has_four_leases_to_come_again(void **state)
 
 /* ---- replacement ----------------------------------------------------------------------------- */
 
-/* The journal names the new store in a value before it says on which node the store is. */
+/* Store 2 replaces store 1 of the same node. The journal names store 2 in the record of a value
+ * before it says on which node store 2 is. */
 static void after_a_restart_objects_of_a_replaced_store_are_of_its_heir(void **state)
 {
     (void)state;
@@ -256,7 +259,8 @@ static void after_a_restart_objects_of_a_replaced_store_are_of_its_heir(void **s
     r->has_disk = true;
     rig_store(r, 2, "n");
     rig_store(r, 9, "other");
-    for (int i = 0; i < 50; i++) { /* no value is of a store that does not come again */
+    /* Both stores send heartbeats; store 1, which was replaced, does not return. */
+    for (int i = 0; i < 50; i++) {
         rig_pass(r, MR_SECOND);
         heard(r, 2);
         heard(r, 9);
@@ -270,7 +274,7 @@ static void after_a_restart_objects_of_a_replaced_store_are_of_its_heir(void **s
 
 #define OBJECTS 5
 
-/* Makes objects v0 to v4 in store 1, each of which a task waits for. */
+/* Makes objects v0 to v4 in store 1. A task that no worker can run waits for each of them. */
 static uint64_t make_objects(struct rig *r, mr_object_id id[OBJECTS])
 {
     rig_store(r, 1, "n");
@@ -320,25 +324,27 @@ static void lost_objects_are_looked_for_a_few_values_a_step(void **state)
     const mr_object_id first[] = {id[3], id[1], id[0]}, then[] = {id[4], {99, 1}, id[2]};
     tell(r, MR_SCHED_OBJECTS_LOST, 1, NULL, 0);
     tell(r, MR_SCHED_OBJECTS_LOST, 77, id, OBJECTS); /* no such store */
-    tell(r, MR_SCHED_OBJECTS_LOST, 2, id, OBJECTS);  /* the objects are not there */
+    tell(r, MR_SCHED_OBJECTS_LOST, 2, id, OBJECTS);  /* store 2 has none of these objects */
     rig_turn(r);
     assert_int_equal(left(r, job), 5);
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
     ev.objects = (struct mr_sched_objects){.store = 1, .ids = first, .count = 3};
     mr_sched_step(r->s, r->now, &ev, &r->fx);
-    assert_int_equal(r->fx.store[1].unhold.n, 0); /* the store has them no more */
-    assert_int_equal(left(r, job), 3);            /* v0 and v1 */
-    tell(r, MR_SCHED_OBJECTS_LOST, 1, then, 2);   /* waits for the first search to end */
+    /* The core does not tell the store to release objects that are lost. */
+    assert_int_equal(r->fx.store[1].unhold.n, 0);
+    assert_int_equal(left(r, job), 3); /* v0 and v1 were found to be lost */
+    /* These objects wait until the first search has ended. */
+    tell(r, MR_SCHED_OBJECTS_LOST, 1, then, 2);
     tell(r, MR_SCHED_OBJECTS_LOST, 1, then + 2, 1);
     assert_int_equal(mr_sched_deadline(r->s), r->now);
     assert_int_equal(left(r, job), 3);
     tick(r);
-    assert_int_equal(left(r, job), 2); /* v3 */
+    assert_int_equal(left(r, job), 2); /* v3 was found to be lost */
     uint32_t ticks = 0;
     for (; mr_sched_deadline(r->s) <= r->now && ticks < 100; ticks++)
         tick(r);
     assert_int_equal(left(r, job), 0);
-    assert_in_range(ticks, 3, 5); /* one more search for both reports */
+    assert_in_range(ticks, 3, 5); /* one more search serves both reports */
 }
 
 static void the_objects_of_a_lost_store_are_made_again(void **state)
@@ -348,7 +354,7 @@ static void the_objects_of_a_lost_store_are_made_again(void **state)
     mr_object_id id[OBJECTS];
     uint64_t job = make_objects(r, id);
     assert_int_equal(rig_held(r), 5);
-    for (int i = 0; i < 5; i++) { /* store 1 is silent */
+    for (int i = 0; i < 5; i++) { /* store 1 sends no heartbeat */
         rig_pass(r, r->c.lease / 4);
         heard(r, 2);
         rig_heartbeat(r, r->last);
@@ -357,7 +363,8 @@ static void the_objects_of_a_lost_store_are_made_again(void **state)
     assert_int_equal(left(r, job), 0);
 }
 
-/* Asks for objects that store `store` would drop; returns how many of them the core claims. */
+/* Store `store` asks whether it may drop the objects `ids`. Returns how many of them the core wants
+ * to keep. */
 static size_t claimed(struct rig *r, uint64_t store, const mr_object_id *ids, uint32_t count)
 {
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_UNHELD};
@@ -376,11 +383,12 @@ static void a_store_keeps_what_jobs_still_use(void **state)
     uint64_t job = make_objects(r, id);
     const mr_object_id other[] = {{99, 1}, id[2], {7, 0}};
     assert_int_equal(claimed(r, 1, other, 3), 1);
-    assert_int_equal(claimed(r, 2, other, 3), 0); /* store 1 has the object */
+    assert_int_equal(claimed(r, 2, other, 3), 0); /* the object is in store 1 */
     assert_int_equal(claimed(r, 1, other, 0), 0);
     assert_int_equal(store_of(r, job, "v2"), 1);
     rig_store_close(r, 1);
-    assert_int_equal(claimed(r, 2, other, 3), 1); /* it has a copy */
+    /* Store 1 has no session, and store 2 has a copy of the object. */
+    assert_int_equal(claimed(r, 2, other, 3), 1);
     assert_int_equal(store_of(r, job, "v2"), 2);
     assert_int_equal(store_of(r, job, "v1"), 1);
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_UNHELD};
@@ -389,13 +397,13 @@ static void a_store_keeps_what_jobs_still_use(void **state)
     rig_turn(r);
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
-    bool is_told = false; /* that nobody uses it any more */
+    bool is_told = false; /* store 2 was told that no job uses the object any more */
     for (uint32_t i = 0; i < r->holds_count; i++)
         is_told = is_told || (r->holds[i].store == 2 && mr_object_id_eq(r->holds[i].object, id[2]));
     assert_true(is_told);
 }
 
-/* A search for objects ends when all values were looked at, so that the next one begins. */
+/* A search for objects ends after it has looked at all values. Then the next search begins. */
 static void two_searches_at_once_both_end(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: jobs are found by id and by request id, and listed by age, whichever others
- * are forgotten. */
+/* The scheduler's core: jobs are found by id and by request id, and listed by age, also after any
+ * other jobs were forgotten. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void a_request_makes_one_job_until_that_is_forgotten(void **state)
     uint64_t job[REQUESTS];
     for (uint32_t i = 0; i < REQUESTS; i++)
         job[i] = request(r, i, 1);
-    (void)rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}"); /* without a request */
+    (void)rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}"); /* this job has no request id */
     for (uint32_t i = 0; i < REQUESTS; i++)
         assert_int_equal(request(r, i, 1), job[i]);
     assert_int_equal(request(r, 3, 2), 0);
@@ -60,11 +60,12 @@ static void list_is(struct rig *r, const uint64_t *jobs, uint32_t count)
     assert_int_equal(at, 0);
 }
 
-/* The first, the last and one in the middle are forgotten, and one comes after that. */
+/* Forgets jobs at the begin, at the end and in the middle of the list. Then a new job comes. */
 static void the_list_of_jobs_has_no_gaps(void **state)
 {
     (void)state;
-    static const uint32_t order[] = {0, 3, 0, 1, 1, 0}; /* places in what is left */
+    /* Each number is a place in the list of the jobs that are left. */
+    static const uint32_t order[] = {0, 3, 0, 1, 1, 0};
     struct rig *r = rig_new_empty();
     uint64_t jobs[8];
     uint32_t count = 0;

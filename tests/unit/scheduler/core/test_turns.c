@@ -1,5 +1,5 @@
-/* The scheduler's core: when it wants the next tick, and what it does then without another cause:
- * progress of jobs, and jobs that are forgotten after a while. */
+/* The scheduler's core: when the core wants the next tick, and what it does at a tick without
+ * another event. It announces the progress of jobs and forgets old jobs. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -83,7 +83,8 @@ static bool is_said_to_pause(struct rig *r, uint64_t job)
     return is_said;
 }
 
-/* The time to look for tasks to steal has come, but nothing is sent while the journal lags. */
+/* The time to look for tasks to steal has come, but the core sends nothing while the journal lags.
+ */
 static void a_core_that_pauses_does_not_spin_for_tasks_to_steal(void **state)
 {
     (void)state;
@@ -113,7 +114,8 @@ static void a_core_that_pauses_does_not_spin_for_tasks_to_steal(void **state)
     assert_false(t.is_paused || is_said_to_pause(r, late));
 }
 
-/* An event without a time on the wall is at the offset of the last one that had a time. */
+/* The time of day of an event without one is computed: its monotonic time, plus the offset of the
+ * last event that had both. */
 static void dates_follow_the_last_wall_clock_that_was_told(void **state)
 {
     (void)state;
@@ -131,8 +133,8 @@ static void dates_follow_the_last_wall_clock_that_was_told(void **state)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* The first progress is told 100 ms after the job came, and then only of jobs whose counts have
- * changed. */
+/* The core announces progress for the first time 100 ms after the job came. Later it does so only
+ * for jobs whose counts have changed. */
 static void progress_is_told_of_each_job_that_has_some(void **state)
 {
     (void)state;
@@ -191,7 +193,7 @@ static void ended_jobs_are_forgotten_after_their_time(void **state)
     uint64_t runs = rig_submit(r, ONE), job = end_one(r);
     rig_pass(r, 7 * MR_SECOND - 1);
     assert_int_equal(rig_job(r, job), MR_JOB_CANCELLED);
-    rig_pass(r, 5 * MR_SECOND + 1); /* looked at every 5 s */
+    rig_pass(r, 5 * MR_SECOND + 1); /* the core looks for ended jobs every 5 s */
     assert_int_equal(rig_job(r, job), MR_JOB_NONE);
     assert_int_equal(rig_job(r, runs), MR_JOB_PENDING);
     assert_int_equal(rig_notes(r, MR_NOTE_JOB_FORGOTTEN, job), 1);

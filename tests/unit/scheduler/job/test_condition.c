@@ -1,4 +1,5 @@
-/* The scheduler's core: loops. What a condition may become, and what workers are sent of a loop. */
+/* The scheduler's core: loops. What the value of a loop's condition may be, and what workers are
+ * sent of a loop. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -57,7 +58,7 @@ static void play(
 static void what_a_condition_became_is_named(void **state)
 {
     const struct {
-        struct mr_str value; /* empty: an object */
+        struct mr_str value; /* empty: the value is an object */
         const char *what;
     } cases[] = {{MR_STR("\xc0"), "null"}, {MR_STR("\xa1x"), "a text"},
         {MR_STR("\xc4\x01x"), "bytes"}, {MR_STR("\x91\x01"), "a list"},
@@ -86,7 +87,8 @@ static void what_a_condition_became_is_named(void **state)
     }
 }
 
-static struct sent_args { /* the task that is looked for, and what was sent of it */
+/* The task that the rig looks for in each batch, and what was sent of it. */
+static struct sent_args {
     uint32_t index, count, uses;
     char bytes[16];
     size_t n;
@@ -123,7 +125,8 @@ static void a_loop_whose_count_nobody_wants_ends_where_its_condition_says(void *
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* Of a job that goes on after errors, the loop's results fail with the round that they wait for. */
+/* The job goes on after errors. If a round fails, the results of its loop fail too, because they
+ * wait for that round. */
 static void a_failure_in_a_round_fails_the_results_of_its_loop(void **state)
 {
     (void)state;
@@ -156,7 +159,8 @@ static void the_count_of_rounds_is_sent_as_an_argument(void **state)
         r->on_batch = look_for_args;
         for (uint32_t i = 0; i < stop; i++)
             play(r, a, job, i, GO);
-        assert_int_equal(sent_args.count, stop == 2); /* the last round has no condition */
+        /* After the last round the loop ends without a condition. */
+        assert_int_equal(sent_args.count, stop == 2);
         if (stop < 2) play(r, a, job, stop, STOP);
         assert_int_equal(sent_args.count, 1);
         assert_int_equal(sent_args.n, 2);
@@ -167,8 +171,8 @@ static void the_count_of_rounds_is_sent_as_an_argument(void **state)
     }
 }
 
-/* The state of a round may come to be the loop's result, so its worker is told that the loop uses
- * it, besides the tasks that it can see. */
+/* The state of a round may become the loop's result. So its worker is told that the loop uses the
+ * state, in addition to the tasks of the next round. */
 static void the_uses_of_a_state_include_its_loop(void **state)
 {
     (void)state;
@@ -188,7 +192,7 @@ static void the_uses_of_a_state_include_its_loop(void **state)
     assert_int_equal(sent_args.uses, MR_USES_OF_LOOP | 3);
 }
 
-/* A loop that runs all its rounds says so. */
+/* A loop that ran all its rounds without a true condition is explained as such. */
 static void a_loop_without_an_end_is_explained(void **state)
 {
     (void)state;
@@ -208,7 +212,8 @@ static void a_loop_without_an_end_is_explained(void **state)
     mr_buf_clear(&b);
     assert_true(mr_sched_explain(r->s, (mr_job_id){job}, rig_index(r, job, "y"), &b));
     mr_buf_add(&b, "", 1);
-    assert_null(strstr((const char *)b.p, "loop")); /* a task of no loop */
+    /* The explanation of a task outside of loops names no loop. */
+    assert_null(strstr((const char *)b.p, "loop"));
     mr_buf_fini(&b);
 }
 

@@ -65,7 +65,7 @@ static void a_literal_is_shared_as_a_result_is(void **state)
     assert_int_equal(r->code, MR_EEXIST);
 }
 
-/* A copied object has its size and its store. */
+/* A job that takes an object of another job knows the object's size and its store. */
 static void an_object_is_shared_with_its_size(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void a_job_that_waits_for_a_key_has_joined_it(void **state)
     assert_int_equal(rig_job(r, three), MR_JOB_DONE);
 }
 
-/* A task with side effects runs in each job. */
+/* A task that is not pure runs in each job that has it. */
 static void what_is_no_pure_result_is_not_shared(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void what_is_no_pure_result_is_not_shared(void **state)
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, jobs[0]), MR_OK);
 }
 
-/* Jobs may call different stored objects by the same key. */
+/* Jobs of one namespace may use one key for different stored objects. */
 static void a_stored_object_is_of_its_job_alone(void **state)
 {
     (void)state;
@@ -162,8 +162,8 @@ static void keys_of_other_namespaces_are_other_keys(void **state)
 
 /* ---- which job has a key --------------------------------------------------------------------- */
 
-/* The value was released, so a second job computes it again. From then on the key is the second
- * job's. */
+/* The first job has released the value of its key, so a second job computes it again. From then on
+ * the second job owns the key. */
 static void a_key_that_was_released_belongs_to_the_next_job_that_defines_it(void **state)
 {
     (void)state;
@@ -185,7 +185,8 @@ static void a_key_that_was_released_belongs_to_the_next_job_that_defines_it(void
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, two), MR_ESTATE);
 }
 
-/* The job of the key has failed, after the value was released. */
+/* The job of the key has released the value and then failed, so nothing can make the value again.
+ */
 static void a_key_without_a_value_that_cannot_be_made_is_refused_to_readers(void **state)
 {
     (void)state;
@@ -223,7 +224,8 @@ static void a_retried_job_takes_its_keys_again_but_not_those_of_others(void **st
     mr_job_id_format((mr_job_id){two}, id);
     assert_int_equal(rig_submit(r, SHARED(T("k", "f", "6", ""), "\"k\"")), 0);
     assert_int_equal(r->code, MR_EEXIST);
-    assert_non_null(strstr(r->text, id)); /* the key is still the second job's */
+    /* The error names the second job, which still owns the key. */
+    assert_non_null(strstr(r->text, id));
     mr_job_id_format((mr_job_id){one}, id);
     assert_int_equal(rig_submit(r, SHARED(T("l", "g", "6", ""), "\"l\"")), 0);
     assert_non_null(strstr(r->text, id));
@@ -259,7 +261,8 @@ static void a_job_that_leaves_a_key_takes_no_other_along(void **state)
 
 /* ---- restarts -------------------------------------------------------------------------------- */
 
-/* A target that was copied is in the journal with its value: it outlives its source's job. */
+/* The journal has the value of a copied target. So the target stays when the job that computed the
+ * value is forgotten. */
 static void a_copied_target_is_there_after_a_restart(void **state)
 {
     (void)state;
@@ -294,10 +297,11 @@ static void keys_of_running_jobs_are_known_after_a_restart(void **state)
         if (compact) rig_compact(r);
         rig_crash(r);
         rig_pass(r, r->c.lease + MR_SECOND);
-        rig_store(r, STORE, "a"); /* a store has more time to return than a worker */
+        /* The store may return later than a worker: its lease after a restart is longer. */
+        rig_store(r, STORE, "a");
         assert_int_equal(rig_state(r, one, "k"), MR_TASK_DONE);
         assert_int_equal(rig_state(r, two, "k"), MR_TASK_DONE);
-        assert_int_equal(rig_held(r), 1); /* once, for both jobs */
+        assert_int_equal(rig_held(r), 1); /* the object is held once for both jobs */
         if (!compact) assert_int_equal(info_of(r, two).joined, 1);
         assert_int_equal(rig_submit(r, SHARED(T("k", "f", "2", ""), "\"k\"")), 0);
         assert_int_equal(r->code, MR_EEXIST);
@@ -309,8 +313,8 @@ static void keys_of_running_jobs_are_known_after_a_restart(void **state)
     }
 }
 
-/* The first job was retried when the second job had defined the key in another way. Both were
- * accepted, so both go on after a restart. */
+/* While the first job was failed, a second job defined the key in another way. Then the first job
+ * was retried. Both jobs were accepted, so both go on after a restart. */
 static void two_definitions_of_a_key_outlive_a_restart(void **state)
 {
     (void)state;
@@ -334,7 +338,7 @@ static void two_definitions_of_a_key_outlive_a_restart(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* The journal no longer gives back the job that defines a key. */
+/* The records of the job that defines a key are missing from the journal. */
 static void a_reader_of_a_job_that_the_journal_lost_fails_and_says_so(void **state)
 {
     (void)state;
@@ -380,7 +384,7 @@ static void a_reader_of_a_job_that_the_journal_lost_fails_and_says_so(void **sta
 
 /* ---- forgetting ------------------------------------------------------------------------------ */
 
-/* A large job that shares the key is being forgotten, over several turns: the key is free at
+/* A large job that shares the key is being forgotten, which takes several turns. The key is free at
  * once. */
 static void a_reader_that_is_being_forgotten_does_not_hold_a_key(void **state)
 {
@@ -408,7 +412,7 @@ static void a_reader_that_is_being_forgotten_does_not_hold_a_key(void **state)
     assert_null(rig_leftover(r));
 }
 
-/* A job that is old enough is kept as long as another job uses its keys. */
+/* A job that is old enough to be forgotten is kept as long as another job uses its keys. */
 static void an_old_job_is_kept_while_its_keys_are_used(void **state)
 {
     (void)state;

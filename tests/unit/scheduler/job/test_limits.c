@@ -1,5 +1,5 @@
-/* The scheduler's core: its limits, at their edges. Numbers of tasks, jobs, operators, answers that
- * wait for the journal, and the cache of small values. What is refused leaves nothing behind. */
+/* The scheduler's core: what happens at its limits: of tasks, jobs, operators, answers that wait
+ * for the journal, and the cache of small values. A refused request leaves nothing behind. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -19,7 +19,7 @@
 
 /* ---- numbers of tasks ------------------------------------------------------------------------ */
 
-#define PARTS 5 /* jobs that fill the scheduler */
+#define PARTS 5 /* number of jobs that fill the scheduler together */
 
 static uint64_t wide(struct rig *r, uint32_t parts)
 {
@@ -36,8 +36,8 @@ static void forget(struct rig *r, uint64_t job)
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
 }
 
-/* Forgets the jobs in the given order. After each, the largest job fits that the free numbers allow
- * in one piece, and no larger one. */
+/* Fills the scheduler with jobs and forgets them in the given order. After each of them, the test
+ * submits the largest job for which the free task numbers have a gap. A larger job is refused. */
 static void forget_in_order(const uint32_t order[PARTS])
 {
     struct mr_sched_config c;
@@ -71,7 +71,7 @@ static void forget_in_order(const uint32_t order[PARTS])
 static void numbers_of_forgotten_jobs_join_for_a_larger_job(void **state)
 {
     (void)state;
-    for (uint32_t n = 0; n < 120; n++) { /* all orders */
+    for (uint32_t n = 0; n < 120; n++) { /* all 120 orders of five jobs */
         uint32_t order[PARTS] = {0, 1, 2, 3, 4}, code = n;
         for (uint32_t i = 0; i < PARTS - 1; code /= PARTS - i, i++) {
             uint32_t k = i + code % (PARTS - i), first = order[i];
@@ -153,8 +153,8 @@ static void a_job_with_one_operator_too_many_is_refused_and_leaves_nothing(void 
     assert_null(rig_leftover(r));
 }
 
-/* Jobs that ended while Redis was away are not forgotten before their ends are announced. Then the
- * surplus is forgotten, and no job more. */
+/* Jobs ended while Redis was away. The core does not forget them before it has announced their
+ * ends. Then it forgets the oldest ones until `keep_jobs_max` are left. */
 static void of_many_ended_jobs_only_the_surplus_is_forgotten(void **state)
 {
     (void)state;
@@ -189,7 +189,8 @@ static void acks(struct rig *r, uint64_t sequence)
     rig_turn(r);
 }
 
-/* Half of the room for answers may wait for the journal. Answers that were given do not count. */
+/* Answers that wait for the journal may take half of the room for answers. Answers that were given
+ * do not count. */
 static void answers_that_were_given_make_room_for_others(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void answers_that_were_given_make_room_for_others(void **state)
     assert_int_equal(r->code, MR_EAWAY);
     assert_string_equal(r->text, "too many answers wait for the journal; try again later");
     uint64_t refused = r->ticket;
-    /* The two others that wait: the job is accepted, and the job was cancelled. */
+    /* Two other answers wait too: that the job was accepted, and that it was cancelled. */
     assert_int_equal(asked, 512 - 2);
     acks(r, r->sequence);
     uint32_t answers = 0;
@@ -262,8 +263,8 @@ static struct mr_sched_totals totals(struct rig *r)
     return t;
 }
 
-/* The pieces of a graph that its submitter keeps count as bytes of the journal. While too many
- * bytes wait, no task is sent. */
+/* A client may keep the pieces of a large graph. Their bytes count as bytes of the journal, too.
+ * While too many bytes wait for Redis, no task is sent. */
 static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **state)
 {
     (void)state;
@@ -286,7 +287,8 @@ static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **sta
     assert_int_equal(rig_count(r, SAID_TASK, w, large_job, "x"), 1);
 }
 
-/* Records that announce nothing count as acknowledged, too. */
+/* Some records announce nothing when Redis acknowledges them. They no longer count as waiting
+ * either. */
 static void forgotten_jobs_do_not_keep_the_scheduler_waiting_for_the_journal(void **state)
 {
     (void)state;
@@ -309,7 +311,7 @@ static void forgotten_jobs_do_not_keep_the_scheduler_waiting_for_the_journal(voi
     assert_false(totals(r).is_paused);
 }
 
-/* Acknowledgements come late, twice, or of records that there are not. */
+/* An acknowledgement may come late, twice, or for a record that does not exist. */
 static void what_is_acknowledged_never_goes_back_nor_ahead(void **state)
 {
     (void)state;
@@ -323,12 +325,13 @@ static void what_is_acknowledged_never_goes_back_nor_ahead(void **state)
     ev.sequence = 1;
     rig_step(r, &ev);
     assert_int_equal(totals(r).journal_acked, sequence);
-    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), UNANSWERED); /* its record is a new one */
+    /* The record of the cancel is not acknowledged yet. */
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), UNANSWERED);
 }
 
 /* ---- texts and values ------------------------------------------------------------------------ */
 
-/* The texts of the last failures are kept. The first failure of a job is kept with the job. */
+/* The core keeps the texts of the latest failures, and the first failure of each job. */
 static void of_many_failures_the_last_texts_are_kept(void **state)
 {
     (void)state;
@@ -352,7 +355,7 @@ static void of_many_failures_the_last_texts_are_kept(void **state)
     }
 }
 
-/* A job that gets the task numbers of a forgotten job does not get its errors. */
+/* A new job that gets the task numbers of a forgotten job does not get the errors of that job. */
 static void errors_go_with_their_job(void **state)
 {
     (void)state;
@@ -371,8 +374,8 @@ static void errors_go_with_their_job(void **state)
     }
 }
 
-/* Of a message and of arguments the beginning is kept. A NUL would end a text, so it is replaced.
- */
+/* The core keeps the beginning of a message and of the arguments. A NUL would end the text, so it
+ * is replaced by another character. */
 static void long_texts_of_an_error_are_cut(void **state)
 {
     (void)state;
@@ -413,7 +416,7 @@ static void long_texts_of_an_error_are_cut(void **state)
 
 static void is_kept(struct rig *r, struct rig_worker w, const char *json, uint32_t bytes, bool is)
 {
-    for (int i = 0; i < 2; i++) { /* a job that is forgotten gives its room back */
+    for (int i = 0; i < 2; i++) { /* twice: a forgotten job gives its room in the cache back */
         uint64_t job = rig_submit(r, json);
         rig_done_bytes(r, w, job, "x", bytes);
         struct mr_sched_value v = rig_value(r, job, "x", NULL);
@@ -424,8 +427,8 @@ static void is_kept(struct rig *r, struct rig_worker w, const char *json, uint32
     }
 }
 
-/* The cache has blocks of 28 bytes. A target may take all blocks, another value leaves a quarter of
- * them. */
+/* The cache has blocks of 28 bytes. The value of a target may take all of them; any other value has
+ * to leave a quarter free. */
 static void a_small_value_may_fill_the_cache_to_the_last_block(void **state)
 {
     (void)state;
@@ -444,7 +447,7 @@ static void a_small_value_may_fill_the_cache_to_the_last_block(void **state)
     assert_null(rig_leftover(r));
 }
 
-/* The record of a value has room for 16 bytes. They need no block. */
+/* A value of up to 16 bytes stands in the record of the value and needs no block. */
 static void a_value_of_16_bytes_is_kept_when_the_cache_is_full(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The scheduler's core: values that are lost and cannot be computed again, and how much work is
- * counted at a worker, also when tasks leave it. */
+/* The scheduler's core: lost values that cannot be computed again, and the estimate of how much
+ * work a worker has, also after tasks leave it. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -65,13 +65,15 @@ static void a_lost_value_whose_input_has_failed_fails_and_names_the_input(void *
     failed_with(
         r, job, "y", 15, 1, "its value was lost, and of its inputs \"e\" cannot be made again");
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
-    assert_int_equal(info_of(r, job).recomputed, 3); /* "z" with "e", and "y" */
+    /* "e" and "z" were made again, and "y" was to be. */
+    assert_int_equal(info_of(r, job).recomputed, 3);
     struct mr_sched_totals t;
     mr_sched_totals(r->s, &t);
     assert_int_equal(t.recomputed, 3);
 }
 
-/* A stored object has no task that could make it again. Users that are done keep their values. */
+/* No task can make a stored object again. Tasks that have used it and are done keep their values.
+ */
 static void a_stored_object_that_is_gone_fails_its_users_and_names_its_key(void **state)
 {
     (void)state;
@@ -96,7 +98,7 @@ static void a_stored_object_that_is_gone_fails_its_users_and_names_its_key(void 
     assert_int_equal(rig_count(r, SAID_CANCEL, w, job, "z"), 1);
 }
 
-/* An object that the graph names by its id: no store is known, so a worker looks for it. */
+/* The graph names an object by its id, so no store is known. The worker has to find the object. */
 static void an_object_of_the_graph_is_sent_without_its_store(void **state)
 {
     (void)state;
@@ -135,8 +137,9 @@ static uint64_t work(struct rig *r, struct rig_worker w, uint32_t sent)
     return info.queue_ns;
 }
 
-/* An operator that has never run counts 100 us, and then as long as it ran: 200 ns at least. A
- * long-running task counts nothing. A task counts what it was sent with. */
+/* A task of an operator that has never run counts as 100 us. Later it counts as the operator's run
+ * time, and at least as 200 ns. A long-running task counts as nothing. A task keeps the estimate
+ * with which it was sent. */
 static void the_work_at_a_worker_is_estimated_from_its_tasks(void **state)
 {
     (void)state;
@@ -146,7 +149,7 @@ static void the_work_at_a_worker_is_estimated_from_its_tasks(void **state)
                                          "c", "g", "3", "") "," T("l", "long", "4", ""),
                                      "\"a\",\"b\",\"c\",\"l\""));
     assert_int_equal(work(r, w, 4), 300 * MR_US);
-    rig_done(r, w, job, "a"); /* 1 ms */
+    rig_done(r, w, job, "a"); /* the task ran for 1 ms */
     assert_int_equal(work(r, w, 3), 200 * MR_US);
     rig_end(r, w, job, "l", MR_OUTCOME_RETURNED);
     assert_int_equal(work(r, w, 2), 200 * MR_US);
@@ -162,7 +165,8 @@ static void the_work_at_a_worker_is_estimated_from_its_tasks(void **state)
     assert_int_equal(work(r, w, 0), 0);
 }
 
-/* The task "b" was sent ahead of its input. Its worker stops it with the job. */
+/* Task "b" was sent before its input was there. Cancelling the job removes both tasks from the
+ * worker's load, and the worker is told to stop them. */
 static void cancelled_tasks_leave_the_work_of_their_workers(void **state)
 {
     (void)state;
@@ -208,7 +212,8 @@ static void the_values_that_a_worker_keeps_are_counted(void **state)
     assert_int_equal(held(r, w), 0);
 }
 
-/* When the worker registers again, its tasks are compared with those of the scheduler. */
+/* A worker without a stream is sent no releases. When it registers again, the core compares the
+ * worker's tasks and values with its own. */
 static void a_worker_whose_stream_has_ended_is_told_nothing(void **state)
 {
     (void)state;

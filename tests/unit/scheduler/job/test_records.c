@@ -1,5 +1,5 @@
-/* The scheduler's core: what a restart makes of the journal. Records that are missing, stand twice
- * or are too long, and values of several jobs in one turn. */
+/* The scheduler's core: what a restart reads from records of the journal that are missing, stand
+ * twice or are too long, and how the values of one turn are written. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -47,7 +47,7 @@ static void ack_to(struct rig *r, uint64_t sequence)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Copies the journal, with each record of `type` `times` times. */
+/* Copies the journal, and writes each record of `type` `times` times. */
 static void repeat_records(struct rig *r, uint32_t type, uint32_t times)
 {
     struct mr_buf out;
@@ -72,7 +72,7 @@ static struct rig_worker come_back(struct rig *r, struct rig_worker w)
     return rig_join_as(r, &spec, &more);
 }
 
-/* A snapshot repeats the records of workers that registered before it. */
+/* A snapshot repeats the record of each worker that registered before the snapshot. */
 static void a_worker_that_the_journal_names_twice_is_waited_for_once(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void a_worker_that_the_journal_names_twice_is_waited_for_once(void **stat
     assert_false(w.was_refused || is_recovering(r));
 }
 
-/* At last the record of its registration was trimmed. */
+/* The journal says that a worker was lost, but the record of its registration was trimmed. */
 static void a_worker_that_the_journal_only_loses_is_passed_over(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void put_text(struct mr_buf *b, const char *text)
     mr_buf_add(b, text, n);
 }
 
-/* Texts of a record are cut to what the scheduler keeps. */
+/* Texts of a record that are longer than the scheduler keeps are cut. */
 static void an_error_with_a_worker_s_name_that_is_too_long_is_read(void **state)
 {
     (void)state;
@@ -149,7 +149,8 @@ static void an_error_with_a_worker_s_name_that_is_too_long_is_read(void **state)
     assert_memory_equal(t.error.worker.p, name, 127);
 }
 
-/* The value was lost, and was computed again as another object. */
+/* The value of a target was lost, and then computed again as another object. The journal has both.
+ */
 static void of_two_values_of_a_target_the_last_one_is_read(void **state)
 {
     (void)state;
@@ -193,7 +194,8 @@ static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
                              .duration_ns = zeros}};
     uint64_t before = r->sequence;
     rig_message(r, w, &m);
-    assert_int_equal(r->sequence - before, 3); /* the values of each job, and the end of one */
+    /* The values of the first job, the values of the second, and the end of the second. */
+    assert_int_equal(r->sequence - before, 3);
     for (int life = 0; life < 2; life++) {
         char out[64];
         (void)rig_value(r, job[0], "x", out);
@@ -292,7 +294,7 @@ static void put_record(struct rig *r, uint32_t type, const void *payload, uint32
     mr_buf_add(&r->journal, &pad, (size_t)(mr_align_up(bytes, 8) - bytes));
 }
 
-/* Records of tasks, loops and states that there are not. */
+/* The journal has records of tasks, loops, rounds and states that do not exist. */
 static void records_of_what_there_is_not_are_passed_over(void **state)
 {
     (void)state;
@@ -355,7 +357,7 @@ static void a_snapshot_names_all_forgotten_jobs(void **state)
     }
 }
 
-/* The last EPOCH record; 0: there is none. */
+/* Returns the epoch in the last EPOCH record; 0: the journal has no such record. */
 static uint32_t epoch_of(struct rig *r)
 {
     uint32_t epoch = 0;
@@ -380,7 +382,7 @@ static void a_raised_epoch_is_in_the_journal(void **state)
     assert_int_equal(epoch_of(r), 41);
     rig_compact(r);
     assert_int_equal(epoch_of(r), 41);
-    /* an epoch that no scheduler can have reached is ignored */
+    /* an epoch that is too high for any scheduler to have reached is ignored */
     const struct mr_ws_register wrong = {.epoch = UINT32_MAX / 2, .scheduler = 77};
     (void)rig_join_as(r, &(struct rig_spec){.name = "v"}, &wrong);
     assert_int_equal(mr_sched_epoch(r->s), 41);
@@ -391,7 +393,8 @@ static void a_raised_epoch_is_in_the_journal(void **state)
 
 /* ---- stores and jobs ------------------------------------------------------------------------- */
 
-/* A snapshot names every store. So a restart waits for each of them, and for its objects. */
+/* A snapshot names every store. After a restart the core waits for each of them, and keeps their
+ * objects. */
 static void every_store_of_a_snapshot_is_waited_for(void **state)
 {
     (void)state;
@@ -413,7 +416,8 @@ static void every_store_of_a_snapshot_is_waited_for(void **state)
     rig_compact(r);
     rig_crash(r);
     assert_int_equal(mr_sched_stores_count(r->s), 3);
-    rig_pass(r, r->c.lease + MR_SECOND); /* the workers are lost, the stores are still expected */
+    /* The workers are lost by now, while the core still waits for the stores. */
+    rig_pass(r, r->c.lease + MR_SECOND);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(rig_value(r, job[i], "x", NULL).kind, MR_SCHED_VALUE_OBJECT);
         uint64_t incarnation;
@@ -447,7 +451,8 @@ static void a_done_job_has_nothing_to_retry_in_any_life(void **state)
     }
 }
 
-/* The journal has the job, and not yet that it runs. Its worker comes back with the task. */
+/* The journal has the job, but not yet that the job runs. After a restart the worker returns with
+ * the job's task. */
 static void a_job_whose_task_comes_back_runs(void **state)
 {
     (void)state;
@@ -457,7 +462,7 @@ static void a_job_whose_task_comes_back_runs(void **state)
     uint64_t before = r->sequence;
     uint64_t job = rig_submit(r, ONE_TASK);
     assert_int_equal(rig_attempt(r, w, job, "x"), 1);
-    assert_int_equal(r->sequence, before + 3); /* the graph, the job, its state */
+    assert_int_equal(r->sequence, before + 3); /* records of the graph, the job and its state */
     ack_to(r, before + 2);
     r->acks = true;
     r->now += MR_SECOND;
@@ -479,7 +484,7 @@ static void a_job_whose_task_comes_back_runs(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* The journal has the last value of the job, and not yet that the job is done. */
+/* The journal has the last value of the job, but not yet that the job is done. */
 static void a_job_whose_targets_are_all_in_the_journal_is_done(void **state)
 {
     (void)state;
@@ -497,7 +502,7 @@ static void a_job_whose_targets_are_all_in_the_journal_is_done(void **state)
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
 }
 
-/* A job that was cancelled before the restart computes nothing again. */
+/* After a restart, a lost target of a job that was cancelled before is not computed again. */
 static void a_lost_target_of_a_cancelled_job_is_not_made_again(void **state)
 {
     (void)state;
@@ -521,7 +526,8 @@ static void a_lost_target_of_a_cancelled_job_is_not_made_again(void **state)
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_RELEASED);
 }
 
-/* The limit of workers was lowered between two starts. */
+/* Between two starts of the scheduler, the operator lowered the limit of workers. The journal names
+ * more workers than the new limit allows. */
 static void more_workers_in_the_journal_than_may_be_are_passed_over(void **state)
 {
     (void)state;

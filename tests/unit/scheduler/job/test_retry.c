@@ -1,5 +1,5 @@
-/* The scheduler's core: a job that failed or was cancelled is retried. What it keeps, what runs
- * again, and what counts anew. */
+/* The scheduler's core: a failed or cancelled job is retried. The tests check which values it
+ * keeps, what runs again, and which counts begin anew. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -67,8 +67,8 @@ static void ended(struct rig *r, uint64_t job, uint32_t loop, uint32_t expected)
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* The condition of the first round was persisted by an earlier job, as an object: an object ends no
- * loop. So the loop is in its second round from the start. */
+/* An earlier job has persisted the condition of the first round as an object. Only a small value
+ * can end a loop, so this loop goes on with its second round. */
 static void a_loop_begins_behind_the_round_whose_condition_exists(void **state)
 {
     (void)state;
@@ -89,8 +89,8 @@ static void a_loop_begins_behind_the_round_whose_condition_exists(void **state)
     ended(r, job, 0, 2);
 }
 
-/* The job keeps the value that ended the loop, and not the states of the rounds. So the retried
- * loop has ended as soon as it is planned. */
+/* The failed job kept the condition that ended its loop, but not the states of the rounds. So the
+ * retry plans the loop with the same last round. */
 static void a_retried_loop_ends_where_the_condition_that_it_kept_says(void **state)
 {
     (void)state;
@@ -112,7 +112,8 @@ static void a_retried_loop_ends_where_the_condition_that_it_kept_says(void **sta
     ended(r, job, 0, 1);
 }
 
-/* The conditions of earlier rounds are computed again, and may end the loop earlier. */
+/* The failed job released the conditions of earlier rounds. The retry computes them again, and one
+ * of them may now end the loop earlier. */
 static void a_retried_loop_may_end_in_an_earlier_round(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void a_retried_loop_may_end_in_an_earlier_round(void **state)
 
 static const char two_loops[] = "{\"repeat\":{" REPEAT("one", "5") "," REPEAT("two", "7") "}}";
 
-/* Of two loops one has its results. It keeps them, and only the other loop runs again. */
+/* One of two loops has its results. The retry keeps them and runs only the other loop again. */
 static void a_loop_with_its_results_does_not_run_again(void **state)
 {
     (void)state;
@@ -175,8 +176,8 @@ static void a_loop_with_its_results_does_not_run_again(void **state)
     }
 }
 
-/* The retry is in the journal: a restart knows that one loop has ended, and that the other begins
- * anew. */
+/* The retry is in the journal. So a restart knows that one loop has ended, and that the other one
+ * begins anew. */
 static void a_retry_of_loops_outlives_a_restart(void **state)
 {
     (void)state;
@@ -194,7 +195,7 @@ static void a_retry_of_loops_outlives_a_restart(void **state)
         retry(r, job);
         if (compact) rig_compact(r);
         rig_crash(r);
-        rig_pass(r, 60 * MR_SECOND); /* no worker returns */
+        rig_pass(r, 60 * MR_SECOND); /* long enough that the workers of the journal are lost */
         w = join(r, "v");
         assert_int_equal(info_of(r, job).skipped, 4 * 2 - 1);
         play(r, w, job, "two", 0, GO);
@@ -209,7 +210,8 @@ static void a_retry_of_loops_outlives_a_restart(void **state)
     }
 }
 
-/* The value that ended a loop is kept until the job ends. A restart may find it at its worker. */
+/* The condition that ended a loop is kept until the job ends. After a restart, its worker may
+ * return with it. */
 static void the_condition_that_ended_a_loop_is_kept(void **state)
 {
     (void)state;
@@ -249,7 +251,8 @@ static void a_retried_job_has_its_whole_time_again(void **state)
     }
 }
 
-/* A deadline does not replace the error of a task, and jobs with other deadlines go on. */
+/* If a task has failed before the deadline, its error stays the job's error. Jobs with later
+ * deadlines go on. */
 static void each_job_has_its_own_deadline(void **state)
 {
     (void)state;
@@ -276,7 +279,8 @@ static void each_job_has_its_own_deadline(void **state)
     }
 }
 
-/* The reason of a cancel is the job's error, and names no task. A job that is done gets none. */
+/* The reason of a cancel becomes the job's error, which names no task. A job that is done gets no
+ * error. */
 static void a_cancelled_job_says_why(void **state)
 {
     (void)state;
@@ -304,7 +308,8 @@ static void a_cancelled_job_says_why(void **state)
     assert_false(info_of(r, done).has_error);
 }
 
-/* "y" has a value that "x" does not need: it is planned neither at first nor in the retry. */
+/* The value of "b" is there at first, so the first run does not need "a". The failed job releases
+ * the value of "b", so each retry runs "a" and "b". */
 static void what_a_job_does_not_need_does_not_run_in_its_retry(void **state)
 {
     (void)state;
@@ -325,7 +330,6 @@ static void what_a_job_does_not_need_does_not_run_in_its_retry(void **state)
         rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
         assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
         retry(r, job);
-        /* The value of "b" went with the failed job. */
         rig_done(r, w, job, "a");
         rig_done(r, w, job, "b");
         assert_int_equal(rig_state(r, job, "a"), MR_TASK_RELEASED);
@@ -334,7 +338,7 @@ static void what_a_job_does_not_need_does_not_run_in_its_retry(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* Attempts before the retry do not use up the tries of the retried job. */
+/* Attempts before the retry do not count as tries of the retried job. */
 static void a_retried_task_has_all_its_tries_again(void **state)
 {
     (void)state;
@@ -354,7 +358,7 @@ static void a_retried_task_has_all_its_tries_again(void **state)
     }
 }
 
-/* A persisted result that is lost is made as any other task: with the tries that it has. */
+/* A persisted result that is lost is computed again. Its task has all its tries. */
 static void a_lost_result_that_was_persisted_is_made_with_its_tries(void **state)
 {
     (void)state;
@@ -381,7 +385,8 @@ static void a_lost_result_that_was_persisted_is_made_with_its_tries(void **state
     assert_int_equal(t.recomputed, 1);
 }
 
-/* "c" refers to its parts and is no target: it goes with the job that failed. */
+/* "c" is no target, and its value refers to the value of "p". Both are released when the job fails.
+ */
 static void a_failed_job_lets_its_collections_go(void **state)
 {
     (void)state;
@@ -405,7 +410,7 @@ static void a_failed_job_lets_its_collections_go(void **state)
     }
 }
 
-/* A task that fails with its input has waited for a worker with the resource. It does not run when
+/* Task "b" waits for a worker with a gpu, and fails because its input fails. It must not run when
  * such a worker comes. */
 static void what_failed_with_its_input_is_not_sent_any_more(void **state)
 {
@@ -428,7 +433,7 @@ static void what_failed_with_its_input_is_not_sent_any_more(void **state)
     assert_null(rig_leftover(r));
 }
 
-/* Tasks that ran side by side at one worker, in any order. */
+/* Three tasks ran at one worker at the same time and end in any order. */
 static void a_forgotten_job_of_tasks_side_by_side_leaves_nothing(void **state)
 {
     (void)state;
@@ -449,7 +454,7 @@ static void a_forgotten_job_of_tasks_side_by_side_leaves_nothing(void **state)
     }
 }
 
-/* Each turn releases some thousand tasks. */
+/* One turn releases some thousand tasks only, so that the core stays responsive. */
 static void a_large_job_is_released_in_several_turns(void **state)
 {
     (void)state;

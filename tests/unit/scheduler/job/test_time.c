@@ -1,4 +1,5 @@
-/* The scheduler's core: a job's deadline and the slots that it had, over restarts and retries. */
+/* The scheduler's core: how the deadline of a job, and its mean number of slots, go on over
+ * restarts and retries. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -28,7 +29,7 @@ static void a_deadline_goes_on_over_a_restart(void **state)
                                           "x", "f", "1", "") "},\"targets\":[\"x\"]}");
         rig_pass(r, 30 * MR_SECOND);
         if (compact) rig_compact(r);
-        r->now += 30 * MR_SECOND; /* no scheduler runs */
+        r->now += 30 * MR_SECOND; /* time passes while no scheduler runs */
         rig_crash(r);
         assert_int_equal(rig_job(r, late), MR_JOB_FAILED);
         assert_int_equal(info_of(r, late).error.code, 4);
@@ -40,7 +41,7 @@ static void a_deadline_goes_on_over_a_restart(void **state)
     }
 }
 
-/* The slots that a job had before a restart do not count; those after it do. */
+/* The mean begins anew with a restart: the slots before it do not count. */
 static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
 {
     (void)state;
@@ -61,14 +62,15 @@ static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
     assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
 }
 
-/* The time between the end of a job and its retry does not count. */
+/* The time between the end of a job and its retry does not count for the mean. */
 static void the_slots_of_a_retried_job_are_those_of_both_runs(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker w[2] = {rig_join(r, &(struct rig_spec){.name = "a", .slots = 2})};
     uint64_t job = rig_submit(r, ONE_TASK);
-    for (int i = 0; i < 30; i++) { /* ten seconds with 2 slots, ten of pause, ten with 6 slots */
+    /* 10 s with 2 slots, 10 s between the end and the retry, 10 s with 6 slots. */
+    for (int i = 0; i < 30; i++) {
         if (i == 10) {
             assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
             w[1] = rig_join(r, &(struct rig_spec){.name = "b", .slots = 4});

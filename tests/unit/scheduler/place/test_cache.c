@@ -1,5 +1,5 @@
-/* The scheduler's core: the instances of a template go where the first one went, as long as that is
- * a good place. */
+/* The scheduler's core: the placement cache. The tasks of each instance of a template go to the
+ * same workers as those of the first instance, as long as these workers can run them. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #define R(key) "{\"ref\":\"" key "\"}"
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
 
-/* Values of x and y meet in z. */
+/* Tasks x and y make values, and z reads both. */
 #define MEET                                                                                       \
     JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("z", "h", R("x") "," R("y"), ""),      \
         "\"z\"")
@@ -39,7 +39,7 @@ static struct mr_sched_totals totals(struct rig *r)
     return t;
 }
 
-/* The slot of the worker that has the task. */
+/* Returns the slot of the worker that the task was sent to. */
 static uint32_t at(struct rig *r, uint64_t job, const char *key)
 {
     assert_true(rig_task(r, job, key).is_sent);
@@ -67,7 +67,7 @@ struct places {
     uint32_t x, y, z;
 };
 
-/* Runs an instance, and says where its tasks were. */
+/* Runs an instance and returns the workers of its tasks. */
 static struct places places(struct rig *r, uint64_t job)
 {
     struct places p = {at(r, job, "x"), at(r, job, "y"), 0};
@@ -93,20 +93,19 @@ static void an_instance_goes_where_the_first_one_went(void **state)
         assert_int_equal(totals(r).placed_cached, 3 * i);
         assert_int_equal(totals(r).placed_scored, 3);
     }
-    (void)places(r, instance(r, MEET, 8)); /* another template */
+    (void)places(r, instance(r, MEET, 8)); /* an instance of another template */
     assert_int_equal(totals(r).placed_cached, 9);
     assert_int_equal(totals(r).placed_scored, 6);
-    (void)places(r, rig_submit(r, MEET)); /* no template */
+    (void)places(r, rig_submit(r, MEET)); /* a job without a template */
     (void)places(r, rig_submit(r, MEET));
     assert_int_equal(totals(r).placed_cached, 9);
     assert_int_equal(totals(r).placed_scored, 12);
     assert_int_equal(totals(r).placed_repaired, 0);
-    (void)places(r, instance(r, MEET, 7)); /* it is still known */
+    (void)places(r, instance(r, MEET, 7)); /* template 7 is still in the cache */
     assert_int_equal(totals(r).placed_cached, 12);
 }
 
-/* The worker of a task is known, so the task need not wait for its inputs to be made in one place.
- */
+/* The worker of z is known from the first instance. So z is sent before x and y are made. */
 static void an_instance_is_sent_ahead_of_its_inputs(void **state)
 {
     (void)state;
@@ -114,7 +113,8 @@ static void an_instance_is_sent_ahead_of_its_inputs(void **state)
     (void)join(r, "a", 1);
     (void)join(r, "b", 1);
     uint64_t first = instance(r, MEET, 7);
-    assert_false(rig_task(r, first, "z").is_sent); /* x and y are made in two places */
+    /* X and y are made at two workers, so z waits for them. */
+    assert_false(rig_task(r, first, "z").is_sent);
     struct places p = places(r, first);
     uint64_t job = instance(r, MEET, 7);
     assert_int_equal(at(r, job, "z"), p.z);
@@ -122,7 +122,7 @@ static void an_instance_is_sent_ahead_of_its_inputs(void **state)
     run(r, job);
 }
 
-/* Input x, or y, waits for a worker. */
+/* The worker of one input retires, so that input waits. Then z waits too. */
 static void an_instance_is_not_sent_ahead_of_inputs_that_wait(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void an_instance_is_not_sent_ahead_of_inputs_that_wait(void **state)
     }
 }
 
-/* The options of the instance name another worker than the cache. */
+/* The options of the second instance name another worker than the cached one. */
 static void an_instance_goes_only_where_it_may_run(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void a_place_that_is_gone_is_replaced_once(void **state)
             .incarnation = gone.incarnation};
         rig_step(r, &ev);
         rig_turn(r);
-        if (how == 1) (void)join(r, "again", 4); /* in the same slot */
+        if (how == 1) (void)join(r, "again", 4); /* the new worker gets the slot of the lost one */
         uint32_t were = 0u + (p.x == gone.slot) + (p.y == gone.slot) + (p.z == gone.slot);
         struct places next = places(r, instance(r, MEET, 7));
         assert_int_equal(totals(r).placed_repaired, were);
@@ -191,7 +191,7 @@ static void a_place_that_is_gone_is_replaced_once(void **state)
     }
 }
 
-/* The idle worker has a place of its own in the cache. */
+/* The cached worker is busy and another worker is idle. The task goes to the cached one. */
 static void an_instance_stays_at_a_busy_worker(void **state)
 {
     (void)state;
@@ -253,7 +253,8 @@ static void a_task_that_is_tried_again_is_placed_anew(void **state)
     done(r, job, "x");
 }
 
-/* A root waits until its worker has memory, wherever the cache has it. */
+/* A root task (without inputs) is not sent to a worker whose memory is full, even if the cache
+ * names that worker. */
 static void a_root_does_not_go_to_a_worker_whose_memory_is_full(void **state)
 {
     (void)state;
@@ -273,7 +274,7 @@ static void a_root_does_not_go_to_a_worker_whose_memory_is_full(void **state)
     assert_true(rig_task(r, second, "x").is_sent);
 }
 
-/* Long-running tasks are spread anew each time. */
+/* Long-running tasks are spread over the workers by their number, in each instance anew. */
 static void long_running_tasks_are_not_placed_by_the_cache(void **state)
 {
     (void)state;
@@ -285,7 +286,8 @@ static void long_running_tasks_are_not_placed_by_the_cache(void **state)
     assert_int_equal(totals(r).placed_cached, 0);
 }
 
-/* More templates than the cache has room for: those that were used longest ago are forgotten. */
+/* More templates are used than the cache has room for. The template that was used longest ago is
+ * dropped. */
 static void of_many_templates_the_last_ones_are_known(void **state)
 {
     (void)state;
@@ -294,7 +296,8 @@ static void of_many_templates_the_last_ones_are_known(void **state)
     static const char one[] = JOB(T("x", "f", "1", ""), "\"x\"");
     uint64_t before = 0;
     for (uint64_t round = 0; round < 2; round++)
-        for (uint64_t i = 1; i <= 65; i++) { /* 65, 2 to 65: the first one is not known any more */
+        /* The second round uses 65 in the place of 1, which the cache has dropped. */
+        for (uint64_t i = 1; i <= 65; i++) {
             uint64_t job = instance(r, one, round && i == 1 ? 65 : i);
             done(r, job, "x");
             assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);

@@ -1,4 +1,5 @@
-/* The scheduler's core: which worker gets a task, with the numbers at the edges of the rules. */
+/* The scheduler's core: which worker gets a task. The cases stand on both sides of the bounds in
+ * place.c. */
 #include "base/alloc.h"
 #include "tests/support/scheduler_rig.h"
 
@@ -34,7 +35,7 @@ static uint64_t submit_many(struct rig *r, const char *op, uint32_t tasks, const
     return rig_submit(r, json);
 }
 
-/* Makes the run time of an operator known. */
+/* Runs one task of the operator for `took`, so that the core knows the operator's run time. */
 static void known(struct rig *r, struct rig_worker w, const char *op, mr_duration took)
 {
     uint64_t job = submit_many(r, op, 1, AT_A);
@@ -51,22 +52,24 @@ static uint32_t sent(struct rig *r, struct rig_worker w, uint64_t job)
 /* ---- data ------------------------------------------------------------------------------------ */
 
 struct data {
-    uint64_t bytes; /* of the input, which a has */
+    uint64_t bytes; /* size of the input, which is at worker a */
     bool is_object, has_store, same_store;
-    mr_duration load; /* run time of the task that a has to run before */
+    mr_duration load; /* run time of the task that worker a has to run first */
     bool stays;
 };
 
-/* The task goes to its data if to transfer the data takes longer than to wait for a. */
+/* Task u goes to its input at worker a if the transfer to worker b would take longer than worker a
+ * is busy. */
 static void a_task_goes_where_it_can_start_first(void **state)
 {
     static const struct data cases[] = {
-        {10 * MIB, true, true, false, MR_MS, true},      /* about 5 ms */
-        {100000, true, true, false, 120 * MR_US, false}, /* 100 us: fixed, and for the bytes */
+        {10 * MIB, true, true, false, MR_MS, true}, /* the transfer takes about 5 ms */
+        /* 100 us: a fixed cost, and the time for the bytes. */
+        {100000, true, true, false, 120 * MR_US, false},
         {100000, true, true, false, 99 * MR_US, true},
-        {10 * MIB, true, true, true, MR_MS, false},   /* both read the same store */
-        {10 * MIB, true, false, false, MR_MS, false}, /* it is not known where it is */
-        {4000, false, true, false, 1900, true},       /* 2 us: fixed, and for the bytes */
+        {10 * MIB, true, true, true, MR_MS, false},   /* both workers use the same store */
+        {10 * MIB, true, false, false, MR_MS, false}, /* no store of the object is known */
+        {4000, false, true, false, 1900, true}, /* 2 us: a fixed cost, and the time for the bytes */
         {4000, false, true, false, 2100, false},
         {1, false, true, false, 1100, false},
         {1, false, true, false, 900, true},
@@ -95,8 +98,9 @@ static void a_task_goes_where_it_can_start_first(void **state)
     }
 }
 
-/* The best of the first four workers that have inputs, however many of the inputs each has. Nothing
- * is sent ahead of inputs that run long. */
+/* The core scores the first four workers that have inputs, whatever number of inputs each of them
+ * has. The large input is at the last of these four. The inputs are of long-running tasks, so that
+ * no task is sent before they are done. */
 static void the_worker_of_a_large_input_is_found_behind_others(void **state)
 {
     (void)state;
@@ -133,7 +137,7 @@ static void the_worker_of_a_large_input_is_found_behind_others(void **state)
     }
 }
 
-/* A consumer frees memory, so that it may go to a worker whose memory is full. */
+/* A task with inputs frees memory when it ends, so it may go to a worker whose memory is full. */
 static void a_task_with_data_goes_to_a_worker_whose_memory_is_full(void **state)
 {
     (void)state;
@@ -167,7 +171,8 @@ static void what_runs_long_goes_to_the_third_worker_if_it_prefers_that(void **st
 
 /* ---- roots ----------------------------------------------------------------------------------- */
 
-/* A task without inputs goes where a sibling went, up to 200 us more load than elsewhere. */
+/* A task without inputs goes to the worker of a sibling, as long as that worker has at most 200 us
+ * more load than the least loaded one. */
 static void siblings_gather_up_to_a_bound(void **state)
 {
     (void)state;
@@ -181,8 +186,8 @@ static void siblings_gather_up_to_a_bound(void **state)
                                 "\"for\":{\"i\":7}}," T("z", "rare",
                                     R("x") ",{\"each\":{\"ref\":\"y-${i}\"},\"for\":{\"i\":7}}",
                                     "") "},\"targets\":[\"z\"]}");
-    /* x, four up to a load of 200 us, and two because roots stay where the last one went for half
-     * of what each slot would get of the queue */
+    /* Worker b gets x, then four siblings up to a load of 200 us, then two as the sticky worker:
+     * roots stay at the last root's worker for up to half of each slot's share of the queue. */
     assert_int_equal(sent(r, b, job), 7);
     assert_int_equal(sent(r, a, job), 1);
 }
@@ -215,7 +220,7 @@ static void short_lone_tasks_stay_at_one_worker(void **state)
     }
 }
 
-/* Their values would attract later tasks. */
+/* The values of these tasks stay at their worker and would attract later tasks. */
 static void short_lone_tasks_leave_a_worker_that_keeps_a_mebibyte_more(void **state)
 {
     (void)state;
@@ -250,7 +255,8 @@ static void the_worker_with_the_fewest_long_running_tasks_gets_the_next(void **s
         r, JOB(T("x", "long", "1", AT_A) "," T("y", "long", "2", AT_A) "," T("z", "long", "3",
                    AT_B) "," T("w", "long", "4", ",\"workers\":[\"c\"]") "," T("u", "f", "5", AT_B),
                "\"x\",\"y\",\"z\",\"w\",\"u\""));
-    uint64_t job = submit_many(r, "long", 2, ""); /* c and b, though a has less load than b */
+    /* Worker a has less load than b, but more long-running tasks than b and c. */
+    uint64_t job = submit_many(r, "long", 2, "");
     assert_int_equal(sent(r, a, job), 0);
     assert_int_equal(sent(r, b, job), 1);
     assert_int_equal(sent(r, c, job), 1);
@@ -268,7 +274,8 @@ static void however_short_tasks_are_a_slot_has_4096_at_most(void **state)
     assert_int_equal(sent(r, a, job), 4096);
 }
 
-/* A slot has two tasks, or as many as take 5 ms. A job of which nothing runs gets one more. */
+/* Each slot of a worker has two tasks waiting or running, or as many as take 5 ms. A job of which
+ * no task runs gets one more, as the third. */
 static void a_job_of_which_nothing_runs_gets_in_as_the_third(void **state)
 {
     (void)state;
@@ -308,7 +315,7 @@ static void look_at_size(struct rig *r, uint32_t slot, const struct mr_sched_bat
     rows_most = MR_MAX(rows_most, b->tasks.count);
 }
 
-/* A batch takes no more tasks when it has 4 MiB. */
+/* A batch that has 4 MiB takes no more tasks. */
 static void a_batch_is_bounded(void **state)
 {
     (void)state;
@@ -331,11 +338,11 @@ static void a_batch_is_bounded(void **state)
     uint64_t job = rig_submit(r, json);
     mr_release(json);
     assert_int_equal(rows_most, 5);
-    assert_int_equal(sent(r, a, job), 8); /* the others in the next batch */
+    assert_int_equal(sent(r, a, job), 8); /* three tasks came in the second batch */
     assert_int_equal(batches, 2);
 }
 
-/* The class of these tasks is the first one with demands. */
+/* The worker has 4 cpu and 1 gpu. Tasks that need one kind do not wait for the other kind. */
 static void resources_are_counted_by_kind(void **state)
 {
     (void)state;
@@ -354,7 +361,7 @@ static void resources_are_counted_by_kind(void **state)
     rig_step(r, &ev);
     struct rig_worker a = r->last;
     uint64_t gpu = submit_many(r, "f", 4, ",\"resources\":{\"gpu\":1}");
-    assert_int_equal(sent(r, a, gpu), 2); /* one runs, one waits there */
+    assert_int_equal(sent(r, a, gpu), 2); /* one task has the gpu, and one waits at the worker */
     uint64_t two = submit_many(r, "f", 1, ",\"resources\":{\"gpu\":2}");
     uint64_t cpu = submit_many(r, "f", 1, ",\"resources\":{\"cpu\":4}");
     assert_int_equal(sent(r, a, two), 0);
@@ -377,7 +384,8 @@ static void use_memory(struct rig *r, struct rig_worker w, uint64_t bytes)
     rig_message(r, w, &m);
 }
 
-/* A worker is full at three quarters of its memory. Then it gets one root at a time. */
+/* A worker counts as full when it uses more than three quarters of its memory. Then it gets only
+ * one root (task without inputs) at a time. */
 static void a_worker_whose_memory_is_full_gets_one_root_at_a_time(void **state)
 {
     (void)state;
@@ -390,20 +398,21 @@ static void a_worker_whose_memory_is_full_gets_one_root_at_a_time(void **state)
     assert_int_equal(sent(r, a, one), 1);
     assert_int_equal(sent(r, a, two), 0);
     const struct rig_spec other = {.name = "b", .node = "b", .slots = 4, .ops = "g"};
-    (void)rig_join(r, &other); /* which cannot run it */
+    (void)rig_join(r, &other); /* worker b lacks the operator "f" */
     struct mr_buf lines;
     mr_buf_init(&lines, 1 << 16);
     assert_true(mr_sched_explain(r->s, (mr_job_id){two}, 0, &lines));
     assert_non_null(memmem(lines.p, lines.n, "their memory is nearly full", 27));
     mr_buf_fini(&lines);
     uint64_t user = rig_submit(r, JOB("\"l\":{\"value\":1}," T("x", "f", R("l"), ""), "\"x\""));
-    assert_int_equal(sent(r, a, user), 0); /* a literal is no data */
+    /* A literal is no input with data: the task counts as a root. */
+    assert_int_equal(sent(r, a, user), 0);
     use_memory(r, a, 3000);
     assert_int_equal(sent(r, a, two), 1);
     assert_int_equal(sent(r, a, user), 1);
 }
 
-/* The root that prefers b does not wait for it while b is full. */
+/* A root that prefers worker b goes to worker a while the memory of b is full. */
 static void a_preference_for_a_worker_whose_memory_is_full_does_not_count(void **state)
 {
     (void)state;
@@ -436,7 +445,7 @@ static void roots_that_wait_for_a_store_are_counted(void **state)
     (void)rig_done_object(r, a, first, "k-0");
     mr_sched_totals(r->s, &t);
     assert_int_equal(t.roots_held, 0);
-    (void)submit_many(r, "f", 2, ""); /* one runs, the other waits */
+    (void)submit_many(r, "f", 2, ""); /* one of the two runs, the other waits */
     mr_sched_totals(r->s, &t);
     assert_in_range(t.roots_held, 1, 20);
     assert_int_equal(t.placed_scored, 2);
@@ -450,7 +459,8 @@ static uint32_t stolen(struct rig *r, struct rig_worker a, uint64_t job)
     return rig_count(r, SAID_STEAL, a, job, NULL);
 }
 
-/* Of 5 ms at one worker, half would be moved; but the third task would not start earlier. */
+/* Worker a has 5 tasks of 1 ms. Two of them are asked back. A third one would not start earlier at
+ * worker b. */
 static void as_many_are_stolen_as_start_earlier_elsewhere(void **state)
 {
     (void)state;
@@ -467,9 +477,9 @@ static void as_many_are_stolen_as_start_earlier_elsewhere(void **state)
     mr_sched_totals(r->s, &t);
     assert_int_equal(t.steals, 2);
     rig_pass(r, 10 * MR_MS);
-    assert_int_equal(stolen(r, a, job), 2); /* a has not answered */
+    assert_int_equal(stolen(r, a, job), 2); /* worker a has not answered yet */
     rig_tell(r, a, TOLD_GIVEN, job, "k-4");
-    rig_tell(r, a, TOLD_STARTED, job, "k-3"); /* too late */
+    rig_tell(r, a, TOLD_STARTED, job, "k-3"); /* too late to give k-3 back */
     assert_int_equal(sent(r, b, job), 1);
     for (int i = 0; i < 4; i++)
         rig_done(r, a, job, (const char *[]){"k-0", "k-1", "k-2", "k-3"}[i]);
@@ -479,7 +489,6 @@ static void as_many_are_stolen_as_start_earlier_elsewhere(void **state)
     assert_int_equal(t.steals, 2);
 }
 
-/* Looks again 0.5 ms after it found nothing to take, while there is a busy and an idle worker. */
 static void what_cannot_run_there_or_is_little_is_not_stolen(void **state)
 {
     (void)state;
@@ -489,9 +498,9 @@ static void what_cannot_run_there_or_is_little_is_not_stolen(void **state)
         uint32_t tasks, slots, stolen;
     } cases[] = {
         {"g", MR_MS, 5, 1, 0},       /* the idle worker lacks the op */
-        {"f", 100 * MR_US, 5, 1, 0}, /* less than a millisecond */
+        {"f", 100 * MR_US, 5, 1, 0}, /* all waiting tasks together take less than a millisecond */
         {"f", 400 * MR_US, 3, 1, 1}, {"f", 400 * MR_US, 2, 1, 0},
-        {"f", 10 * MR_MS, 2, 2, 0}, /* each has a slot there */
+        {"f", 10 * MR_MS, 2, 2, 0}, /* both tasks have a slot at worker a */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rig *r = rig_new();
@@ -534,7 +543,7 @@ static void the_next_look_for_tasks_to_steal_is_half_a_millisecond_later(void **
     rig_tell(r, a, TOLD_GIVEN, job, "k-4");
     rig_tell(r, a, TOLD_GIVEN, job, "k-3");
     assert_int_equal(sent(r, b, job), 2);
-    assert_true(mr_sched_deadline(r->s) > r->now + MR_MS); /* nobody is idle */
+    assert_true(mr_sched_deadline(r->s) > r->now + MR_MS); /* no worker is idle */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* The scheduler's core: tasks that find no room in memory. What the error says, which node is kept
- * free for such a task, and how long other processes of that node are waited for. */
+/* The scheduler's core: tasks that find no room in memory. The tests check the error texts, which
+ * node is kept free for such a task, and how long the task waits for other processes of that node
+ * to stop. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -47,7 +48,8 @@ static void say(struct rig *r, uint64_t job, const char *expected)
     mr_buf_fini(&lines);
 }
 
-/* Task t finds no room twice. It has to run alone, and waits for q, which runs beside it. */
+/* Task t finds no room twice. So it has to run alone, and waits until q, which runs on the same
+ * node, has ended. Returns t's job. */
 static uint64_t refused_twice(struct rig *r, struct rig_worker w, const char *beside, uint64_t *q)
 {
     uint64_t job = rig_submit(r, JOB("g"));
@@ -79,7 +81,7 @@ static void a_task_that_does_not_fit_alone_fails_with_the_numbers(void **state)
         "\"t\" needs more memory at once than there is: its inputs are 97.7 KiB, and it went wrong, "
         "though nothing else ran on its node; the object store of node \"n\" has 1.0 GiB: give it "
         "more (--memory), or make the parts smaller",
-        /* it refers to its inputs, and does not read them */
+        /* the value of t refers to its inputs, so t does not read them */
         "\"t\" needs more memory at once than there is: its inputs are 0 B, and it went wrong, "
         "though nothing else ran on its node; the object store of node \"n\" has 1.0 GiB: give it "
         "more (--memory), or make the parts smaller"};
@@ -115,7 +117,7 @@ static void a_task_whose_inputs_are_larger_than_the_memory_fails_at_once(void **
         (void)rig_done_object(r, a, job, "x");
         struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
         ev.store = (struct mr_sched_store){.store = 0x51, .disk_full = MR_STR("/spill")};
-        rig_step(r, &ev); /* no disk would help */
+        rig_step(r, &ev); /* a full disk is no reason here: a larger disk would not help */
         no_room(r, a, job);
         if (memory < 100000)
             fails_with(r, job,
@@ -128,7 +130,7 @@ static void a_task_whose_inputs_are_larger_than_the_memory_fails_at_once(void **
     }
 }
 
-/* The name of a directory is kept up to 127 bytes. */
+/* The error names the store's directory; up to 127 bytes of its name are kept. */
 static void a_full_disk_is_named_as_long_as_it_is_full(void **state)
 {
     (void)state;
@@ -200,7 +202,7 @@ static void workers_that_join_the_node_get_nothing_while_it_is_kept_free(void **
         jobs[i] = rig_submit(r, json);
     }
     assert_int_equal(rig_attempt(r, a, jobs[0], "q") + rig_attempt(r, b, jobs[1], "q"), 0);
-    assert_int_equal(rig_attempt(r, c, jobs[2], "q"), 1); /* it is of another node */
+    assert_int_equal(rig_attempt(r, c, jobs[2], "q"), 1); /* worker c is on another node */
     rig_done(r, a, job, "t");
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
     assert_int_equal(rig_attempt(r, a, jobs[0], "q") + rig_attempt(r, b, jobs[1], "q"), 2);
@@ -283,7 +285,8 @@ static void what_a_worker_that_comes_again_does_not_run_has_stopped(void **state
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* After three seconds a worker has killed the process of a task that does not stop. */
+/* A cancelled task is told to stop. After three seconds its worker has killed the task's process.
+ */
 static void what_does_not_stop_is_waited_for_three_seconds(void **state)
 {
     (void)state;
@@ -300,7 +303,8 @@ static void what_does_not_stop_is_waited_for_three_seconds(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* The first task did not say that it has stopped. That is over when the second is told to stop. */
+/* The first cancelled task did not report that it has stopped. It does not count any more when the
+ * second one is told to stop. */
 static void what_did_not_stop_long_ago_does_not_count(void **state)
 {
     (void)state;
@@ -314,7 +318,7 @@ static void what_did_not_stop_long_ago_does_not_count(void **state)
     uint64_t other, job = refused_twice(r, a, OTHER, &other);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
-    /* the core wants to look in the same turn */
+    /* the core wants a tick in the same turn */
     const struct mr_ws_run run = {.job = {other}, .count = 1};
     const uint32_t index = 0, one = 1, outcome = MR_OUTCOME_CANCELLED;
     struct mr_sched_event ev = {
@@ -327,7 +331,8 @@ static void what_did_not_stop_long_ago_does_not_count(void **state)
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
 }
 
-/* Task w1 waits at the worker for an input that is made again elsewhere, and starts beside t. */
+/* Task w1 waits at worker a for its input, which worker c makes again. If w1 starts while t runs
+ * alone, the failure of t proves nothing. */
 static void an_attempt_beside_which_another_task_started_is_no_verdict(void **state)
 {
     (void)state;
@@ -347,7 +352,7 @@ static void an_attempt_beside_which_another_task_started_is_no_verdict(void **st
             rig_submit(r, "{\"tasks\":{\"t\":{\"op\":\"g\",\"args\":[1],\"workers\":[\"a\"]}}}");
         for (int i = 0; i < 3; i++)
             no_room(r, a, job);
-        assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last one, alone */
+        assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last attempt, which runs alone */
         if (starts) (void)rig_done_object(r, c, waits, "w0");
         assert_int_equal(rig_state(r, waits, "w1"), starts ? MR_TASK_RUNNING : MR_TASK_WAITING);
         no_room(r, a, job);
@@ -374,7 +379,8 @@ static void both_rows_of_what_is_given_back_count(void **state)
 
 /* ---- other processes of the node ------------------------------------------------------------- */
 
-/* Before its last attempt, a task waits until each worker of its node was heard in half a lease. */
+/* Before its last attempt, a task waits until the core has heard of each worker of the node within
+ * half a lease. */
 static void a_worker_that_was_not_heard_for_half_a_lease_may_have_memory(void **state)
 {
     (void)state;
@@ -404,8 +410,8 @@ static void a_worker_that_was_not_heard_for_half_a_lease_may_have_memory(void **
     }
 }
 
-/* Submits t, which is refused three times at `a`, the last time alone. Whether it is sent for its
- * last attempt depends on who may have memory there. */
+/* Submits t, which finds no room at `a` three times. The third time no other task runs there. The
+ * core sends the last attempt only if no lost worker may still have memory on the node. */
 static uint64_t refused_alone(struct rig *r, struct rig_worker a)
 {
     uint64_t other, job = refused_twice(r, a, OTHER, &other);
@@ -424,7 +430,8 @@ static void lose(struct rig *r, struct rig_worker a, struct rig_worker b)
     }
 }
 
-/* Of several lost workers the return of one proves nothing; one that was lost twice is one. */
+/* Two workers of the node were lost. The return of one of them says nothing about the other. A
+ * worker that was lost twice counts once. */
 static void when_two_workers_were_lost_both_are_waited_for(void **state)
 {
     (void)state;
@@ -433,7 +440,7 @@ static void when_two_workers_were_lost_both_are_waited_for(void **state)
         rig_store(r, 0x51, "n");
         struct rig_worker a = join(r, "a", "n", 0x51);
         lose(r, a, join(r, "b", "n", 0x51));
-        if (is_same) { /* it comes again, and is lost again */
+        if (is_same) { /* worker b returns and is lost again */
             lose(r, a, join(r, "b", "n", 0x51));
         } else {
             struct rig_worker c = join(r, "c", "n", 0x51);
@@ -451,7 +458,8 @@ static void when_two_workers_were_lost_both_are_waited_for(void **state)
     }
 }
 
-/* Worker b is lost while t runs alone: b may still have had memory. */
+/* Worker b is lost while t runs alone. It may have had memory during that time, so t gets another
+ * attempt. */
 static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **state)
 {
     (void)state;
@@ -462,7 +470,7 @@ static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **st
         rig_submit(r, "{\"tasks\":{\"t\":{\"op\":\"g\",\"args\":[1],\"workers\":[\"a\"]}}}");
     for (int i = 0; i < 3; i++)
         no_room(r, a, job);
-    assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last one, alone */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 4); /* the last attempt, which runs alone */
     lose(r, a, b);
     no_room(r, a, job);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
@@ -472,7 +480,8 @@ static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **st
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
 }
 
-/* Another name that joins the node is not the lost worker. */
+/* The core waits for the name of the lost worker. A worker with another name does not count as its
+ * return. */
 static void a_worker_of_another_name_is_not_the_one_that_was_lost(void **state)
 {
     (void)state;
@@ -486,7 +495,8 @@ static void a_worker_of_another_name_is_not_the_one_that_was_lost(void **state)
     assert_int_equal(MR_MAX(rig_attempt(r, a, job, "t"), rig_attempt(r, c, job, "t")), 3);
 }
 
-/* Since a restart it is not known on which node it was. */
+/* The scheduler does not know after its restart on which node worker b was. So b may have memory on
+ * any node. */
 static void a_worker_that_did_not_come_again_after_a_restart_may_be_anywhere(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* The scheduler's core: the order of workers by load, the order of tasks that wait for special
- * workers, and the bounds of one turn. */
+ * workers, and how much one turn does at most. */
 #include "base/limits.h"
 #include "tests/support/scheduler_rig.h"
 
@@ -49,7 +49,7 @@ static uint32_t sent(struct rig *r, struct rig_worker w, uint64_t job)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* Loads that differ by an eighth of a power of two are told apart. */
+/* Two loads compare as different if they differ by more than an eighth of a power of two. */
 static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **state)
 {
     (void)state;
@@ -67,7 +67,8 @@ static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **
                 known(r, w[k], k ? "g" : "f", load);
                 assert_int_equal(sent(r, w[k], submit_many(r, k ? "g" : "f", 1, "")), 1);
             }
-            /* the idle one is not first because it has had no work for longest */
+            /* The idle worker gets a task too, so that it is not chosen for having had no work for
+             * longest. */
             if (!loads[i][0]) known(r, w[swap], swap ? "g" : "f", MR_MS);
             uint64_t job = submit_many(r, "long", 1, "");
             if (!sent(r, w[swap], job)) fail_msg("case %u, %d", (unsigned)i, swap);
@@ -86,7 +87,8 @@ static void the_most_loaded_worker_with_spare_tasks_is_asked_for_some(void **sta
         uint64_t at_a = submit_many(r, "f", 5, "");
         uint64_t at_b = submit_many(r, "g", is_alone ? 1 : 3, "");
         assert_int_equal(sent(r, a, at_a), 5);
-        assert_int_equal(sent(r, b, at_b), is_alone ? 1 : 3); /* 5 ms and 6 ms, or 50 ms */
+        /* Worker a has 5 ms of work; b has 6 ms in three tasks, or 50 ms in one task. */
+        assert_int_equal(sent(r, b, at_b), is_alone ? 1 : 3);
         (void)join(r, "c", 1, "f g");
         uint32_t of_a = rig_count(r, SAID_STEAL, a, at_a, NULL);
         uint32_t of_b = rig_count(r, SAID_STEAL, b, at_b, NULL);
@@ -95,7 +97,7 @@ static void the_most_loaded_worker_with_spare_tasks_is_asked_for_some(void **sta
     }
 }
 
-/* Of workers with the same load the one that got work longest ago is next. */
+/* Among workers with the same load, the one that got work longest ago gets the next task. */
 static void idle_workers_take_turns(void **state)
 {
     (void)state;
@@ -157,7 +159,8 @@ static void at_most_256_tasks_are_asked_back_at_once(void **state)
 
 /* ---- tasks that wait for a special worker ---------------------------------------------------- */
 
-/* The rows of tasks in the order in which they were sent: the job's place in `jobs`, as a digit. */
+/* Writes to `out` in which order tasks were sent: for each task one digit, the place of its job in
+ * `jobs`. */
 static void order_of(struct rig *r, const uint64_t *jobs, uint32_t count, char *out)
 {
     for (uint32_t i = 0; i < r->rows_count; i++)
@@ -183,7 +186,8 @@ static void the_more_urgent_of_those_that_wait_for_a_resource_goes_first(void **
     const struct rig_spec spec = {.name = "g", .slots = 1, .resource = "gpu", .amount = 1};
     struct rig_worker g = rig_join(r, &spec);
     char order[64];
-    rig_done(r, g, jobs[3], "x"); /* one at a time: the run time was not known */
+    /* Tasks are sent one at a time, because the run time is not known. */
+    rig_done(r, g, jobs[3], "x");
     rig_done(r, g, jobs[3], "y");
     rig_done(r, g, jobs[1], "x");
     for (int i = 0; i < 40; i++) {
@@ -197,7 +201,8 @@ static void the_more_urgent_of_those_that_wait_for_a_resource_goes_first(void **
     assert_string_equal(order, "331" TEN TEN TEN TEN "2");
 }
 
-/* The first task becomes ready after the others wait. */
+/* Task t is the first in the graph, and becomes ready after the tasks u-0 to u-4, which wait
+ * already. */
 static void of_one_job_the_first_in_the_graph_goes_first(void **state)
 {
     (void)state;
@@ -218,7 +223,7 @@ static void of_one_job_the_first_in_the_graph_goes_first(void **state)
     assert_int_equal(rig_attempt(r, g, job, "u-0"), 1);
 }
 
-/* Whichever of the workers comes first. */
+/* The workers come in any order. */
 static void each_of_several_demands_is_served_when_its_worker_comes(void **state)
 {
     (void)state;
@@ -242,7 +247,7 @@ static void each_of_several_demands_is_served_when_its_worker_comes(void **state
         }
 }
 
-/* Jobs are cancelled in any order; after each step the heap is checked. */
+/* Jobs are cancelled in any order. The rig checks the heap of waiting tasks after each step. */
 static void the_most_urgent_job_goes_first_whichever_are_cancelled(void **state)
 {
     (void)state;
@@ -306,7 +311,8 @@ static void tasks_of_different_demands_are_told_apart(void **state)
     }
 }
 
-/* Classes of tasks that no job uses any more make room for others. */
+/* Tasks with the same op, resources and workers share a row in a table. A row that no job uses any
+ * more is free again. */
 static void any_number_of_demands_may_follow_each_other_and_some_at_once(void **state)
 {
     (void)state;
@@ -331,7 +337,7 @@ static void any_number_of_demands_may_follow_each_other_and_some_at_once(void **
         r->text, "more than 64 different combinations of op, resources and workers are in use"));
     char *last = strstr(json, ",\"t64\"");
     (void)snprintf(last, 8, "}}");
-    uint64_t job = rig_submit(r, json); /* as many as there may be */
+    uint64_t job = rig_submit(r, json); /* as many combinations as the limit allows */
     assert_int_not_equal(job, 0);
     struct rig_worker w = join(r, "v63", 8, NULL);
     assert_int_equal(rig_attempt(r, w, job, "t63"), 1);

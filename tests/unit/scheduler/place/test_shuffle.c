@@ -1,5 +1,5 @@
-/* The scheduler's core: when a value that fills memory is used up before the next one is made, with
- * the numbers at the edges. */
+/* The scheduler's core: when all parts are cut from a value that fills memory before the next such
+ * value is made. The cases stand on both sides of the bounds. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -30,7 +30,7 @@ struct shuffle {
     const char *json; /* NULL: SHUFFLE */
 };
 
-/* Makes x0 and its first part on a worker that is sent two tasks at a time. */
+/* Makes x0 and its first part on a worker that is sent two tasks at a time. Returns the rig. */
 static struct rig *begin(struct shuffle d, struct rig_worker *w, uint64_t *job)
 {
     struct mr_sched_config c;
@@ -42,7 +42,7 @@ static struct rig *begin(struct shuffle d, struct rig_worker *w, uint64_t *job)
     const struct rig_spec spec = {.name = "a", .node = "a", .slots = 1, .store = 0x51};
     *w = rig_join(r, &spec);
     static const char *const ops[] = {"f", "g", "h"};
-    for (int i = 0; i < 3; i++) { /* makes run times known */
+    for (int i = 0; i < 3; i++) { /* runs each operator once, so that its run time is known */
         char json[64];
         (void)snprintf(json, sizeof json, "{\"tasks\":{\"w\":{\"op\":\"%s\"}}}", ops[i]);
         rig_done(r, *w, rig_submit(r, json), "w");
@@ -75,19 +75,20 @@ static void a_value_is_used_up_first_if_it_is_large_and_its_parts_are_small(void
         bool is_first;
     } cases[] = {
         {{4 * MIB, MIB, MIB / 4, NULL}, true},
-        /* the store keeps 1.25 MiB: an eighth of its memory, or a little more than that */
+        /* the store keeps 1.25 MiB, which is an eighth of its memory, or a little more than an
+         * eighth */
         {{10 * MIB, MIB, MIB / 4, NULL}, false},
         {{10 * MIB - 8, MIB, MIB / 4, NULL}, true},
-        /* three parts are left, which together are as large as the value, or larger */
+        /* the three parts that are left are together as large as the value, or a little larger */
         {{4 * MIB, MIB, 349525, NULL}, true},
         {{4 * MIB, MIB, 349526, NULL}, false},
-        /* smaller values do not matter */
+        /* x0 is too small to matter, or just large enough */
         {{MIB, 262144, 65536, NULL}, true},
         {{MIB, 262143, 65535, NULL}, false},
         {{4 * MIB, MIB, 1, NULL}, true},
-        /* a target stays in memory in any case */
+        /* x0 is a target, so it stays in memory in any case */
         {{4 * MIB, MIB, MIB / 4, SHUFFLE("", "\"x0\",")}, false},
-        /* the user gave an order */
+        /* the user gave priorities, which come first */
         {{4 * MIB, MIB, MIB / 4, SHUFFLE(",\"priority\":-1", "")}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -119,7 +120,8 @@ static void a_more_urgent_job_goes_before_the_rest_of_a_value(void **state)
     }
 }
 
-/* Nothing is left of a value whose job was cancelled: the store is no reason for any order. */
+/* Nothing is left of a value whose job was cancelled, so the store's memory does not change the
+ * order any more. */
 static void a_cancelled_job_leaves_no_order(void **state)
 {
     (void)state;

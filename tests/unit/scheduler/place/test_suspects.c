@@ -1,5 +1,6 @@
-/* The scheduler's core: suspects, that is, quarantined tasks. Which worker is kept free for one,
- * which crashes are blamed on one, and when its probation ends. */
+/* The scheduler's core: suspects. A suspect is a quarantined task: it ran when a worker crashed.
+ * The tests check which worker is kept free for it, which crashes it is blamed for, and when its
+ * probation ends. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -68,7 +69,7 @@ static uint64_t retried(struct rig *r, uint64_t job)
 }
 
 /* Task x has crashed worker c and waits for an empty worker. Workers a and b have two tasks each: a
- * of 1 ms, b of 5 ms. */
+ * has tasks of 1 ms, b has tasks of 5 ms. */
 struct suspect {
     struct rig *r;
     struct rig_worker a, b;
@@ -80,7 +81,7 @@ static struct suspect suspect(void)
     struct suspect s = {.r = rig_new()};
     struct rig *r = s.r;
     s.a = join(r, "a");
-    for (int i = 0; i < 2; i++) { /* makes run times known */
+    for (int i = 0; i < 2; i++) { /* runs each operator once, so that its run time is known */
         uint64_t warm =
             rig_submit(r, i ? JOB(T("w", "g", "1"), "\"w\"") : JOB(T("w", "f", "1"), "\"w\""));
         rig_done_as(
@@ -115,7 +116,8 @@ static void the_least_loaded_worker_is_kept_free_for_a_suspect(void **state)
     say(r, s.job, "x",
         "it is in quarantine, since a worker crashed while it ran (crashes blamed on it: 1; 3 fail "
         "it): next it runs alone on an empty worker\n");
-    assert_true(gets_tasks(r, s.b)); /* though it has more to do */
+    /* Worker b is not kept free, though it has more to do than a. */
+    assert_true(gets_tasks(r, s.b));
     rig_done(r, s.a, s.at_a, "p");
     assert_false(is_at(r, s.a, s.job, "x"));
     rig_done(r, s.a, s.at_a, "q");
@@ -134,7 +136,7 @@ static void a_suspect_goes_to_a_worker_that_is_empty_before_the_one_kept_free(vo
     rig_done(r, s.b, s.at_b, "p");
     rig_done(r, s.b, s.at_b, "q");
     assert_true(is_at(r, s.b, s.job, "x"));
-    assert_true(gets_tasks(r, s.a)); /* it is not kept free any more */
+    assert_true(gets_tasks(r, s.a)); /* worker a is not kept free any more */
 }
 
 static void a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled(void **state)
@@ -145,7 +147,7 @@ static void a_worker_is_not_kept_free_for_a_suspect_that_is_cancelled(void **sta
     assert_true(gets_tasks(s.r, s.a));
 }
 
-/* They are looked at in each turn, and their order stays. */
+/* The core looks at the suspects in each turn and keeps their order. */
 static void suspects_wait_for_any_number_of_turns(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static void suspects_wait_for_any_number_of_turns(void **state)
     crash(r, a, job, KEYS("x", "y", "z"));
     uint64_t other = rig_submit(r, JOB(T("w", "f", "1"), "\"w\""));
     const struct rig_spec spec = {.name = "b", .node = "b", .slots = 1, .ops = "f"};
-    struct rig_worker b = rig_join(r, &spec); /* cannot run them */
+    struct rig_worker b = rig_join(r, &spec); /* worker b lacks the suspects' operator */
     assert_true(is_at(r, b, other, "w"));
     for (int i = 0; i < 300; i++)
         rig_heartbeat(r, b);
@@ -213,7 +215,7 @@ static void another_worker_is_kept_free_when_the_first_goes(void **state)
     }
 }
 
-/* Worker a is kept free for x. It cannot run the other suspect. */
+/* Worker a is kept free for x. It lacks the operator of y, the other suspect. */
 static void a_suspect_does_not_go_to_a_free_worker_without_its_op(void **state)
 {
     (void)state;
@@ -263,7 +265,7 @@ static void after_three_crashes_the_error_says_how_often_and_where(void **state)
     assert_true(mr_str_eq(e.worker, MR_STR("last")));
 }
 
-/* It begins anew when the task has had a value. */
+/* The count of blamed crashes begins anew when the task has made a value. */
 static void what_was_done_is_not_blamed_for_crashes_before(void **state)
 {
     (void)state;
@@ -288,7 +290,8 @@ static void what_was_done_is_not_blamed_for_crashes_before(void **state)
     assert_int_equal(retried(r, job), 6);
 }
 
-/* A quarantined task crashes its worker: a role there is suspected and not blamed. */
+/* A quarantined task runs beside a role, and their worker crashes. The role is suspected, but only
+ * the quarantined task is blamed. */
 static void a_role_beside_a_suspect_that_crashes_is_not_blamed(void **state)
 {
     (void)state;
@@ -314,7 +317,8 @@ static void a_role_beside_a_suspect_that_crashes_is_not_blamed(void **state)
     assert_true(retried(r, job) == 2 && retried(r, roles) == 1);
 }
 
-/* The suspect did not run, says the worker: then each task that ran may be the one. */
+/* The crashed worker says that the suspect did not run. So each task that ran may have caused the
+ * crash, and only these are blamed. */
 static void a_suspect_that_did_not_run_is_not_blamed(void **state)
 {
     (void)state;
@@ -330,8 +334,8 @@ static void a_suspect_that_did_not_run_is_not_blamed(void **state)
     say(r, roles, "u", "(crashes blamed on it: 1; 3 fail it)");
 }
 
-/* Task y waited at the worker that crashed. When its next worker is lost, and nobody says what ran,
- * y is suspected beside the first tasks there. */
+/* Task y waited at a worker that crashed. Later, y's next worker is lost without a report of what
+ * ran. Then y is suspected, in addition to the first tasks sent there. */
 static void what_was_near_a_crash_is_suspected_the_next_time(void **state)
 {
     (void)state;
@@ -357,7 +361,7 @@ static void what_was_near_a_crash_is_suspected_the_next_time(void **state)
     assert_int_equal(retried(r, last), 0);
 }
 
-/* After its probation a long-running task is as any other. */
+/* After its probation a long-running task is no more suspect than any other. */
 static void what_was_cleared_is_suspected_only_as_others_are(void **state)
 {
     (void)state;
@@ -375,12 +379,13 @@ static void what_was_cleared_is_suspected_only_as_others_are(void **state)
     rig_tell(r, b, TOLD_GIVEN, job, "x");
     assert_true(is_at(r, b, job, "x"));
     rig_close(r, b);
-    rig_pass(r, r->c.lease); /* nobody says what ran: one task is suspected for its one slot */
+    /* No report of what ran: one task is suspected, because the worker has one slot. */
+    rig_pass(r, r->c.lease);
     assert_int_equal(retried(r, other) + retried(r, job), 2);
 }
 
-/* The time of probation is exact, and eight times as long when the task is suspected again, up to
- * the third time. */
+/* Probation lasts exactly its time: a base time at first, eight times as long the second time, 64
+ * times as long from the third time on. */
 static void probation_grows_by_eight_up_to_the_third_time(void **state)
 {
     (void)state;
@@ -414,7 +419,8 @@ static void probation_grows_by_eight_up_to_the_third_time(void **state)
     assert_int_equal(time, 64 * r->c.probation);
 }
 
-/* It waits for a job that it submitted: its probation begins when it gives its slot back. */
+/* The parent waits for a job that it submitted. Its probation begins when it gives its slot back.
+ */
 static void probation_of_a_parent_begins_when_it_leaves_its_slot(void **state)
 {
     (void)state;
@@ -430,13 +436,13 @@ static void probation_of_a_parent_begins_when_it_leaves_its_slot(void **state)
     uint64_t next =
         rig_submit(r, JOB(TW("y", "f", "2", AT("b") ",\"allow_other_workers\":true"), "\"y\""));
     assert_true(is_at(r, b, next, "y"));
-    crash(r, b, next, KEYS("y")); /* y waits for a worker without another suspect */
+    crash(r, b, next, KEYS("y")); /* y waits for a worker that has no other suspect */
     assert_int_equal(rig_state(r, next, "y"), MR_TASK_READY);
     rig_pass(r, r->c.probation - 1);
     rig_heartbeat(r, a);
     assert_int_equal(rig_state(r, next, "y"), MR_TASK_READY);
     rig_pass(r, 1);
-    /* any message of the worker will do, and the core wants to look in the same turn */
+    /* Any message of the worker makes the core look again, in the same turn. */
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_MESSAGE, .slot = a.slot, .incarnation = a.incarnation};
     rig_step(r, &ev);
