@@ -1,6 +1,6 @@
-/* The scheduler's core: fused tasks. The worker runs a chain of tasks as one unit, and drops a
- * value there as soon as its last consumer has used it up. The tests check cases in which such
- * values are needed again. */
+/* The scheduler's core: fused tasks. The worker runs a chain of tasks as one fused run, and drops a
+ * value of it as soon as the last consumer has used up the value. The tests check cases in which
+ * such values are needed again. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>

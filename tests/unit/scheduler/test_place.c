@@ -347,7 +347,7 @@ static void a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away(void **st
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
 }
 
-/* Each role of a training prefers a worker. The tasks run with inputs and without. */
+/* Each role of a training prefers a worker. Tasks ps and w0 have no input; w1 has one. */
 static void what_runs_long_goes_to_the_worker_that_it_prefers(void **state)
 {
     (void)state;

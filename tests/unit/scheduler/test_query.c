@@ -197,7 +197,7 @@ static void a_target_is_not_read_before_the_journal_has_it(void **state)
     rig_done(r, w, job, "s");
     mr_object_id id = rig_done_object(r, w, job, "o");
     value_is(r, job, "s", MR_SCHED_VALUE_UNACKED, 1, w.slot);
-    /* Announced as running, since the journal lacks the end. */
+    /* The end of the job is not announced before the journal has it. */
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     struct mr_sched_job_info info;
     assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));

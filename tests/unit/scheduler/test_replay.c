@@ -243,8 +243,9 @@ static void resolved(struct rig *r, struct rig_worker w)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* A restart cannot know which values were released. So the first comparison is made before values
- * are released, and the others after the first restart. */
+/* A restarted core does not know which values were released before. So the jobs of the second part,
+ * which release values, are first read back once. After that they must look the same after each
+ * further restart. */
 static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
 {
     (void)state;

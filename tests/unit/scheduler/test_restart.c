@@ -107,8 +107,7 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
-/* ---- a machine that crashed and is there again (issue 11, point G) ----------------------------
- */
+/* ---- a machine that crashed and is there again (issue 11, point G) --------------------------- */
 
 static uint32_t replaced(const struct rig *r)
 {

@@ -77,7 +77,7 @@ static void pages_hold_every_span_once(void **state)
     read_all(100000);
 }
 
-/* A thousand spans end in one tick of the clock. They have to stand on one page. */
+/* A thousand spans end in one tick of the clock. A page never ends between two of them. */
 static void a_page_does_not_end_within_a_tick(void **state)
 {
     (void)state;
