@@ -347,7 +347,7 @@ static void a_grant_waits_for_a_write_that_is_running(void **state)
     for (mr_time end = w->now + 3 * MR_SECOND; w->now < end; tick(w))
         assert_null(effect(w, MR_OX_GRANTED));
     for (uint64_t n = 2; n <= 28; n++)
-        get(w, 1, n, id_of(1, n), 0, 0); /* nothing else can leave */
+        get(w, 1, n, id_of(1, n), 0, 0); /* pins the object, so that it cannot leave */
     written(w, id_of(1, 1), 0, MR_EIO);
     mr_time failed = w->now;
     assert_in_range(refused_at(w, 2), failed + 480 * MR_MS, failed + 520 * MR_MS);
@@ -383,7 +383,7 @@ static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
     assert_null(ask(w, 2, 24 * MIB, 24 * MIB, MR_SECOND));
     none_is_empty(w, 2);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 1});
-    none_is_empty(w, 1); /* the end of that answer */
+    none_is_empty(w, 1); /* ends client 1's answer */
     assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
     assert_null(effect(w, MR_OX_WRITE));
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 2});
@@ -437,7 +437,7 @@ static void a_segment_that_was_given_back_is_no_segment(void **state)
     assert_int_equal(w->fx.n, 0);
 }
 
-/* A client returns a segment by mistake. */
+/* A client returns a segment that still has an object, which is a mistake of the client. */
 static void a_segment_that_is_given_back_with_an_object_is_closed_when_it_is_empty(void **state)
 {
     struct world *w = *state;

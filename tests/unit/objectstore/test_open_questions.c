@@ -1,4 +1,5 @@
-/* services/objectstore/control: a question that the core has not answered when the store stops. */
+/* services/objectstore/control: when the store stops, it also answers the questions that its core
+ * has not answered yet. */
 #include "services/objectstore/control/disk_threads.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* A question inside another struct, as the question of a call is. */
+/* A question is part of a larger struct, as in the gRPC calls of the store. */
 struct call {
     uint64_t before;
     struct mr_ask ask;
@@ -66,7 +67,7 @@ static void a_write_that_never_ends_is_answered_when_the_store_stops(void **stat
     mr_object_id id = {0};
     if (mr_ostore_shell_open(&config, &sh, &e)) fail_msg("%s", e.text);
     sh->answer = answer_at_once;
-    /* Its threads do not start, so no write ends. */
+    /* The disk's threads are not started, so no write ends. */
     assert_int_equal(mr_disk_open(sh, dir.path, &disk, &e), MR_OK);
     sh->disk = disk;
     assert_int_equal(mr_ostore_shell_connect(sh, &socket, &e), MR_OK);

@@ -1,5 +1,6 @@
 /* The object store's core: what it tells of an object, field by field; tables whose rows are used
- * again and which have a limit; the rooms of objects; and the order in which waits end. */
+ * again and which have a limit; the rooms of objects, which are their places in segments; and the
+ * order in which waits end. */
 #include "tests/unit/objectstore/rig.h"
 
 /* ---- what is told ---------------------------------------------------------------------------- */
