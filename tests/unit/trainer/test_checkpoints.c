@@ -235,7 +235,8 @@ static void a_checkpoint_ahead_of_all_reports_loses_no_steps(void **state)
     assert_int_equal(look(r).counters.steps_lost, 0);
 }
 
-/* No checkpoint is whole, so the versions begin again below those that were dropped. */
+/* No checkpoint is complete when a server is lost. So the versions begin again, and are lower than
+ * those of the dropped checkpoints. */
 static void versions_after_a_restore_may_be_lower(void **state)
 {
     struct rig *r = *state;

@@ -421,8 +421,8 @@ static void a_record_with_items_of_other_types_is_not_taken(void **state)
     rig_end(&next);
 }
 
-/* The record with its n-th part replaced, as the next trainer reads it: the state of the session.
- */
+/* Lets another trainer read the record with item `n` replaced by `part`. Returns the state of the
+ * session there. */
 static enum mr_training_state with_part(struct rig *r, uint32_t n, const struct mr_buf *part)
 {
     struct mr_pack_reader in = mr_pack_read(mr_str_of(r->record, r->record_bytes));
@@ -448,7 +448,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
     struct rig *r = *state;
     struct mr_buf part;
     live(r);
-    for (uint32_t n = 64; n <= 65; n++) { /* 32 for each of the two shards */
+    for (uint32_t n = 64; n <= 65; n++) { /* the limit is 32 objects for each of two shards */
         mr_buf_init(&part, 65536);
         mr_pack_list(&part, n);
         for (uint32_t i = 0; i < n; i++) {
@@ -461,15 +461,16 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
             with_part(r, DOOMED, &part), n == 64 ? MR_TRAINING_RUNNING : MR_TRAINING_FAILED);
         mr_buf_fini(&part);
     }
-    static const struct { /* lists of rows: a number, and the sizes of what follows */
+    /* Forms of the item ROWS: its first number, how many lists follow, and how many items each has. */
+    static const struct {
         uint32_t number, lists, items;
         enum mr_training_state state;
     } rows[] = {
         {1, 0, 0, MR_TRAINING_RUNNING},
         {2, 0, 0, MR_TRAINING_FAILED},
         {1, 2, 4, MR_TRAINING_RUNNING},
-        {1, 2, 3, MR_TRAINING_FAILED}, /* no pairs */
-        {1, 1, 4, MR_TRAINING_FAILED}, /* one worker of two */
+        {1, 2, 3, MR_TRAINING_FAILED}, /* a range is a pair of items */
+        {1, 1, 4, MR_TRAINING_FAILED}, /* a list for only one of two workers */
         {1, 3, 4, MR_TRAINING_FAILED},
     };
     for (size_t k = 0; k < MR_ARRAY_LEN(rows); k++) {
@@ -485,7 +486,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
         mr_buf_fini(&part);
     }
     mr_buf_init(&part, 65536);
-    mr_pack_list(&part, 17); /* one more than are kept */
+    mr_pack_list(&part, 17); /* one checkpoint more than the core keeps */
     for (uint32_t i = 0; i < 17; i++) {
         mr_pack_list(&part, 5);
         for (uint32_t n = 0; n < 3; n++)

@@ -285,7 +285,7 @@ static void a_channel_that_another_session_follows_is_followed_once(void **state
     /* Only the session's own channel is new. */
     assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1);
     stop_it(r, true);
-    /* Only the session's own: the other session still follows "v". */
+    /* Only the session's own channel: the other session still follows "v". */
     assert_int_equal(r->seen[MR_TX_UNFOLLOW], 1);
     assert_string_equal(r->channel, "t1-3.scores");
     r->id = second;
