@@ -1,6 +1,7 @@
-/* A worker's core in a test that simulates everything around it: the scheduler's messages, the
- * executors and the object store. It is a header only, for the unit tests of the core and its
- * benchmark. */
+/* Runs a worker's core in a test and simulates everything around the core: the scheduler's
+ * messages, the executors and the object store. It is a header only, for the unit tests of the core
+ * and its benchmark. The head of services/worker/core/core.h explains the terms strand, item, cut
+ * and turn. */
 #pragma once
 
 #include "base/alloc.h"
@@ -45,7 +46,8 @@ struct rig {
     struct mr_worker_effects fx;
     mr_time now;
     struct rig_msg m;
-    /* Strands given to executors and not finished: by slot, in order. */
+    /* The strands that executors have and have not finished, in the order in which the core started
+     * them. A slot may have several of them. */
     struct mr_strand *strands[512];
     uint32_t strands_count;
     struct rig_done done[65536];
@@ -68,9 +70,11 @@ struct rig {
         mr_job_id job;
     } fetched[256]; /* fetches that are under way, and objects that are pinned */
     uint32_t fetched_count;
-    bool stopped[64]; /* by item of the last strand: told to stop */
+    bool stopped[64]; /* by item of the strand started last: true if the item was told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
-    bool is_behind; /* executors keep strands of which nothing is left until rig_let_go_all */
+    /* An executor does not report strands that were cut to nothing before the test calls
+     * rig_let_go_all. */
+    bool is_behind;
     uint32_t cut_away[512];
     uint32_t cut_away_count;
     uint64_t objects; /* number of objects made; their ids are 1, 2, … */
@@ -120,7 +124,7 @@ static inline void rig_rows(struct rig_row *rows, uint32_t *count, const uint32_
         rows[(*count)++] = (struct rig_row){index[i], attempt[i]};
 }
 
-/* Checks as the scheduler does that the columns of tasks belong together. */
+/* Checks, as the scheduler does, that the columns of each message fit together. */
 static inline void rig_check_up(const struct mr_ws_up *up)
 {
     const struct mr_ws_refs *refs[] = {&up->completed.tasks, &up->given, &up->started, &up->unknown,
@@ -201,7 +205,7 @@ static inline uint32_t rig_begun(struct rig *r, const struct mr_strand *s)
     return 0;
 }
 
-/* Reports that the executor has come to a strand that was cut to nothing. */
+/* Reports a strand that was cut to nothing: the executor has taken it out of its inbox. */
 static inline void rig_let_go(struct rig *r, uint32_t strand)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {strand, 0, true}};
@@ -338,7 +342,8 @@ static inline void rig_clear(struct rig *r)
         .extras = m->extras};
 }
 
-/* Adds the value of a task to the message: inline if `node` is 0, else an object on that node. */
+/* Adds the value of task `index` to the message: a small value if `node` is 0, else an object on
+ * that node. */
 static inline void rig_value(struct rig *r, mr_job_id job, uint32_t index, uint32_t node)
 {
     struct rig_msg *m = &r->m;
@@ -364,8 +369,8 @@ static inline struct mr_ws_extra *rig_extra(struct rig *r)
     return x;
 }
 
-/* Adds a task to the message. `inputs` ends with a negative number; 1000 + i means input i with its
- * last use. */
+/* Adds a task to the message. `inputs` ends with a negative number. 1000 + i stands for input i, of
+ * which this is the last use. */
 static inline void rig_task(
     struct rig *r, mr_job_id job, uint32_t index, uint32_t attempt, uint32_t op, const int *inputs)
 {
@@ -432,7 +437,8 @@ static inline void rig_connect(struct rig *r)
     rig_turn(r);
 }
 
-/* Answers Register with the tables of the session. Adopt and keep are in the message already. */
+/* Answers Register with the operators and nodes of the session. The test has put the values to
+ * adopt and the tasks to keep into the message before. */
 static inline void rig_register(struct rig *r, uint64_t incarnation)
 {
     static const struct mr_str names[] = {MR_STR_INIT("inc"), MR_STR_INIT("slow"),
@@ -453,7 +459,7 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
     rig_turn(r);
 }
 
-/* A worker that is registered. */
+/* Makes a rig whose worker is registered. */
 static inline struct rig *rig_of(const struct mr_worker_config *config)
 {
     struct rig *r = rig_new_with(config);
@@ -525,7 +531,7 @@ static inline const struct rig_done *rig_find(const struct rig *r, uint32_t inde
     return NULL;
 }
 
-/* Runs `op` often with the duration `took`, so that its time is known. */
+/* Runs tasks of `op` that take `took` each, so often that the core's estimate is `took`. */
 static inline void rig_measure(struct rig *r, uint32_t op, mr_duration took)
 {
     for (uint32_t i = 0; i < 40; i++) {
@@ -543,7 +549,8 @@ static inline void rig_measure(struct rig *r, uint32_t op, mr_duration took)
     r->done_count = r->starts = 0;
 }
 
-/* A chain of tasks, from 0 on. The number of uses is given for all but the last one. */
+/* Adds a chain of `n` tasks, from index 0 on. All but the last one are sent with their number of
+ * uses, which is 1. */
 static inline void rig_chain(struct rig *r, uint32_t n, uint32_t op)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,4 +1,6 @@
-/* Common start of the tests of the worker's core: CMocka, and a rig of two slots for each test. */
+/* Common start of the tests of the worker's core: CMocka, and for each test a rig whose worker has
+ * two slots. The head of services/worker/core/core.h explains the terms strand, item, cut and turn.
+ */
 #pragma once
 
 #include "tests/unit/worker/rig.h"

@@ -54,8 +54,8 @@ static void a_reference_asked_for_again_is_made_again(void **state)
     assert_int_equal(r->done[2].index, 4);
 }
 
-/* One message releases a value and sends its task again. The worker must run the task again, and
- * must not report the old value, which it drops. */
+/* One message releases a value and sends its task again. The worker drops the value, runs the task
+ * again, and must not report the old value. */
 static void what_is_released_and_assigned_in_one_message_is_made_again(void **state)
 {
     struct rig *r = *state;
@@ -87,7 +87,7 @@ static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
     rig_value(r, RIG_JOB, 1, 2);
     rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
     rig_deliver(r);
-    rig_run_all(r); /* the first attempt had begun, and ends well */
+    rig_run_all(r); /* attempt 1 had begun, and succeeds */
     assert_int_equal(r->starts, 2);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].attempt, 2);
@@ -150,7 +150,8 @@ static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(voi
     assert_int_equal(r->drops, 1);
 }
 
-/* The scheduler has released the value, which a task here still needs, and asks for it again. */
+/* The scheduler has released the value, and a task here still needs it. Then the scheduler sends
+ * the value's task again: the value made by the new attempt stays. */
 static void a_value_that_is_asked_for_again_is_not_released(void **state)
 {
     struct rig *r = *state;
@@ -191,7 +192,7 @@ static void a_waiting_task_becomes_its_later_attempt(void **state)
         rig_task(r, RIG_JOB, 1, attempt, OP_BLOCK, INPUTS(90));
         deliver(r);
     }
-    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older one, late */
+    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older attempt, which comes late */
     deliver(r);
     rig_value(r, RIG_JOB, 90, 0);
     deliver(r);
@@ -237,11 +238,11 @@ static void a_cancel_of_the_running_attempt_lets_the_later_one_run(void **state)
     assert_int_equal(r->done[0].attempt, 1);
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(r->starts, 2);
-    r->now += 2 * MR_WORKER_GRACE; /* nobody stops attempt 2 */
+    r->now += 2 * MR_WORKER_GRACE; /* the cancel of attempt 1 does not stop attempt 2 */
     rig_turn(r);
     assert_int_equal(r->stops, 1);
     assert_false(r->lethal);
-    rig_run(r, 0, MR_STRAND_STOPPED); /* of itself */
+    rig_run(r, 0, MR_STRAND_STOPPED); /* attempt 2 stops without having been told to */
     rig_turn(r);
     assert_int_equal(r->done[1].outcome, MR_OUTCOME_CANCELLED);
     assert_int_equal(r->done[1].attempt, 2);
@@ -305,7 +306,8 @@ static void a_drain_returns_the_later_attempt_and_lets_the_running_one_end(void 
     assert_int_equal(r->done[1].outcome, MR_OUTCOME_ERROR);
 }
 
-/* A new scheduler does not keep the running task, and then sends it with the same number. */
+/* A new scheduler does not keep the running task. Later it sends the task with the same attempt
+ * number. */
 static void what_was_not_kept_may_come_again_with_its_number(void **state)
 {
     struct rig *r = *state;
@@ -329,7 +331,8 @@ static void what_was_not_kept_may_come_again_with_its_number(void **state)
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
 }
 
-/* The last uses are those of the later attempt, not those of the first one. */
+/* The task that waits gets the last uses that the scheduler named for the later attempt, not those
+ * of the first one. */
 static void a_waiting_task_takes_the_last_uses_of_its_later_attempt(void **state)
 {
     struct rig *r = *state;
@@ -374,7 +377,8 @@ static void no_attempt_of_a_forgotten_job_runs(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* A task reads a small value that is to be made again, because it refers to what is gone. */
+/* A running task reads a small value, which names objects that are gone. The value's task is sent
+ * again, and the running task must keep the old bytes. */
 static void a_running_task_keeps_the_bytes_of_its_inputs(void **state)
 {
     struct rig *r = *state;
@@ -386,8 +390,9 @@ static void a_running_task_keeps_the_bytes_of_its_inputs(void **state)
     const struct mr_strand_input *in = &r->strands[0]->items[0].inputs[0];
     assert_true(mr_str_eq(in->pack, MR_STR("\xc0")));
     rig_task(r, RIG_JOB, 1, 2, OP_REF, NULL);
+    /* These values would overwrite the old bytes if the worker had freed them. */
     for (uint32_t i = 10; i < 30; i++)
-        rig_value(r, RIG_JOB, i, 0); /* these take free memory */
+        rig_value(r, RIG_JOB, i, 0);
     for (uint32_t i = 10; i < 30; i++)
         rig_task(r, RIG_JOB, 30 + i, 1, OP_BLOCK, INPUTS((int)i));
     deliver(r);

@@ -1,12 +1,12 @@
-/* What the worker answers to cancels, steals, leaves and fetches, what of the answers a new session
- * keeps, and what becomes of tasks that did not run or that nobody wants. */
+/* The worker's core: its answers to cancels, steals, leaves and fetches; which answers a new
+ * session keeps; and what becomes of tasks that did not run or that no one wants any more. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
 
 static struct heard { /* the answers of all messages, in order */
     struct answer {
-        char kind; /* g, s, u, l: given, started, unknown, left */
+        char kind; /* type of the answer: 'g' given, 's' started, 'u' unknown, 'l' left */
         uint64_t job;
         uint32_t index, attempt;
     } answers[64];
@@ -81,12 +81,12 @@ static void each_answer_names_its_task(void **state)
     steal(r, RIG_JOB, 4, 1);
     deliver(r);
     assert_int_equal(heard.count, 4);
-    assert_int_equal(heard.runs, 3); /* one for each change of the job */
+    assert_int_equal(heard.runs, 3); /* one run of rows for each change of the job */
     is_answer(0, 'u', RIG_JOB, 1, 1);
     is_answer(1, 'u', RIG_JOB, 2, 3);
     is_answer(2, 'u', OTHER_JOB, 1, 1);
     is_answer(3, 'u', RIG_JOB, 4, 1);
-    cancel(r, OTHER_JOB, 9, 1); /* the next message begins anew */
+    cancel(r, OTHER_JOB, 9, 1); /* the next message has answers of its own */
     deliver(r);
     is_answer(4, 'u', OTHER_JOB, 9, 1);
     assert_int_equal(heard.count, 5);
@@ -125,11 +125,12 @@ static void a_steal_of_a_task_that_is_being_stopped_is_answered_at_once(void **s
     is_answer(0, 's', RIG_JOB, 1, 4);
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_turn(r);
-    assert_int_equal(heard.count, 1); /* not once more */
+    assert_int_equal(heard.count, 1); /* the steal is not answered a second time */
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
 }
 
-/* Whether the answer to the cut or the report comes first. */
+/* The answer to the cut says that the task has begun, and the steal is answered with it. The
+ * completion, which comes later, adds no second answer. */
 static void a_steal_of_a_running_task_is_answered_once(void **state)
 {
     struct rig *r = *state;
@@ -160,7 +161,7 @@ static void long_tasks_have_left_their_slots(void **state)
     is_answer(1, 'l', RIG_JOB, 1, 1);
 }
 
-/* The completion is the answer. */
+/* The completion of the task answers the fetch, so "unknown" is not sent. */
 static void a_fetch_of_a_value_that_is_being_made_is_not_unknown(void **state)
 {
     struct rig *r = *state;
@@ -184,7 +185,7 @@ static void a_new_session_does_not_give_the_answers_of_the_last_one(void **state
     cancel(r, RIG_JOB, 3, 1);
     deliver(r);
     listen(r);
-    r->connected = false; /* the stream takes nothing */
+    r->connected = false; /* the stream takes no message */
     rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 1, 1);
     steal(r, RIG_JOB, 2, 1);
     steal(r, RIG_JOB, 3, 1);
@@ -207,7 +208,7 @@ static void a_session_with_too_many_answers_begins_anew(void **state)
     struct rig *r = *state;
     uint32_t connects = r->connects;
     r->connected = false;
-    for (uint32_t n = 0; n < 256; n++) { /* 1 << 20 in all */
+    for (uint32_t n = 0; n < 256; n++) { /* as many answers as one session may keep: 1 << 20 */
         for (uint32_t i = 0; i < RIG_ROWS; i++)
             cancel(r, RIG_JOB, i, 1);
         rig_deliver(r);
@@ -272,7 +273,7 @@ static void what_is_no_longer_wanted_has_not_used_its_inputs(void **state)
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
-    rig_register(r, 9); /* keeps neither task */
+    rig_register(r, 9); /* the new scheduler keeps neither task */
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
@@ -280,7 +281,7 @@ static void what_is_no_longer_wanted_has_not_used_its_inputs(void **state)
     assert_int_equal(r->drops, 0);
 }
 
-/* The scheduler must know which object is gone, whoever needed it. */
+/* The new scheduler does not keep the task. It still has to learn which object is gone. */
 static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
 {
     struct rig *r = *state;
@@ -289,7 +290,7 @@ static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
     deliver(r);
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
-    rig_register(r, 9); /* does not keep the task */
+    rig_register(r, 9); /* the new scheduler does not keep the task */
     struct mr_strand *s = r->strands[0];
     rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
     rig_report(r, s, 1);
@@ -297,7 +298,7 @@ static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
     assert_int_equal(r->missing, 1);
     assert_int_equal(r->missing_rows[0].index, 20);
     assert_int_equal(r->done_count, 0);
-    rig_turn(r); /* its text was lent until now */
+    rig_turn(r); /* the message has borrowed the text until now */
     assert_null(mr_worker_leftover(r->w));
 }
 
@@ -311,7 +312,7 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     deliver(r);
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
-    rig_register(r, 9); /* keeps neither task */
+    rig_register(r, 9); /* the new scheduler keeps neither task */
     rig_run(r, 0, MR_STRAND_DONE);
     assert_int_equal(r->drops, 0); /* a small value leaves nothing to drop */
     rig_run(r, 0, MR_STRAND_DONE);
@@ -323,7 +324,8 @@ static void what_ran_and_is_not_wanted_is_dropped(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* Two tasks read the object. The second one is being stolen when it finds out, after the first. */
+/* Two tasks read one object, which is gone. The second task is being stolen when its executor
+ * reports that the input is gone. */
 static void a_stolen_task_that_lost_its_input_is_answered_once(void **state)
 {
     struct rig *r = *state;
@@ -354,7 +356,8 @@ static void a_stolen_task_that_lost_its_input_is_answered_once(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* Both read the object when it went. The second one runs again if its input is there by then. */
+/* Two running tasks read an object that goes away. The second task's report comes when the worker
+ * has the input again, so the worker runs the task again. */
 static void what_finds_its_input_somewhere_else_runs_again(void **state)
 {
     struct rig *r = *state;
@@ -374,7 +377,7 @@ static void what_finds_its_input_somewhere_else_runs_again(void **state)
         rig_report(r, both[0], 1);
         rig_turn(r);
         assert_int_equal(rig_find(r, first)->outcome, MR_OUTCOME_LOST_INPUT);
-        rig_value(r, RIG_JOB, 20 + how, how); /* small, or an object of this node */
+        rig_value(r, RIG_JOB, 20 + how, how); /* first a small value, then an object of this node */
         rig_task(r, RIG_JOB, 90, 1, OP_BLOCK, INPUTS(20 + (int)how, 91));
         deliver(r);
         uint32_t starts = r->starts;
@@ -390,7 +393,8 @@ static void what_finds_its_input_somewhere_else_runs_again(void **state)
     }
 }
 
-/* It is cancelled, or goes back, but the scheduler learns of the object. */
+/* The task is cancelled, or goes back because the worker drains. The scheduler still learns that
+ * the object is gone. */
 static void a_lost_input_of_a_task_that_would_not_run_again_is_told(void **state)
 {
     struct rig *r = *state;
@@ -427,7 +431,8 @@ static void what_finds_no_room_goes_back_from_a_worker_that_drains(void **state)
     }
 }
 
-/* The scheduler would take silence for the answer of the attempt that it asks about. */
+/* The worker must answer for the attempt that the scheduler named. If it did not answer, the
+ * scheduler would take the later attempt's completion for the answer. */
 static void an_older_attempt_of_a_value_that_is_here_is_unknown(void **state)
 {
     struct rig *r = *state;
@@ -443,7 +448,7 @@ static void an_older_attempt_of_a_value_that_is_here_is_unknown(void **state)
         is_answer(i, 'u', RIG_JOB, 1, 1);
 }
 
-/* Two of five values fit into a message. One more comes before the next message. */
+/* Two of five values fit into one message. One more completion comes before the next message. */
 static void completions_that_wait_for_the_next_message_stay_in_order(void **state)
 {
     static const char bytes[100000];
@@ -476,7 +481,7 @@ static void a_task_that_leaves_its_slot_is_named(void **state)
     for (uint32_t i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     deliver(r);
-    rig_run_all(r); /* so strands have had other items */
+    rig_run_all(r); /* so that strands have had other items before */
     listen(r);
     start(r, 8, 3);
     rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 8, 3);

@@ -1,4 +1,6 @@
-/* What an idle slot takes from the strands of other slots, and when it looks at them. */
+/* The worker's core: which tasks an idle slot takes from the strands of other slots, and when the
+ * core looks for such tasks. To look means to ask an executor which items of its strand have begun.
+ */
 #include "tests/unit/worker/test.h"
 
 static int setup_three(void **state)
@@ -28,7 +30,8 @@ static void report_one(struct rig *r, struct mr_strand *s)
     rig_report(r, s, s->reported + 1);
 }
 
-/* Three slots have strands of `n` tasks of 40 µs each; the last one ends. */
+/* Starts a strand of `n` tasks of 40 µs in each of three slots. The last slot's strand ends, so
+ * that slot is idle. */
 static void one_idles(struct rig *r, uint32_t n)
 {
     rig_measure(r, OP_INC, 40 * MR_US);
@@ -47,7 +50,7 @@ static void an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun(void 
     one_idles(r, 9);
     report_one(r, r->strands[0]);
     rig_turn(r);
-    assert_int_equal(r->takes, 1); /* 8 of the second one wait, 7 of the first one */
+    assert_int_equal(r->takes, 1); /* 8 items of the second strand have not begun, 7 of the first */
     assert_int_equal(r->last[MR_WORKER_TAKE].item.strand, r->strands[1]->id);
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 5);
     cut(r, r->strands[1], 5);
@@ -57,17 +60,18 @@ static void an_idle_slot_takes_half_of_what_the_fullest_slot_has_not_begun(void 
     assert_int_equal(r->strands[2]->items[0].index, 14);
 }
 
-/* The next look for work is 50 µs after the last one, and the worker wakes for it. */
+/* The core looks for work 50 µs after it looked the last time, and sets its deadline to that time.
+ */
 static void an_idle_slot_does_not_ask_all_the_time(void **state)
 {
     struct rig *r = *state;
     one_idles(r, 10);
     rig_turn(r);
     assert_int_equal(r->takes, 1);
-    cut(r, r->strands[0], 10); /* all items have begun */
+    cut(r, r->strands[0], 10); /* the executor answers that all items have begun */
     mr_time first = r->now;
     r->now += 10 * MR_US;
-    report_one(r, r->strands[1]); /* so it is not looked at for 50 µs */
+    report_one(r, r->strands[1]); /* the report postpones the next look at this strand by 50 µs */
     rig_turn(r);
     assert_int_equal(r->takes, 1);
     assert_int_equal(mr_worker_deadline(r->w), first + 50 * MR_US);
@@ -81,10 +85,10 @@ static void an_idle_slot_does_not_ask_all_the_time(void **state)
     cut(r, r->strands[1], 10);
     r->now += 50 * MR_US;
     rig_turn(r);
-    assert_int_equal(r->takes, 2); /* nothing more can be taken */
+    assert_int_equal(r->takes, 2); /* no strand has items left that could be taken */
 }
 
-/* Less than 20 µs of work: it should be over before a cut could help. */
+/* A strand of less than 20 µs of work will probably end before a cut could help. */
 static void what_is_soon_over_is_left_alone_for_a_while(void **state)
 {
     struct rig *r = *state;
@@ -109,7 +113,7 @@ static void an_idle_slot_takes_nothing_from_a_worker_that_drains(void **state)
     r->m.down.drain = true;
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->takes, 2); /* all of both strands */
+    assert_int_equal(r->takes, 2); /* the drain takes back the rest of both strands */
     for (uint32_t i = 0; i < 2; i++)
         cut(r, r->strands[i], 4);
     r->now += MR_MS;
@@ -118,7 +122,8 @@ static void an_idle_slot_takes_nothing_from_a_worker_that_drains(void **state)
     assert_int_equal(r->looks, 0);
 }
 
-/* 50 µs after the start, and then whenever the time since then has doubled. */
+/* The core looks at a running strand 50 µs after its start, and then whenever the time since the
+ * start has doubled. */
 static void looks_at_a_running_strand_come_at_doubling_times(void **state)
 {
     static const uint32_t looks_us[] = {50, 100, 200, 400, 800};
@@ -140,12 +145,12 @@ static void looks_at_a_running_strand_come_at_doubling_times(void **state)
         assert_int_equal(r->looks, i + 1);
         assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
     }
-    report_one(r, r->strands[0]); /* 50 µs after a report it begins anew */
+    report_one(r, r->strands[0]); /* after a report the core looks 50 µs later again */
     rig_turn(r);
     r->now += 50 * MR_US;
     rig_turn(r);
     assert_int_equal(r->looks, 6);
-    report_one(r, r->strands[0]); /* the last item runs */
+    report_one(r, r->strands[0]); /* only the last item is left, and it runs */
     r->now += MR_MS;
     rig_turn(r);
     assert_int_equal(r->looks, 6);
@@ -181,7 +186,7 @@ static void any_slot_is_looked_at(void **state)
     assert_int_equal(r->last[MR_WORKER_LOOK].item.strand, r->strands[0]->id);
 }
 
-/* The first strand of a slot runs, and the second one waits behind it. */
+/* The first strand of a slot runs, and the second strand waits behind it. */
 static void an_idle_slot_takes_from_a_strand_that_has_not_begun(void **state)
 {
     struct rig *r = *state;
@@ -204,7 +209,8 @@ static void an_idle_slot_takes_from_a_strand_that_has_not_begun(void **state)
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 1);
 }
 
-/* All items of the first strands had begun when they were to be cut. */
+/* The executors answered the first cuts that all items had begun. Strands that use the same memory
+ * later can be cut all the same. */
 static void a_strand_that_is_used_again_can_be_cut_again(void **state)
 {
     struct rig *r = *state;
@@ -238,7 +244,8 @@ static void a_strand_whose_last_item_runs_is_left_alone(void **state)
     assert_int_equal(r->takes, 0);
 }
 
-/* It waits behind a running task, and it is soon over. */
+/* The strand waits behind a running task. It has too little work to be taken at once, so the core
+ * looks again later. */
 static void a_strand_that_waits_is_looked_at_again(void **state)
 {
     struct rig *r = *state;

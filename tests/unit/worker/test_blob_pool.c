@@ -1,4 +1,5 @@
-/* Blobs: each has its own bytes, what is put back is used again, and there is a limit. */
+/* The pool of blobs (reference-counted bytes). Each blob has bytes of its own, memory of a freed
+ * blob is used again, and the pool has a limit. */
 #include "services/worker/core/blob_pool.h"
 
 #include "base/rng.h"
@@ -48,7 +49,8 @@ static void blobs_of_any_size_have_bytes_of_their_own(void **state)
         assert_int_equal(blobs[i]->bytes, bytes);
         uint64_t took = p.bytes - before, wanted = bytes + sizeof *blobs[i];
         assert_true(took >= wanted);
-        assert_true(took == 64 || 2 * took <= 3 * wanted + 1); /* at most half as much again */
+        /* A blob takes at most half as much again as was asked for. */
+        assert_true(took == 64 || 2 * took <= 3 * wanted + 1);
         fill(blobs[i], i);
     }
     for (uint32_t i = 0; i < COUNT; i++)
@@ -83,7 +85,7 @@ static void a_blob_lives_until_its_last_reference_goes(void **state)
     assert_true(other != again);
     mr_worker__blob_put(&p, &again);
     mr_worker__blob_put(&p, &other);
-    mr_worker__blob_put(&p, &other); /* there is none */
+    mr_worker__blob_put(&p, &other); /* the reference is NULL already */
     assert_int_equal(p.bytes, 0);
     mr_worker__blob_pool_fini(&p);
 }
@@ -98,14 +100,15 @@ static void a_full_pool_refuses_and_has_room_again(void **state)
     assert_null(mr_worker__blob_new(&p, (size_t)1 << 33));
     assert_null(mr_worker__blob_new(&p, SIZE_MAX));
     uint32_t n = 0;
-    size_t bytes = 128 - sizeof(struct mr_blob); /* with its header, a class of its own */
+    /* With its header, a blob of this size is in the class of 128 bytes. */
+    size_t bytes = 128 - sizeof(struct mr_blob);
     while ((blobs[n] = mr_worker__blob_new(&p, bytes)))
         n++;
     assert_int_equal(n, BYTES_MAX / 128);
     assert_int_equal(p.bytes, BYTES_MAX);
     assert_null(mr_worker__blob_new(&p, 0));
     mr_worker__blob_put(&p, &blobs[0]);
-    blobs[0] = mr_worker__blob_new(&p, 0); /* of another class */
+    blobs[0] = mr_worker__blob_new(&p, 0); /* a blob of another size class */
     assert_non_null(blobs[0]);
     for (uint32_t i = 0; i < n; i++)
         mr_worker__blob_put(&p, &blobs[i]);
@@ -134,7 +137,8 @@ static void a_blob_takes_the_smallest_class_that_it_fits_into(void **state)
     mr_worker__blob_pool_fini(&p);
 }
 
-/* Memory of one class stays with that class. There is room for four times the limit. */
+/* Freed memory is used again only for blobs of its size class. All classes together have room for
+ * four times the limit. */
 static void memory_is_used_again_within_its_class_only(void **state)
 {
     static struct mr_blob *blobs[BYTES_MAX / 64];
@@ -149,7 +153,7 @@ static void memory_is_used_again_within_its_class_only(void **state)
         for (uint32_t i = 0; i < n; i++)
             mr_worker__blob_put(&p, &blobs[i]);
     }
-    assert_non_null(mr_worker__blob_copy(&p, MR_STR(""))); /* 64 bytes */
+    assert_non_null(mr_worker__blob_copy(&p, MR_STR(""))); /* takes 64 bytes with its header */
     assert_null(mr_worker__blob_new(&p, 1000));
     static const char bytes[1000];
     assert_null(mr_worker__blob_copy(&p, mr_str_of(bytes, sizeof bytes)));

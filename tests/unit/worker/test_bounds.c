@@ -1,5 +1,5 @@
-/* The bounds of the worker's core: what a message holds, what comes of too much, and how long it
- * waits before it connects again. */
+/* The bounds of the worker's core: how much one message holds, what happens if too much comes, and
+ * how long the worker waits before it connects again. */
 #include "base/limits.h"
 #include "tests/unit/worker/test.h"
 
@@ -53,7 +53,7 @@ static void run_with(struct rig *r, uint32_t count, struct mr_str pack)
     rig_turn(r);
 }
 
-/* What does not fit into one message comes with the next. */
+/* Values that do not fit into one message come with the next one. */
 static void small_values_go_in_as_many_messages_as_they_need(void **state)
 {
     static const char bytes[100000];
@@ -66,7 +66,7 @@ static void small_values_go_in_as_many_messages_as_they_need(void **state)
     r->connected = true;
     rig_turn(r);
     assert_int_equal(heard.rows, 9);
-    assert_int_equal(heard.messages, 5); /* two fit into one */
+    assert_int_equal(heard.messages, 5); /* two values fit into one message */
     assert_true(heard.inlined_max <= MR_INLINE_MESSAGE_BYTES_MAX);
     for (uint32_t i = 0; i < 9; i++)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
@@ -86,7 +86,8 @@ static void a_message_can_be_full_to_the_last_byte(void **state)
     assert_int_equal(heard.messages, 1);
 }
 
-/* A Register takes more, and what it does not take follows. */
+/* A Register may hold more than other messages. Values that it cannot hold follow in later
+ * messages. */
 static void what_a_register_does_not_take_follows(void **state)
 {
     static const char bytes[200 << 10];
@@ -144,12 +145,12 @@ static void errors_go_in_as_many_messages_as_they_need(void **state)
     r->connected = true;
     rig_turn(r);
     assert_int_equal(heard.failures, 600);
-    assert_int_equal(heard.messages, 3); /* of 256 at most */
+    assert_int_equal(heard.messages, 3); /* one message has at most 256 errors */
     for (uint32_t i = 0; i < 600; i++)
         assert_int_equal(rig_find(r, i)->code, MR_EUNKNOWN);
 }
 
-/* Of a text that is too long its beginning stays, of an output its end. */
+/* Of a message that is too long the beginning is kept, of an output the end. */
 static void long_texts_of_errors_are_cut(void **state)
 {
     static char log[MR_TASK_LOG_BYTES_MAX + 100], message[2 * MR_ERROR_TEXT_MAX];
@@ -174,13 +175,13 @@ static void long_texts_of_errors_are_cut(void **state)
 
 /* ---- too much -------------------------------------------------------------------------------- */
 
-/* Completions that do not fit any more: both sides begin anew, and nothing is said that is wrong.
- */
+/* More completions come than the outbox can hold. The worker drops them and opens a new session, in
+ * which Register says what the worker still has. */
 static void an_outbox_that_runs_over_begins_a_new_session(void **state)
 {
     struct rig *r = *state;
     uint32_t registers = r->registers, connects = r->connects;
-    r->connected = false; /* the stream takes nothing */
+    r->connected = false; /* the stream takes no message */
     for (uint32_t n = 0; n < 2; n++) {
         for (uint32_t i = 0; i < 1600; i++)
             rig_task(r, RIG_JOB, i, 1, OP_NONE, NULL);
@@ -202,10 +203,10 @@ static void an_outbox_that_runs_over_begins_a_new_session(void **state)
     rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_null(mr_worker_leftover(r->w)); /* nor texts of errors */
+    assert_null(mr_worker_leftover(r->w)); /* the core keeps no texts of errors either */
 }
 
-/* Names of operators in one session. */
+/* A session may have 65536 names of operators. */
 static void a_session_with_too_many_names_begins_anew(void **state)
 {
     static struct mr_str names[65536];
@@ -214,11 +215,11 @@ static void a_session_with_too_many_names_begins_anew(void **state)
     for (uint32_t i = 0; i < MR_ARRAY_LEN(names); i++)
         names[i] = MR_STR("inc");
     r->m.down.ops = names;
-    r->m.down.ops_count = MR_ARRAY_LEN(names) - 6; /* six came before */
+    r->m.down.ops_count = MR_ARRAY_LEN(names) - 6; /* six names came with the answer to Register */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->connects, connects);
-    rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL); /* the last one */
+    rig_task(r, RIG_JOB, 1, 1, MR_ARRAY_LEN(names), NULL); /* the last name of the session */
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
@@ -237,11 +238,14 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     for (uint32_t i = 0; i < MR_ARRAY_LEN(nodes); i++)
         nodes[i] = (struct mr_ws_node){MR_STR("unix:there"), {1000 + i}};
     r->m.down.nodes = nodes;
-    r->m.down.nodes_count = MR_ARRAY_LEN(nodes) - 2; /* two came before */
+    /* Two nodes came with the answer to Register. */
+    r->m.down.nodes_count = MR_ARRAY_LEN(nodes) - 2;
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->connects, connects);
-    for (uint32_t i = 0; i < 2; i++) { /* the table of all nodes has a row for none of them */
+    /* Row 0 of the table of all nodes stands for no node, so the session's last node finds no
+     * row. */
+    for (uint32_t i = 0; i < 2; i++) {
         rig_value(r, RIG_JOB, i, MR_ARRAY_LEN(nodes) - i);
         rig_task(r, RIG_JOB, 10 + i, 1, OP_REF, INPUTS((int)i));
     }
@@ -257,8 +261,8 @@ static void a_session_with_too_many_nodes_begins_anew(void **state)
     assert_int_equal(r->connects, connects + 1);
 }
 
-/* A task with inputs, texts or arguments that do not fit goes back, though smaller ones find room
- * behind it. */
+/* A task goes back if its inputs, texts or arguments find no room. A smaller task that comes after
+ * it may find room. */
 static void large_arguments_go_back_and_smaller_ones_find_room(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -309,7 +313,7 @@ static void nodes_are_known_by_address_and_incarnation(void **state)
     rig_deliver(r);
     uint32_t rows[MR_ARRAY_LEN(nodes)];
     for (uint32_t i = 0; i < MR_ARRAY_LEN(nodes); i++) {
-        rig_value(r, RIG_JOB, 100 + i, 3 + i); /* two came before */
+        rig_value(r, RIG_JOB, 100 + i, 3 + i); /* two nodes came with the answer to Register */
         rig_task(r, RIG_JOB, i, 1, OP_REF, INPUTS((int)(100 + i)));
         rig_deliver(r);
         rig_turn(r);
@@ -323,7 +327,8 @@ static void nodes_are_known_by_address_and_incarnation(void **state)
     }
     assert_int_equal(rows[0], rows[3]);
     assert_true(rows[0] != rows[1] && rows[1] != rows[2] && rows[0] != rows[2]);
-    for (uint32_t i = 0; i < 20; i++) /* one that is not known has an address, too: none */
+    /* A node that the worker does not know has an empty address, not NULL. */
+    for (uint32_t i = 0; i < 20; i++)
         assert_non_null(mr_worker_node(r->w, i)->address.p);
     assert_int_equal(mr_worker_node(r->w, 4711)->address.n, 0);
     assert_int_equal(mr_worker_node(r->w, 4711)->id.v, 0);
@@ -331,7 +336,8 @@ static void nodes_are_known_by_address_and_incarnation(void **state)
 
 /* ---- the stream ------------------------------------------------------------------------------ */
 
-/* It tries at once, and then less and less often, but not in step with others. */
+/* The worker connects again at once, and then after growing times. The times are random, so that
+ * workers do not connect in step. */
 static void a_scheduler_that_is_away_is_tried_less_and_less_often(void **state)
 {
     struct rig *r = *state;
@@ -344,7 +350,7 @@ static void a_scheduler_that_is_away_is_tried_less_and_less_often(void **state)
         assert_true(mr_worker_deadline(r->w) <= r->now);
         rig_turn(r);
         assert_int_equal(r->connects, connects + 1);
-        rig_turn(r); /* one at a time */
+        rig_turn(r); /* no second attempt while one is under way */
         assert_int_equal(r->connects, connects + 1);
         mr_duration wait = r->last[MR_WORKER_CONNECT].at - r->now;
         if (i == 0) assert_int_equal(wait, 0);
@@ -356,14 +362,16 @@ static void a_scheduler_that_is_away_is_tried_less_and_less_often(void **state)
     }
     assert_true(differs);
     rig_connect(r);
-    rig_register(r, 9); /* it is heard again: the next loss is tried at once */
+    /* The worker is registered again, so it connects at once after the next loss. */
+    rig_register(r, 9);
     r->connected = false;
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_turn(r);
     assert_int_equal(r->last[MR_WORKER_CONNECT].at, r->now);
 }
 
-/* Arguments for which there is no room: the tasks come again later, and nothing of them stays. */
+/* Arguments find no room. Their tasks are returned to the scheduler, and nothing of them stays
+ * here. */
 static void what_finds_no_room_for_its_arguments_goes_back(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -417,7 +425,7 @@ static void more_jobs_than_there_is_room_for_go_back(void **state)
     assert_int_equal(r->done[0].job, 65537);
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_RETURNED);
     rig_ref(&r->m.down.cancel, &r->m.cancel, (mr_job_id){77}, 1, 1);
-    rig_deliver(r); /* the row of job 77 is free */
+    rig_deliver(r); /* this frees the row of job 77 */
     rig_task(r, (mr_job_id){65537}, 1, 2, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_run_all(r);
@@ -426,7 +434,7 @@ static void more_jobs_than_there_is_room_for_go_back(void **state)
     rig_free(&r);
 }
 
-/* Of values: the worker returns the task, and what was sent with a value that found no room. */
+/* The table of values is full. The worker returns the tasks that need new rows. */
 static void more_values_than_there_is_room_for_go_back(void **state)
 {
     static const struct mr_worker_config few = {.slots = 1,
@@ -440,11 +448,11 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     for (uint32_t i = 0; i < 5; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS((int)(10 + i)));
     rig_task(r, RIG_JOB, 5, 1, OP_BLOCK, INPUTS(10, 16));
-    rig_deliver(r); /* the last task has a row, but not its second input */
+    rig_deliver(r); /* task 5 gets a row, but its second input gets none */
     rig_turn(r);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].index, 5);
-    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* takes the last row */
+    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* takes the last free row */
     rig_task(r, (mr_job_id){6}, 7, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);
@@ -452,7 +460,8 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     assert_int_equal(r->done[1].index, 7);
     rig_value(r, (mr_job_id){6}, 8, 0);
     rig_value(r, RIG_JOB, 12, 0);
-    rig_task(r, RIG_JOB, 10, 1, OP_BLOCK, INPUTS(12)); /* has its row, as an input */
+    /* The task's input has a row, but the task's value gets none. */
+    rig_task(r, RIG_JOB, 10, 1, OP_BLOCK, INPUTS(12));
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 3);
@@ -463,9 +472,9 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     }
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_deliver(r);
-    rig_run_all(r); /* 6, and 2, whose input found its row */
+    rig_run_all(r); /* runs task 6, and task 2, whose input was sent and had a row */
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
-    rig_task(r, RIG_JOB, 7, 2, OP_BLOCK, NULL); /* a later message may find room */
+    rig_task(r, RIG_JOB, 7, 2, OP_BLOCK, NULL); /* after the cancel there is room again */
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 7)->outcome, MR_OUTCOME_OK);
@@ -474,7 +483,7 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     r->m.down.forget_jobs_count = 1;
     rig_deliver(r);
     rig_turn(r);
-    assert_null(mr_worker_leftover(r->w)); /* nor a row of job 6 */
+    assert_null(mr_worker_leftover(r->w)); /* no row of job 6 is left either */
     rig_free(&r);
 }
 
@@ -520,7 +529,7 @@ static void small_values_that_find_no_room_send_their_tasks_back(void **state)
     s->items[0].result.log = mr_str_of(large, sizeof large);
     rig_report(r, s, 1);
     rig_turn(r);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR); /* without texts */
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR); /* the error has no texts */
     assert_int_equal(rig_find(r, 3)->code, MR_OK);
     rig_free(&r);
 }
@@ -528,7 +537,7 @@ static void small_values_that_find_no_room_send_their_tasks_back(void **state)
 static void hear_many(struct rig *r, const struct mr_ws_up *up)
 {
     hear(r, up);
-    r->done_count = 0; /* the rig lists fewer */
+    r->done_count = 0; /* the rig's list has room for fewer */
 }
 
 static void a_message_has_a_bounded_number_of_completions(void **state)
@@ -544,7 +553,7 @@ static void a_message_has_a_bounded_number_of_completions(void **state)
     heard = (struct heard){0};
     r->on_up = hear_many;
     r->connected = false;
-    rig_event(r, MR_WORKER_DRAIN); /* so all tasks go back, without a text */
+    rig_event(r, MR_WORKER_DRAIN); /* all tasks that come now go back, without a text */
     for (uint32_t n = 0; n < 65537; n++) {
         rig_task(r, RIG_JOB, n % RIG_ROWS, 1, OP_INC, NULL);
         if (r->m.down.tasks.count == RIG_ROWS || n == 65536) rig_deliver(r);

@@ -1,5 +1,6 @@
-/* Which tasks join a strand because the strand makes their inputs, and which are left to idle
- * slots. */
+/* The worker's core: which tasks join a strand because the strand makes their inputs, and which are
+ * left for idle slots. A hand-off gives a strand to an idle slot; its cost is the time until the
+ * executor begins. */
 #include "tests/unit/worker/test.h"
 
 static int setup_one(void **state)
@@ -22,7 +23,8 @@ static uint32_t fork_of(struct rig *r, uint32_t first)
     return n;
 }
 
-/* Gives a task to an idle slot, whose executor begins it after `late`, again and again. */
+/* Hands tasks to an idle slot until the core has measured hand-offs of `late` and a run time of
+ * `took`. */
 static void hand_off(struct rig *r, mr_duration late, mr_duration took)
 {
     for (uint32_t i = 0; i < 80; i++) {
@@ -42,7 +44,8 @@ static void hand_off(struct rig *r, mr_duration late, mr_duration took)
     }
 }
 
-/* Four times the measured hand-off, but 20 µs at least and 200 µs at most. */
+/* A branch goes to an idle slot if it takes longer than four times the measured hand-off. That
+ * bound is at least 20 µs and at most 200 µs. */
 static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **state)
 {
     struct rig *r = *state;
@@ -64,18 +67,20 @@ static void branches_that_take_longer_than_hand_offs_go_to_idle_slots(void **sta
     assert_int_equal(fork_of(r, 60), 1);
 }
 
-/* One task is ready for one idle slot, so the branches stay together. */
+/* Another task is ready for the only idle slot, so the branches stay together. */
 static void branches_stay_together_if_each_idle_slot_has_other_work(void **state)
 {
     struct rig *r = *state;
     hand_off(r, 0, 800 * MR_US);
     rig_task(r, RIG_JOB, 100, 1, OP_INC, NULL);
     assert_int_equal(fork_of(r, 0), 3);
-    rig_task(r, RIG_JOB, 101, 1, OP_INC, INPUTS(90)); /* it is not ready */
+    /* This task is not ready, so it needs no slot. */
+    rig_task(r, RIG_JOB, 101, 1, OP_INC, INPUTS(90));
     assert_int_equal(fork_of(r, 10), 1);
 }
 
-/* As many as find room; the others run later. */
+/* A strand takes as many tasks that need its value as have room, in their order. The others run
+ * later. */
 static void a_strand_takes_dependents_in_their_order(void **state)
 {
     struct rig *r = *state;
@@ -92,7 +97,8 @@ static void a_strand_takes_dependents_in_their_order(void **state)
     assert_int_equal(r->done_count, 101);
 }
 
-/* 48 µs: four times 12 µs. */
+/* Before a hand-off is measured, it counts as 12 µs. So a branch of 48 µs (four times 12) is not
+ * worth a hand-off. */
 static void a_hand_off_is_estimated_before_it_is_measured(void **state)
 {
     const struct mr_worker_op ops[] = {{.name = MR_STR_INIT("inc"), .cost_ns = 48 * MR_US},
@@ -143,12 +149,13 @@ static void assert_strand(const struct mr_strand *s, uint32_t count)
     assert_int_equal(s->items[count - 1].index, count == 1 ? 0 : 100);
 }
 
-/* They go before tasks of lower order, because the strand can run what needs them. */
+/* The inputs join before other ready tasks, although these come first in the order, because the
+ * strand can then run the task that needs the inputs. */
 static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **state)
 {
     struct rig *r = *state;
-    rig_measure(r, OP_INC, MR_MS); /* so a strand takes one task of those that are ready */
-    join(r, 7, 3);                 /* the task has eight inputs, one of them twice */
+    rig_measure(r, OP_INC, MR_MS); /* so a strand takes only one of the ready tasks */
+    join(r, 7, 3);                 /* the task has eight inputs, of which two are the same */
     assert_strand(r->strands[0], 8);
     rig_run_all(r);
     assert_int_equal(r->done_count, 11);
@@ -182,7 +189,7 @@ static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
     assert_int_equal(r->strands[1]->items[0].index, 50);
 }
 
-/* One of two inputs joins, and the idle slot runs the other one. */
+/* Of the two inputs that are left, one joins the strand, and the idle slot runs the other one. */
 static void an_idle_slot_gets_one_of_several_inputs(void **state)
 {
     struct rig *r = *state;
@@ -215,7 +222,8 @@ static void a_blocking_task_joins_nothing(void **state)
     assert_int_equal(r->done_count, 4);
 }
 
-/* The inputs are both ready and wanted by the strand. */
+/* The inputs are ready, and they are inputs of a task of the strand. They must not join for both
+ * reasons. */
 static void a_task_joins_once(void **state)
 {
     struct rig *r = *state;
@@ -237,7 +245,8 @@ static struct mr_strand *start_one(struct rig *r, uint32_t index)
     return r->strands[r->strands_count - 1];
 }
 
-/* The time that a strand waits behind another one is not the time of a hand-off. */
+/* The third strand waits behind the first one in the same slot. Its waiting time does not count as
+ * a hand-off. */
 static void only_hand_offs_to_idle_slots_are_measured(void **state)
 {
     struct rig *r = *state;
@@ -245,7 +254,7 @@ static void only_hand_offs_to_idle_slots_are_measured(void **state)
     for (uint32_t i = 0; i < 40; i++) {
         struct mr_strand *s[3];
         for (uint32_t k = 0; k < 3; k++)
-            s[k] = start_one(r, 100 + 3 * i + k); /* the last one behind the first one */
+            s[k] = start_one(r, 100 + 3 * i + k); /* the third strand waits behind the first one */
         assert_int_equal(s[2]->slot, s[0]->slot);
         for (uint32_t k = 0; k < 3; k++) {
             rig_result(r, &s[k]->items[0], MR_STRAND_DONE);

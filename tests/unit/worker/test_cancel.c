@@ -1,5 +1,5 @@
-/* The worker's core: tasks that end early, because they were cancelled or stolen, were too slow, or
- * lost their input. */
+/* The worker's core: tasks that do not end by themselves: they are cancelled or stolen, run into
+ * their timeout, or lose an input. */
 #include "tests/unit/worker/test.h"
 
 static void a_waiting_task_is_cancelled_at_once(void **state)
@@ -41,7 +41,7 @@ static void a_steal_of_what_was_made_meanwhile_is_answered_by_its_completion(voi
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
     rig_deliver(r);
     rig_turn(r);
-    /* "unknown" would tell the scheduler that the value is gone. */
+    /* with "unknown" the scheduler would believe that the value is gone */
     assert_int_equal(r->unknown, 0);
 }
 
@@ -52,7 +52,7 @@ static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands[0]->count, 10); /* too little work to use two slots */
+    assert_int_equal(r->strands[0]->count, 10); /* too little work to use both slots */
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 5, 1);
     rig_deliver(r);
@@ -125,13 +125,14 @@ static void a_task_that_ignores_its_flag_costs_the_process(void **state)
     rig_turn(r);
     assert_true(r->lethal);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED); /* ran, without blame */
+    /* The task ran, but is returned, because it did nothing wrong. */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done_count, 3);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(r->done[i].code, MR_OK); /* nothing has failed */
+        assert_int_equal(r->done[i].code, MR_OK); /* no task has an error */
     assert_true(r->leaving);
-    rig_run(r, 0, MR_STRAND_DONE); /* too late */
+    rig_run(r, 0, MR_STRAND_DONE); /* too late: the worker has reported its end already */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->done_count, 3);
@@ -153,8 +154,8 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
-/* Issue 11, 9: A cancelled task has ended, but its executor's report is late, because the next task
- * of the strand runs. That task must not be killed. */
+/* A cancelled task has ended, but its executor's report is late, because the next task of the
+ * strand runs. The worker must not kill that next task (issue 11, point 9). */
 static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -188,9 +189,9 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     assert_false(r->stopped[0]);
 }
 
-/* Issue 11, B: A client submits and cancels one small task after another, behind a task of a short
- * operator that runs long. Cut strands stay in the executor's inbox, so the worker must give it no
- * more of them than it has room for. */
+/* A client submits and cancels one small task after another, behind a task of a short operator that
+ * runs long. Strands that were cut to nothing stay in the executor's inbox. The worker must give
+ * the executor no more strands than its inbox has room for (issue 11, point B). */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;
@@ -238,10 +239,10 @@ static void a_steal_takes_what_has_not_started(void **state)
     rig_task(r, RIG_JOB, 20, 1, OP_INC, INPUTS(19));
     rig_deliver(r);
     rig_turn(r);
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 0, 1);  /* runs */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 7, 1);  /* waits in a strand */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 20, 1); /* waits for an input */
-    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 33, 1); /* was never sent here */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 0, 1);  /* task 0 runs */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 7, 1);  /* task 7 waits in a strand */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 20, 1); /* task 20 waits for an input */
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 33, 1); /* task 33 was never sent here */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->started, 1);

@@ -1,5 +1,5 @@
-/* What a message from outside has to keep: each column that does not belong to the others is
- * refused, with its name. */
+/* Messages of the scheduler as the worker checks them. A column whose length does not fit the
+ * others is refused, and the error names the column. */
 #include "base/limits.h"
 #include "tests/unit/worker/test.h"
 
@@ -16,7 +16,8 @@ static void accepted(struct rig *r)
     if (mr_ws_down_check(&r->m.down, &e)) fail_msg("refused: %s", e.text);
 }
 
-/* Two tasks with an input each, one with more to say; two values, one of them an object. */
+/* Makes a message with two values, one of them an object, and two tasks. The first task has one
+ * input; the second has two inputs and extra fields. */
 static void sample(struct rig *r)
 {
     rig_clear(r);
@@ -66,7 +67,7 @@ static void columns_of_tasks_belong_together(void **state)
     r->m.inputs_count[1] = MR_TASK_INPUTS_MAX + 1;
     refused(r, "tasks: row 1 has more than");
     sample(r);
-    r->m.last_use[2] = 3; /* there are three inputs */
+    r->m.last_use[2] = 3; /* the tasks have three inputs together, 0 to 2 */
     refused(r, "tasks: last_use 2");
     sample(r);
     r->m.last_use[1] = r->m.last_use[0];

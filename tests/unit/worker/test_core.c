@@ -1,4 +1,4 @@
-/* The worker's core, one rule a test. */
+/* The worker's core: its main rules, one in each test. */
 #include "tests/unit/worker/test.h"
 
 static void register_is_the_first_message_of_a_stream(void **state)
@@ -308,12 +308,13 @@ static void an_input_that_cannot_be_had_is_reported_once(void **state)
     assert_int_equal(r->missing, 1);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_LOST_INPUT);
-    rig_value(r, RIG_JOB, 1, 1); /* the scheduler sends both again */
+    rig_value(r, RIG_JOB, 1, 1); /* the scheduler sends the value and the task again */
     rig_task(r, RIG_JOB, 2, 2, OP_INC, INPUTS(1, 1));
     rig_deliver(r);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
-    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK); /* it had waited all along */
+    /* Task 3 has waited for the value all the time. */
+    assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
 }
 
 static void an_object_gone_under_a_running_task_is_a_lost_input(void **state)
@@ -342,7 +343,8 @@ static void a_worker_that_is_not_there_is_freed(void **state)
     assert_null(none);
 }
 
-/* The scheduler has lost the value that it sent, which another task here still needs. */
+/* The scheduler has lost the value of task 1, which another task here still needs. So the scheduler
+ * sends task 1, whose value it had sent before. */
 static void a_task_runs_though_its_value_was_sent_before(void **state)
 {
     struct rig *r = *state;
@@ -359,10 +361,11 @@ static void a_task_runs_though_its_value_was_sent_before(void **state)
     rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_null(mr_worker_leftover(r->w)); /* nor the bytes that were sent */
+    assert_null(mr_worker_leftover(r->w)); /* the bytes that the scheduler had sent are freed too */
 }
 
-/* Jobs and values of one session after another, in other orders than they came. */
+/* Several sessions have jobs and values that end in an order other than the one in which they came.
+ */
 static void jobs_come_and_go(void **state)
 {
     struct rig *r = *state;
@@ -386,7 +389,7 @@ static void jobs_come_and_go(void **state)
     }
 }
 
-/* Jobs are forgotten in one message, with what they made and with what still runs for them. */
+/* One message forgets several jobs, of which the worker holds values. */
 static void several_jobs_are_forgotten_at_once(void **state)
 {
     struct rig *r = *state;
@@ -397,18 +400,18 @@ static void several_jobs_are_forgotten_at_once(void **state)
     }
     rig_deliver(r);
     rig_run_all(r);
-    r->m.forget[3] = (mr_job_id){99}; /* of which this worker had nothing */
+    r->m.forget[3] = (mr_job_id){99}; /* the worker has nothing of this job */
     r->m.down.forget_jobs = r->m.forget;
     r->m.down.forget_jobs_count = 4;
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->drops, 3);
-    r->now += MR_SECOND; /* all is told */
+    r->now += MR_SECOND; /* by now the worker has sent all its reports */
     rig_turn(r);
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* Rows of several jobs in one message. */
+/* One message has rows of several jobs. */
 static void several_values_are_released_and_asked_for_at_once(void **state)
 {
     struct rig *r = *state;
@@ -424,11 +427,12 @@ static void several_values_are_released_and_asked_for_at_once(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 4);
-    assert_int_equal(r->unknown, 2); /* not here; not of that attempt */
+    /* One value is not here, the other one is of another attempt. */
+    assert_int_equal(r->unknown, 2);
     for (uint32_t i = 0; i < 4; i++)
         rig_ref(&r->m.down.release, &r->m.release, (mr_job_id){10 + i / 2}, i, i % 2);
     rig_deliver(r);
-    r->now += MR_SECOND; /* all is told */
+    r->now += MR_SECOND; /* by now the worker has sent all its reports */
     rig_turn(r);
     assert_null(mr_worker_leftover(r->w));
 }

@@ -1,6 +1,6 @@
-/* A worker's shell with its executors and without a scheduler. All tasks are known from the start,
- * in rounds that each end in a barrier. So executors act in place of the network thread, which
- * sleeps. Runs under TSan as well. */
+/* A worker's shell with its executors, without a scheduler. All tasks are known from the start:
+ * rounds that end in a barrier each. So executors can run the core in the place of the network
+ * thread, which sleeps. Runs under TSan as well. */
 #include "tests/unit/worker/rig.h"
 
 #include "host/clock.h"
@@ -21,7 +21,8 @@
 
 static uint32_t parts_count; /* number of parts in a round; a barrier follows them */
 
-/* Every so many-th task returns `true`, which has to be reported at once; 0: none does. */
+/* each task whose number is divisible by this returns `true`, which has to be reported at once; 0:
+ * no task does */
 static uint32_t true_every;
 
 static int part_run(struct mr_op_call *call)
@@ -106,8 +107,8 @@ static void session_open(struct mr_worker_shell *sh, struct rig *r)
     r->m.down.ops_count = 1;
 }
 
-/* Adds the rounds. The parts of a round need the barrier of the round before; its own barrier needs
- * the parts. */
+/* Adds all tasks. The parts of a round need the barrier of the round before, and the barrier of a
+ * round needs its parts. */
 static void rounds_add(struct rig *r)
 {
     for (uint32_t first = 0; first < TASKS; first += parts_count + 1) {

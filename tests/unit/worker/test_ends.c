@@ -1,8 +1,8 @@
-/* How tasks end that did not simply succeed: the outcome that is told, its error and its times;
- * what is stopped once and what is given its grace; a value that cannot be had. */
+/* The worker's core: tasks that do not simply succeed. The tests check the outcome, the error and
+ * the times that are reported, stops and their grace, and inputs that cannot be fetched. */
 #include "tests/unit/worker/test.h"
 
-static struct heard { /* of the last failure that was told */
+static struct heard { /* the last failure that the worker has sent */
     uint32_t count;
     int code;
     uint64_t started, duration, cpu;
@@ -27,7 +27,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
 
 static void nothing_is_left(struct rig *r)
 {
-    r->now += MR_SECOND; /* all is told */
+    r->now += MR_SECOND; /* by now the worker has sent all its reports */
     rig_turn(r);
     const char *left = mr_worker_leftover(r->w);
     assert_string_equal(left ? left : "", "");
@@ -40,7 +40,7 @@ static void cancel(struct rig *r, uint32_t index, uint32_t attempt)
     rig_turn(r);
 }
 
-/* One task, as attempt `attempt`, is running. */
+/* Starts one task, as attempt `attempt`. Returns its item. */
 static struct mr_strand_item *run_one(struct rig *r, uint32_t index, uint32_t attempt)
 {
     rig_task(r, RIG_JOB, index, attempt, OP_BLOCK, NULL);
@@ -94,11 +94,12 @@ static void each_end_has_its_outcome_its_error_and_its_times(void **state)
     assert_int_equal(r->heartbeat.tasks_done, 0);
     r->now += RIG_LEASE;
     rig_turn(r);
-    assert_int_equal(r->heartbeat.tasks_done, 3); /* that failed; the others are to run again */
+    /* Three tasks have failed; the other two are to run again, so they do not count. */
+    assert_int_equal(r->heartbeat.tasks_done, 3);
     assert_int_equal(r->heartbeat.tasks_started, 5);
 }
 
-/* Whatever kept it from its end: a cancelled task was cancelled. */
+/* The cancel came first, so the outcome is CANCELLED, whatever else went wrong. */
 static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
 {
     static const enum mr_strand_end ends[] = {
@@ -111,15 +112,15 @@ static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
         cancel(r, i, 1);
         assert_int_equal(end_as(r, i, ends[i], MR_ELIMIT)->outcome, MR_OUTCOME_CANCELLED);
         assert_int_equal(r->done_count, i + 1);
-        assert_int_equal(heard.count, 0); /* no error of its own */
+        assert_int_equal(heard.count, 0); /* a cancelled task has no error */
     }
     nothing_is_left(r);
 }
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-/* A cancel sent twice, and a timeout meanwhile, are one stop, and the grace is that of the first.
- */
+/* A task is cancelled twice, and its timeout ends between the cancels. It is told to stop only
+ * once, and its grace begins with the first cancel. */
 static void a_task_is_stopped_once(void **state)
 {
     struct rig *r = *state;
@@ -140,13 +141,13 @@ static void a_task_is_stopped_once(void **state)
     rig_turn(r);
     assert_false(r->lethal);
     const struct rig_done *d = end_as(r, 1, MR_STRAND_STOPPED, MR_OK);
-    assert_int_equal(d->outcome, MR_OUTCOME_CANCELLED); /* no timeout: it was cancelled before */
+    assert_int_equal(d->outcome, MR_OUTCOME_CANCELLED); /* the cancel came before the timeout */
     r->now += 2 * MR_WORKER_GRACE;
     rig_turn(r);
     assert_false(r->lethal);
 }
 
-/* In any slot. */
+/* The timeout is of the task in the second slot. */
 static void a_timeout_is_kept_beside_other_tasks(void **state)
 {
     struct rig *r = *state;
@@ -163,7 +164,7 @@ static void a_timeout_is_kept_beside_other_tasks(void **state)
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[1]->id);
 }
 
-/* The task has ended, and the answer to the cut has not come. */
+/* A cancelled task has ended, but the executor has not answered the cut yet. */
 static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
 {
     struct rig *r = *state;
@@ -187,7 +188,8 @@ static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
-/* The other way round it is a timeout, and costs one stop as well. */
+/* The timeout comes before the cancel, so the outcome is TIMEOUT. Again the task is told to stop
+ * only once. */
 static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **state)
 {
     struct rig *r = *state;
@@ -206,7 +208,7 @@ static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **st
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
-    assert_int_equal(r->takes, 0); /* it is known to run */
+    assert_int_equal(r->takes, 0); /* the core knows that the task runs, so it asks for no cut */
     assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_TIMEOUT);
 }
 
@@ -231,7 +233,8 @@ static void a_timeout_that_is_ignored_costs_the_process(void **state)
     for (uint32_t i = 2; i < 6; i++)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done_count, 5);
-    assert_true(mr_worker_deadline(r->w) > r->now); /* it does not go round in circles until then */
+    /* The core does not spin until the process ends. */
+    assert_true(mr_worker_deadline(r->w) > r->now);
     uint32_t connects = r->connects;
     r->now += 10 * MR_WORKER_GRACE;
     rig_turn(r);
@@ -239,7 +242,7 @@ static void a_timeout_that_is_ignored_costs_the_process(void **state)
     assert_int_equal(r->connects, connects);
 }
 
-/* Items before it are reported one by one: its grace goes on. */
+/* The executor reports items before the cancelled one. This must not make the grace begin anew. */
 static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
 {
     struct rig *r = *state;
@@ -250,7 +253,8 @@ static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
     struct mr_strand *s = r->strands[0];
     r->hold_cuts = true;
     cancel(r, s->items[2].index, 1);
-    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 3}}; /* it runs */
+    /* Item 2, the cancelled one, runs. */
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 3}};
     rig_step(r, &cut);
     assert_true(r->stops == 1 && r->stopped[2]);
     rig_turn(r);
@@ -265,7 +269,7 @@ static void the_end_of_others_does_not_pardon_what_is_stopped(void **state)
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_CANCELLED);
 }
 
-/* What was not run is not counted, and is not told. */
+/* A task that was skipped after a failure does not count as started, and has no completion. */
 static void what_was_skipped_did_not_start(void **state)
 {
     struct rig *r = *state;
@@ -285,7 +289,8 @@ static void what_was_skipped_did_not_start(void **state)
     assert_null(rig_find(r, 1));
 }
 
-/* An attempt that came while an earlier one runs is cancelled alone. */
+/* An attempt waits because an earlier one of the same task runs. A cancel of its number ends it and
+ * leaves the earlier one alone. */
 static void an_attempt_that_waits_for_another_is_cancelled_by_its_number(void **state)
 {
     struct rig *r = *state;
@@ -310,7 +315,8 @@ static void an_attempt_that_waits_for_another_is_cancelled_by_its_number(void **
     assert_int_equal(r->strands_count, 0);
 }
 
-/* Two of one strand need the same object, which is gone: the second did not run, and never will. */
+/* Two tasks of one strand need the same object, which is gone. The second was skipped, and cannot
+ * run either. */
 static void what_was_skipped_for_want_of_a_lost_input_is_lost(void **state)
 {
     struct rig *r = *state;
@@ -340,21 +346,23 @@ static void fetched(struct rig *r, int err, const char *why)
 {
     struct mr_worker_event ev = {
         .kind = MR_WORKER_FETCHED, .fetched = {r->fetch_value, r->fetch_serial, err, mr_str(why)}};
-    if (err) rig_unpin(r, r->fetch_serial); /* nothing is pinned */
+    if (err) rig_unpin(r, r->fetch_serial); /* a failed fetch has no pin */
     rig_step(r, &ev);
     rig_turn(r);
 }
 
-/* The store has no room for an object: all that wait for it come again later. */
+/* The store has no room for an object. All tasks that wait for it end as NO_ROOM, so that the
+ * scheduler sends them again later. */
 static void what_finds_no_room_for_its_input_is_told_so(void **state)
 {
     struct rig *r = *state;
     r->on_up = hear;
     heard = (struct heard){0};
     rig_value(r, RIG_JOB, 21, 2);
-    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21)); /* twice */
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21)); /* the same input twice */
     rig_task(r, RIG_JOB, 2, 3, OP_SLOW, INPUTS(21));
-    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(90, 21)); /* waits for another, too */
+    /* This task waits for another input, too. */
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(90, 21));
     rig_deliver(r);
     rig_turn(r);
     fetched(r, MR_ELIMIT, "too large");
@@ -364,7 +372,7 @@ static void what_finds_no_room_for_its_input_is_told_so(void **state)
     assert_int_equal(heard.count, 3);
     assert_int_equal(heard.code, mr_err_grpc(MR_ELIMIT));
     assert_string_equal(heard.message, "too large");
-    assert_int_equal(r->missing, 0); /* it is where it was */
+    assert_int_equal(r->missing, 0); /* the object still exists, so it is not reported as missing */
     nothing_is_left(r);
 }
 
@@ -405,11 +413,12 @@ static void what_cannot_be_fetched_is_named_for_each_that_needs_it(void **state)
     nothing_is_left(r);
 }
 
-/* The scheduler says where it is now: the fetch goes there. */
+/* The scheduler sends a new place of an object before the fetch has begun. The fetch uses the new
+ * place. */
 static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
 {
     struct rig *r = *state;
-    for (uint32_t i = 0; i < 4; i++) { /* three are under way */
+    for (uint32_t i = 0; i < 4; i++) { /* three of the four fetches begin at once */
         rig_value(r, RIG_JOB, 20 + i, 2);
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, INPUTS((int)(20 + i)));
     }
@@ -417,9 +426,10 @@ static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
     rig_turn(r);
     assert_int_equal(r->fetches, 3);
     rig_value(r, RIG_JOB, 23, 2);
-    r->m.value_node[0] = 0; /* the same object, of a node that this worker does not know */
+    r->m.value_node[0] = 0; /* the same object, now on a node that this worker does not know */
     rig_value(r, RIG_JOB, 20, 2);
-    r->m.value_node[1] = 0; /* already under way */
+    /* The fetch of this object is under way, so its place does not change. */
+    r->m.value_node[1] = 0;
     rig_deliver(r);
     fetched(r, MR_OK, "");
     rig_run(r, 0, MR_STRAND_DONE);
@@ -427,13 +437,14 @@ static void what_lies_elsewhere_now_is_fetched_from_there(void **state)
     assert_int_equal(r->fetches, 4);
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 23);
     assert_int_equal(mr_worker_node(r->w, r->last[MR_WORKER_FETCH].object.node)->id.v, 0);
-    rig_value(r, RIG_JOB, 23, 1); /* another object of that value is at hand */
+    rig_value(r, RIG_JOB, 23, 1); /* another object of that value, which is on this node */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->strands[r->strands_count - 1]->items[0].index, 3);
 }
 
-/* A small value that came by itself needs no object, and stays. */
+/* The value was named as an object and then sent as a small value. The object is not needed, and
+ * the small value stays. */
 static void a_value_that_came_inline_is_not_fetched(void **state)
 {
     struct rig *r = *state;
@@ -446,7 +457,7 @@ static void a_value_that_came_inline_is_not_fetched(void **state)
     rig_turn(r);
     assert_int_equal(r->fetches, 0);
     assert_int_equal(r->strands[0]->items[0].inputs[0].kind, MR_STRAND_PACK);
-    rig_value(r, RIG_JOB, 21, 1); /* the small value stays */
+    rig_value(r, RIG_JOB, 21, 1); /* an object of the same value does not replace the small value */
     rig_value(r, RIG_JOB, 22, 0);
     rig_deliver(r);
     rig_turn(r);
@@ -455,7 +466,8 @@ static void a_value_that_came_inline_is_not_fetched(void **state)
     assert_int_equal(r->strands[1]->items[0].inputs[0].kind, MR_STRAND_PACK);
 }
 
-/* Who waits for a slot with an object that is to be made again waits for the new one. */
+/* Task 5 waits for a slot, and its input is to be made again. It has to wait for the new object,
+ * because the worker drops the old one. */
 static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(void **state)
 {
     struct rig *r = *state;
@@ -464,7 +476,7 @@ static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(vo
     rig_deliver(r);
     rig_run_all(r);
     for (uint32_t i = 2; i < 4; i++)
-        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* in both slots */
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* these two tasks occupy both slots */
     rig_deliver(r);
     rig_turn(r);
     rig_task(r, RIG_JOB, 5, 1, OP_BLOCK, INPUTS(1));
@@ -480,14 +492,15 @@ static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(vo
     assert_int_equal(r->strands[1]->items[0].index, 1);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 1); /* 5 waits */
+    assert_int_equal(r->strands_count, 1); /* task 5 waits for the new object */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->strands[0]->items[0].index, 5);
     assert_true(mr_object_id_eq(r->strands[0]->items[0].inputs[0].object, (mr_object_id){1, 2}));
 }
 
-/* A task that failed for want of room, or of an input, has not used its other inputs. */
+/* A task failed because one input found no room, or was lost. It was the last user of another
+ * input, which must stay. */
 static void what_could_not_start_leaves_its_inputs(void **state)
 {
     struct rig *r = *state;
@@ -505,7 +518,7 @@ static void what_could_not_start_leaves_its_inputs(void **state)
     }
 }
 
-/* What is used up has used its inputs, too. */
+/* A strand used up the value of task 2. So the last use of the input of task 2 counts as well. */
 static void what_is_used_up_lets_go_of_its_inputs(void **state)
 {
     struct rig *r = *state;
@@ -521,12 +534,12 @@ static void what_is_used_up_lets_go_of_its_inputs(void **state)
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
-/* It has stopped; a drain asked for a cut meanwhile. */
+/* A cancelled task has stopped, while the answer to the drain's cut is still missing. */
 static void what_has_stopped_is_not_killed(void **state)
 {
     struct rig *r = *state;
     (void)run_one(r, 1, 1);
-    (void)run_one(r, 2, 1); /* so the worker does not end */
+    (void)run_one(r, 2, 1); /* this task keeps the worker from ending */
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
     r->hold_cuts = true;
@@ -538,14 +551,16 @@ static void what_has_stopped_is_not_killed(void **state)
     assert_false(r->lethal);
 }
 
-/* It was lost before, and came again. */
+/* The object was lost once, and was sent again. The second fetch finds no room, which must not
+ * count as a loss. */
 static void what_was_lost_and_is_back_may_find_no_room(void **state)
 {
     struct rig *r = *state;
     for (uint32_t i = 0; i < 2; i++) {
         rig_value(r, RIG_JOB, 21, 2);
         rig_task(r, RIG_JOB, 1, 1 + i, OP_SLOW, INPUTS(21));
-        rig_task(r, RIG_JOB, 2 + i, 1, OP_REF, INPUTS(21, 90)); /* keeps the row of the value */
+        /* This task waits and keeps the row of the value. */
+        rig_task(r, RIG_JOB, 2 + i, 1, OP_REF, INPUTS(21, 90));
         rig_deliver(r);
         rig_turn(r);
         fetched(r, i ? MR_ELIMIT : MR_ENOENT, "so");

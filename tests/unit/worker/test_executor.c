@@ -84,7 +84,7 @@ static int share_run(struct mr_op_call *call)
 static const struct mr_op_desc share_op = {
     .abi = MR_OP_ABI, .name = "test.share", .summary = "", .result = "", .run = share_run};
 
-/* An operator that sleeps for `waits` and computes for `computes`. */
+/* An operator that sleeps for `waits` and then computes for `computes`. */
 static struct {
     mr_duration waits, computes;
 } moody;
@@ -157,7 +157,7 @@ static void item_after(struct rig *r, uint32_t maker)
     s->items[s->count - 1].inputs_count = 1;
 }
 
-/* Takes reports until the last one. Returns how many items were reported. */
+/* Takes reports until all items are reported. Returns how many items that were. */
 static uint32_t finish(struct rig *r, struct mr_run *run)
 {
     uint32_t done = 0;
@@ -215,7 +215,8 @@ static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
     mr_run_free(&run);
 }
 
-/* Gives the executor an array that its strand says is used once, but no item uses it. */
+/* Gives the executor an array whose only use is to be in the strand, but no item of the strand uses
+ * it. */
 static struct mr_run *one_use_that_does_not_come(struct rig *r)
 {
     r->strand->measured = true;
@@ -251,8 +252,8 @@ static void a_value_that_fails_on_its_way_to_the_store_is_not_told_quietly(void 
     mr_run_free(&run);
 }
 
-/* A report wakes the network thread only if it has something new, which items behind a value that
- * stays in the strand have not. */
+/* A report wakes the network thread only if it says something new. Items whose values stay in the
+ * strand are nothing new. */
 static void a_report_says_something_new(void **state)
 {
     struct rig *r = *state;
@@ -361,7 +362,8 @@ static void each_item_is_taken_or_cut_never_both(void **state)
 
 static const unsigned char no_arguments[] = {0x90}; /* arguments [] */
 
-/* Two executors that help each other, with two slots and a place for long-running tasks. */
+/* Two executors that help each other. The worker has two slots and one place for a long-running
+ * task. */
 struct pair {
     struct mr_executor_env env;
     struct mr_executor *x[2];
@@ -441,8 +443,8 @@ static struct mr_strand_result run_moody(struct rig *r, uint32_t items)
     return r->strand->items[items - 1].result;
 }
 
-/* Issue 11, 4: The processor time of a task that waits is not its duration, even if the operator
- * was short before. */
+/* The duration of a task that sleeps is not its processor time, even if earlier tasks of the
+ * operator were short (issue 11, point 4). */
 static void what_waits_does_not_compute_however_short_it_was_before(void **state)
 {
     struct rig *r = *state;
@@ -542,7 +544,8 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
     assert_false(mr_crash_record_was_left(next));
-    /* This process dies, too, while it runs no task: the death is known, without suspects. */
+    /* This process dies, too, but while it runs no task. The record says that it died, and names no
+     * suspects. */
     struct mr_crash_record *after = NULL;
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &after, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);

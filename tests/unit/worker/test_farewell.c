@@ -1,8 +1,8 @@
-/* How a worker ends: its incarnation is revoked, it drains, or a task ignores the request to stop.
- */
+/* The worker's core: how a worker ends. Its incarnation is revoked, or it drains (takes no new
+ * tasks and ends after those that run), or a task ignores the request to stop. */
 #include "tests/unit/worker/test.h"
 
-static uint64_t incarnation; /* of the last Register */
+static uint64_t incarnation; /* the incarnation in the last Register */
 
 static void hear(struct rig *r, const struct mr_ws_up *up)
 {
@@ -35,7 +35,8 @@ static void a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old(vo
     rig_value(r, RIG_JOB, 20, 1);
     rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
     rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(20));
-    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(20, 90)); /* waits, and loses its input too */
+    /* Task 3 waits, and loses its input too. */
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(20, 90));
     deliver(r);
     r->connected = false;
     rig_run(r, 0, MR_STRAND_FAILED);
@@ -55,7 +56,8 @@ static void a_revoked_worker_asks_for_a_new_incarnation_and_tells_nothing_old(vo
     assert_int_equal(incarnation, 10);
 }
 
-/* Nobody hears its last completions. It waits for a second after the last task has ended. */
+/* No scheduler takes the last completions of the draining worker. The worker ends one second after
+ * its last task has ended. */
 static void a_drained_worker_does_not_wait_for_ever(void **state)
 {
     struct rig *r = *state;
@@ -84,7 +86,7 @@ static void a_drained_worker_does_not_wait_for_ever(void **state)
     assert_true(mr_worker_deadline(r->w) > r->now + MR_SECOND);
     r->now += 10 * MR_SECOND;
     rig_turn(r);
-    assert_false(r->hung_up); /* once */
+    assert_false(r->hung_up); /* the worker hangs up only once */
     assert_int_equal(r->connects, connects);
 }
 
@@ -98,7 +100,7 @@ static void a_drained_worker_that_has_told_all_ends_at_once(void **state)
     assert_true(r->hung_up);
 }
 
-/* It tells each scheduler once that it is leaving. */
+/* A draining worker tells each scheduler once that it is leaving. */
 static void a_draining_worker_says_so_in_each_session(void **state)
 {
     struct rig *r = *state;
@@ -109,7 +111,7 @@ static void a_draining_worker_says_so_in_each_session(void **state)
     assert_int_equal(r->takes, 1);
     r->leaving = false;
     cancel(r, 9);
-    r->m.down.drain = true; /* once more */
+    r->m.down.drain = true; /* the request to drain is repeated */
     deliver(r);
     assert_false(r->leaving);
     assert_int_equal(r->takes, 1);
@@ -121,7 +123,7 @@ static void a_draining_worker_says_so_in_each_session(void **state)
     assert_false(r->hung_up);
 }
 
-/* Behind the task that does not stop waits a strand that has not begun. */
+/* A strand that has not begun waits behind a task that does not stop. */
 static void what_waits_behind_a_task_that_does_not_stop_is_returned(void **state)
 {
     (void)state;
@@ -162,7 +164,8 @@ static void a_task_that_nobody_wants_and_that_does_not_stop_costs_the_process(vo
     assert_int_equal(r->done_count, 0);
 }
 
-/* The value stays for the worker that runs the task instead. */
+/* A drain takes back a task that would have been the last user of a value. The value stays, because
+ * the task will run at another worker. */
 static void a_task_that_a_drain_returns_has_not_used_its_inputs(void **state)
 {
     struct rig *r = *state;

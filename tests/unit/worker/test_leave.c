@@ -1,4 +1,5 @@
-/* The worker's core: tasks that leave their slot, because they submitted jobs of their own. */
+/* The worker's core: tasks that leave their slot, because they wait for jobs that they have
+ * submitted. They then occupy a place for long-running tasks. */
 #include "tests/unit/worker/test.h"
 
 static void leave(struct rig *r, uint32_t index, uint32_t attempt)
@@ -16,8 +17,8 @@ static struct mr_strand *strand_with(struct rig *r, uint32_t index)
     return NULL;
 }
 
-/* Issue 11, B: A task leaves its slot. The executor that runs the task keeps the cancelled strands
- * behind it. */
+/* A task leaves its slot. Its executor goes with it and keeps the cancelled strands that wait
+ * behind the task (issue 11, point B). */
 static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
 {
     struct rig *r = *state;
@@ -63,7 +64,7 @@ static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
     leave(r, 0, 1);
     assert_int_equal(r->moves, 1);
     assert_int_equal(r->left, 1);
-    assert_int_equal(r->takes, 0); /* nothing stands behind it */
+    assert_int_equal(r->takes, 0); /* no items stand behind task 0, so no cut is needed */
     assert_true(strand_with(r, 0)->slot >= 2);
     assert_int_equal(strand_with(r, 2)->slot, slot);
     /* A repeated Leave is answered again and moves nothing. */
@@ -124,7 +125,7 @@ static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL); /* takes the first place */
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL); /* takes the first place for long-running tasks */
     rig_deliver(r);
     rig_turn(r);
     leave(r, 0, 1);
@@ -144,7 +145,7 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 0, 1, OP_ROLE, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* waits for input 7 */
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* task 1 waits for input 7 */
     rig_deliver(r);
     rig_turn(r);
     leave(r, 0, 1);
@@ -182,7 +183,7 @@ static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
     }
 }
 
-/* All places of long-running tasks are taken. */
+/* All places for long-running tasks are taken, so the task cannot leave its slot yet. */
 static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void **state)
 {
     struct rig *r = *state;
@@ -196,12 +197,13 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     assert_int_equal(r->strands_count, MR_WORKER_LONG_MAX + 2);
     leave(r, 1, 1);
     assert_int_equal(r->moves + r->left, 0);
-    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL); /* waits for a slot, but not behind task 1 */
+    /* Waits for the slot, but not in a strand behind task 1. */
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
     assert_null(strand_with(r, 2));
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1000 + MR_WORKER_LONG_MAX, 1);
-    rig_deliver(r); /* which had no place either */
+    rig_deliver(r); /* the cancelled task had no place either */
     for (uint32_t i = 0; i < r->strands_count; i++) {
         if (r->strands[i]->items[0].index != 1000) continue;
         rig_run(r, i, MR_STRAND_DONE);
@@ -215,7 +217,7 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     assert_true(strand_with(r, 1)->slot >= 2);
 }
 
-/* It runs alone only as long as it is in a slot. */
+/* A task that has to run alone leaves its slot. From then on other tasks may start. */
 static void a_lone_task_that_leaves_its_slot_lets_others_start(void **state)
 {
     struct rig *r = *state;
@@ -242,7 +244,7 @@ static void a_lone_task_that_leaves_its_slot_lets_others_start(void **state)
     assert_int_equal(r->strands[0]->items[0].index, 2);
 }
 
-/* The strand behind the task is taken back too. */
+/* The strand behind the task is taken back, so that it can run while the task waits. */
 static void a_task_that_leaves_does_not_wait_for_the_strand_behind_it(void **state)
 {
     (void)state;
@@ -262,7 +264,8 @@ static void a_task_that_leaves_does_not_wait_for_the_strand_behind_it(void **sta
     rig_free(&r);
 }
 
-/* Its last report came before the answer to a cut. */
+/* The task's last report came before the answer to a cut. The next Register does not say again that
+ * the task has left its slot. */
 static void what_left_and_has_ended_is_not_said_again(void **state)
 {
     struct rig *r = *state;

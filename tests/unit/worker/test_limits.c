@@ -149,7 +149,8 @@ static void what_has_begun_is_not_asked_for_again_and_again(void **state)
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->takes, 2);
-    for (uint32_t i = 0; i < 2; i++) { /* five items of each were done and not reported yet */
+    /* Five items of each strand have ended and are not reported yet. */
+    for (uint32_t i = 0; i < 2; i++) {
         struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[i]->id, 5}};
         rig_step(r, &cut);
     }
@@ -187,7 +188,8 @@ static void task_with_gpu(struct rig *r, uint32_t i, struct mr_ws_resource *gpu,
     x->resources_count = 1;
 }
 
-/* One after another any number of different needs. */
+/* The core keeps a row for each combination of needs. A row that no task uses is free for another
+ * combination. */
 static void a_class_of_needs_is_used_again(void **state)
 {
     struct rig *r = *state;
@@ -216,7 +218,7 @@ static void too_many_different_needs_at_once_go_back(void **state)
         returned++;
     }
     assert_int_equal(
-        returned, 80 - (MR_WORKER_CLASSES_MAX - 1)); /* one is of those without needs */
+        returned, 80 - (MR_WORKER_CLASSES_MAX - 1)); /* one row is for tasks without needs */
     rig_run_all(r);
     assert_int_equal(r->done_count, 80);
 }
@@ -236,12 +238,13 @@ static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
     x->resources_count = 1;
     rig_deliver(r);
     rig_run_all(r);
-    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK); /* all of what there is */
+    assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK); /* the task needs all that there is */
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
 }
 
-/* Each resource by itself: a task that needs the second one waits for it alone. */
+/* Resources are counted one by one. A task that needs only the second one does not wait for the
+ * first. */
 static void several_resources_are_counted_apart(void **state)
 {
     static const struct mr_ws_resource both[] = {
@@ -258,7 +261,8 @@ static void several_resources_are_counted_apart(void **state)
     (void)state;
     struct rig *r = rig_of(&c);
     for (uint32_t round = 0; round < 3; round++) {
-        for (uint32_t i = 0; i < 4; i++) { /* two licences twice, then one, and a gpu */
+        /* Two tasks need two licences each, one needs one licence, and one needs a gpu. */
+        for (uint32_t i = 0; i < 4; i++) {
             rig_task(r, RIG_JOB, 10 * round + i, 1, OP_BLOCK, NULL);
             struct mr_ws_extra *x = rig_extra(r);
             x->resources = &needs[i < 2 ? 0 : i - 1];
@@ -288,7 +292,8 @@ static void an_alone_task_starts_by_itself(void **state)
     assert_int_equal(r->strands_count, 1);
 }
 
-/* A task that runs long keeps its resource. Until it ends, others run. */
+/* Task 2 has to run alone and needs the gpu, which the long-running task 1 has. Until task 1 ends,
+ * other tasks run. */
 static void an_alone_task_waits_for_its_resource(void **state)
 {
     struct rig *r = *state;
@@ -317,7 +322,8 @@ static void an_alone_task_waits_for_its_resource(void **state)
     assert_int_equal(r->strands[0]->items[0].index, 2);
 }
 
-/* Of tasks that have to run alone the best one starts, and what is better than all before. */
+/* Three tasks have to run alone. They start in their order, and the fourth task, which comes first
+ * in the order, starts before them. */
 static void alone_tasks_go_by_their_order(void **state)
 {
     struct rig *r = *state;
@@ -329,7 +335,7 @@ static void alone_tasks_go_by_their_order(void **state)
         if (i == 3) continue;
         struct mr_ws_extra *x = rig_extra(r);
         x->alone = true;
-        x->resources = &gpu[i]; /* so they are of different classes */
+        x->resources = &gpu[i]; /* so that the tasks have different needs */
         x->resources_count = 1;
     }
     rig_deliver(r);
@@ -359,7 +365,7 @@ static void tasks_with_the_same_needs_are_one_class(void **state)
         assert_int_equal(r->done[i].outcome, MR_OUTCOME_OK);
 }
 
-/* Long-running tasks are beside others in any case. */
+/* A long-running task runs beside others, even if it was sent with `alone`. */
 static void a_long_running_task_is_never_alone(void **state)
 {
     struct rig *r = *state;
@@ -374,7 +380,7 @@ static void a_long_running_task_is_never_alone(void **state)
     assert_int_equal(r->strands_count, 3);
 }
 
-/* Each task's texts have room of their own, whatever their length. */
+/* Each task has its own memory for its texts, whatever their length. */
 static void texts_of_tasks_do_not_overlap(void **state)
 {
     struct rig *r = *state;
@@ -399,7 +405,8 @@ static void texts_of_tasks_do_not_overlap(void **state)
     }
 }
 
-/* A task is refused when the memory for small values is over its limit, not when it is at it. */
+/* A task is refused if the memory for small values is above its limit already. At exactly the limit
+ * one more task is taken. */
 static void the_memory_for_arguments_has_a_limit(void **state)
 {
     static const struct mr_worker_config c = {.slots = 1,
@@ -411,14 +418,15 @@ static void the_memory_for_arguments_has_a_limit(void **state)
     (void)state;
     struct rig *r = rig_of(&c);
     for (uint32_t i = 0; i < 20; i++)
-        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* 64 bytes each */
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL); /* each task takes 64 bytes */
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->done_count, 9);
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(r->done[i].index, 11 + i);
         assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
-        assert_int_equal(r->done[i].code, MR_OK); /* it may come again */
+        /* No error, so the scheduler may send the task again. */
+        assert_int_equal(r->done[i].code, MR_OK);
     }
     rig_free(&r);
 }

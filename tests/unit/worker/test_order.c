@@ -1,5 +1,5 @@
-/* In which order tasks start and objects are fetched: the highest priority first, then the lowest
- * order, whatever came and went in between. */
+/* The worker's core: in which order tasks start and objects are fetched. The highest priority goes
+ * first, then the lowest order, whichever tasks came and went before. */
 #include "base/rng.h"
 #include "tests/unit/worker/test.h"
 
@@ -17,7 +17,8 @@ static int setup_one(void **state)
     return 0;
 }
 
-/* Few priorities, so that many tasks have the same; each order is one task's. */
+/* Draws a priority and an order for each task. There are few priorities, so many tasks share one;
+ * each order belongs to one task only. */
 static void draw_rows(uint64_t seed)
 {
     struct mr_rng rng;
@@ -39,7 +40,7 @@ static bool goes_before(uint32_t a, uint32_t b)
     return rows[a].order < rows[b].order;
 }
 
-/* The best that is left. */
+/* Returns the task that goes first of those that are left; COUNT: no task is left. */
 static uint32_t best(const bool *is_over)
 {
     uint32_t at = COUNT;
@@ -79,14 +80,16 @@ static void the_best_of_the_ready_tasks_starts_next(void **state)
             assert_int_equal(r->strands[0]->count, 1);
             assert_int_equal(r->strands[0]->items[0].index, next);
             is_over[next] = true;
-            rig_run(r, 0, MR_STRAND_FAILED); /* nothing stays, so that it may be sent again */
+            /* A failed task leaves no value here, so it may be sent again. */
+            rig_run(r, 0, MR_STRAND_FAILED);
         }
         rig_turn(r);
         assert_int_equal(r->strands_count, 0);
     }
 }
 
-/* An object for each task, and for each object a second task that is worse, but for a while. */
+/* Sends an object for each task. For each object there is a second task, which goes later and is
+ * cancelled at the end. */
 static void send_objects(struct rig *r)
 {
     for (uint32_t i = 0; i < COUNT; i++)
@@ -128,7 +131,7 @@ static void the_object_of_the_best_task_is_fetched_next(void **state)
         draw_rows(seed);
         send_objects(r);
         rig_turn(r);
-        assert_int_equal(r->fetched_count, 3); /* the budget, of a MiB each */
+        assert_int_equal(r->fetched_count, 3); /* three objects of 1 MiB fill the budget */
         for (uint32_t next; (next = best(is_over)) < COUNT; asked++) {
             is_over[next] = true;
             if (asked >= 3) fetched(r);
@@ -141,13 +144,13 @@ static void the_object_of_the_best_task_is_fetched_next(void **state)
         }
         for (uint32_t i = 0; i < 4 && r->fetched_count; i++)
             fetched(r);
-        r->now += MR_SECOND; /* all is told */
+        r->now += MR_SECOND; /* by now the worker has sent all its reports */
         rig_turn(r);
         assert_string_equal(mr_worker_leftover(r->w) ? mr_worker_leftover(r->w) : "", "");
     }
 }
 
-/* Jobs of one order and priority go by their number, and then by the index. */
+/* Tasks of equal priority and order go by the number of their job, and then by their index. */
 static void what_is_equal_goes_by_its_number(void **state)
 {
     struct rig *r = *state;
@@ -164,7 +167,7 @@ static void what_is_equal_goes_by_its_number(void **state)
     }
 }
 
-/* A task that comes later and is better takes the object it needs ahead of others. */
+/* A task that comes later and goes first moves the fetch of its object ahead of other fetches. */
 static void a_better_task_hurries_the_fetch(void **state)
 {
     struct rig *r = *state;
@@ -187,7 +190,7 @@ static void a_better_task_hurries_the_fetch(void **state)
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
 }
 
-/* The object of task `task` has `bytes` bytes. */
+/* Adds the object of `bytes` bytes that task `task` needs, and the task. */
 static void put_object(struct rig *r, uint32_t task, uint64_t bytes)
 {
     rig_value(r, RIG_JOB, 300 + task, 2);
@@ -200,7 +203,7 @@ static void end_fetch(struct rig *r, int err)
     struct rig_fetch f = r->fetched[0];
     struct mr_worker_event ev = {
         .kind = MR_WORKER_FETCHED, .fetched = {f.value, f.serial, err, MR_STR("")}};
-    if (err) rig_unpin(r, f.serial); /* nothing is pinned */
+    if (err) rig_unpin(r, f.serial); /* a failed fetch has no pin */
     rig_step(r, &ev);
     rig_turn(r);
 }
@@ -246,14 +249,16 @@ static void a_fetch_that_does_not_fit_the_budget_waits(void **state)
         put_object(r, i, (1 << 20) + (i == 2));
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->fetches, 2); /* the fourth one would fit, but it is not its turn */
+    /* The fourth object would fit, but the third one comes first. */
+    assert_int_equal(r->fetches, 2);
     end_fetch(r, MR_ELOST);
     assert_int_equal(r->fetches, 3);
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 302);
     assert_int_equal(r->last[MR_WORKER_FETCH].object.bytes, (1 << 20) + 1);
 }
 
-/* Something else must not run, because its end could free memory. */
+/* The object is larger than the budget. The worker fetches it only when no task runs, because the
+ * end of a task could free memory. */
 static void an_object_above_the_budget_is_fetched_when_nothing_else_goes_on(void **state)
 {
     struct rig *r = *state;
@@ -274,7 +279,7 @@ static void an_object_above_the_budget_is_fetched_when_nothing_else_goes_on(void
     assert_int_equal(r->fetches, 2);
 }
 
-/* Nor while a task is ready that cannot start yet. */
+/* An object above the budget also waits while a task is ready and cannot start yet. */
 static void an_object_above_the_budget_waits_for_what_is_ready(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -319,7 +324,7 @@ static void a_task_of_lower_order_hurries_the_fetch(void **state)
     assert_int_equal(r->last[MR_WORKER_FETCH].object.object.number, 307);
 }
 
-/* The object keeps the place of the best task that waits for it. */
+/* Two tasks wait for the object. Its fetch keeps the place of the task that goes first. */
 static void a_worse_task_does_not_delay_the_fetch(void **state)
 {
     struct rig *r = *state;
@@ -343,7 +348,7 @@ static void the_end_of_a_fetch_that_nobody_asked_for_is_ignored(void **state)
     rig_value(r, RIG_JOB, 299, 2);
     rig_value(r, RIG_JOB, 300, 2);
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, INPUTS(300));
-    rig_deliver(r); /* nobody needs the first value, and its row is free */
+    rig_deliver(r); /* no task needs the first value, and its row is free */
     rig_turn(r);
     const struct rig_fetch f = r->fetched[0];
     struct mr_worker_event ev = {

@@ -1,7 +1,7 @@
 /* The worker's core against a random model of a scheduler. The model assigns, steals, cancels and
  * releases tasks, repeats messages, goes away and comes back. Executors and fetches end in any
- * order and in any way. The core checks its invariants after each step. At last the faults end, and
- * every task must end. */
+ * order and in any way. The core checks its invariants after each step. In the end the faults stop,
+ * and then every task must end. */
 #include "tests/unit/worker/rig.h"
 
 #include "base/rng.h"
@@ -76,7 +76,7 @@ static bool is_needed_here(const struct model *m, uint32_t i)
     return false;
 }
 
-/* Takes new completions by the scheduler's rules. */
+/* Takes the new completions, as the scheduler does. */
 static void listen(struct model *m)
 {
     struct rig *r = m->r;
@@ -85,7 +85,7 @@ static void listen(struct model *m)
         struct node *n = &m->nodes[d->index];
         bool live = n->state == SENT && d->attempt == n->attempt;
         if (d->outcome == MR_OUTCOME_OK && n->state == SENT) {
-            n->state = HELD; /* whatever attempt */
+            n->state = HELD; /* the value counts, whichever attempt made it */
             n->attempt = d->attempt;
         } else if (d->outcome == MR_OUTCOME_OK && !(n->state == HELD && d->attempt == n->attempt)) {
             rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, d->index, d->attempt);

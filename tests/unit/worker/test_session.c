@@ -18,14 +18,15 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     assert_int_equal(r->done_count, 0);
     rig_connect(r);
     assert_int_equal(r->registers, 2);
-    /* Held are 2 and 3. The value of 1 was dropped with its last use. */
+    /* The worker holds the values of tasks 2 and 3. It dropped the value of task 1 after the last
+     * use. */
     assert_int_equal(r->held, 2);
     assert_int_equal(r->queued, 1);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 2, 1);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 3, 1);
     rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 4, 1);
     rig_register(r, 9);
-    /* The completion of 1 is sent, although its value is gone. */
+    /* The completion of task 1 is sent, although its value is gone. */
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].index, 1);
     rig_value(r, RIG_JOB, 99, 0);
@@ -88,7 +89,7 @@ static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
     uint32_t before = r->done_count;
     rig_run(r, 0, MR_STRAND_STOPPED);
     rig_turn(r);
-    assert_int_equal(r->done_count, before); /* the scheduler did not keep this task */
+    assert_int_equal(r->done_count, before); /* the new scheduler did not keep this task */
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
     assert_int_equal(r->held, 0);
@@ -250,7 +251,8 @@ static void an_object_that_is_read_slowly(struct rig *r)
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
 }
 
-/* The input of the running task is lost while Register offers it, and its task makes it again. */
+/* A running task was to be the last user of an object. The object is lost while Register offers it,
+ * and its task makes it again. */
 static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void **state)
 {
     struct rig *r = *state;
@@ -258,7 +260,7 @@ static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void 
     struct mr_strand *s = r->strands[0];
     rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
     rig_report(r, s, 1);
-    assert_int_equal(r->drops, 1); /* of what may be left of it */
+    assert_int_equal(r->drops, 1); /* drops what the store may still have of the object */
     rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
     rig_extra(r)->want_object = true;
     rig_register(r, 9);
@@ -326,7 +328,8 @@ static void a_value_of_another_attempt_is_not_adopted(void **state)
     rig_connect(r);
     assert_int_equal(r->held, 1);
     rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
-    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 7, 1); /* never was here */
+    /* The worker never had this value. */
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 7, 1);
     rig_register(r, 9);
     assert_int_equal(r->drops, 1);
 }
@@ -527,12 +530,12 @@ static void a_message_before_the_answer_to_register_is_applied(void **state)
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->unknown, 0); /* it waits for the answer */
+    assert_int_equal(r->unknown, 0); /* the question waits for the answer to Register */
     rig_register(r, 9);
     assert_int_equal(r->unknown, 1);
 }
 
-/* Numbers of operators and nodes are those of the session. */
+/* Operators and nodes are numbered anew in each session. */
 static void a_session_has_tables_of_its_own(void **state)
 {
     static const struct mr_str names[] = {MR_STR_INIT("ref"), MR_STR_INIT("inc")};

@@ -1,4 +1,5 @@
-/* How much work one strand holds, what waits behind it, and what more urgent work takes back. */
+/* The worker's core: how much work one strand gets, what waits behind a running strand, and what
+ * the core takes back for more urgent tasks. */
 #include "tests/unit/worker/test.h"
 
 static int setup_one(void **state)
@@ -69,7 +70,8 @@ static void idle_slots_share_what_is_ready(void **state)
     assert_int_equal(r->strands[1]->count, 6);
 }
 
-/* A strand that would end sooner than another slot could help takes more than its share. */
+/* The first strand takes more than its share if it would end before a hand-off to another slot
+ * could help. */
 static void a_share_is_worth_a_hand_off(void **state)
 {
     struct rig *r = *state;
@@ -120,7 +122,7 @@ static void a_strand_has_a_bounded_number_of_inputs(void **state)
     struct rig *r = *state;
     read_often(r, 512);
     assert_int_equal(r->strands_count, 1);
-    assert_int_equal(r->strands[0]->count, 2); /* 1024 inputs */
+    assert_int_equal(r->strands[0]->count, 2); /* two tasks have 1024 inputs together */
     for (uint32_t i = 0; i < 512; i++)
         assert_int_equal(r->strands[0]->items[1].inputs[i].pack.n, 1);
     rig_run_all(r);
@@ -147,7 +149,8 @@ static void a_task_with_more_inputs_than_that_runs_by_itself(void **state)
     assert_null(mr_worker_leftover(r->w));
 }
 
-/* The inputs of a strand beside it stay as they are. */
+/* A task with many inputs needs more memory for them. The inputs of strands in other slots stay as
+ * they are. */
 static void a_task_with_many_inputs_has_room_of_its_own(void **state)
 {
     struct rig *r = *state;
@@ -160,7 +163,7 @@ static void a_task_with_many_inputs_has_room_of_its_own(void **state)
     assert_int_equal(r->strands_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(r->strands[i]->items[0].inputs[0].index, 50);
-    rig_run(r, 1, MR_STRAND_DONE); /* between two others */
+    rig_run(r, 1, MR_STRAND_DONE); /* frees the memory between those of two other strands */
     rig_turn(r);
     for (uint32_t i = 0; i < 1999; i++)
         inputs[i] = 51;
@@ -253,7 +256,7 @@ static void nothing_waits_behind_a_task_with_needs_and_no_blocking_task_waits_at
     assert_int_equal(r->strands_count, 1);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 1); /* task 1 */
+    assert_int_equal(r->strands_count, 1); /* only task 1 runs */
     rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);
@@ -270,7 +273,7 @@ static void urgent(struct rig *r, uint32_t index, int32_t priority)
     rig_turn(r);
 }
 
-/* The strand has tasks of priorities 3, 2 and 1, three of each. */
+/* Starts a strand that has three tasks each of priorities 3, 2 and 1. */
 static void three_priorities(struct rig *r)
 {
     rig_measure(r, OP_INC, 40 * MR_US);
@@ -290,13 +293,13 @@ static void urgent_work_takes_back_what_is_less_urgent(void **state)
     struct rig *r = *state;
     three_priorities(r);
     urgent(r, 100, 1);
-    assert_int_equal(r->takes, 0); /* nothing is less urgent */
+    assert_int_equal(r->takes, 0); /* no task of the strand is less urgent */
     urgent(r, 101, 2);
     assert_int_equal(r->takes, 1);
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 6);
     cut(r, r->strands[0], 6);
     rig_turn(r);
-    assert_int_equal(r->takes, 1); /* what is left is as urgent */
+    assert_int_equal(r->takes, 1); /* the rest of the strand is as urgent as the waiting task */
     urgent(r, 102, 4);
     assert_int_equal(r->takes, 2);
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
@@ -309,9 +312,9 @@ static void urgent_work_does_not_take_back_what_runs(void **state)
     for (uint32_t i = 0; i < 8; i++)
         report_one(r, r->strands[0]);
     urgent(r, 100, 9);
-    assert_int_equal(r->takes, 0); /* the last item runs */
+    assert_int_equal(r->takes, 0); /* only the last item is left, and it runs */
     r->hold_cuts = false;
-    ready(r, 200, 1); /* behind it waits another strand */
+    ready(r, 200, 1); /* another strand waits behind the first one */
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->strands[0]->items[0].index, 100);
@@ -331,7 +334,8 @@ static void urgent_work_takes_back_what_waits_behind_a_running_task(void **state
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 0);
 }
 
-/* Task 1024 has no inputs, so it joins the task that fills a strand with inputs. */
+/* The task has as many inputs as a strand may have. A task without inputs can still join its
+ * strand. */
 static void a_task_with_as_many_inputs_as_a_strand_holds_is_not_alone(void **state)
 {
     struct rig *r = *state;
@@ -363,7 +367,8 @@ static void urgent_work_that_has_started_takes_nothing_back(void **state)
     assert_int_equal(r->takes, 0);
 }
 
-/* The outbox is full, so no task starts, and a slot is idle. */
+/* The outbox is full, so no task may start. A slot is idle, and still urgent tasks take nothing
+ * back. */
 static void urgent_work_that_cannot_start_takes_nothing_back(void **state)
 {
     static const struct mr_worker_config small = {.slots = 2,
@@ -396,7 +401,7 @@ static void no_task_starts_while_the_outbox_is_full(void **state)
         .prefetch_bytes = 1 << 20};
     (void)state;
     struct rig *r = rig_of(&small);
-    r->connected = false; /* the stream takes nothing */
+    r->connected = false; /* the stream takes no message */
     for (uint32_t i = 0; i < 10; i++)
         rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
     rig_deliver(r);
@@ -409,7 +414,7 @@ static void no_task_starts_while_the_outbox_is_full(void **state)
     rig_free(&r);
 }
 
-/* The array of inputs needs more room than the edges of the task, which had room. */
+/* The edges of the task found room, but the array of its inputs, which is larger, does not. */
 static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,
@@ -434,7 +439,7 @@ static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_ERROR);
     assert_int_equal(r->done[0].code, MR_ELIMIT);
     assert_int_equal(r->done[0].attempt, 4);
-    rig_turn(r); /* the texts were lent until now */
+    rig_turn(r); /* the message has borrowed the texts until now */
     assert_null(mr_worker_leftover(r->w));
     rig_free(&r);
 }

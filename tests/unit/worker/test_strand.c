@@ -1,5 +1,5 @@
-/* The worker's core: which tasks run together as a strand, which of their ends are reported, and
- * how strands are split. */
+/* The worker's core: which tasks run together in one strand, which of their ends are reported, and
+ * how strands are split. A value is used up if all its consumers run in its strand. */
 #include "base/limits.h"
 #include "tests/unit/worker/rig.h"
 
@@ -29,8 +29,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Adds x, exp(x), 1/x and the difference of the last two. The number of uses is given for all but
- * the difference. */
+/* Adds four tasks: x, exp(x), 1/x and the difference of the last two. All but the difference are
+ * sent with their number of uses. */
 static void diamond(struct rig *r, uint32_t first, uint32_t op)
 {
     int x = (int)first;
@@ -110,7 +110,8 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[0]->items[0].index, 1);
     assert_int_equal(r->strands[1]->items[0].index, 2);
-    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK); /* told, as it is used in two slots */
+    /* Reported, because tasks in two slots use the value. */
+    assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
 }
@@ -174,7 +175,8 @@ static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void *
     rig_turn(r);
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_USED_UP);
-    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK); /* a retry begins here */
+    /* Reported, because a retry of the failed task begins here. */
+    assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(rig_find(r, 3)->attempt, 1);
     assert_null(rig_find(r, 4));
@@ -312,7 +314,7 @@ static void what_another_task_came_to_want_is_handed_back(void **state)
     rig_report(r, s, 2);
     rig_turn(r);
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_RETURNED);
-    assert_int_equal(r->drops, 0); /* the executor has done that */
+    assert_int_equal(r->drops, 0); /* the executor has dropped the value already */
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
@@ -329,7 +331,8 @@ static void long_tasks_of_one_line_are_one_strand(void **state)
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_USED_UP);
 }
 
-/* x has a value, so exp(x) and 1/x are both ready. Their difference needs both. */
+/* x has a value, so exp(x) and 1/x are both ready. One strand runs both and then their difference.
+ */
 static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
 {
     struct rig *r = *state;
@@ -355,7 +358,7 @@ static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
         assert_int_equal(rig_find(r, 102 + 3 * i)->outcome, MR_OUTCOME_OK);
 }
 
-/* Returns the strand that begins with task `index`; NULL: none. */
+/* Returns the strand that begins with task `index`; NULL: there is no such strand. */
 static struct mr_strand *strand_of(struct rig *r, uint32_t index)
 {
     for (uint32_t i = 0; i < r->strands_count; i++)
@@ -394,8 +397,8 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
     assert_int_equal(r->done_count, 9);
 }
 
-/* Starts four tasks. A fifth one waits for all four values; `uses` is the number of users of
- * each. */
+/* Starts four tasks. A fifth task waits for all four values. Each value is sent with `uses` uses.
+ */
 static void four_and_one(struct rig *r, uint32_t uses)
 {
     rig_measure(r, OP_INC, 3 * MR_MS);

@@ -1,5 +1,5 @@
-/* The effects and messages of the worker's core, field by field: to executors, to the store and to
- * the scheduler. */
+/* The worker's core: its effects for executors and store, and its messages to the scheduler, field
+ * by field. */
 #include "tests/unit/worker/test.h"
 
 #define OTHER_JOB ((mr_job_id){6})
@@ -58,8 +58,8 @@ static void a_task_without_more_has_no_texts(void **state)
     assert_int_equal(item->uses, 0);
 }
 
-/* Without these columns, tasks go by their index, all have the same priority, and other processes
- * may want each value. */
+/* Without these columns, tasks go by their index, have the same priority, and report their values.
+ */
 static void columns_that_are_not_sent_have_their_usual_values(void **state)
 {
     struct rig *r = *state;
@@ -86,7 +86,8 @@ static void columns_that_are_not_sent_have_their_usual_values(void **state)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
-/* Only objects, and only of tasks that read them. */
+/* If the store has spilled objects, the worker asks it for those that a task will read. It asks
+ * neither for small values nor for inputs by reference. */
 static void what_is_wanted_in_memory_is_named(void **state)
 {
     struct rig *r = *state;
@@ -104,7 +105,8 @@ static void what_is_wanted_in_memory_is_named(void **state)
     assert_true(mr_object_id_eq(r->last[MR_WORKER_WANT].object.object, (mr_object_id){1001, 21}));
 }
 
-/* A value that the scheduler has elsewhere replaces the object that was made here. */
+/* The scheduler names another object for a value that was made here. The worker drops its own
+ * object. */
 static void an_object_that_the_scheduler_has_elsewhere_is_dropped_here(void **state)
 {
     struct rig *r = *state;
@@ -125,7 +127,7 @@ static void an_object_that_the_scheduler_has_elsewhere_is_dropped_here(void **st
     assert_int_equal(r->heartbeat.held_bytes, 0);
 }
 
-/* A release is for a value that is here, not for one that a task is about to make. */
+/* A release applies only to a value that is here, not to one that a task is about to make. */
 static void a_release_before_the_value_is_made_does_nothing(void **state)
 {
     struct rig *r = *state;
@@ -264,8 +266,8 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
     }
     assert_int_equal(objects, c->objects_count);
     assert_int_equal(at, c->inlined.n);
-    if (least == UINT64_MAX) least = c->base_ns; /* nothing has started */
-    assert_int_equal(least, 0);                  /* times are told from the first start on */
+    if (least == UINT64_MAX) least = c->base_ns; /* no task has started */
+    assert_int_equal(least, 0);                  /* times are relative to the first start */
 }
 
 static const struct heard_row *row_of(uint64_t job, uint32_t index)
@@ -276,8 +278,8 @@ static const struct heard_row *row_of(uint64_t job, uint32_t index)
     return NULL;
 }
 
-/* Runs three tasks of two jobs, one after another in a slot. They make a small value, an object and
- * a failure. */
+/* Runs three tasks of two jobs one after the other in one slot: the first makes a small value, the
+ * second an object, the third fails. */
 static void run_three(struct rig *r)
 {
     heard = (struct heard){0};
@@ -349,7 +351,8 @@ static void a_completion_says_what_the_executor_said(void **state)
     assert_int_equal((failed->started + 3 * MR_MS - was) % (10 * MR_MS), 0);
 }
 
-/* When a worker returns, its Register has the values that it holds and the times of their tasks. */
+/* A worker that registers again says which values it holds, and the times of the tasks that made
+ * them. */
 static void what_is_held_is_said_the_same_on_return(void **state)
 {
     struct rig *r = *state;
@@ -399,7 +402,7 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
 }
 
-/* A message that arrives on a stream after its end is ignored. */
+/* A message of the scheduler may arrive after the stream has ended. It is ignored. */
 static void a_message_of_a_stream_that_is_over_changes_nothing(void **state)
 {
     struct rig *r = *state;
@@ -440,7 +443,7 @@ static void tasks_of_one_message_have_their_own_arguments_and_slots(void **state
     r->connected = true;
     rig_turn(r);
     assert_int_equal(heard.count, 3);
-    assert_int_equal(heard.runs, 2); /* one a job */
+    assert_int_equal(heard.runs, 2); /* one run of rows a job */
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(row_of(RIG_JOB.v, i)->slot, i);
     assert_int_equal(row_of(RIG_JOB.v, 1)->started, row_of(RIG_JOB.v, 0)->started + MR_US);
@@ -451,7 +454,8 @@ static void tasks_of_one_message_have_their_own_arguments_and_slots(void **state
     assert_int_equal(row_of(RIG_JOB.v, 1)->slot, 1);
 }
 
-/* An object of this node's store needs no address, so it has row 0 of the nodes. */
+/* An object in the store of this node needs no address. In the table of nodes, row 0 stands for
+ * this node. */
 static void an_object_that_was_made_here_is_read_here(void **state)
 {
     struct rig *r = *state;
@@ -475,7 +479,7 @@ static void what_was_used_up_is_told_with_its_times(void **state)
     struct rig *r = *state;
     heard = (struct heard){0};
     r->on_up = hear;
-    rig_task(r, RIG_JOB, 9, 1, OP_BLOCK, NULL); /* in slot 0 */
+    rig_task(r, RIG_JOB, 9, 1, OP_BLOCK, NULL); /* this task runs in slot 0 */
     rig_deliver(r);
     rig_turn(r);
     rig_chain(r, 2, OP_INC);
@@ -498,7 +502,7 @@ static void what_was_used_up_is_told_with_its_times(void **state)
     assert_int_equal(x->duration, 200);
     assert_int_equal(x->cpu, 150);
     assert_int_equal(r->heartbeat.tasks_done, 2);
-    assert_int_equal(r->heartbeat.held_bytes, 1); /* of the second value alone */
+    assert_int_equal(r->heartbeat.held_bytes, 1); /* the bytes of the second value alone */
 }
 
 static void only_some_tasks_of_a_message_have_more(void **state)
@@ -517,7 +521,7 @@ static void only_some_tasks_of_a_message_have_more(void **state)
         assert_true(mr_str_eq(s->items[i].key, mr_str(keys[i])));
 }
 
-/* Nothing of the message has started, so it has no time to begin with. */
+/* No task of the message has started, so the times of the row are 0. */
 static void what_was_refused_has_no_times(void **state)
 {
     struct rig *r = *state;

@@ -1,5 +1,6 @@
-/* When the worker's core acts by itself: how long a completion waits for others, when a report must
- * wake it, when heartbeats are due, and what a heartbeat lists. */
+/* The worker's core: when it acts without an event from outside. The tests check how long a
+ * completion waits for others, when a result has to wake the core (mr_worker_wake_after), when
+ * heartbeats are due, and what a heartbeat lists. */
 #include "tests/unit/worker/test.h"
 
 /* Sends tasks 0 to `n` - 1 of operator `op`, and a task that needs all of their values. No other
@@ -23,7 +24,7 @@ static void many_and_one(struct rig *r, uint32_t n, uint32_t op)
     many_and_one_of(r, RIG_JOB, n, op);
 }
 
-/* The strand that has task `index`; NULL: none. */
+/* Returns the strand that has task `index`; NULL: no strand has it. */
 static struct mr_strand *strand_of(struct rig *r, uint32_t index)
 {
     for (uint32_t i = 0; i < r->strands_count; i++)
@@ -32,7 +33,7 @@ static struct mr_strand *strand_of(struct rig *r, uint32_t index)
     return NULL;
 }
 
-/* The next item of the strand with this task succeeds. */
+/* Reports success of the next item of the strand that has task `index`. */
 static void succeed(struct rig *r, uint32_t index)
 {
     struct mr_strand *s = strand_of(r, index);
@@ -42,7 +43,7 @@ static void succeed(struct rig *r, uint32_t index)
 
 /* ---- completions that wait for more ---------------------------------------------------------- */
 
-/* The first of several completions waits until `wait` after it came, and not longer. */
+/* Ends task 0. Checks that its completion is sent exactly `wait` later. */
 static void waits(struct rig *r, mr_duration wait)
 {
     succeed(r, 0);
@@ -61,7 +62,7 @@ static void a_completion_waits_for_half_of_the_work_that_is_here(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 60, 1, OP_BLOCK, INPUTS(99));
-    many_and_one(r, 3, OP_SLOW); /* 30 ms and 400 ns on two slots */
+    many_and_one(r, 3, OP_SLOW); /* 30 ms and 400 ns of work on two slots */
     waits(r, 7500100);
 }
 
@@ -152,7 +153,8 @@ static void a_completion_that_has_waited_wakes_at_once(void **state)
     many_and_one(r, 5, OP_BLOCK);
     succeed(r, 0);
     rig_turn(r);
-    assert_int_equal(mr_worker_wake_after(r->w), 1); /* tasks are ready */
+    /* Tasks are ready, so the core can use the next result. */
+    assert_int_equal(mr_worker_wake_after(r->w), 1);
     r->now += 3 * MR_MS - 1;
     rig_event(r, MR_WORKER_TICK);
     assert_int_equal(mr_worker_wake_after(r->w), 1);
@@ -165,7 +167,7 @@ static void a_completion_that_is_urgent_wakes_at_once(void **state)
 {
     struct rig *r = *state;
     many_and_one(r, 6, OP_BLOCK);
-    r->connected = false; /* it cannot be sent yet */
+    r->connected = false; /* the completion cannot be sent yet */
     struct mr_strand *s = strand_of(r, 0);
     rig_result(r, &s->items[0], MR_STRAND_FAILED);
     rig_report(r, s, 1);
@@ -219,14 +221,16 @@ static void a_long_running_task_counts_too(void **state)
     struct rig *r = *state;
     many_and_one(r, 2, OP_BLOCK);
     rig_task(r, RIG_JOB, 60, 1, OP_BLOCK, INPUTS(99));
-    rig_task(r, RIG_JOB, 61, 1, OP_ROLE, NULL); /* other processes may want its value */
+    /* Other processes may want its value, so its end is urgent. */
+    rig_task(r, RIG_JOB, 61, 1, OP_ROLE, NULL);
     rig_deliver(r);
     rig_turn(r);
     assert_int_equal(r->strands_count, 3);
     assert_int_equal(mr_worker_wake_after(r->w), 0);
 }
 
-/* Of many users not all are looked at, and then the result may be urgent. */
+/* The core looks at 256 users of a value at most. If a value has more, its completion counts as
+ * urgent. */
 static void a_value_with_more_users_than_are_looked_at_wakes_at_once(void **state)
 {
     struct rig *r = *state;
@@ -243,7 +247,8 @@ static void a_value_with_more_users_than_are_looked_at_wakes_at_once(void **stat
     }
 }
 
-/* Task 50 needs three of the results under way, task 51 two, and task 52 something else as well. */
+/* Tasks 0 to 3 run. Task 50 needs three of their values, task 51 needs two, and task 52 also needs
+ * a value that is not here. */
 static void the_first_task_that_can_start_decides(void **state)
 {
     struct rig *r = *state;
@@ -265,7 +270,9 @@ static void the_first_task_that_can_start_decides(void **state)
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 51, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(mr_worker_wake_after(r->w), 0); /* fewer users are here than there are uses */
+    /* After the cancel, fewer users are here than the values have uses, so others may want the
+     * values. */
+    assert_int_equal(mr_worker_wake_after(r->w), 0);
 }
 
 static void without_a_task_that_could_start_all_results_may_come_first(void **state)
@@ -282,13 +289,16 @@ static void without_a_task_that_could_start_all_results_may_come_first(void **st
     assert_int_equal(mr_worker_wake_after(r->w), 3);
 }
 
-/* While a task is ready, the next result of a strand is enough to wake. */
+/* While a task is ready, only the next result of each strand counts. The urgent results behind task
+ * 0 do not count yet. */
 static void only_the_next_results_count_while_tasks_are_ready(void **state)
 {
     struct rig *r = *state;
     for (uint32_t i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
-    rig_uses(r, 1); /* of task 3 alone: others may want 0 to 2 */
+    /* The number of uses is sent for tasks 0 and 3 only: other processes may want the values of
+     * 1 and 2. */
+    rig_uses(r, 1);
     r->m.uses[0] = 1;
     rig_task(r, RIG_JOB, 50, 1, OP_BLOCK, INPUTS(0, 3, 99));
     rig_deliver(r);
@@ -301,7 +311,7 @@ static void only_the_next_results_count_while_tasks_are_ready(void **state)
     rig_task(r, RIG_JOB, 61, 1, OP_BLOCK, INPUTS(60));
     rig_task(r, RIG_JOB, 62, 1, OP_BLOCK, NULL);
     rig_deliver(r);
-    rig_turn(r); /* 60 runs, 62 waits for a slot */
+    rig_turn(r); /* task 60 runs, and task 62 waits for a slot */
     assert_int_equal(mr_worker_wake_after(r->w), 1);
     succeed(r, 0);
     assert_int_equal(mr_worker_wake_after(r->w), 0);
@@ -336,7 +346,8 @@ static void a_worker_without_work_is_heard_three_times_a_lease(void **state)
     assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
 }
 
-/* A scheduler that restarts asks for heartbeats of another interval. */
+/* Registers the worker again with another heartbeat interval and lease. Returns the time until the
+ * heartbeat after the first one. */
 static mr_duration interval(struct rig *r, mr_duration heartbeat, mr_duration lease)
 {
     rig_event(r, MR_WORKER_DISCONNECTED);
@@ -353,7 +364,7 @@ static mr_duration interval(struct rig *r, mr_duration heartbeat, mr_duration le
     rig_deliver(r);
     rig_turn(r);
     r->m.registered.keep = (struct mr_ws_refs){0};
-    assert_int_equal(r->heartbeats, heartbeats + 1); /* the first one is due at once */
+    assert_int_equal(r->heartbeats, heartbeats + 1); /* a heartbeat is due at once after Register */
     return mr_worker_deadline(r->w) - r->now;
 }
 
@@ -365,7 +376,7 @@ static void the_interval_of_heartbeats_has_bounds(void **state)
     assert_int_equal(interval(r, 500 * MR_MS, 1503 * MR_MS), 501 * MR_MS);
     rig_event(r, MR_WORKER_DISCONNECTED);
     rig_connect(r);
-    rig_register(r, 9); /* with names of operators */
+    rig_register(r, 9); /* this Register is answered with the names of operators */
     for (uint32_t i = 0; i < 2; i++)
         rig_task(r, RIG_JOB, i, 1, OP_SLOW, NULL);
     rig_deliver(r);
@@ -376,7 +387,7 @@ static void the_interval_of_heartbeats_has_bounds(void **state)
     assert_int_equal(interval(r, 9 * MR_SECOND, 90 * MR_SECOND), 9 * MR_SECOND);
 }
 
-/* A task has run for long after 100 ms. */
+/* A heartbeat lists a task that has run for at least 100 ms. */
 static void a_heartbeat_lists_what_has_run_for_long(void **state)
 {
     struct rig *r = *state;
@@ -417,7 +428,8 @@ static void a_heartbeat_does_not_list_what_nobody_wants_any_more(void **state)
     assert_int_equal(r->heartbeat.running_tasks.runs[0].job.v, 6);
 }
 
-/* The estimate of an operator moves by an eighth of what a task took otherwise. */
+/* After each task the estimate of its operator moves by an eighth of the difference to the task's
+ * time. */
 static void a_heartbeat_says_how_long_the_queue_is(void **state)
 {
     struct rig *r = *state;
@@ -445,8 +457,8 @@ static void a_heartbeat_says_how_long_the_queue_is(void **state)
     }
 }
 
-/* An operator without an estimate counts for a millisecond, one that takes no time for next to
- * nothing. */
+/* A task of an operator without an estimate counts as 1 ms. If the operator was measured as 0 ns,
+ * it counts as 1 ns. */
 static void an_operator_that_takes_no_time_is_known_to(void **state)
 {
     static const struct mr_worker_op ops[] = {{.name = MR_STR_INIT("inc")}};
@@ -474,7 +486,7 @@ static void an_operator_that_takes_no_time_is_known_to(void **state)
     rig_free(&r);
 }
 
-/* When the tasks came, their operator was not measured. */
+/* The operator is measured after the tasks came. */
 static void the_queue_is_as_long_as_its_operators_are_known_to_take(void **state)
 {
     struct rig *r = *state;
@@ -487,8 +499,8 @@ static void the_queue_is_as_long_as_its_operators_are_known_to_take(void **state
     s->items[0].result.duration_ns = 2 * MR_MS;
     rig_report(r, s, 1);
     r->now += RIG_LEASE;
-    rig_turn(
-        r); /* executors have one of 10 ms and two of 2 ms; another one waits, as one of 10 ms */
+    /* Executors have a task of 10 ms and two of 2 ms. Another task waits, which counts as 10 ms. */
+    rig_turn(r);
     assert_int_equal(r->heartbeat.queue_ns, 12 * MR_MS);
     rig_run_all(r);
     r->now += RIG_LEASE;
@@ -508,7 +520,7 @@ static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **sta
     uint32_t before = r->heartbeats;
     rig_turn(r);
     assert_int_equal(r->heartbeats, before + 1);
-    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three of 10 ms on two slots */
+    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three tasks of 10 ms on two slots */
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 1);
     assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
@@ -519,10 +531,10 @@ static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **sta
     r->now += 1;
     rig_turn(r);
     assert_int_equal(r->heartbeats, before + 2);
-    assert_int_equal(r->heartbeat.running_tasks.count, 2); /* not once more */
+    assert_int_equal(r->heartbeat.running_tasks.count, 2); /* each running task is listed once */
 }
 
-/* A task has run since the report of the task before it in the strand. */
+/* A task of a strand counts as running since the report of the task before it. */
 static void a_task_runs_since_the_last_report_of_its_strand(void **state)
 {
     struct rig *r = *state;
@@ -531,7 +543,7 @@ static void a_task_runs_since_the_last_report_of_its_strand(void **state)
     rig_turn(r);
     r->now += RIG_LEASE;
     succeed(r, 0);
-    rig_turn(r); /* with a heartbeat */
+    rig_turn(r); /* this turn sends a heartbeat */
     assert_int_equal(r->heartbeat.running_tasks.count, 0);
     r->now += 500 * MR_MS;
     rig_turn(r);
@@ -540,7 +552,7 @@ static void a_task_runs_since_the_last_report_of_its_strand(void **state)
     assert_int_equal(r->heartbeat.running_ns[0], 500 * MR_MS);
 }
 
-/* A failure says nothing about how long an operator takes. */
+/* The run time of a failed task does not change the estimate of its operator. */
 static void what_failed_is_not_measured(void **state)
 {
     struct rig *r = *state;
