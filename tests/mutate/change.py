@@ -20,7 +20,7 @@ ASSERTION = re.compile(r"\b(mr_assert|static_assert|MR_PANIC|MR_UNREACHABLE)\b")
 
 
 def code_lines(text):
-    """(number, line) of each line inside a function where code begins and no comment is open."""
+    """Yields (number, line) of each line of a function body that does not begin inside a comment and may be changed."""
     is_body = is_comment = is_skipped = False
     head = ""
     for number, line in enumerate(text.split("\n"), 1):
@@ -43,7 +43,7 @@ def code_lines(text):
 
 
 def tokens(line):
-    """(kind, text, position, the text of the token before that is neither space nor comment)"""
+    """Yields (kind, text, position, text of the token before) of each token that is neither space nor comment."""
     before = ""
     for m in TOKEN.finditer(line):
         if m.lastgroup in ("space", "comment"):
@@ -85,7 +85,7 @@ def token_changes(line):
 
 
 def closing(line, at):
-    """The position of the parenthesis that closes the one at `at`; -1: it is on another line."""
+    """Returns the position of the parenthesis that closes the one at `at`; -1: it is on another line."""
     depth = 0
     for kind, text, start, _ in tokens(line):
         if start < at or kind != "op":
@@ -120,7 +120,7 @@ def statement_changes(line):
 
 
 def changes(text):
-    """{line number: {operator: [new line, ...]}}"""
+    """Returns all possible changes as {line number: {operator: [new line, ...]}}."""
     found = {}
     for number, line in code_lines(text):
         for name, new in [*token_changes(line), *statement_changes(line)]:

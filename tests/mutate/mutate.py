@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Mutation test of the four cores: what of random one-line changes do unit tests and simulator catch?
+"""Mutation test of the four cores: how many random one-line changes do the unit tests and the simulator catch?
 
   scripts/mutate.sh N SEED [--files WORD] [--jobs J] [--keep FILE]
   scripts/mutate.sh --again FILE [--jobs J] [--keep FILE]
 
-It draws N changes of one line (change.py says which there are), the same ones for the same N, SEED and
-sources. It copies the sources to a temporary folder, builds the cores and their tests there: the unit
-tests with ASan and UBSan, the simulator as a release, which is four times as fast. It compiles each changed file. A change that does not compile, or that compiles to the same object, is
-replaced by another draw. The tests of the changed core run until one fails: unit tests first, then the
-simulator in the modes of ctest. --files draws from files whose path has WORD. --keep writes the changes
-that lived to FILE as JSON, and --again tries those changes instead of drawing new ones.
+It draws N changes of one line (change.py makes them). The same N, SEED and sources give the same
+changes. It copies the sources to a temporary folder and builds the cores and their tests there: the
+unit tests with ASan and UBSan, the simulator as a release, which is four times as fast. It compiles
+each changed file. A change that does not compile, or that compiles to the same object, is replaced
+by another draw. The tests of the changed core run until one fails: unit tests first, then the
+simulator in the modes of ctest. --files draws from files whose path has WORD. --keep writes the
+changes that lived to FILE as JSON, and --again tries those changes instead of drawing new ones.
 """
 import argparse
 import concurrent.futures
@@ -70,7 +71,7 @@ class Build:
         return done.stdout
 
     def find_programs(self):
-        """links: program -> its link command; linked: program -> the cores in it"""
+        """Sets `links` (program -> its link command) and `linked` (program -> the cores that it contains)."""
         self.links, self.linked = {}, {}
         for line in (self.folder / "build.ninja").read_text().split("\n"):
             m = re.match(r"build (bin/\w+): C_EXECUTABLE_LINKER", line)
@@ -81,7 +82,7 @@ class Build:
                 self.links[m.group(1)] = self.run("ninja", "-C", self.folder, "-t", "commands", "-s", m.group(1))
 
     def find_sources(self):
-        """sources: a path in the project -> (its core, the command that compiles it)"""
+        """Sets `sources`: path in the project -> (its core, the command that compiles it)."""
         self.sources = {}
         for entry in json.loads((self.folder / "compile_commands.json").read_text()):
             path = os.path.relpath(entry["file"], self.source)
@@ -93,7 +94,7 @@ class Build:
             sys.exit(f"no sources of {', '.join(sorted(missing))} in compile_commands.json")
 
     def find_tests(self):
-        """tests: core -> [Test, ...], all tests that ctest runs but those with planted bugs of the simulator"""
+        """Sets `tests`: core -> [Test, ...]. These are all tests of ctest but those that plant bugs in the simulator."""
         listed = json.loads(self.run("ctest", "--test-dir", self.folder, "--show-only=json-v1"))
         self.tests = {core: [] for core in CORES}
         for entry in listed["tests"]:
@@ -150,8 +151,9 @@ class Mutant:
         return f"{self.path}:{self.line} [{self.operator}]\n    - {self.old.strip()}\n    + {self.new.strip()}"
 
     def compile(self, builds, folder, unchanged):
-        """Compiles the changed file in each build. False: it does not compile, or the object of the last build, the
-        release, is the same as before. `unchanged` keeps objects of unchanged files, by path."""
+        """Compiles the changed file in each build. Returns False if it does not compile, or if the object of the last
+        build, the release, is the same as without the change; else True. `unchanged` keeps the objects of unchanged
+        files, by path."""
         original = builds[-1].source / self.path
         lines = original.read_text().split("\n")
         if lines[self.line - 1] != self.old:
@@ -198,7 +200,8 @@ class Mutant:
 
 
 def link(build, program, home):
-    """Links the program with the changed object before the archives, so that the archive's own object is not used."""
+    """Links the program with the changed object before the archives, so that the archive's own object is not used.
+    Returns the path of the program."""
     out = home / pathlib.Path(program).name
     command = build.links[program].replace(f" -o {program} ", f" {home}/{build.folder.name}.o -o {out} ")
     build.run("sh", "-c", f"cd {build.folder} && {command}")
