@@ -40,7 +40,8 @@ struct foreign {
     const char *dir;
 };
 
-/* Writes the host part of the process's own address, at which other machines reach this process. */
+/* Writes the host part of `address` to `out`. `address` is where the process that runs this role
+ * serves other processes. If `address` begins with "unix:" or has no port, the host is 127.0.0.1. */
 static void host_of(const char *address, char *out, size_t bytes)
 {
     const char *colon = strrchr(address, ':');
