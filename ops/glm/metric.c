@@ -123,9 +123,9 @@ static void residual(struct search *s)
         s->r[j] -= p->l2 * s->x[j];
 }
 
-/* Minimises over coordinate `j` alone. Returns the change of the gradient's component j that the step
- * causes, |a dx|, divided by the sum of the absolute terms of this component: `pull`, the L1 penalty
- * and c[j]. Returns 0 if the coordinate does not move. */
+/* Minimises over coordinate `j` alone. Returns by how much the step changes component j of the
+ * residual, divided by the sum of the terms of that component: |pull|, the L1 penalty and |c[j]|.
+ * Returns 0 if the coordinate does not move. */
 static double settle(struct search *s, uint32_t j)
 {
     const struct mr_glm_prox *p = s->p;

@@ -40,8 +40,9 @@ struct foreign {
     const char *dir;
 };
 
-/* Writes the host part of `address` to `out`. `address` is where the process that runs this role
- * serves other processes. If `address` begins with "unix:" or has no port, the host is 127.0.0.1. */
+/* Writes the host part of `address` to `out`. `address` is the one at which the process that runs
+ * this role serves other processes. If `address` begins with "unix:" or has no port, the function
+ * writes 127.0.0.1. */
 static void host_of(const char *address, char *out, size_t bytes)
 {
     const char *colon = strrchr(address, ':');
