@@ -461,7 +461,7 @@ static void a_record_of_too_many_or_too_few_is_not_taken(void **state)
             with_part(r, DOOMED, &part), n == 64 ? MR_TRAINING_RUNNING : MR_TRAINING_FAILED);
         mr_buf_fini(&part);
     }
-    /* Forms of the item ROWS: its first number, how many lists follow, and how many items each has. */
+    /* Forms of item ROWS: its first number, how many lists follow, and how many items each has. */
     static const struct {
         uint32_t number, lists, items;
         enum mr_training_state state;
