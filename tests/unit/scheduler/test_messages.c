@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"

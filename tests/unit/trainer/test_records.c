@@ -354,15 +354,15 @@ static void what_no_release_has_written_is_not_taken(void **state)
         uint32_t item;
         uint64_t number;
     } wrong[] = {
-        {0, 1},           /* not a list */
+        {0, 1},           /* a number instead of the list */
         {1, 0}, {1, 4},   /* the layout */
-        {2, 20},          /* the list of numbers is none */
+        {2, 20},          /* a number instead of the list of numbers */
         {5, 0}, {5, 8},   /* the state */
         {6, 0}, {6, 5},   /* the phase */
         {23, 1},          /* the reason is not a text */
         {28, 4},          /* the state of the graph's job */
-        {30, 6},          /* its outcome */
-        {41, 4}, {43, 6}, /* the same two of the feed's job */
+        {30, 6},          /* the outcome of the graph's job */
+        {41, 4}, {43, 6}, /* state and outcome of the feed's job */
         {46, 4},          /* the state of the first member */
     };
     struct rig *r = *state, next;

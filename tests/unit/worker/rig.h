@@ -72,8 +72,8 @@ struct rig {
     uint32_t fetched_count;
     bool stopped[64]; /* by item of the strand started last: true if the item was told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
-    /* An executor does not report strands that were cut to nothing before the test calls
-     * rig_let_go_all. */
+    /* true: executors report strands that were cut to nothing only when the test calls
+     * rig_let_go_all */
     bool is_behind;
     uint32_t cut_away[512];
     uint32_t cut_away_count;

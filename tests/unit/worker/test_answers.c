@@ -129,8 +129,8 @@ static void a_steal_of_a_task_that_is_being_stopped_is_answered_at_once(void **s
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
 }
 
-/* The answer to the cut says that the task has begun, and the steal is answered with it. The
- * completion, which comes later, adds no second answer. */
+/* The executor's answer to the cut says that the task has begun. So the worker answers the steal
+ * with "started". The completion, which comes later, adds no second answer. */
 static void a_steal_of_a_running_task_is_answered_once(void **state)
 {
     struct rig *r = *state;

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-/* after those */
+/* cmocka.h needs the headers above. */
 #include <cmocka.h>
 
 #define COUNT 300u

@@ -119,8 +119,8 @@ static void a_cancelled_task_that_found_no_room_is_cancelled(void **state)
 
 /* ---- stops ----------------------------------------------------------------------------------- */
 
-/* A task is cancelled twice, and its timeout ends between the cancels. It is told to stop only
- * once, and its grace begins with the first cancel. */
+/* A task is cancelled twice, and then its timeout ends. It is told to stop only once, and its grace
+ * begins with the first cancel. */
 static void a_task_is_stopped_once(void **state)
 {
     struct rig *r = *state;

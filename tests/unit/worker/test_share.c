@@ -163,7 +163,7 @@ static void a_task_with_many_inputs_has_room_of_its_own(void **state)
     assert_int_equal(r->strands_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(r->strands[i]->items[0].inputs[0].index, 50);
-    rig_run(r, 1, MR_STRAND_DONE); /* frees the memory between those of two other strands */
+    rig_run(r, 1, MR_STRAND_DONE); /* frees memory that lies between that of two other strands */
     rig_turn(r);
     for (uint32_t i = 0; i < 1999; i++)
         inputs[i] = 51;

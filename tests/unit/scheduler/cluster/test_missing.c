@@ -284,7 +284,7 @@ static void values_that_their_worker_does_not_know_are_made_again(void **state)
     const char *const keys[] = {"o", "x", "y"};
     for (int i = 0; i < 3; i++)
         rig_done_bytes(r, a, job, keys[i], LARGE);
-    /* No task that was sent needs "o" */
+    /* No task that was sent needs "o". */
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 2);
     /* First attempt 9, which was never sent, then attempt 1. */
     for (uint32_t attempt = 9; attempt; attempt = attempt == 9) {

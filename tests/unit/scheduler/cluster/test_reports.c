@@ -410,7 +410,7 @@ static void the_clock_of_a_worker_is_read_from_its_quickest_message(void **state
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker w = join(r, "w", 1, 0);
-    static const int64_t ahead[] = {0, -10, 50, 20}, most[] = {0, 0, 50, 50}; /* ms */
+    static const int64_t ahead[] = {0, -10, 50, 20}, most[] = {0, 0, 50, 50}; /* in ms */
     for (uint32_t i = 0; i < 4; i++) {
         rig_pass(r, MR_SECOND);
         struct mr_ws_heartbeat beat = {.time_ns = r->now + (uint64_t)(ahead[i] * (int64_t)MR_MS)};

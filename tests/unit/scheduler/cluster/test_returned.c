@@ -262,7 +262,7 @@ static void a_value_that_others_wait_for_is_asked_for_again(void **state)
     queues(r, &x, job, "v", 1);
     a = comes_again(r, a, &a_spec, &x);
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, "x"), 1);
-    /* No task that was sent needs "y" */
+    /* No task that was sent needs "y". */
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, "y"), 0);
     rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, no_object, LARGE, MR_MS);
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);

@@ -99,8 +99,8 @@ static void a_task_goes_where_it_can_start_first(void **state)
 }
 
 /* The core scores the first four workers that have inputs, whatever number of inputs each of them
- * has. The large input is at the last of these four. The inputs are of long-running tasks, so that
- * no task is sent before they are done. */
+ * has. The worker of the large input is found behind one worker with small inputs, or behind three.
+ * The inputs are of long-running tasks, so that no task is sent before they are done. */
 static void the_worker_of_a_large_input_is_found_behind_others(void **state)
 {
     (void)state;
