@@ -191,7 +191,8 @@ static void a_place_that_is_gone_is_replaced_once(void **state)
     }
 }
 
-/* The cached worker is busy and another worker is idle. The task goes to the cached one. */
+/* The cached worker of a task is busy, and the other worker is idle. The task stays with its cached
+ * worker, because the cache names the idle worker for another task of the template. */
 static void an_instance_stays_at_a_busy_worker(void **state)
 {
     (void)state;
