@@ -96,7 +96,8 @@ static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
     assert_int_equal(r->queued, 0);
 }
 
-/* Register offers attempt 2, which waits behind attempt 1. Attempt 1 fails before the answer. */
+/* Register offers attempt 2 of a task, which waits until attempt 1 has ended. Attempt 1 fails
+ * before Register is answered. */
 static void a_later_attempt_that_is_not_kept_does_not_start(void **state)
 {
     struct rig *r = *state;

@@ -192,8 +192,8 @@ static void without_addresses_only_stores_of_values_are_named(void **state)
     assert_int_equal(m->values.object_node[0], 1);
 }
 
-/* Submits a job whose task needs an object of `store`, and returns the message with that task. 0:
- * the scheduler does not know the object's store. */
+/* Submits a job whose task needs an object of `store`, and returns the message with that task.
+ * `store` 0: the scheduler does not know the object's store. */
 static const struct mr_ws_down *submit_use(struct rig *r, uint64_t number, uint64_t store)
 {
     const struct mr_sched_resolved there = {

@@ -313,8 +313,8 @@ static void keys_of_running_jobs_are_known_after_a_restart(void **state)
     }
 }
 
-/* While the first job was failed, a second job defined the key in another way. Then the first job
- * was retried. Both jobs were accepted, so both go on after a restart. */
+/* After the first job was cancelled, a second job defined the key in another way. Then the first
+ * job was retried. Both jobs were accepted, so both go on after a restart. */
 static void two_definitions_of_a_key_outlive_a_restart(void **state)
 {
     (void)state;

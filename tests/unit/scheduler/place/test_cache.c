@@ -231,7 +231,7 @@ static void a_new_worker_takes_what_would_wait(void **state)
     assert_int_equal(at(r, job, "y"), b.slot);
     done(r, job, "x");
     done(r, job, "y");
-    job = instance(r, two, 7); /* both places are kept */
+    job = instance(r, two, 7); /* the cache keeps both workers */
     assert_int_equal(at(r, job, "x"), a.slot);
     assert_int_equal(at(r, job, "y"), b.slot);
 }
