@@ -117,7 +117,8 @@ static void a_task_whose_inputs_are_larger_than_the_memory_fails_at_once(void **
         (void)rig_done_object(r, a, job, "x");
         struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
         ev.store = (struct mr_sched_store){.store = 0x51, .disk_full = MR_STR("/spill")};
-        rig_step(r, &ev); /* a full disk is no reason here: a larger disk would not help */
+        /* The error does not name the full disk, because a larger disk would not help. */
+        rig_step(r, &ev);
         no_room(r, a, job);
         if (memory < 100000)
             fails_with(r, job,

@@ -49,7 +49,7 @@ static uint32_t sent(struct rig *r, struct rig_worker w, uint64_t job)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* Two loads compare as different if they differ by more than an eighth of a power of two. */
+/* Loads compare as different if they differ by about an eighth of a power of two. */
 static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **state)
 {
     (void)state;

@@ -82,7 +82,7 @@ static void a_value_is_used_up_first_if_it_is_large_and_its_parts_are_small(void
         /* the three parts that are left are together as large as the value, or a little larger */
         {{4 * MIB, MIB, 349525, NULL}, true},
         {{4 * MIB, MIB, 349526, NULL}, false},
-        /* x0 is too small to matter, or just large enough */
+        /* x0 is just large enough to matter, or too small */
         {{MIB, 262144, 65536, NULL}, true},
         {{MIB, 262143, 65535, NULL}, false},
         {{4 * MIB, MIB, 1, NULL}, true},
