@@ -38,7 +38,7 @@ void mr_rules_print(const struct mr_rules *r, FILE *out)
         (void)fprintf(out, "  jobs run programs, as the user %s\n", r->exec_user);
     else if (r->allow_exec)
         (void)fprintf(out,
-            "  --allow-exec: whoever may submit a job can do what this user can, and read the "
+            "  --allow-exec: everyone who may submit a job can do what this user can, and read the "
             "cluster's secret%s;\n  --exec-user NAME runs programs as another user\n",
             r->token_file ? " and everybody's tokens" : "");
 }

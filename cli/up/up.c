@@ -92,7 +92,7 @@ static const struct mr_option options[] = {
         .env = "MILLRACE_ALLOW_EXEC",
         .type = MR_OPTION_BOOL,
         .help =
-            "let jobs run programs (the operator exec): without --exec-user, whoever may submit a job "
+            "let jobs run programs (the operator exec): without --exec-user, everyone who may submit a job "
             "can then do what you can, and read the cluster's secret and tokens",
         .at = offsetof(struct mr_up_config, rules.allow_exec)},
     {.name = "exec-user",

@@ -80,7 +80,7 @@ static const struct mr_option options[] = {
         .help = "operators to load", .at = AT(plugin)},
     {.name = "allow-exec", .env = "MILLRACE_ALLOW_EXEC", .type = MR_OPTION_BOOL,
         .help = "run programs: the operator exec. Without --exec-user a program may do what this process may: "
-                "whoever may submit a job can then read the cluster's secret",
+                "everyone who may submit a job can then read the cluster's secret",
         .at = AT(allow_exec)},
     {.name = "exec-user", .env = "MILLRACE_EXEC_USER", .type = MR_OPTION_TEXT, .value = "NAME",
         .help = "programs run as this user of the system; only where this process was started as root",

@@ -322,7 +322,7 @@ class Files(unittest.TestCase):
 
     def test_allow_exec_says_what_it_means(self):
         c = self.up("--allow-exec")  # the worker publishes its address before its other properties
-        wait_for("the sentence", lambda: "whoever may submit a job" in c.output())
+        wait_for("the sentence", lambda: "everyone who may submit a job" in c.output())
         help_text = subprocess.run([str(bin_dir() / "millrace"), "up", "--help"], capture_output=True, text=True).stdout
         self.assertIn("read the cluster's secret and tokens", help_text)
 
