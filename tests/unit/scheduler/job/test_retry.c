@@ -310,7 +310,7 @@ static void a_cancelled_job_says_why(void **state)
 
 /* The value of "b" is there at first, so the first run does not need "a". The failed job releases
  * the value of "b", so each retry runs "a" and "b". */
-static void what_a_job_does_not_need_does_not_run_in_its_retry(void **state)
+static void a_retry_makes_what_the_failed_job_has_released(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -487,7 +487,7 @@ int main(void)
         RIG_TEST(a_retried_job_has_its_whole_time_again),
         RIG_TEST(each_job_has_its_own_deadline),
         RIG_TEST(a_cancelled_job_says_why),
-        RIG_TEST(what_a_job_does_not_need_does_not_run_in_its_retry),
+        RIG_TEST(a_retry_makes_what_the_failed_job_has_released),
         RIG_TEST(a_retried_task_has_all_its_tries_again),
         RIG_TEST(a_lost_result_that_was_persisted_is_made_with_its_tries),
         RIG_TEST(a_failed_job_lets_its_collections_go),
