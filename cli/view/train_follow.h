@@ -10,9 +10,9 @@ struct mr_train_follow_options {
 };
 
 /* Returns MR_OK when the session has ended; the view then has all its scores. MR_ECANCELED: the
- * user pressed Ctrl-C twice. MR_EAWAY: nothing was received for two minutes and the gateway does
- * not answer, or it does not answer at the begin or at the end. The first Ctrl-C asks the session
- * to stop and keep its model. Signals have to be blocked (mr_signal_block). */
+ * user pressed Ctrl-C twice. MR_EAWAY: the gateway did not answer the first or the last
+ * request, or did not answer for two minutes while the session ran. The first Ctrl-C asks the
+ * session to stop and keep its model. Signals have to be blocked (mr_signal_block). */
 int mr_train_follow(const struct mr_client *c, const char *id,
     const struct mr_train_follow_options *o, struct mr_train_view *view, struct mr_error *e);
 /* Reads the state of the session into the view. */

@@ -242,7 +242,8 @@ int mr_json_pack_params(struct mr_json *j, struct mr_buf *out)
     return err;
 }
 
-/* Opens one variable of a loop. The variable counts, or takes the items of a list. */
+/* Reads one variable of a `for` and adds it to `loop`. Its values are the numbers below a count, or
+ * the items of a list. */
 static int loop_var(struct mr_json *j, struct mr_json_loop *loop, yyjson_val *key)
 {
     int err = MR_OK;

@@ -445,7 +445,8 @@ static void on_writable(struct mr_rpc_call *call)
     mr_logs_writable(shell_of(call), call);
 }
 
-/* Every handler here needs both: shell_of reads what on_open sets, on_done forgets the call. */
+/* A handler of a call. Every handler has the same on_open, which sets what shell_of reads, and the
+ * same on_done, which removes the call from all lists. */
 #define HANDLER(fn)                                                                                \
     {                                                                                              \
         .on_open = on_open, .on_message = (fn), .on_writable = on_writable, .on_done = on_done     \
