@@ -106,7 +106,8 @@ static void live(struct rig *r)
     (void)report(
         r, MR_TRAINING_PS, 0, incarnation(r, 0), (struct mr_training_report){.version = 64});
     said(r, "c", 1, "{\"accuracy\": 0.5}");
-    said(r, "c", 2, "{\"accuracy\": 0.25}");
+    for (unsigned n = 2; n <= 4; n++) /* three scores without a gain */
+        said(r, "c", n, "{\"accuracy\": 0.25}");
     said(r, "v", 3, "{\"v\": 3}");
     join_on(r, MR_TRAINING_WORKER, 0, "j1-2/2/2", "n");
     join_on(r, MR_TRAINING_PS, 1, "j1-2/1/2", "m");
