@@ -1,10 +1,7 @@
 /* Knows which stream belongs to which worker or object store. Knows nothing of tasks. The first
  * message of a stream registers its peer, and the core answers with the note JOINED, which has the
- * slot, or REFUSED. A batch is sent when its stream takes messages; until then it grows in the
- * core's effects. A batch is lazy if it only releases values or forgets jobs: no process waits for
- * it, so it is sent later, together with more. The wait is short if the values have bytes in a
- * store. The core hears once that a stream has ended, and only if the stream is still the one of
- * its slot. */
+ * slot, or REFUSED. The core hears once that a stream has ended, and only if the stream is still
+ * the one of its slot. */
 #include "services/scheduler/shell/sessions.h"
 
 #include "base/alloc.h"
@@ -13,54 +10,13 @@
 #include "host/clock.h"
 #include "host/os/log.h"
 #include "services/scheduler/base/catalogue.h"
-#include "services/scheduler/core/batch_message.h"
+#include "services/scheduler/shell/session.h"
+#include "services/scheduler/shell/session_send.h"
 #include "services/scheduler/telemetry/cluster_watch.h"
 #include "services/scheduler/telemetry/logs.h"
 #include "session/decode.h"
-#include "session/encode.h"
 
 #include <inttypes.h>
-
-#define LAZY (10 * MR_MS) /* longest wait of a lazy batch that frees objects */
-/* longest wait of other lazy batches, which free small values only */
-#define LAZY_SMALL (100 * MR_MS)
-#define LAZY_ROWS_MAX 256
-/* limit of the bytes of a message that is copied; the buffer of a larger message is given away */
-#define SMALL 512
-#define ROW_BYTES 6 /* estimated bytes of a row in a message */
-
-struct session {
-    struct mr_list node; /* in the list of all sessions */
-    struct mr_list lazy; /* in the list of sessions with a lazy batch */
-    mr_time lazy_since;
-    struct mr_shell *sh;
-    mr_rpc_call_id call;
-    uint64_t number; /* never reused */
-    bool is_store;
-    bool has_registered; /* the first message has come */
-    bool has_joined;     /* the core has accepted the peer: slot and incarnation are valid */
-    bool is_waiting;     /* a batch waits for on_writable */
-    uint32_t slot;       /* the worker's slot, or the store's number */
-    uint64_t incarnation;
-    uint64_t seen; /* sequence number of the store's last heartbeat */
-    struct mr_sched_numbers numbers;
-    struct mr_session_facts facts;
-    struct mr_store_facts store_facts;
-    char *store_node; /* only for a store, like `directory` and `pid` */
-    uint64_t directory;
-    uint32_t pid;
-};
-
-struct mr_sessions {
-    struct mr_shell *sh;
-    struct mr_list all;
-    struct mr_list lazy;
-    mr_time lazy_due;        /* when the first of `lazy` is due, or earlier */
-    struct session **worker; /* by slot */
-    struct session **store;  /* by number */
-    uint64_t next;
-    struct mr_buf wire; /* the message that is being encoded */
-};
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
 {
@@ -75,7 +31,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
     return s;
 }
 
-static void session_free(struct session *x)
+static void session_free(struct mr_session *x)
 {
     mr_list_remove(&x->node);
     mr_list_remove(&x->lazy);
@@ -91,14 +47,14 @@ void mr_sessions_free(struct mr_sessions **sp)
     *sp = NULL;
     if (!s) return;
     MR_LIST_EACH(node, &s->all)
-    session_free(MR_LIST_ITEM(node, struct session, node));
+    session_free(MR_LIST_ITEM(node, struct mr_session, node));
     mr_release(s->worker);
     mr_release(s->store);
     mr_buf_fini(&s->wire);
     mr_release(s);
 }
 
-static struct session *session_of(const struct mr_rpc_call *call)
+static struct mr_session *session_of(const struct mr_rpc_call *call)
 {
     return mr_rpc_call_context(call);
 }
@@ -106,7 +62,7 @@ static struct session *session_of(const struct mr_rpc_call *call)
 static void open_session(struct mr_rpc_call *call, bool is_store)
 {
     struct mr_shell *sh = mr_shell_of(call);
-    struct session *x = mr_alloc(sizeof *x);
+    struct mr_session *x = mr_alloc(sizeof *x);
     x->sh = sh;
     x->call = mr_rpc_call_id_of(call);
     x->number = ++sh->sessions->next;
@@ -150,7 +106,7 @@ static void log_other_life(
 }
 
 static void worker_registers(
-    struct session *x, struct mr_rpc_call *call, const struct mr_ws_register *r)
+    struct mr_session *x, struct mr_rpc_call *call, const struct mr_ws_register *r)
 {
     struct mr_error e = {0};
     struct mr_sched_event ev = {
@@ -175,7 +131,7 @@ static void *take(void *arena, size_t bytes)
 
 static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
-    struct session *x = session_of(call);
+    struct mr_session *x = session_of(call);
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_MESSAGE, .slot = x->slot, .incarnation = x->incarnation};
     const struct mr_ws_up *m = &ev.message;
@@ -202,9 +158,9 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
     (void)status;
-    struct session *x = session_of(call);
+    struct mr_session *x = session_of(call);
     struct mr_sessions *s = x->sh->sessions;
-    struct session **slot = x->is_store ? s->store : s->worker;
+    struct mr_session **slot = x->is_store ? s->store : s->worker;
     if (x->has_joined && slot[x->slot] == x) {
         slot[x->slot] = NULL;
         struct mr_sched_event ev = {
@@ -218,186 +174,27 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     session_free(x);
 }
 
-static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
-
-/* Is the batch lazy: does it only release values, and few of them? */
-static bool is_lazy(const struct mr_sched_batch *b)
-{
-    if (!b) return true;
-    bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
-                b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
-    /* an answer to a heartbeat has no other message to travel with */
-    if (b->heard && !b->release.count) return false;
-    return !asks && b->release.count <= LAZY_ROWS_MAX;
-}
-
-/* Returns the time until which a lazy batch may wait. */
-static mr_time lazy_until(const struct session *x, const struct mr_sched_batch *b)
-{
-    bool is_small = b && !b->frees_objects;
-    return mr_time_after(x->lazy_since, is_small ? LAZY_SMALL : LAZY);
-}
-
-/* Encodes and sends a worker's batch. The buffer of a large message is given to the network, which
- * spares a copy. The buffer is sized beforehand, so that it seldom has to grow. */
-static int send_worker(struct session *x, struct mr_rpc_call *call, const struct mr_sched_batch *b)
-{
-    struct mr_shell *sh = x->sh;
-    struct mr_buf *wire = &sh->sessions->wire;
-    const struct mr_ws_memory memory = {take, &sh->scratch, sh->scratch.bytes_max};
-    struct mr_ws_down m;
-    mr_pb_arena_clear(&sh->scratch);
-    mr_buf_clear(wire);
-    mr_sched_batch_message(sh->core, b, &x->numbers, &memory, &m);
-    x->numbers.registered.time_ns = mr_clock_now();
-    x->numbers.registered.cluster_id = mr_str(sh->cluster_id);
-    mr_buf_reserve(wire, SMALL + m.tasks.args.n + m.values.inlined.n +
-                             ROW_BYTES * ((size_t)m.tasks.count + m.tasks.inputs_total +
-                                             m.values.count + m.release.count));
-    mr_ws_encode_down(&m, wire);
-    if (mr_buf_status(wire)) return MR_ETOOBIG;
-    if (wire->n <= SMALL) return mr_rpc_call_send(call, mr_buf_str(wire));
-    struct mr_rpc_part part = {mr_buf_str(wire), mr_release, wire->p};
-    mr_buf_init(wire, MR_MESSAGE_BYTES_MAX);
-    return mr_rpc_call_send_parts(call, &part, 1);
-}
-
-/* Sends a worker's batch if the stream takes messages. True: the batch had tasks. */
-static bool flush_worker(struct mr_shell *sh, uint32_t slot)
-{
-    struct session *x = sh->sessions->worker[slot];
-    struct mr_sched_batch *b = sh->fx.worker[slot];
-    if (!x || !b || b->session != x->number) return false;
-    struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
-    if (!call) return false;
-    if (!mr_rpc_call_is_writable(call)) {
-        x->is_waiting = true;
-        return false;
-    }
-    bool with_tasks = b->tasks.count > 0;
-    mr_list_remove(&x->lazy);
-    int err = send_worker(x, call, b);
-    if (err && err != MR_ECANCELED) {
-        mr_log(MR_ERROR, "session.send", "slot=%" PRIu32 " error=%s", slot, mr_err_name(err));
-        mr_rpc_call_cancel(call);
-    }
-    mr_sched_batch_put(&sh->fx, &sh->fx.worker[slot]);
-    return with_tasks;
-}
-
-static void flush_store(struct mr_shell *sh, uint32_t number)
-{
-    struct session *x = sh->sessions->store[number];
-    struct mr_sched_store_batch *b = &sh->fx.store[number];
-    if (!x || !b->is_dirty) return;
-    struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
-    if (!call) return;
-    if (!mr_rpc_call_is_writable(call)) {
-        x->is_waiting = true;
-        return;
-    }
-    if (send_store(x, call, b)) mr_rpc_call_cancel(call);
-    mr_sched_store_batch_clear(b);
-}
-
-static ProtobufCBinaryData *ids_out(struct mr_shell *sh, const struct mr_buf *b, size_t *n)
-{
-    const mr_object_id *ids = (const void *)b->p;
-    *n = b->n / sizeof *ids;
-    ProtobufCBinaryData *out = mr_shell_take(sh, *n * sizeof *out);
-    unsigned char *bytes = mr_shell_take(sh, *n * 16);
-    for (size_t i = 0; i < *n; i++) {
-        mr_object_id_to_bytes(ids[i], bytes + 16 * i);
-        out[i] = (ProtobufCBinaryData){.len = 16, .data = bytes + 16 * i};
-    }
-    return out;
-}
-
-static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b)
-{
-    struct mr_shell *sh = x->sh;
-    mr_pb_arena_clear(&sh->scratch);
-    Millrace__V1__StoreCommand m = MILLRACE__V1__STORE_COMMAND__INIT;
-    if (b->has_registered) {
-        m.heartbeat_ns = sh->options.core.heartbeat;
-        m.lease_ns = sh->options.core.lease;
-        m.epoch = mr_sched_epoch(sh->core);
-        m.scheduler = sh->options.core.incarnation;
-    }
-    m.hold = ids_out(sh, &b->hold, &m.n_hold);
-    m.unhold = ids_out(sh, &b->unhold, &m.n_unhold);
-    m.claimed = ids_out(sh, &b->claimed, &m.n_claimed);
-    m.verify = ids_out(sh, &b->verify, &m.n_verify);
-    m.heard = x->seen;
-    return mr_rpc_call_send_pb(call, &m.base);
-}
-
 static void on_writable(struct mr_rpc_call *call)
 {
-    struct session *x = session_of(call);
+    struct mr_session *x = session_of(call);
     if (!x->is_waiting || !x->has_joined) return;
     x->is_waiting = false;
-    if (x->is_store)
-        flush_store(x->sh, x->slot);
-    else
-        (void)flush_worker(x->sh, x->slot);
+    mr_session_flush(x);
 }
 
-bool mr_sessions_flush(struct mr_shell *sh)
-{
-    struct mr_sessions *s = sh->sessions;
-    bool with_tasks = false;
-    const uint32_t *workers = (const void *)sh->fx.dirty_workers.p;
-    const uint32_t *stores = (const void *)sh->fx.dirty_stores.p;
-    mr_time now = mr_clock_now();
-    s->lazy_due = MR_NEVER;
-    for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++) {
-        struct session *x = s->worker[workers[i]];
-        if (!x || mr_list_is_linked(&x->lazy)) continue;
-        x->lazy_since = now;
-        mr_list_add_tail(&s->lazy, &x->lazy);
-    }
-    MR_LIST_EACH(node, &s->lazy)
-    {
-        struct session *x = MR_LIST_ITEM(node, struct session, lazy);
-        if (is_lazy(sh->fx.worker[x->slot])) continue;
-        mr_list_remove(node);
-        with_tasks = flush_worker(sh, x->slot) || with_tasks;
-    }
-    MR_LIST_EACH(node, &s->lazy)
-    {
-        struct session *x = MR_LIST_ITEM(node, struct session, lazy);
-        mr_time until = lazy_until(x, sh->fx.worker[x->slot]);
-        if (with_tasks || until > now) { /* tasks go first; lazy batches follow in the next turn */
-            s->lazy_due = MR_MIN(s->lazy_due, until);
-            continue;
-        }
-        mr_list_remove(node);
-        (void)flush_worker(sh, x->slot);
-    }
-    for (size_t i = 0; i < sh->fx.dirty_stores.n / sizeof *stores; i++)
-        flush_store(sh, stores[i]);
-    return with_tasks;
-}
-
-mr_time mr_sessions_deadline(const struct mr_shell *sh)
-{
-    return sh->sessions->lazy_due;
-}
-
-static struct session *find(struct mr_sessions *s, uint64_t number)
+static struct mr_session *find(struct mr_sessions *s, uint64_t number)
 {
     MR_LIST_EACH(node, &s->all)
     {
-        struct session *x = MR_LIST_ITEM(node, struct session, node);
+        struct mr_session *x = MR_LIST_ITEM(node, struct mr_session, node);
         if (x->number == number) return x;
     }
     return NULL;
 }
 
-static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_note *n)
+static void join(struct mr_shell *sh, struct mr_session *x, const struct mr_sched_note *n)
 {
-    struct session **slot =
+    struct mr_session **slot =
         x->is_store ? &sh->sessions->store[n->slot] : &sh->sessions->worker[n->slot];
     /* the worker or store came back before the end of its old stream was noticed */
     if (*slot && *slot != x) {
@@ -415,7 +212,7 @@ static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_n
 }
 
 static void end(
-    struct mr_shell *sh, struct session *x, const struct mr_sched_note *n, struct mr_str text)
+    struct mr_shell *sh, struct mr_session *x, const struct mr_sched_note *n, struct mr_str text)
 {
     struct mr_rpc_call *call = x ? mr_rpc_call_find(sh->loop, x->call) : NULL;
     struct mr_error e = {0};
@@ -424,11 +221,11 @@ static void end(
     fail(call, &e);
 }
 
-static struct session *find_store(const struct mr_sessions *s, uint64_t incarnation)
+static struct mr_session *find_store(const struct mr_sessions *s, uint64_t incarnation)
 {
     MR_LIST_EACH(node, &s->all)
     {
-        struct session *x = MR_LIST_ITEM(node, struct session, node);
+        struct mr_session *x = MR_LIST_ITEM(node, struct mr_session, node);
         if (x->is_store && x->has_registered && x->incarnation == incarnation) return x;
     }
     return NULL;
@@ -437,7 +234,7 @@ static struct session *find_store(const struct mr_sessions *s, uint64_t incarnat
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text)
 {
     struct mr_sessions *s = sh->sessions;
-    struct session *x = NULL;
+    struct mr_session *x = NULL;
     struct mr_sched_note lost;
     switch (n->type) {
     case MR_NOTE_WORKER_JOINED:
@@ -488,7 +285,7 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i <= sh->options.core.stores_max; i++) {
-        const struct session *x = sh->sessions->store[i];
+        const struct mr_session *x = sh->sessions->store[i];
         if (x) bytes += mr_store_facts_persisting(&x->store_facts, job);
     }
     return bytes;
@@ -498,12 +295,13 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
 
 /* A node has one object store. Returns the session of another store of the same node. NULL: there
  * is none, or that store had the same directory, so it must have died and is replaced. */
-static const struct session *rival(const struct session *x, const Millrace__V1__StoreRegister *m)
+static const struct mr_session *rival(
+    const struct mr_session *x, const Millrace__V1__StoreRegister *m)
 {
     const struct mr_sessions *s = x->sh->sessions;
     MR_LIST_EACH(node, &s->all)
     {
-        const struct session *o = MR_LIST_ITEM(node, struct session, node);
+        const struct mr_session *o = MR_LIST_ITEM(node, struct mr_session, node);
         if (o == x || !o->is_store || !o->store_node || o->incarnation == m->id) continue;
         bool is_same = m->directory && o->directory == m->directory;
         if (!is_same && !strcmp(o->store_node, m->node)) return o;
@@ -512,7 +310,7 @@ static const struct session *rival(const struct session *x, const Millrace__V1__
 }
 
 static void store_registers(
-    struct session *x, struct mr_rpc_call *call, const Millrace__V1__StoreRegister *m)
+    struct mr_session *x, struct mr_rpc_call *call, const Millrace__V1__StoreRegister *m)
 {
     struct mr_error e = {0};
     int err = MR_OK;
@@ -523,7 +321,7 @@ static void store_registers(
             MR_LAYOUT_VERSION);
     if (!err && (!m->id || x->has_registered))
         err = mr_fail(&e, MR_EINVAL, "a store registers once, with an id");
-    const struct session *other = err ? NULL : rival(x, m);
+    const struct mr_session *other = err ? NULL : rival(x, m);
     if (other)
         err = mr_fail(&e, MR_ESTATE,
             "node \"%s\" has an object store already (pid %u), which is connected: a node has one; "
@@ -551,7 +349,7 @@ static void store_registers(
 }
 
 static void objects_event(
-    struct session *x, enum mr_sched_event_type type, const ProtobufCBinaryData *ids, size_t n)
+    struct mr_session *x, enum mr_sched_event_type type, const ProtobufCBinaryData *ids, size_t n)
 {
     mr_object_id *out = mr_shell_take(x->sh, n * sizeof *out);
     uint32_t count = 0;
@@ -566,7 +364,7 @@ static void objects_event(
 
 static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
-    struct session *x = session_of(call);
+    struct mr_session *x = session_of(call);
     const Millrace__V1__StoreMessage *m =
         mr_shell_request(x->sh, call, msg, &millrace__v1__store_message__descriptor);
     if (!m) return;

@@ -1,5 +1,4 @@
-/* The streams of workers and object stores. A batch is all that the core has for one worker. A
- * batch is lazy if no process waits for it (sessions.c), so it may be sent later. */
+/* The streams of workers and object stores. */
 #pragma once
 
 #include "services/scheduler/base/context.h"
@@ -7,11 +6,6 @@
 
 struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);
-/* Sends batches that are not lazy, and lazy batches whose time has come. True: a batch with tasks
- * was sent. */
-bool mr_sessions_flush(struct mr_shell *sh);
-/* Returns the time when mr_sessions_flush must be called again. */
-mr_time mr_sessions_deadline(const struct mr_shell *sh);
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 
 extern const struct mr_rpc_service mr_worker_session_service;

@@ -15,6 +15,7 @@
 #include "services/scheduler/base/journal_link.h"
 #include "services/scheduler/telemetry/logs.h"
 #include "services/scheduler/telemetry/metrics.h"
+#include "services/scheduler/shell/session_send.h"
 #include "services/scheduler/shell/sessions.h"
 #include "services/scheduler/shell/submit.h"
 #include "services/scheduler/shell/templates_service.h"
