@@ -1,8 +1,11 @@
 """Issue 11, 16: Checks docker-compose.yml and the scripts of the image, as far as this is possible without Docker: every container
 is confined; no service mounts another's volume; dead workers leave no sockets; users need not edit a file, and
 documents need no build."""
+import functools
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -154,6 +157,29 @@ class Scripts(unittest.TestCase):
         self.assertEqual(tokens.read_text().count("\n"), 2)
 
 
+@functools.lru_cache
+def tracked():
+    out = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return frozenset(filter(None, out.split("\0")))
+
+
+def copied_before_build():
+    """Returns the tracked files that the Dockerfile copies before it builds, as far as .dockerignore lets them through."""
+    rules = [line for line in (ROOT / ".dockerignore").read_text().split("\n") if line and line[0] != "#"]
+    allowed = [r[1:] for r in rules if r[0] == "!"]
+    assert not any("*" in a for a in allowed), allowed  # the rules below know no patterns
+    seen = {p for p in tracked() for a in allowed if p == a or p.startswith(a + "/")}
+    lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
+    out = set()
+    for line in lines[:next(i for i, line in enumerate(lines) if "cmake --build" in line)]:
+        if line.startswith("COPY "):
+            *sources, target = line.split()[1:]
+            for source in sources:  # each source keeps its place in the tree
+                assert target.rstrip("/") in (source, os.path.dirname(source) or "."), line
+                out |= {p for p in seen if p == source or p.startswith(source + "/")}
+    return out
+
+
 class Image(unittest.TestCase):
     def test_documents_are_copied_after_the_build(self):
         lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
@@ -163,6 +189,45 @@ class Image(unittest.TestCase):
         ignored = (ROOT / ".dockerignore").read_text().split("\n")
         self.assertIn("*", ignored)
         self.assertFalse({"!tests", "!.git", "!docker-compose.yml"} & set(ignored))
+
+    def test_what_is_copied_builds(self):
+        """CMake accepts the files that the image is built from, and each file that they include is among them."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            copied = copied_before_build()
+            self.assertIn("services/worker/shell/main.c", copied)
+            for path in copied:
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / path, root / path)
+            if (ROOT / ".deps").exists():
+                (root / ".deps").symlink_to(ROOT / ".deps")
+            run = subprocess.run(["cmake", "--preset", "release", "-DMR_TESTS=OFF"], cwd=root, capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, run.stdout[-500:] + run.stderr[-2000:])
+            build = root / "build" / "release"
+            installed = {p for script in build.rglob("cmake_install.cmake")
+                         for p in re.findall(rf'"{build}/([\w./-]+)"', script.read_text())}
+            made = sorted(p for p in installed if not (build / p).exists())
+            self.assertIn("bin/mr-gateway", made)
+
+            def ninja(*words):
+                run = subprocess.run(["ninja", "-C", build, "-t", *words], capture_output=True, text=True)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                return run.stdout
+
+            commands = ninja("commands", "programs")
+            for path in (p for p in made if not p.startswith("proto/")):  # the programs themselves need those
+                named = re.search(rf"[ /]{re.escape(path)}( |$)", commands, re.M)
+                self.assertTrue(named, f"{path} is installed and not built")
+            for path in ninja("inputs", *made).splitlines()[1:]:
+                name = os.path.relpath(build / path.strip(), root)
+                if not name.startswith(("build/", "../")):
+                    self.assertTrue((root / name).exists(), f"{name} is not in the image")
+        for path in copied:
+            if not path.endswith((".c", ".h")):
+                continue
+            for name in re.findall(r'^#include "([^"]+)"', (ROOT / path).read_text(), re.M):
+                for found in {name, f"lib/{name}", str(pathlib.PurePath(path).parent / name)} & tracked():
+                    self.assertTrue(found in copied, f"{path} includes {found}, which the image does not have")
 
     def test_the_image_has_every_script(self):
         for path in CONTAINER.iterdir():
