@@ -1,9 +1,9 @@
-/* The state of the core thread, which owns the scheduler's core, the gRPC loop and every struct
- * below, and what each handler of a call needs: to step the core, to unpack a request, to take
- * memory for its answer, to fail the call.
+/* The state of the core thread. This thread owns the scheduler's core, the gRPC loop and every
+ * struct below. The functions are what handlers of calls need: they step the core, unpack a
+ * request, take memory for the answer, or fail the call.
  *
- * The struct is one for the whole process, because most handlers need most of it. The members of a
- * part are written by that part's file only. */
+ * One struct has the state of the whole process, because most handlers need most of it. A member is
+ * written only by the file of the part that the member belongs to. */
 #pragma once
 
 #include "base/arena.h"
@@ -99,7 +99,7 @@ struct mr_shell {
 };
 
 /* Steps the core with the event, after filling in the wall clock. The effects are performed at the
- * end of the turn. */
+ * end of this pass of the shell's loop. */
 void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev);
 /* Pushes a message to the core thread. Any thread may call this function. */
 int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m);

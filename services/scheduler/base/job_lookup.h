@@ -11,8 +11,8 @@ bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id
 bool mr_job_node(struct mr_rpc_call *call, const struct mr_sched_job_info *info, const char *key,
     uint32_t *node);
 bool mr_job_is_over(enum mr_job_state state);
-/* Tells why a node has no value. Returns a sentence in the scratch arena, and a google.rpc.Code in
- * `code`. The reason is the task's own failure, or the failure of the task that kept it from
- * running. */
+/* Returns a sentence in the scratch arena that says why a node has no value, and stores a
+ * google.rpc.Code in *code. The reason is the failure of the node's task, the failure of another
+ * task, a cancellation, or that the value no longer exists. */
 char *mr_task_complaint(
     struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t node, int *code);

@@ -23,7 +23,8 @@
 struct mr_journal_link {
     struct mr_shell *sh;
     struct mr_journal *journal;
-    /* used until replay; each record with its u64 sequence and u64 bytes before it */
+    /* the records that were read, until the replay; before each record: u64 sequence number, u64
+     * number of bytes */
     struct mr_buf replay;
     uint32_t epoch;     /* the epoch that was written to the journal last */
     uint64_t next;      /* number of the journal's next record */
@@ -259,7 +260,8 @@ void mr_journal_link_message(struct mr_shell *sh, const struct mr_shell_message 
     case MR_SHELL_BACK: ev.type = MR_SCHED_JOURNAL_BACK; break;
     case MR_SHELL_REWIND:
         mr_log(MR_WARN, "redis.rewound", "action=\"writing a snapshot\"");
-        /* the records are counted, though the snapshot supersedes them */
+        /* these records are appended first, so that they have numbers, although the snapshot
+         * supersedes them */
         append_all(l, &sh->fx.journal, true, NULL);
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);

@@ -10,8 +10,9 @@ void mr_journal_link_close(struct mr_journal_link **l);
 void mr_journal_link_replay(struct mr_shell *sh);
 /* Appends the records of fx.journal to the journal. */
 void mr_journal_link_perform(struct mr_shell *sh);
-/* Does the same right after a graph was submitted whose bytes are in `pieces`. Each piece is a
- * record of the journal. Takes those pieces that the core's records name. */
+/* Appends the records of fx.journal, right after a graph was submitted. `pieces` has the bytes of
+ * the graph; each piece becomes one record of the journal. The function takes ownership of those
+ * pieces that the core's records name, and sets their pointers to NULL. */
 void mr_journal_link_give(struct mr_shell *sh, void **pieces);
 /* Sends the appended records to Redis. */
 void mr_journal_link_flush(struct mr_shell *sh);

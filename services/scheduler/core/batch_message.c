@@ -171,7 +171,8 @@ static void tasks(struct message *m)
     struct mr_ws_tasks *k = &m->out->tasks;
     *k = (struct mr_ws_tasks){.runs = r->runs.p,
         .runs_count = r->runs.count,
-        .index = mr_sched_column(r, MR_COLUMN_INDEX), /* also the order: `order` is absent */
+        /* the order of tasks is that of `index`, so the column `order` is left out */
+        .index = mr_sched_column(r, MR_COLUMN_INDEX),
         .attempt = mr_sched_column(r, MR_COLUMN_ATTEMPT),
         .args = mr_buf_str(&b->args),
         .args_bytes = mr_sched_column(r, MR_COLUMN_ARGS_BYTES),

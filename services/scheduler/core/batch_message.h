@@ -1,13 +1,13 @@
-/* Turns a worker's batch into the next message of the worker's session. A session gives numbers to
- * operators and object stores, so that a name travels once. The shell and the simulator use this
- * file. */
+/* Turns a batch, which is all that the core wants to tell one worker, into the next message of the
+ * worker's session. A session gives numbers to operators and object stores, so that a name travels
+ * once. The shell and the simulator use this file. */
 #pragma once
 
 #include "services/scheduler/core/core.h"
 #include "session/down.h"
 #include "session/memory.h"
 
-struct mr_sched_numbers { /* of one session */
+struct mr_sched_numbers { /* numbers that one session gives */
     /* True: the worker asks stores for objects, so it is told of all stores, and again of a store
      * whose address was not known. False in the simulator, whose workers ask no store. */
     bool with_addresses;

@@ -201,7 +201,8 @@ static void check_store(const struct mr_sched *s, uint32_t store)
     mr_assert(coming || !st->coming_bytes);
 }
 
-/* Checks each class's list of parked tasks, and the list of classes with parked tasks. */
+/* Checks each class's list of parked tasks, for which no worker was found, and the list of classes
+ * with parked tasks. */
 static void check_parked(const struct mr_sched *s)
 {
     uint32_t active = 0;
@@ -264,8 +265,8 @@ static bool is_in_ring(const struct mr_sched *s, const struct task_ring *r, uint
     return false;
 }
 
-/* Checks that each ready task is where dispatch finds it: queued, parked, or in one of the two
- * rings. */
+/* Checks that each ready task is where dispatch finds it: queued, parked (waiting on the list of
+ * its class), in the ring of quarantined tasks, or in the ring of memory retries. */
 static void check_ready(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -279,7 +280,8 @@ static void check_ready(const struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Checks the bits of the ready queue, their count, and the upper levels. */
+/* Checks the bits of the ready queue and their count. A bit of an upper level says whether a word
+ * of the level below is nonzero. */
 static void check_bits(const struct mr_sched *s)
 {
     uint64_t count = 0;
@@ -397,7 +399,8 @@ static void check_due(const struct mr_sched *s)
     }
 }
 
-/* Checks the workers and the node that are kept free for tasks that run apart. */
+/* Checks the worker that is kept free for a quarantined task, the workers that are closed while
+ * they have one, and the node that is kept free for a memory retry. */
 static void check_reserved(const struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {

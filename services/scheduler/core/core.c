@@ -50,7 +50,8 @@ void mr_sched_config_default(struct mr_sched_config *c)
 
 static size_t stack_count(const struct mr_sched_config *c)
 {
-    return (size_t)c->tasks_max * 8; /* a walk may push a node for each of its edges */
+    /* a walk over a graph may push a node once for each edge that leads to it */
+    return (size_t)c->tasks_max * 8;
 }
 
 /* Takes every array of the state from the arena. Called with an arena that only counts bytes, it

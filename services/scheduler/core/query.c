@@ -110,7 +110,8 @@ static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
                                                                    : s->jobs[job].base + index;
 }
 
-/* Returns the task whose failure is the reason that `task` has no value; NONE: no failure is. */
+/* Returns the task whose failure is the reason that `task` has no value; NONE: the reason is not a
+ * failure. */
 static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -28,7 +28,7 @@ struct mr_sched_job_info {
     uint32_t joined;    /* nodes with a value of another job, or one persisted earlier */
     uint32_t given;     /* nodes that are not tasks: they had values from the start */
     uint32_t skipped;   /* released tasks of loop rounds that did not run */
-    uint32_t abandoned; /* released without a value: what needed them failed */
+    uint32_t abandoned; /* tasks released without a value: their consumers failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -45,7 +45,7 @@ struct mr_sched_task_info {
     uint32_t worker;
     bool is_sent;
     bool is_skipped;   /* the task was released, because the loop did not run its round */
-    bool is_abandoned; /* released without a value: what needed it failed */
+    bool is_abandoned; /* released without a value: its consumers failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* times of the last attempt */
@@ -57,8 +57,9 @@ struct mr_sched_task_info {
 };
 
 enum mr_sched_value_kind {
-    MR_SCHED_VALUE_NONE,   /* the value never existed or was released */
-    MR_SCHED_VALUE_INLINE, /* a small value; its bytes (a pack) were appended to `bytes` */
+    MR_SCHED_VALUE_NONE, /* the value never existed or was released */
+    /* a small value, encoded as a pack (base/pack.h); it was appended to `bytes` */
+    MR_SCHED_VALUE_INLINE,
     MR_SCHED_VALUE_OBJECT,
     MR_SCHED_VALUE_AWAY,    /* a small value that only a worker has; MR_SCHED_WANT fetches it */
     MR_SCHED_VALUE_UNACKED, /* the value exists, but Redis has not acknowledged its record */
@@ -105,10 +106,11 @@ struct mr_sched_totals {
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* Returns when the job was forgotten, by the wall clock; 0: unknown, or too long ago. */
+/* Returns when the job was forgotten, by the wall clock; 0: the job was not forgotten, or many jobs
+ * were forgotten after it. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
-/* True: ids with this tag come from a scheduler whose journal is lost (task/epoch.c). False: they
- * do not, or this is unknown. */
+/* True: ids with this tag (the upper half of an id) come from a scheduler whose journal is lost
+ * (task/epoch.c). False: they do not, or this is unknown. */
 bool mr_sched_is_lost_journal(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
 /* Returns the newest job's id; 0: there are no jobs. */
@@ -128,10 +130,11 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, str
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
-/* Returns a bound: the slots of all workers so far are below it. */
+/* Returns a bound for walks over the table of workers: `slot` of each worker so far is less than
+ * this bound. */
 uint32_t mr_sched_worker_slots(const struct mr_sched *s);
-/* True: workers have more slots than tasks were sent to them. In a cluster of more than 64 workers
- * the answer is always false, because counting the tasks would take too long. */
+/* True: the connected workers together have more slots than tasks. In a cluster of more than 64
+ * workers the answer is always false, because counting the tasks would take too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
 /* Returns a count n: the operators have the numbers 1 to n. */
 uint32_t mr_sched_ops_count(const struct mr_sched *s);

@@ -1,3 +1,5 @@
+/* The output of a job is a list of pieces: a piece is one text that a worker sent. When a limit is
+ * exceeded, the oldest bytes are evicted. */
 #include "services/scheduler/history/task_output.h"
 
 #include "base/alloc.h"

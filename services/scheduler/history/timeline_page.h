@@ -21,7 +21,8 @@ struct mr_trace_names {
     uint32_t count, room;
 };
 
-/* sums of one operator; until mr_trace_gather_finish, its index in `rows` is its number in `ops` */
+/* sums of one operator; until mr_trace_gather_finish sorts `rows`, the index of a row is the
+ * operator's number in `ops` */
 struct mr_trace_row {
     uint32_t op;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;

@@ -1,6 +1,6 @@
-/* Small values are in the core: Results sends many in one message. Large values are in object
- * stores: Results sends their addresses; Result relays the bytes from the store, no faster than the
- * client reads them. */
+/* Small values are in the core; the method Results sends many of them in one message. Large values
+ * are in object stores: Results sends their addresses, and the method Result relays the bytes from
+ * the store, no faster than the client reads them. */
 #include "services/scheduler/shell/results.h"
 
 #include "base/alloc.h"
@@ -434,8 +434,8 @@ bool mr_results_failed(struct mr_watcher *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
-/* Sends the value of the wanted node. False: the node has no value. `*is_answered`: true: the call
- * has its last answer; false: a relay will answer the call. */
+/* Sends the value of the wanted node. False: the node has no value that can be sent now.
+ * `*is_answered`: true: the call has its last answer; false: a relay will answer the call. */
 static bool send_one(struct mr_watcher *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool *is_answered)
 {

@@ -11,8 +11,8 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
 extern const struct mr_rpc_service mr_worker_session_service;
 extern const struct mr_rpc_service mr_store_session_service;
 
-/* Sets `out` to facts about the worker in a slot. The texts are lent until the next turn. False:
- * the worker has no stream now. */
+/* Sets `out` to facts about the worker in a slot. The texts are lent until the next pass of the
+ * shell's loop. False: the worker has no stream now. */
 bool mr_sessions_facts(const struct mr_shell *sh, uint32_t slot, struct mr_session_facts *out);
 
 /* Returns the bytes of the job's values that object stores still have to persist, as their last

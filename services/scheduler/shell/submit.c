@@ -258,7 +258,8 @@ mr_time mr_submit_deadline(const struct mr_shell *sh)
     return MR_MIN(sh->answers_due, sh->reading_due);
 }
 
-/* Fails calls whose body has not grown for `reading_idle`. This frees their share of the quota. */
+/* Fails calls whose body has not grown for `reading_idle`. This frees the bytes that these bodies
+ * take from the limit `reading_bytes`. */
 static void end_idle(struct mr_shell *sh, mr_time now)
 {
     if (sh->reading_due > now) return;

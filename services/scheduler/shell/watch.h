@@ -43,7 +43,7 @@ void mr_watch_target_failed(
 void mr_watch_forgotten(struct mr_shell *sh, mr_job_id job);
 mr_time mr_watch_deadline(const struct mr_shell *sh);
 void mr_watch_tick(struct mr_shell *sh, mr_time now);
-/* Ends the waits of this client at the next tick (rpc/server/waits.h). */
+/* Ends the waits of the client `waiter` at the next tick (rpc/server/waits.h). */
 void mr_watch_end_waits(struct mr_shell *sh, struct mr_str waiter);
 /* Called at shutdown. Answers calls of Submit and Get with the job as it is. Fails all other calls,
  * so that their client calls again. */

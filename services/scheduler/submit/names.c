@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-struct found { /* what the directory says about a name */
+struct found { /* what the directory of objects in Redis says about a name */
     int err;
     mr_object_id object;
     uint64_t nbytes;

@@ -33,8 +33,9 @@ struct mr_parser_request *mr_parser_request_new(struct mr_parser *p, uint64_t ti
 int mr_parser_add_body(struct mr_parser *p, struct mr_parser_request *r, struct mr_rpc_call *call,
     struct mr_str bytes, struct mr_error *e);
 
-/* Returns the result, if the request is small and no small requests are queued. The request still
- * belongs to the caller. NULL: the caller has to push the request. */
+/* Parses a tiny request at once and returns the result. The request still belongs to the caller.
+ * NULL: the caller has to push the request, because the request is not tiny, refers to objects or
+ * names, or comes behind requests of small jobs. */
 struct mr_parser_result *mr_parser_parse_now(
     struct mr_parser *p, struct mr_parser_request *request);
 /* Takes the request; the result comes by on_result. MR_ELIMIT: too many requests wait. */

@@ -256,7 +256,8 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
     struct mr_error *e)
 {
     int err = MR_OK;
-    /* all keys are declared first: a key of the body shadows a key outside */
+    /* all keys of the loop's body are declared first, because such a key shadows an equal key
+     * outside of the loop */
     for (size_t i = 0; i < n && is_body && !err; i++) {
         uint32_t node = 0;
         err = mr_builder_own(b, text_of(tasks[i]->key), &node, e);
@@ -269,7 +270,7 @@ static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, siz
     return err;
 }
 
-/* Returns the node that an argument refers to. A literal gets a new node. */
+/* Stores in *node the node that an argument refers to. A value or a nested task gets a new node. */
 static int argument_node(struct mr_builder *b, const char *key, const Millrace__V1__Argument *v,
     uint32_t *node, struct mr_error *e)
 {

@@ -19,7 +19,7 @@ int mr_parser_stream_end(struct mr_parser_stream *s, const struct mr_graph_catal
 /* Returns the hash of all bytes that were fed. */
 mr_graph_hash mr_parser_stream_hash(const struct mr_parser_stream *s);
 
-/* Opens a thread pool for a body of `bytes` bytes. False: a body so short is parsed by one thread.
- * The caller closes `parallel` in both cases. */
+/* Opens a thread pool for a body of `bytes` bytes. False: the body is so short that one thread
+ * parses it, and no pool was opened. The caller closes `parallel` in both cases. */
 bool mr_parser_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);
 void mr_parser_parallel_close(struct mr_graph_parallel *parallel);

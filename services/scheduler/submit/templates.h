@@ -20,8 +20,8 @@ struct mr_template_info { /* a template; the texts are lent until the next call 
 struct mr_templates *mr_templates_new(struct mr_redis *redis);
 void mr_templates_free(struct mr_templates **t);
 
-/* Installs a template. An empty `name`: the name in the text. MR_EEXIST: the name has another text,
- * and `replace` is false. */
+/* Installs a template. If `name` is empty, the template gets the name in its text. MR_EEXIST: a
+ * template of this name has another text, and `replace` is false. */
 int mr_templates_install(struct mr_templates *t, struct mr_str name, struct mr_str text,
     bool replace, const struct mr_graph_catalogue *catalogue, struct mr_template_info *out,
     struct mr_error *e);

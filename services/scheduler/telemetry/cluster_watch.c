@@ -140,7 +140,9 @@ static void look_at_worker(struct mr_shell *sh, uint32_t slot, bool at_ends)
     now.incarnation = w.incarnation;
     size_t count = mr_cluster_worker_changes(&k->seen, &now, changes);
     bool is_other = now.is_there && (!k->seen.is_there || k->seen.incarnation != now.incarnation);
-    if (at_ends) { /* the first pass adds the ends, the second all other changes */
+    /* the first pass adds events of workers that left or were lost, the second pass all other
+     * events */
+    if (at_ends) {
         if (!count || !is_end(changes[0])) return;
         add_about(sh, changes[0], k);
         known_fini(k);

@@ -328,7 +328,7 @@ static uint32_t page_of(
     uint32_t all = n;
     while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
         n--;
-    /* all spans ended at the same time, which does not happen with 8 MiB of spans */
+    /* n is 0 if all spans ended at the same time, which does not happen with 8 MiB of spans */
     return n ? n : all;
 }
 

@@ -59,8 +59,8 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
-    /* the task became ready when its worker began it: the task before it in the same fused run made
-     * it ready */
+    /* the task became ready when its worker began it: the task before it in the same fused run
+     * (tasks that a worker runs in one go) made it ready */
     if (!p->ready && p->sent) p->ready = p->started;
     p->finished = p->started + ns;
     if (is_last) p->sent = sent_at(s, t, p->started);
@@ -151,8 +151,8 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
         mr_sched__shared_key_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
-/* True: the row is an object of an earlier attempt, from the worker that was sent the task again.
- * The worker drops the object when it receives the new attempt. */
+/* True: the row reports an object that an earlier attempt made, and its worker was sent the task
+ * again. The worker drops the object when it receives the new attempt. */
 static bool is_outdated(const struct task *t, const struct row *r)
 {
     return !r->inline_bytes && t->flags & T_SENT && t->worker == r->worker &&
@@ -234,8 +234,8 @@ static bool is_lost_target(const struct task *t, const struct job *j)
            !(j->flags & (J_STOPPED | J_FORGETTING));
 }
 
-/* True: the values that this value refers to exist. During recovery this is not known and is
- * assumed: these values do not change until recovery ends, and then they are checked. */
+/* True: the values to which the value of the row refers exist. During recovery this is not known
+ * and is assumed: these values do not change until recovery ends, and then they are checked. */
 static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     const struct task *t = &s->tasks[task];
@@ -244,7 +244,8 @@ static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row 
 }
 
 /* Handles a value that a registering worker still has. The value is adopted if its task is
- * unfinished or has the same value already. Then the worker is told to keep the value. */
+ * unfinished, has the same value already, or was released by the replay although the value is still
+ * needed. Then the worker is told to keep the value; otherwise it releases the value. */
 static void adopt_row(
     struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
 {
@@ -349,7 +350,8 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
     mr_sched__failure_fini(&st);
 }
 
-/* Marks the task as consumed in a fused run. The rows of the task's consumers follow. */
+/* Marks the task as consumed in a fused run: the worker ran the task and the consumers of its value
+ * in one go (task/fused.c). The rows of the task's consumers follow. */
 static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_OK);
@@ -373,7 +375,8 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
     case MR_OUTCOME_RETURNED:
     case MR_OUTCOME_LOST_INPUT:
-        s->workers[r->worker].is_full = true; /* the worker gets no tasks until its next message */
+        /* the worker gets no tasks until its next success or heartbeat */
+        s->workers[r->worker].is_full = true;
         if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
         row_without_store(s, task, r);
         return;
@@ -403,8 +406,8 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
 /* Rows are read in the worker's order: consumed tasks come before their consumers. The worker stays
  * out of the load index until all rows are read, so that it moves once and is not chosen by a load
  * that the next row changes. For each row the span comes first, while the task still has the times
- * of the attempt; then the value's record, keeper and store, which mr_sched__task_done reads; then
- * the consequences. */
+ * of the attempt; then the value's record, with its worker and store, which mr_sched__task_done
+ * reads; then the consequences. */
 void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws_completed *c,
     struct mr_sched_refs_out *adopt)
 {

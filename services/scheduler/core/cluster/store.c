@@ -99,7 +99,8 @@ static void replay_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 }
 
 /* Replays the registration of a store. A store that replaced another store of its node takes the
- * other's number, so that numbers do not grow with restarts. */
+ * number of that store, so that numbers do not grow with restarts. If the new store has a number
+ * already, because a value of the journal names it, replay_replaced moves the objects instead. */
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
@@ -136,8 +137,8 @@ void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
     if (is_new) mr_sched__journal_store(s, n);
-    if (s->fx->store[n].is_dirty) /* the batch waited for a session, which the store has now */
-        mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
+    /* the messages to the store waited for a session, which the store has now */
+    if (s->fx->store[n].is_dirty) mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sched__store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);
     note->slot = n;

@@ -3,7 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-/* Returns the number of the store with this incarnation; 0: there is no such store. */
+/* Returns the number of the store with this incarnation. A new incarnation gets a new number. 0:
+ * `incarnation` is 0, or there are too many stores. */
 uint32_t mr_sched__store(struct mr_sched *s, uint64_t incarnation, struct mr_str address);
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node);
 void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *st);

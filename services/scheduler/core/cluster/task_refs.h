@@ -3,7 +3,8 @@
 
 #include "services/scheduler/core/index/job_index.h"
 
-struct cursor { /* decodes the runs: the job of each row */
+/* a run is a group of consecutive rows of one job; the cursor finds the job of each row */
+struct cursor {
     const struct mr_ws_refs *r;
     uint32_t run, left;
     uint32_t job; /* slot of the current row's job, or NONE */

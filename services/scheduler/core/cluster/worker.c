@@ -62,7 +62,7 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_ws_ref
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
-        /* the task failed as a dependent of another one */
+        /* the task has failed meanwhile, because a task that it needs failed */
         if (!is_unfinished(&s->tasks[list[i]])) continue;
         if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
             mr_sched__task_requeue(s, list[i]);
@@ -70,8 +70,8 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_ws_ref
     s->stack_count -= n;
 }
 
-/* Takes all values from the worker. Values that only this worker had are lost; the others exist
- * elsewhere and merely lose their keeper. */
+/* Takes all values from the worker. Values that only this worker had are lost. The other values
+ * exist elsewhere, too; they merely have no worker any more that keeps them. */
 static void unkeep_all(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -91,8 +91,8 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
 
 /* Performs the consequences of a lost worker, in this order:
  *   1. The shell is told to end the worker's session, while the session is known.
- *   2. The worker leaves the load index, and its batch is dropped: no later step places or sends a
- *      task there.
+ *   2. The worker leaves the load index, and its unsent messages are dropped: no later step places
+ *      or sends a task there.
  *   3. The worker's tasks are taken away. Quarantine comes first, because it reads the list of
  *      tasks. Then all tasks leave before any is queued again, because the input of one may be the
  *      value of another.

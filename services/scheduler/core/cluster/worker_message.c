@@ -110,8 +110,8 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
-    /* the task releases the memory it was expected to take: else its child might wait for that
-     * memory */
+    /* the task releases the memory it was expected to take: else a job that the task has submitted
+     * might wait for that memory */
     if (t->is_coming) mr_sched__store_coming(s, task, 0);
     mr_sched__probation_left_slot(s, task);
     mr_sched__load_changed(s, t->worker, false);

@@ -6,7 +6,8 @@
 #include "base/alloc.h"
 #include "services/scheduler/core/state/lookup.h"
 
-/* tasks of a template; a larger one has no table, and its tasks are placed anew each time */
+/* limit of the entries of a table; a larger template has no table, and its tasks are placed anew in
+ * each job */
 #define SHAPE_SIZE_MAX 65536u
 
 void mr_sched__cache_new(struct mr_sched *s, uint32_t job)

@@ -55,7 +55,8 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* If an end is reported twice, the sum is wrong, and the wait ends after STOPPING_MAX. */
+/* If a worker reported the end of an attempt twice, the sum would be wrong, and
+ * mr_sched__is_stopping would be true until STOPPING_MAX has passed. */
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];

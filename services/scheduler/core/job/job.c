@@ -171,9 +171,11 @@ void mr_sched__job_plan(struct mr_sched *s)
     if (!s->jobs[job].targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
 }
 
-/* Releases a task of an ended job. The task is kept if it is a target, a target refers to it, or
- * another job uses it. The task's dependents were reclaimed before, so all references that are left
- * are of these kinds. */
+/* Ends a task of an ended job. An unfinished task is cancelled. The value of a done task is
+ * released, unless the task is a target, a target refers to it, or another job uses it. The value
+ * is also released if it refers to a value that is gone, or if the job is being forgotten. The
+ * task's dependents were reclaimed before, so only targets and other jobs still refer to the
+ * task. */
 static void reclaim_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];

@@ -261,7 +261,7 @@ void mr_sched__plan(struct mr_sched *s, uint32_t job)
         t->waiting = t->is_exit && !mr_sched__loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
-        /* a sharing task waits for its source as for one more input */
+        /* a task that shares another job's value waits for it as for one more input */
         t->waiting += (t->flags & T_SHARED) != 0;
         t->unsent = t->waiting;
         if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);

@@ -178,7 +178,8 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (s->values[v].kind != V_AWAY) return;
     /* The cache is full: the value is computed again when a client asks. */
     mr_sched__value_release(s, v, true);
-    /* an alias: mr_sched__shared_key_enter treats it as one without a value */
+    /* the node is an alias: it only refers to a key of another job. mr_sched__shared_key_enter
+     * treats it as an alias without a value */
     if (t->flags & T_FIXED) return;
     mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
     t->refs = REF_NONE;
@@ -457,7 +458,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->due.leases = mr_time_after(s->now, s->config.lease);
-    /* jobs in order of age: a job that shares a key is younger than the source's job */
+    /* jobs in order of age: a job that shares a value of another job is younger than that job */
     for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
         if (j->state < MR_JOB_DONE) {

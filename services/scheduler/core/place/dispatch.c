@@ -1,8 +1,8 @@
 /* A turn of dispatch sends, in this order: quarantined tasks (quarantine.c), retries of tasks that
  * had too little memory (memory_retry.c), consumers of values that fill memory (memory_order.c),
- * then queued and parked tasks in one order. place.c chooses the worker, except for the first two
- * kinds. A turn ends when the workers have enough work, or when TURN_TASKS_MAX tasks were sent or
- * parked.
+ * then queued and parked tasks in one order. A parked task has found no worker and waits for one.
+ * place.c chooses the worker, except for the first two kinds. A turn ends when the workers have
+ * enough work, or when TURN_TASKS_MAX tasks were sent or parked.
  *
  * Work stealing happens when nothing is left to send and a worker is idle. As in Blumofe and
  * Leiserson (J. ACM 1999), work moves only when a worker has none; but here the scheduler decides,
@@ -27,7 +27,8 @@
 /* number of most loaded workers that one turn examines to find a victim */
 #define STEAL_LOOK_MAX 16
 #define STEAL_EVERY (500 * MR_US)
-#define PARKED_UNKNOWN_MAX 256 /* tasks of one operator of unknown run time that are parked */
+/* limit of parked tasks of one class while the run time of their operator is unknown */
+#define PARKED_UNKNOWN_MAX 256
 #define PARKED_CLASSES_MAX 64u /* classes with parked tasks that one turn looks at */
 
 /* Classes that had parked tasks when the turn began. A class whose task finds no worker is removed,
@@ -76,8 +77,9 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
 }
 
 /* Called for a ready task that found no worker. True: the tasks behind it in the queue would find
- * none either. False: the task has special demands or waits for memory, so it is to be parked, and
- * the tasks behind it may be sent. */
+ * none either, or PARKED_UNKNOWN_MAX tasks of its class are parked; then dispatch leaves the queue
+ * as it is. False: the task has special demands or waits for memory, so it is to be parked, and the
+ * tasks behind it may be sent. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

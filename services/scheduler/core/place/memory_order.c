@@ -65,8 +65,8 @@ static bool is_outranked(const struct mr_sched *s, const struct ordered_value *d
     return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
 }
 
-/* Sends the ready consumers of the value. False: one of them found no worker; the next call goes on
- * with it. True: all consumers were visited. */
+/* Sends the ready consumers of the value. False: a consumer found no worker, or *left became 0; the
+ * next call goes on with that consumer. True: all consumers were visited. */
 static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *left)
 {
     const struct job *j = job_of(s, d->task);

@@ -1,4 +1,8 @@
-/* Placement: chooses the worker for a task. The first rule that applies decides:
+/* Placement: chooses the worker for a task. A root is a task without inputs. A sibling of a task is
+ * another input of the same consumer. A keeper is a worker that keeps the value of an input. A
+ * crowded worker has too little memory for the result of another root.
+ *
+ * The first rule that applies decides:
  *
  *  1. mr_sched__cached (placement_cache.c): a task of a loop or template goes to its cached worker.
  *  2. place_ahead: a task whose inputs do not all exist goes to the worker to which all missing
@@ -11,7 +15,7 @@
  *     load plus the time to transfer the inputs that it lacks (the earliest-start rule of list
  *     scheduling). Candidates are the keepers of inputs, the least loaded of the preferred workers,
  *     and the least loaded worker.
- *  6. place_root: a task without inputs (root) passes over crowded workers (mr_sched__is_crowded).
+ *  6. place_root: a root passes over crowded workers (mr_sched__is_crowded).
  *     Long-running roots are spread (fewest_long). Other roots go to a preferred worker, to the
  *     worker of a sibling, to the warm worker, to the sticky worker, or to the least loaded one.
  *
@@ -43,11 +47,13 @@
 #define LONG_PLAIN 48    /* of these, the limit of tasks without a priority */
 #define LOAD_LOOK_MAX 64 /* workers that one placement visits in the order of load */
 #define INPUTS_MAX 16    /* inputs that one placement looks at */
-#define KEEPERS_MAX 4    /* keepers of inputs that one placement scores */
+#define KEEPERS_MAX 4    /* workers with inputs of the task that one placement scores */
 
 /* Bounds and margins, in ns. */
-#define SIBLING_NS (200 * MR_US) /* load by which a sibling's worker may exceed the least load */
-#define STICKY_NS (500 * MR_US)  /* work that goes to the sticky worker before another is chosen */
+/* load by which a sibling's worker may exceed the least load */
+#define SIBLING_NS (200 * MR_US)
+/* work that goes to one worker (the sticky worker) before another is chosen */
+#define STICKY_NS (500 * MR_US)
 #define WARM_NS (100 * MR_US)    /* longest task for which a warm CPU cache matters */
 #define PREFERENCE_NS MR_SECOND  /* delay that a task accepts for a worker that it prefers */
 #define TRANSFER_NS (50 * MR_US) /* fixed cost to transfer an object */
@@ -58,8 +64,8 @@
 #define MESSAGE_BYTES_PER_NS 4
 #define DISK_NS_PER_BYTE 2 /* to spill and to read back */
 
-/* Of two idle workers, the warm one is chosen if it keeps at most this many bytes more than the
- * other. */
+/* The warm worker is the idle worker to which the last root went. It is chosen before the least
+ * loaded worker if it keeps at most this many bytes more. */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
@@ -98,9 +104,10 @@ static bool is_long(const struct mr_sched *s, const struct task *t)
 }
 
 /* Returns how many long-running tasks a worker may have if `t` is to be one of them. A long-running
- * task may wait for another one, as queue.put waits for a role that takes items. Roles of trainings
- * have a priority. Some of a worker's LONG_MAX are reserved for tasks with a priority, so that
- * other tasks cannot keep the roles out. */
+ * task may wait for another one: for example, queue.put waits for a task that takes items from the
+ * queue. The roles of a training (parameter server, worker, scorer) are tasks with a priority. Some
+ * of a worker's LONG_MAX are reserved for tasks with a priority, so that other tasks cannot keep
+ * the roles out. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
     const struct job *j = job_at(s, t);
@@ -153,7 +160,7 @@ static bool worker_has_room(
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (queue_has_room(s, w, t, queues)) return true;
     /* A long-running task on the worker may hold resources until it ends. Then a task that takes
-     * resources finds none, so for such a task it does not count as waiting. */
+     * resources finds none, so for such a task the long-running task does not count as waiting. */
     bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
@@ -179,8 +186,8 @@ bool mr_sched__all_may_run(const struct mr_sched *s, const struct task *t)
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
 
-/* The time to transfer the value of an input to a worker. The score is of tasks that are ready or
- * run, so that all inputs have values. */
+/* Returns the time to transfer the value of an input to a worker. `score` calls this function only
+ * for tasks that are ready or run, so all inputs have values. */
 static uint64_t transfer_ns(
     const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
 {
@@ -237,7 +244,8 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* Adds 1 to *held if the root has to wait for the worker's store. */
+/* True: the root has to wait, for the worker's memory or for its store. Adds 1 to *held if the
+ * reason is the store. */
 static bool is_crowded(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint64_t *held)
 {
@@ -253,9 +261,11 @@ static bool is_crowded(
     return is_held;
 }
 
-/* Back-pressure on producers. One root may always run, because without new results nothing would be
- * freed. Roots whose measured results are large wait while the store is nearly full, and while
- * consumers of values are sent to free memory (memory_order.c). */
+/* Back-pressure on producers. While more than three quarters of a worker's memory are in use, a
+ * root is sent to the worker only if no task but long-running ones runs there: without new results
+ * nothing would be freed. Roots whose measured results are large wait while the store is nearly
+ * full. While consumers are sent in order to free memory (memory_order.c), such roots are not sent
+ * to busy workers. */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     return is_crowded(s, w, t, &s->totals.roots_held);

@@ -12,7 +12,7 @@ bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct 
 /* As mr_sched__has_room, for the task's cached worker, where a task that is not ready finds more
  * room. */
 bool mr_sched__has_room_in_cache(const struct mr_sched *s, uint32_t worker, const struct task *t);
-/* True: a worker that may run the task has room; crowded workers count. */
+/* True: a worker that may run the task has room, even if it is crowded (mr_sched__is_crowded). */
 bool mr_sched__any_has_room(struct mr_sched *s, const struct task *t);
 /* True: the worker is crowded for this root (a task without inputs): the worker's memory, or its
  * node's store, is too full for another result. */

@@ -1,3 +1,5 @@
+/* Sends tasks of loops and templates to their cached workers. Each entry of a job's cache names the
+ * worker to which a task was first sent (placement_table.h). */
 #include "services/scheduler/core/place/placement_cache.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -9,7 +11,7 @@
 
 #define LOOK_MAX 256 /* entries of the cache that one look-up visits */
 
-/* True: the worker is in one of the job's entries. */
+/* True: one of the job's first LOOK_MAX entries names the worker. */
 static bool has_any(const struct job *j, uint32_t worker)
 {
     uint32_t n = j->graph->slots_count + (j->shape_1 ? j->graph->nodes_count : 0);

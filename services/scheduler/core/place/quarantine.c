@@ -11,9 +11,9 @@
  * sessions are exempt from the longer times: they ask for the most retries, and their session
  * counts its losses.
  *
- * A quarantined task runs alone, that is, beside long-running tasks only, if it is not long-running
- * or the next crash would blame it. One worker at a time is kept free for such tasks, so that the
- * others go on. */
+ * A quarantined task runs alone, that is, beside long-running tasks only, if it is not
+ * long-running, or if one more crash would make it fail. One worker at a time is kept free for such
+ * tasks, so that the others go on. */
 #include "services/scheduler/core/place/quarantine.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -27,7 +27,8 @@
 
 #include <stdio.h>
 
-#define PROBATIONS_MAX 3 /* the time is not multiplied any more after that */
+/* after this many probations of a task, the time of a probation no longer grows */
+#define PROBATIONS_MAX 3
 
 static bool is_quarantined_ready(const struct mr_sched *s, uint32_t task)
 {

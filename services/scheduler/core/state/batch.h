@@ -33,8 +33,8 @@ enum mr_sched_column { /* columns of Tasks; int32 for the priority, else uint32 
     MR_COLUMNS,
 };
 
-/* Rows of Tasks. A column is written only if some row has another value in it than the column's
- * usual value. */
+/* Rows of Tasks. The columns INDEX and ARGS_BYTES are always written. Another column is written
+ * only if some row has another value in it than the column's usual value. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */

@@ -85,13 +85,13 @@ struct op {
     uint64_t large_bytes; /* mean size of its results if that is above LARGE_RESULT, else 0 */
 };
 
-/* Tasks that may run on the same workers. A class whose number is that of an operator has no other
- * condition than the operator. Higher numbers are special classes: an operator with resources or
- * named workers. */
+/* Tasks that may run on the same workers. A ready task that no worker can take is parked on the
+ * list of its class. A class whose number is that of an operator has no other condition than the
+ * operator. Higher numbers are special classes: an operator with resources or named workers. */
 struct class
 {
     uint32_t op;
-    /* options of jobs that use the class; 0: the class is free (special classes only) */
+    /* special classes: number of tasks that have the class; 0: the class is free */
     uint32_t users;
     uint32_t parked_head, parked_tail, parked;
     uint32_t active_at; /* index in the list of classes with parked tasks, or NONE */

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 
-/* memory that a cleared buffer keeps, in bytes; few turns need more */
+/* memory that a cleared buffer keeps, in bytes; few passes of the shell's loop need more */
 #define FX_KEPT_MAX ((size_t)4 << 20)
 
 static void buf_clear(struct mr_buf *b)

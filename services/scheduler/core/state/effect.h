@@ -21,7 +21,8 @@ enum mr_sched_note_type {
     MR_NOTE_JOB_STATE,    /* job, index: its new state; sequence: event number, for Watch */
     MR_NOTE_JOB_PROGRESS, /* job: its counts have changed; at most 10 notes a second for each job */
     MR_NOTE_TARGETS_READY, /* job, at, count: targets in `ready` whose values can be read */
-    MR_NOTE_TARGET_BYTES,  /* job, index, text: the value (a pack) that WANT asked for */
+    /* job, index, text: the value, as a pack (base/pack.h), that WANT asked for */
+    MR_NOTE_TARGET_BYTES,
     MR_NOTE_TARGET_FAILED, /* job, index, code, text: the target will have no value */
     MR_NOTE_JOB_FORGOTTEN, /* job, wall_ns */
     /* session, code, text: the worker's stream is to be ended with this error */

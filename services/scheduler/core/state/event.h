@@ -69,7 +69,7 @@ enum mr_sched_event_type {
     MR_SCHED_STORE_HEARD,    /* store: it is alive */
     MR_SCHED_STORE_CLOSED,   /* store: its stream has ended */
     MR_SCHED_OBJECTS_LOST,   /* objects */
-    /* objects that the store is about to drop; the core claims those in use */
+    /* objects that the store is about to drop; the core tells the store which of them are in use */
     MR_SCHED_OBJECTS_UNHELD,
     MR_SCHED_JOURNAL_ACKED, /* sequence: Redis has all records up to this one */
     MR_SCHED_JOURNAL_AWAY,

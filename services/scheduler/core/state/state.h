@@ -84,7 +84,7 @@ struct op_list { /* index/op_index.c */
 
 struct class_list { /* index/placement_class.c */
     uint32_t top;
-    uint32_t *active; /* classes with parked tasks */
+    uint32_t *active; /* classes with parked tasks (ready tasks that no worker can take) */
     uint32_t active_count;
     char resource_names[RESOURCES][NAME_BYTES];
     uint32_t resources_count;

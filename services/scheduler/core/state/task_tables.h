@@ -14,7 +14,8 @@
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
 #define KILLS_MAX 3
-/* Task numbers of a job begin at a multiple of this: a job has whole words of the ready queue. */
+/* Task numbers of a job begin at a multiple of this, so that the bits of the job in the ready queue
+ * are whole 64-bit words. */
 #define JOB_ALIGN 64
 #define RETRIES_MASK 0xfffu
 _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
@@ -40,7 +41,8 @@ enum task_flag {
     T_WAS_NEAR_CRASH = 1 << 8, /* the task was on a worker that died */
     T_SEEN = 1 << 9,           /* mark: the registering worker has the task, or its value */
     T_LONG = 1 << 10,          /* the task occupies no slot */
-    /* the node is no task: its value was given (an alias has the flag only while it has a value) */
+    /* the node is no task: its value was given (an alias, which refers to a key of another job, has
+     * the flag only while it has a value) */
     T_FIXED = 1 << 11,
     T_UNACKED = 1 << 12,     /* Redis has not acknowledged the record of the task's value */
     T_SHARED = 1 << 13,      /* another job's task, the source, computes the value */
@@ -192,7 +194,7 @@ struct job {
     struct loop *loops;
     /* first the entries by the graph's loop slot; then, if the job has a template, those by node */
     struct cached_placement *cache;
-    /* 1 + the number of the table that the template's instances share; 0: the job has its own
+    /* 1 + the number of the table that all jobs of the template share; 0: the job has its own
      * table */
     uint32_t shape_1;
     uint32_t base; /* number of the job's first task */
@@ -205,7 +207,7 @@ struct job {
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
     uint32_t skipped;      /* tasks of rounds that did not run */
-    uint32_t abandoned;    /* tasks that are is_abandoned */
+    uint32_t abandoned;    /* tasks whose is_abandoned is set */
     uint32_t users;        /* tasks of other jobs that share its keys */
     uint32_t targets_left; /* targets that neither have a value nor have failed */
     uint32_t targets_failed;

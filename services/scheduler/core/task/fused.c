@@ -31,7 +31,9 @@ uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
-        if (u->is_exit) { /* the exit of a loop may need the value of this round later */
+        /* the exit of a loop (the task that takes its result) may need the value of this round
+         * later */
+        if (u->is_exit) {
             exits += mr_sched__loop_has_ref(s, j->base + d[i], task);
             of_loop = true;
             continue;

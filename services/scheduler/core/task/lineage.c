@@ -41,8 +41,8 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* If the worker may have dropped its copy and there is another one, the worker is no longer the
- * value's keeper. */
+/* If the worker may have dropped its copy and another copy exists, the worker no longer counts as
+ * its keeper, and is told to release the value if it is connected. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -65,7 +65,9 @@ static void value_gone(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
-    if (t->flags & T_FIXED) { /* the node is an alias, which waits like a task from now on */
+    /* the node is an alias: it only refers to a key of another job. From now on it waits like a
+     * task */
+    if (t->flags & T_FIXED) {
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
         j->counts[MR_TASK_DONE]++;
     }
@@ -176,9 +178,10 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* Called when an object of `task` is lost. Returns the task that loses its value first: the source,
- * if `task` is an alias with the same object in the same store (the source then takes the value of
- * the alias with it); else `task` itself. */
+/* Called when an object of `task` is lost. Returns the task that loses its value first. This is the
+ * source, if `task` is an alias (a reference to a key of another job, whose task is the source)
+ * with the same object in the same store (when the source loses its value, the alias loses its
+ * value, too); else `task` itself. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);

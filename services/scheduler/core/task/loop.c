@@ -1,3 +1,6 @@
+/* Loops whose rounds are unrolled into tasks (loop.h). In each round the value of the task `until`
+ * decides whether the loop ends. An exit is a task that takes the loop's result; the state is what
+ * one round hands to the next one. */
 #include "services/scheduler/core/task/loop.h"
 
 #include "base/alloc.h"
@@ -159,7 +162,8 @@ static bool says_stop(struct mr_sched *s, uint32_t until)
     const struct value *v = &s->values[s->tasks[until].value];
     struct mr_pack_reader r = mr_pack_read(mr_sched__value_bytes(s, v));
     struct mr_pack_item item;
-    if (mr_pack_next(&r, &item)) return false; /* an object that an earlier job persisted */
+    /* the value is an object that an earlier job persisted, so it does not end the loop */
+    if (mr_pack_next(&r, &item)) return false;
     if (item.type == MR_PACK_BOOL) return item.boolean;
     if (item.type == MR_PACK_INT) return item.i != 0;
     if (item.type == MR_PACK_UINT) return item.u != 0;

@@ -518,9 +518,10 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     return true;
 }
 
-/* Forgets the job and all jobs that share keys with it. After a retry, jobs may hold each other in
- * a cycle. They are forgotten together, as soon as a client has asked to forget each of them.
- * False: one of the jobs has to stay, because no client has asked to forget it, so all stay. */
+/* Forgets the job and all jobs that share keys with it. After a retry, jobs may share keys with
+ * each other in a cycle. They are forgotten together, as soon as a client has asked to forget each
+ * of them. False: one of the jobs has to stay, because no client has asked to forget it, so all
+ * stay. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

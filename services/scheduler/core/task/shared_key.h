@@ -1,4 +1,6 @@
-/* Keys shared by the jobs of a namespace. For the core's own files only. */
+/* Keys shared by the jobs of a namespace. A task of a later job (the sharing task) takes the value
+ * of an earlier job's task (its source). An alias is a node that only refers to a key of another
+ * job. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -1,7 +1,8 @@
 /* Moves tasks along their states, with the consequences: counts down the inputs of dependents,
- * fails the dependents of a failure. Walks over graphs use a stack in the arena. Here a node is
- * "covered" if it has a value or was sent. When all inputs of a task are covered, the task may be
- * sent before it is ready.
+ * fails the dependents of a failure. Walks over graphs use a stack in the arena. A fused run is a
+ * group of tasks that a worker runs in one go, without reporting the values in between (fused.c).
+ * Here a node is "covered" if it has a value or was sent. When all inputs of a task are covered,
+ * the task may be sent before it is ready.
  *
  * Six files of this folder call each other in a circle: task, lineage, refcount, shared_key, fused
  * and loop. The states are the reason. A task that is done drops references; the last reference
@@ -30,7 +31,8 @@
 #include "services/scheduler/core/task/value_delivery.h"
 
 #define AHEAD_INPUTS_MAX 256 /* a task with more inputs than this is not sent before they exist */
-/* limit of uncovered inputs with which a task is checked again whenever an input becomes covered */
+/* when an input gets a value, the task is queued ahead only if at most this many of its inputs are
+ * still without a value */
 #define AHEAD_LOOKS_MAX 8
 
 #define S(x) (1u << MR_TASK_##x)
@@ -96,8 +98,8 @@ static void make_ready(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* True: the task is long-running by its operator or options. (A task that gives its slot back for a
- * child also has T_LONG, until it runs again.) */
+/* True: the task is long-running by its operator or options. (A task that gave its slot back to
+ * wait for a job that it submitted also has T_LONG, as long as it is on its worker.) */
 static bool is_long(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -199,8 +201,9 @@ static void recomputed(struct mr_sched *s, uint32_t task)
 }
 
 /* Takes the task off its worker. Values that the task consumed in a fused run have to be computed
- * again. First their tasks leave the worker; only then are the values marked as lost that these
- * tasks dropped, because the walk over lost values looks at what is sent. */
+ * again, so the tasks that made them leave the worker, too. After that, other values that these
+ * tasks had dropped from the worker are treated as lost. This order is necessary, because the walk
+ * over lost values looks at which tasks are sent. */
 void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -330,7 +333,7 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sched__task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
     mr_sched__task_move(s, task, MR_TASK_DONE);
-    /* the source, and not this task, holds the references of a shared value */
+    /* a task that shares another job's value takes no references: the other job's task has them */
     bool refers = mr_sched__is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
@@ -344,7 +347,8 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sched__job_target_final(s, job_no(s, t));
-        /* tested again, since a sharing task may have released the value */
+        /* is_done is tested again, since a task of another job that shares the value may have
+         * released it */
     } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) {
         mr_sched__value_release(s, t->value, false);
         mr_sched__task_move(s, task, MR_TASK_RELEASED);

@@ -56,7 +56,8 @@ void mr_sched__value_unkeep(struct mr_sched *s, uint32_t value)
 void mr_sched__value_hold(struct mr_sched *s, struct value *v)
 {
     if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
-    /* the source's value holds the object for both */
+    /* the value is shared with a task of another job, for which the store holds the object
+     * already */
     if (s->tasks[v->task].flags & T_SHARED) return;
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;

@@ -1,4 +1,5 @@
-/* Records of values. For the core's own files only. */
+/* Records of values. The keeper of a value is the worker that made the value and keeps it. For the
+ * core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
