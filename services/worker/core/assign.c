@@ -75,8 +75,8 @@ static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *
     return b;
 }
 
-/* True: the row's task is the last user of its input `i`. Callers ask for inputs in ascending
- * order, with *last = a->last_use before the first. */
+/* True: the row's task is the last user of its input `i`. `*last` is a cursor: the caller sets it
+ * to a->last_use and then asks for the inputs in ascending order. */
 static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
 {
     const struct mr_ws_tasks *m = a->m;
@@ -87,7 +87,7 @@ static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
 
 /* Marks the last uses of inputs for another attempt of a task that is here. The marks may differ
  * from those of the first attempt, because consumers on other workers came or went in between.
- * `is_given`: the first attempt is in a strand and keeps its own marks. */
+ * `is_given`: the first attempt was given to an executor and keeps its own marks. */
 static void edges_mark(struct mr_worker *w, struct task *t, const struct assign *a, bool is_given)
 {
     struct edge *edges = task_edges(t);

@@ -1,4 +1,6 @@
-/* Asserts every invariant of the worker's core. Reads the tables only. */
+/* Asserts every invariant of the worker's core. Reads the tables only. I21, for example, is the
+ * invariant of that number in docs/invariants.md. A strand is a list of tasks that one executor
+ * runs back to back. */
 #include "services/worker/core/internal.h"
 
 #include "base/unconst.h"
@@ -15,7 +17,7 @@ static void check_value(const struct mr_worker *w, uint32_t value)
     mr_assert(v->fetch_at == NONE || w->fetch_heap[v->fetch_at] == value);
     mr_assert(v->fetch_at == NONE || v->state == VALUE_PLACED);
     mr_assert(v->task == NONE || w->tasks[v->task].value == value);
-    /* I21: a row lives only while something keeps it. */
+    /* I21: the row of a value lives only while something keeps it. */
     bool users = !mr_list_is_empty((struct mr_list *)mr_unconst(&v->users));
     mr_assert(users || v->task != NONE || (v->made && !v->released));
     const struct mr_list *head = &v->users;

@@ -1,4 +1,5 @@
-/* The worker's core: its life cycle, its events, and the order of work in a turn. */
+/* The worker's core: its life cycle, its events, and the order of work in a turn (one pass of the
+ * shell's loop). */
 #include "services/worker/core/internal.h"
 
 #include "base/alloc.h"
@@ -33,8 +34,8 @@ void mr_worker_effects_fini(struct mr_worker_effects *fx)
     *fx = (struct mr_worker_effects){0};
 }
 
-/* The number of the operator in the config; NONE. A session asks once for each name, so no index is
- * kept. */
+/* Returns the operator's number in the config; NONE: the config does not have it. A session asks
+ * once for each name, so no index is kept. */
 static uint32_t op_find(const struct mr_worker *w, struct mr_str name)
 {
     for (uint32_t i = 0; i < w->config.ops_count; i++)
@@ -235,7 +236,7 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 static void link_down(struct mr_worker *w)
 {
     w->link = LINK_DOWN;
-    /* the next Register lists what is queued, which answers the same questions */
+    /* these answers are dropped, because the next Register lists the tasks that are here */
     w->given.count = w->given.runs_count = 0;
     w->started.count = w->started.runs_count = 0;
     w->unknown.count = w->unknown.runs_count = 0;
@@ -266,8 +267,8 @@ static void connect_again(struct mr_worker *w)
     if (w->attempts) {
         wait = BACKOFF_MIN << MR_MIN(w->attempts - 1, 8u);
         wait = MR_MIN(wait, BACKOFF_MAX);
-        /* A different wait for each worker, so that workers that lost the same scheduler do not all
-         * reconnect at once. */
+        /* Each worker waits for a different time, so that workers that lost the same scheduler do
+         * not all reconnect at once. */
         wait -= mr_hash_u64(w->incarnation + w->attempts) % (wait / 2);
     }
     w->attempts++;

@@ -63,7 +63,7 @@ enum mr_worker_effect_kind {
     MR_WORKER_FETCH, /* copy an object into this node's store and pin it; answered by FETCHED */
     /* the object of a FETCH is no longer needed; sent once for each FETCH that has not failed */
     MR_WORKER_UNPIN,
-    MR_WORKER_DROP, /* its job no longer needs an object that was made here */
+    MR_WORKER_DROP, /* a job no longer needs an object that this worker made */
     /* a ready task will read this object: the store should have it in memory soon */
     MR_WORKER_WANT,
     MR_WORKER_SEND,    /* send a message to the scheduler; lent until the next step */

@@ -1,4 +1,5 @@
-/* Functions of the worker's core that its own files call. */
+/* Functions of the worker's core that its own files call. A strand is a list of tasks, its items,
+ * that one executor runs back to back. A slot is a place for one executor. */
 #pragma once
 
 #include "services/worker/core/state.h"
@@ -24,7 +25,8 @@ uint32_t mr_worker__value_get(
 void mr_worker__value_clear(struct mr_worker *w, struct value *v);
 /* called after the last user has gone, or after a release: frees what nothing keeps */
 void mr_worker__value_settle(struct mr_worker *w, uint32_t value);
-/* called when the value became PLACED or HERE: the tasks that need it miss one input less */
+/* called when the value became PLACED or HERE: tasks that can use it there miss one input less; for
+ * the others the object is fetched */
 void mr_worker__value_came(struct mr_worker *w, uint32_t value);
 bool mr_worker__value_serves(
     const struct mr_worker *w, const struct value *v, const struct task *t);
@@ -106,7 +108,7 @@ void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, str
 struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);
-/* drops rows that the `holding` of a Register reports */
+/* drops the rows of the outbox that a Register reports in its field `holding` */
 void mr_worker__out_drop_reported(struct mr_worker *w);
 void mr_worker__answer_add(
     struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt);

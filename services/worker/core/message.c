@@ -1,5 +1,6 @@
-/* Sends one message a turn: Register when a stream opens, otherwise completions, answers and the
- * heartbeat. Its columns are lent to the shell until the next step. */
+/* Sends at most one message in a turn (one pass of the shell's loop): Register when a stream opens,
+ * otherwise completions, answers and the heartbeat. The columns of the message are lent to the
+ * shell until the next step. */
 #include "services/worker/core/internal.h"
 
 #define TEXTS_BYTES_MAX ((size_t)4 << 20)

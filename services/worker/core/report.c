@@ -1,6 +1,7 @@
-/* Reports of executors. Results become values and completions, and items that did not run return
- * to the queue. Also the two deadlines of a running task: its timeout, and the grace period after
- * its cancellation. */
+/* Reports of executors. A strand is a list of tasks, its items, that one executor runs back to
+ * back. Results of items become values and completions, and items that did not run return to the
+ * queue. Also the two deadlines of a running task: its timeout, and the grace period after its
+ * cancellation. */
 #include "services/worker/core/internal.h"
 
 static void op_measure(struct op *o, mr_duration took)
@@ -332,12 +333,13 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
     struct mr_strand *s = strand_of(w, ev->cut.strand);
     if (!s || !s->taking) return;
     s->taking = false;
-    /* the answer comes after the turn that asked for the cut, so another turn is due */
+    /* the cut was asked for in an earlier pass of the shell's loop (turn), so another turn is
+     * due */
     w->more = true;
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
-    /* A strand that ends later than asked has begun its last item. */
+    /* A strand that ends later than the cut asked for has begun its last item. */
     s->begun = s->begun || keep > s->asked;
     /* Of the items that have begun, only the last may still run. The others have ended and need no
      * cancel flag. */

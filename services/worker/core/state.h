@@ -1,5 +1,7 @@
 /* The tables of the worker's core. Private to the files of this folder. A table is an array in one
- * arena, a row is known by its number, and NONE is no row. */
+ * arena, a row is known by its number, and NONE is no row. A strand is a list of tasks, its items,
+ * that one executor runs back to back; the effect LOOK asks for a report of a running strand
+ * (event.h). */
 #pragma once
 
 #include "base/arena.h"
@@ -15,7 +17,8 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-#define SLOT_STRANDS_MAX 2u /* strands at a slot, without those cut to nothing */
+/* limit of strands at a slot, without those of which a cut left nothing */
+#define SLOT_STRANDS_MAX 2u
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
@@ -33,8 +36,8 @@ struct edge {
     uint32_t value;
     uint32_t task;
     bool has; /* the input is there: the task does not wait for it */
-    /* the task is the last user of the value: in its present attempt; in the later attempt that
-     * waits for the end of the present one */
+    /* last_use: the task is the last user of the value in its present attempt; last_again: in the
+     * later attempt, which waits for the end of the present one */
     bool last_use, last_again;
 };
 
@@ -233,7 +236,8 @@ struct mr_worker {
 
     enum link_state link;
     uint64_t incarnation, scheduler;
-    /* epoch: highest from a scheduler; attempts: to connect, since the last registration */
+    /* epoch: the highest that a scheduler has sent; attempts: number of attempts to connect since
+     * the last registration */
     uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* added to heartbeat_ns while there is nothing to report */

@@ -4,11 +4,15 @@
  * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
 #include "services/worker/core/internal.h"
 
-#define STRAND_COST MR_MS       /* work in one strand, as far as it comes from the ready queue */
-#define FUSED_COST (20 * MR_MS) /* with tasks that only this strand makes ready */
+#define STRAND_COST MR_MS /* work in one strand, as far as it comes from the ready queue */
+/* work in one strand, with the tasks that only this strand makes ready */
+#define FUSED_COST (20 * MR_MS)
 #define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */
-#define SIBLINGS_MAX 8u /* a task with more inputs is not searched for further inputs to make */
-#define STRAND_COST_MIN (20 * MR_US) /* with less, a strand takes more tasks than its share */
+/* if a task has more inputs than this, the tasks that make its other inputs do not join the
+ * strand */
+#define SIBLINGS_MAX 8u
+/* a strand with less work than this takes more tasks than its share */
+#define STRAND_COST_MIN (20 * MR_US)
 #define BRANCH_COST_MIN (20 * MR_US) /* dependents that cost more may be left for other slots */
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
@@ -27,7 +31,7 @@ struct build {
     uint32_t candidates_count;
 };
 
-/* The first idle slot of `from` … `end` - 1; NONE: there is none. */
+/* Returns the first idle slot of `from` … `end` - 1; NONE: there is none. */
 static uint32_t idle_slot(const struct mr_worker *w, uint32_t from, uint32_t end)
 {
     while (from < end && !slot_is_idle(w, from))

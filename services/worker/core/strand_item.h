@@ -13,7 +13,8 @@
 
 enum mr_strand_input_kind {
     MR_STRAND_PACK, /* inline */
-    /* an object: in this node's store, or, for an operator by reference, on any node */
+    /* an object: in this node's store, or, for an operator that gets only the ids of its inputs, on
+     * any node */
     MR_STRAND_OBJECT,
     MR_STRAND_ITEM, /* the result of item `item` of this strand */
 };

@@ -1,5 +1,6 @@
 /* The life cycle of a task on this worker, from the ready queue to its end, with cancellation,
- * stealing and drain. */
+ * stealing and drain. A strand is a list of tasks that one executor runs back to back; a cut takes
+ * the last tasks off a strand. */
 #include "services/worker/core/internal.h"
 
 /*  WAITING ──▶ READY ──▶ GIVEN ──▶ FREE (reported)
@@ -261,8 +262,8 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
 }
 
 /* Answers a cancel or a steal of a task that is no longer here. If this attempt made a value that
- * is here, its completion is the answer. The scheduler would take "unknown" for an answer to a
- * fetch of the value. */
+ * is here, the completion of the attempt is the answer. The scheduler would take "unknown" for an
+ * answer to a fetch of the value. */
 static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);

@@ -1,5 +1,6 @@
 /* The values that the worker knows, by (job, index): the users of each value, where it is, and when
- * it is freed. Knows nothing of slots or messages. */
+ * it is freed. Knows nothing of slots or messages. A strand is a list of tasks that one executor
+ * runs back to back. */
 #include "services/worker/core/internal.h"
 
 #include "base/alloc.h"
@@ -217,7 +218,8 @@ void mr_worker__value_users_end(struct mr_worker *w, uint32_t value, struct mr_s
     mr_worker__value_settle(w, value);
 }
 
-/* The value is lost. The executor finds out for tasks in strands. */
+/* Called when the value is lost. Ends the tasks that wait for the value and are in no strand. For a
+ * task in a strand, the executor reports later whether it could read the value. */
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
@@ -258,7 +260,8 @@ static void bring_object(
     if (v->state == VALUE_HERE && v->blob) return;
     bool is_coming = v->state == VALUE_FETCHING || v->state == VALUE_HERE;
     if (is_coming && mr_object_id_eq(v->object, object)) return;
-    /* the scheduler names another object or place for the value: its word counts */
+    /* the scheduler names another object or another place for the value, so this one replaces what
+     * is known */
     mr_worker__value_clear(w, v);
     v->node = node;
     v->object = object;

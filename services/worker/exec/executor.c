@@ -1,3 +1,5 @@
+/* Runs strands. A strand is a list of tasks, its items, that one executor runs in order on its
+ * thread. A local value is a large value that only its strand uses (local_value.c). */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"
@@ -14,7 +16,7 @@
 
 /* longest time that finished items wait for the rest of the strand before they are reported */
 #define REPORT_EVERY (100 * MR_US)
-#define REPORT_HELD (MR_MS) /* the same while a local value is in use */
+#define REPORT_HELD (MR_MS) /* the same while a local value (local_value.c) is in use */
 /* an item that takes less is counted with its wall time as its CPU time */
 #define CPU_WORTH (20 * MR_US)
 /* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
@@ -304,8 +306,8 @@ static void count_uses(struct mr_executor *x)
 }
 
 /* Moves `x->settled` forward: items before it may be reported. These are all finished items when no
- * local value is in use. `all`: local values go to the store first. False: the store had no memory
- * for one of them, and its item failed. */
+ * local value is in use. `all`: local values go to the store first. False: one of them could not be
+ * copied to the store, and its item failed. */
 static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
     bool ok = !all || mr_executor_local_value_settle(x);
@@ -354,7 +356,8 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
-        quiet = quiet && is_quiet(x->item); /* a settled item belongs to the core */
+        /* read now: after `settle` the item may belong to the core */
+        quiet = quiet && is_quiet(x->item);
         count_uses(x);
         quiet = settle(x, done, at_once) && quiet;
         /* the last report follows and covers these items */
@@ -452,8 +455,8 @@ void mr_executor_run_here(struct mr_executor *x, struct mr_run *run)
     run_strand(x, run);
 }
 
-/* True: the pack has no tensor and no object. These may be small in the pack, but work on them may
- * take long. */
+/* True: the pack (base/pack.h) has no tensor and no object. These may be small in the pack, but
+ * work on them may take long. */
 static bool is_small_pack(struct mr_str pack)
 {
     struct mr_pack_reader r = mr_pack_read(pack);

@@ -49,7 +49,8 @@ struct mr_executor_env {                 /* shared by all executors; constant wh
     /* with a place for each executor that has a thread; NULL: executors do not help each other */
     struct mr_work_sharing *work_sharing;
     uint32_t slots; /* threads that may work on the blocks of one call */
-    /* counts reported items, and as spare the strands of which items are not begun; NULL: none */
+    /* counts reported items; also counts, as spare, the strands with items that have not begun;
+     * NULL: nothing is counted */
     struct mr_wake_counter *wake_counter;
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* called on any thread; may wait */

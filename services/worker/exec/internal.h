@@ -1,4 +1,5 @@
-/* The state of one executor, its inputs and its results. For the files of this folder. */
+/* The state of one executor, its inputs and its results. For the files of this folder. An executor
+ * runs strands: a strand is a list of tasks, its items, that run in order. */
 #pragma once
 
 #include "base/buf.h"
@@ -39,8 +40,9 @@ struct mr_executor {
     uint64_t *took_ns;    /* last duration of each operator */
     mr_duration cpu_seen; /* last reading of the thread's CPU clock, at the time `cpu_seen_at` */
     mr_time cpu_seen_at;
-    uint64_t cpu_thread;   /* the thread whose clock was read */
-    mr_duration cpu_short; /* time of all items since that reading that were too short for one */
+    uint64_t cpu_thread; /* the thread whose clock was read */
+    /* sum of the times of items since that reading; each was too short for a reading of its own */
+    mr_duration cpu_short;
 
     /* the item that runs */
     struct mr_run *run;
@@ -108,8 +110,8 @@ void mr_executor_local_value_keep(struct mr_executor *x, uint64_t bytes);
 void mr_executor_local_value_drop(struct mr_executor *x);
 /* Called when no item will use the value of this item again. */
 void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item);
-/* Copies all local values to the store, because they are reported next. False: for one of them that
- * failed, and its item counts as failed. */
+/* Copies all local values to the store, because they are reported next. False: one of them could
+ * not be copied, and its item counts as failed. */
 bool mr_executor_local_value_settle(struct mr_executor *x);
 void mr_executor_local_value_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);

@@ -1,4 +1,6 @@
-/* Gives events to the core and carries out its effects. */
+/* Gives events to the core and carries out its effects. A turn is one pass of the loop of the
+ * thread that steps the core; the event TURN ends it. A strand is a list of tasks, its items, that
+ * one executor runs back to back. */
 #include "services/worker/shell/effects.h"
 
 #include "base/alloc.h"
@@ -69,7 +71,8 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
     sh->runs[strand->id] = run;
     sh->runs_count++;
     mr_counter_add(sh->strands, 1);
-    /* two hand-offs would take twenty times as long as the work, and the slot's thread sleeps */
+    /* the slot's thread sleeps: to hand the work over and its result back would take twenty times
+     * as long as the work */
     if (here)
         mr_executor_run_here(sh->here, run);
     else
@@ -218,7 +221,8 @@ static void perform(struct mr_worker_shell *sh)
     }
 }
 
-/* Are there effects that only the network thread may carry out? */
+/* True: an effect opens the stream, closes it or ends the process, which only the network thread
+ * may do. */
 static bool is_for_owner(const struct mr_worker_effects *fx)
 {
     for (uint32_t i = 0; i < fx->count; i++) {

@@ -1,5 +1,5 @@
-/* Events for the core, and its effects. Called by the thread that holds the loan lock
- * (delegate.c). */
+/* Events for the core, and its effects. Called by the thread that holds the loan lock (delegate.c).
+ * A turn is one pass of that thread's loop; the event TURN ends it. */
 #pragma once
 
 #include "services/worker/shell/shell.h"

@@ -23,7 +23,8 @@ struct mr_worker_identity {
     const struct mr_registry *ops;
     const struct mr_registry *builtin; /* the scheduler knows what these operators take */
     struct mr_ws_refs suspects;
-    /* `suspects` are all tasks, maybe none, that the worker's previous process ran as it crashed */
+    /* `suspects` are all tasks, maybe none, that the worker's previous process ran when it
+     * crashed */
     bool knows_suspects;
     uint32_t pid;
 };

@@ -11,7 +11,7 @@ bool mr_worker_link_may_send(const struct mr_worker_shell *sh);
 /* Sends a message of the core, or, where `up` is NULL, only what tasks have written. */
 void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up);
 void mr_worker_link_free(struct mr_worker_shell *sh);
-/* Adds the output of a finished item to the next message. */
+/* Adds the output of a finished task to the next message. */
 void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item *item);
 /* Sends what running tasks have written since the last call. While there is no stream, the output
  * waits. */

@@ -46,7 +46,7 @@ static uint64_t memory_used(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A report of the executor without a thread, which runs one strand of one item at a time. */
+/* Keeps the report of the executor without a thread, which runs one task at a time. */
 static void on_report_here(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;
@@ -297,8 +297,8 @@ int mr_worker_shell_open(
         .peers = o->peers};
     mr_transport_configure(&share);
     leftovers_remove();
-    /* channels without a call are not polled: the channel to the scheduler always has a call, and
-     * roles repeat calls that fail */
+    /* a channel without a call need not be polled, because the channel to the scheduler always has
+     * a call, and roles repeat calls that fail */
     mr_rpc_leave_idle_channels();
     sh->loop = mr_rpc_loop_new();
     mr_loan_lock_init(&sh->loan_lock);
@@ -375,7 +375,8 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
         return;
     case MR_ITEM_REPORT:
-        /* like wake_counter, this does not count items of the executor that has no thread */
+        /* sh->reported, like wake_counter, does not count the tasks that the executor without a
+         * thread ran */
         sh->reported += item->report.fresh;
         mr_worker_shell_report(sh, &item->report);
         return;

@@ -1,5 +1,6 @@
 /* The worker's process around its core: the network thread, which owns the core, polls gRPC and has
- * an inbox; the executors; the prefetch thread. For services/worker only. */
+ * an inbox; the executors; the prefetch thread. A strand is a list of tasks, its items, that one
+ * executor runs back to back. For services/worker only. */
 #pragma once
 
 #include "host/loan_lock.h"
@@ -80,7 +81,7 @@ struct mr_worker_shell {
     mr_duration nap; /* longest sleep while reports that start no task are left in the inbox */
     bool delays_wake, by_delegate;
     struct mr_executor_env here_env;
-    /* executor without a thread, for strands that are too small for a hand-off */
+    /* executor without a thread, for strands that are too small to be handed to a thread */
     struct mr_executor *here;
     struct mr_run_report here_report;
     bool has_here_report;
