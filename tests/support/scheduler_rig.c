@@ -189,7 +189,7 @@ static void take_store(struct rig *r, uint32_t store)
     struct mr_sched_store_batch *b = &r->fx.store[store];
     const mr_object_id *hold = (const void *)b->hold.p, *unhold = (const void *)b->unhold.p;
     for (uint32_t i = 0; b->has_registered && i < r->holds_count; i++)
-        /* After a store has registered, the core sends all of its holds anew. */
+        /* After a store has registered, the core tells the store again which objects to hold. */
         if (r->holds[i].store == store) r->holds[i].count = 0;
     for (size_t i = 0; i < b->hold.n / sizeof *hold; i++)
         hold_of(r, hold[i], store)->count = 1;
