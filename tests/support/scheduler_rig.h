@@ -103,7 +103,7 @@ void rig_pass(struct rig *r, mr_duration time); /* lets time pass, with a step a
 void rig_crash(struct rig *r);
 void rig_compact(struct rig *r); /* replaces the journal by a snapshot */
 void rig_ack(struct rig *r);
-const char *rig_leftover(struct rig *r); /* forgets the first job, then mr_sched_leftover */
+const char *rig_leftover(struct rig *r); /* forgets the first job and returns mr_sched_leftover */
 
 /* Returns the job's id, or 0 if the job was refused. Then `code` and `text` of the rig say why. */
 uint64_t rig_submit(struct rig *r, const char *json);

@@ -102,8 +102,8 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Checks two counts of a running job: the targets that have neither a value nor a failure, and the
- * tasks that failed. */
+/* Checks three counts of a running job: targets that have neither a value nor a failure, targets
+ * that failed, and tasks that failed because another task failed. */
 static void check_targets(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];

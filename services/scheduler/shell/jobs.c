@@ -119,7 +119,7 @@ static void results(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     uint32_t *nodes = mr_shell_take(sh, m->n_key * sizeof *nodes);
     for (size_t i = 0; i < m->n_key; i++)
         if (!mr_job_node(call, &info, m->key[i], &nodes[i])) return;
-    /* a copy outside of the scratch arena */
+    /* a copy outside of the scratch arena, which an answer may clear */
     uint32_t *kept = mr_copy(nodes, m->n_key * sizeof *nodes);
     spec.nodes = m->n_key ? kept : NULL;
     spec.nodes_count = (uint32_t)m->n_key;

@@ -107,7 +107,8 @@ int main(int argc, char **argv)
     struct config config = {0};
     struct mr_error e = {0};
     mr_reexec_with(
-        argv, "OPENBLAS_NUM_THREADS", "1"); /* OpenBLAS's threads would receive our SIGTERM */
+        /* a thread of OpenBLAS would receive the SIGTERM that is sent to this process */
+        argv, "OPENBLAS_NUM_THREADS", "1");
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);

@@ -41,7 +41,7 @@ static void on_found(void *ctx, int err, const struct mr_name_record *record)
 }
 
 /* Looks up names in the directory: if `results`, the names under which tasks persist their results;
- * else the names that nodes stand for. */
+ * else the names by which nodes refer to objects. */
 static int look_up(
     struct mr_directory *directory, struct search *s, bool results, struct mr_error *e)
 {

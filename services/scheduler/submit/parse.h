@@ -16,10 +16,10 @@ struct mr_parse_thread { /* what one parser thread owns */
 
 /* Parses a request. Waits for Redis if the graph names objects or results. */
 struct mr_parser_result *mr_parse(struct mr_parse_thread *t, struct mr_parser_request *r);
-/* Does the same for a small job, in about 10 ms. NULL: the request is larger, and was not
+/* Parses the request of a small job, in about 10 ms. NULL: the request is larger, and was not
  * parsed. */
 struct mr_parser_result *mr_parse_small(struct mr_parse_thread *t, struct mr_parser_request *r);
-/* Does the same for a tiny job, without waiting, in about 100 us. NULL: a parser thread has to
+/* Parses the request of a tiny job without waiting, in about 100 us. NULL: a parser thread has to
  * parse the request. */
 struct mr_parser_result *mr_parse_tiny(struct mr_parser_ops *ops, struct mr_parser_request *r);
 /* Parses more bytes of a stream, and takes them. An error is reported when the whole body is

@@ -58,7 +58,9 @@ struct mr_parser_result {
     uint32_t pieces_count;
     uint64_t piece_bytes; /* sum of the bytes of all pieces */
     mr_graph_hash body_hash;
-    uint64_t template; /* number of the template and the graph's shape; 0: no template was used */
+    /* number for the template's text and the graph's shape (templates.h); 0: no template was
+     * used */
+    uint64_t template;
     struct mr_sched_resolved *resolved;
     uint32_t resolved_count;
     struct mr_parser_template *templates;

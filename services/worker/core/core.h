@@ -23,9 +23,10 @@
 #pragma once
 #include "services/worker/core/event.h"
 
-/* long-running tasks that may run at the same time, outside the slots */
+/* limit of the long-running tasks that run at the same time, outside the slots */
 #define MR_WORKER_LONG_MAX 64
-/* different combinations of needs (resources, alone, long-running) among the tasks that are here */
+/* limit of the different combinations of needs (resources, alone, long-running) among the tasks
+ * that are here */
 #define MR_WORKER_CLASSES_MAX 64
 #define MR_WORKER_GRACE (2 * MR_SECOND)
 

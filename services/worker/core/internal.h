@@ -104,7 +104,8 @@ struct outrow *mr_worker__out_last(struct mr_worker *w);
 bool mr_worker__out_may_wait(const struct mr_worker *w);
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
-/* the completion of a value that was made here; the caller owns its reference to the blob */
+/* returns the completion of a value that was made here; the caller owns its reference to the
+ * blob */
 struct outrow mr_worker__out_row(const struct mr_worker *w, const struct value *v);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);
 void mr_worker__out_clear(struct mr_worker *w);

@@ -277,7 +277,7 @@ static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
     w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
 }
 
-/* Returns the strand; NULL: it is retired. */
+/* Returns the strand; NULL: all its items were reported or cut off. */
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
     mr_assert(id < w->strands_high);

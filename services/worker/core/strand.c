@@ -8,12 +8,13 @@
 /* work in one strand, with the tasks that only this strand makes ready */
 #define FUSED_COST (20 * MR_MS)
 #define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */
-/* if a task has more inputs than this, the tasks that make its other inputs do not join the
- * strand */
+/* the tasks that make the other inputs of a dependent may join the strand only if the dependent has
+ * at most this many inputs */
 #define SIBLINGS_MAX 8u
 /* a strand with less work than this takes more tasks than its share */
 #define STRAND_COST_MIN (20 * MR_US)
-#define BRANCH_COST_MIN (20 * MR_US) /* dependents that cost more may be left for other slots */
+/* bounds of `branch_ns`, the time above which a dependent may be left for another slot */
+#define BRANCH_COST_MIN (20 * MR_US)
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
@@ -27,7 +28,8 @@ struct build {
     uint32_t idle;      /* number of idle slots */
     uint32_t siblings;  /* number of ready tasks among the candidates */
     uint64_t branch_ns; /* of several dependents, those that take longer go to other slots */
-    uint32_t candidates[CANDIDATES_MAX]; /* tasks that the strand makes ready */
+    /* tasks that may join: those that the strand makes ready, and siblings (siblings_add) */
+    uint32_t candidates[CANDIDATES_MAX];
     uint32_t candidates_count;
 };
 
@@ -147,8 +149,8 @@ static bool comes_last(struct task *t, uint32_t mark)
     return ++t->mark_count == t->missing;
 }
 
-/* Looks at the inputs of `u` that the strand does not make. If all the tasks that make them are
- * ready, they become candidates of this strand, unless an idle slot can run them meanwhile. */
+/* Looks at the missing inputs of `u` that the strand does not make. A ready task that makes one of
+ * them becomes a candidate of this strand, unless an idle slot can run that task meanwhile. */
 static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
 {
     if (b->branch_ns != UINT64_MAX || u->inputs_count > SIBLINGS_MAX) return;
@@ -166,7 +168,8 @@ static void siblings_add(struct mr_worker *w, struct build *b, const struct task
 }
 
 /* Makes candidates of the tasks that miss only results of this strand, among them the result of
- * `task`. */
+ * `task`. Leaves out those that take longer than branch_ns. Tasks that miss other results, too,
+ * bring in their siblings. */
 static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
 {
     struct value *v = &w->values[w->tasks[task].value];
@@ -322,7 +325,8 @@ static bool need_fits(const struct mr_worker *w, const struct need *n)
     return true;
 }
 
-/* Returns the slot where a task of this class could start now; NONE: there is none. */
+/* Returns the slot for a task of this class: an idle slot, or else a slot where the task waits
+ * behind one short strand. NONE: there is none. `solo`: only an idle slot will do. */
 static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
 {
     if (n->is_long) return idle_slot(w, w->config.slots, w->slots_count);
@@ -517,8 +521,9 @@ static uint32_t movable(
     return n;
 }
 
-/* Finds work for an idle slot: half of what the fullest other slot has not reported. Sets `starved`
- * if the core should look again soon; otherwise the next event is soon enough. */
+/* Finds work for an idle slot: half of the items that could move, of the strand that has most of
+ * them. Sets `starved` if the core should look again soon; otherwise the next event is soon
+ * enough. */
 static void balance_idle(struct mr_worker *w)
 {
     struct mr_strand *full = NULL;

@@ -22,7 +22,8 @@ int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
     struct mr_crash_record **out, struct mr_suspect *found, uint32_t room, uint32_t *found_count,
     struct mr_error *e);
 /* True: the previous process ended without mr_crash_record_clear, so the suspects that were found,
- * maybe none, are all tasks that it was running. False: there was no record. */
+ * maybe none, are all tasks that it was running. False: there was no previous process, or it
+ * cleared the record before it ended. */
 bool mr_crash_record_was_left(const struct mr_crash_record *s);
 void mr_crash_record_close(struct mr_crash_record **s); /* clears the record first */
 void mr_crash_record_clear(

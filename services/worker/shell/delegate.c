@@ -30,8 +30,8 @@ mr_time mr_worker_shell_sleep_deadline(struct mr_worker_shell *sh, mr_time deadl
 {
     bool delayed_wake = sh->delays_wake, waits = count_on(sh);
     /* If enough reports are counted but none can be taken, they stand behind a report that another
-     * executor is still writing. Then this thread sleeps, because that executor may need its
-     * processor. The executor wakes this thread after it has counted its report. */
+     * executor is still writing. Then this thread sleeps, because that executor may need the
+     * processor of this thread. The executor wakes this thread after it has counted its report. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->delays_wake) {
         bool is_over = delayed_wake && sh->now >= sh->sleeps_until;

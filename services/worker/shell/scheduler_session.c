@@ -19,7 +19,8 @@
 #define ALONE (3 * MR_SECOND)
 #define ALONE_AGAIN (60 * MR_SECOND)
 #define LOGS_BYTES_MAX ((size_t)1 << 20)
-#define LOG_LITTLE ((size_t)256) /* bytes that are kept of each text when there are too many */
+/* bytes that are kept of each further text when LOGS_BYTES_MAX is reached */
+#define LOG_LITTLE ((size_t)256)
 #define GRPC_FAILED_PRECONDITION 9
 #define GRPC_PERMISSION_DENIED 7
 #define GRPC_UNAUTHENTICATED 16

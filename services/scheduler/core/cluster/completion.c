@@ -403,11 +403,11 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
     return v->worker != r->worker || v->attempt != r->attempt;
 }
 
-/* Rows are read in the worker's order: consumed tasks come before their consumers. The worker stays
- * out of the load index until all rows are read, so that it moves once and is not chosen by a load
- * that the next row changes. For each row the span comes first, while the task still has the times
- * of the attempt; then the value's record, with its worker and store, which mr_sched__task_done
- * reads; then the consequences. */
+/* Rows are read in the worker's order: tasks that were consumed in a fused run come before their
+ * consumers. The worker stays out of the load index until all rows are read, so that it moves once
+ * and is not chosen by a load that the next row changes. For each row the span comes first, while
+ * the task still has the times of the attempt; then the value's record, with its worker and store,
+ * which mr_sched__task_done reads; then the consequences. */
 void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_ws_completed *c,
     struct mr_sched_refs_out *adopt)
 {

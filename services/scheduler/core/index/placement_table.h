@@ -1,4 +1,5 @@
-/* The cached workers of the tasks of loops and templates. For the core's own files only. */
+/* The cached workers of the tasks of loops and templates: a task's entry has the worker to which
+ * the task was first sent. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

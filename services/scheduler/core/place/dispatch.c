@@ -76,10 +76,11 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
     mr_sched__send(s, task, w);
 }
 
-/* Called for a ready task that found no worker. True: the tasks behind it in the queue would find
- * none either, or PARKED_UNKNOWN_MAX tasks of its class are parked; then dispatch leaves the queue
- * as it is. False: the task has special demands or waits for memory, so it is to be parked, and the
- * tasks behind it may be sent. */
+/* Called for a ready task that found no worker. True: dispatch stops here and leaves the queue as
+ * it is, because the tasks behind this task would find no worker either. While the run time of the
+ * operator is unknown, this is assumed when PARKED_UNKNOWN_MAX tasks of the class are parked.
+ * False: the task is to be parked, and the tasks behind it may be sent: the task has special
+ * demands, waits for memory, or is of an operator whose run time is unknown. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,6 +1,6 @@
-/* Placement: chooses the worker for a task. A root is a task without inputs. A sibling of a task is
- * another input of the same consumer. A keeper is a worker that keeps the value of an input. A
- * crowded worker has too little memory for the result of another root.
+/* Placement: chooses the worker for a task. A root is a task without inputs, or with literals only.
+ * A sibling of a task is another input of the same consumer. A keeper is a worker that keeps the
+ * value of an input. A crowded worker has too little memory for the result of another root.
  *
  * The first rule that applies decides:
  *
@@ -44,10 +44,11 @@
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 /* limit of long-running tasks of a worker; the worker checks the same bound */
 #define LONG_MAX 64
-#define LONG_PLAIN 48    /* of these, the limit of tasks without a priority */
-#define LOAD_LOOK_MAX 64 /* workers that one placement visits in the order of load */
-#define INPUTS_MAX 16    /* inputs that one placement looks at */
-#define KEEPERS_MAX 4    /* workers with inputs of the task that one placement scores */
+#define LONG_PLAIN 48 /* of these, the limit of tasks without a priority */
+/* limit of workers visited in the order of load, if every worker may run the task */
+#define LOAD_LOOK_MAX 64
+#define INPUTS_MAX 16 /* inputs that one placement looks at */
+#define KEEPERS_MAX 4 /* workers with inputs of the task that one placement scores */
 
 /* Bounds and margins, in ns. */
 /* load by which a sibling's worker may exceed the least load */
@@ -424,8 +425,8 @@ static uint32_t keeper_of(const struct mr_sched *s, uint32_t task)
     return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
 }
 
-/* True: the task has an input that is more than a literal of the graph. False: the task is a
- * root. */
+/* True: one of the first INPUTS_MAX inputs of the task is more than a literal of the graph. False:
+ * the task counts as a root. */
 static bool has_data(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -32,8 +32,8 @@ static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
     return !has_any(job_of(s, task), least);
 }
 
-/* True: all inputs that the task waits for were sent, to whichever worker. The scheduler forwards
- * their values when they arrive. */
+/* True: the task may be sent before its inputs exist, because all inputs that it waits for were
+ * sent, to whichever worker. The scheduler forwards their values when they arrive. */
 static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -32,7 +32,7 @@ struct worker {
     bool is_retiring;
     /* the journal has the worker's incarnation, so tasks may be sent to the worker */
     bool is_known;
-    /* the worker returned a task: it gets no other until its next success or heartbeat */
+    /* the worker returned a task, so it gets no tasks until its next success or heartbeat */
     bool is_full;
     bool is_reserved;      /* the worker gets no tasks: a quarantined task is to run alone there */
     bool is_node_reserved; /* the worker's node is kept free for one task: place/memory_retry.c */
@@ -50,7 +50,7 @@ struct worker {
     uint32_t stealing;
     uint32_t held_head;
 
-    uint64_t held_bytes; /* sum of the values that the worker keeps, as the scheduler counts */
+    uint64_t held_bytes; /* size of all values that the worker keeps, by the scheduler's count */
     uint64_t memory_bytes, memory_used_bytes;
     uint64_t incarnation;
     mr_time last_heard;

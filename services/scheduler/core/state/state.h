@@ -25,7 +25,8 @@ struct ready_queue { /* index/ready_queue.c */
 };
 
 struct shared_keys { /* task/shared_key.c */
-    /* lists of the tasks that share another task's value; an entry is number + 1, 0: none */
+    /* lists of the tasks that share another task's value; an entry is a task's number + 1; 0:
+     * none */
     uint32_t *source, *next, *head;
     struct mr_index index; /* from namespace and key to a task; on the heap */
 };
@@ -54,8 +55,9 @@ struct worker_list { /* index/worker_index.c */
     struct worker_facts *facts;
     uint64_t *op_bits; /* a bit for each worker and op: the worker offers it */
     uint32_t op_words, top, live, number;
-    uint32_t free_at;                        /* no slot before this one is free */
-    struct mr_index by_name, by_incarnation; /* find registered or recovered workers; on the heap */
+    uint32_t free_at; /* no slot before this one is free */
+    /* workers that registered or that the journal names; on the heap */
+    struct mr_index by_name, by_incarnation;
 };
 
 struct load_index { /* index/load_index.c: buckets of those workers that may be given work */

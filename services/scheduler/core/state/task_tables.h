@@ -104,7 +104,7 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint8_t is_marked : 1; /* mark of a walk over the graph */
     uint8_t is_exit : 1;   /* the task takes the result of a loop: task/loop.h */
     uint8_t is_until : 1;  /* the task's value decides whether a loop ends */
-    uint8_t fused_use : 2; /* enum fused_use, while it is sent */
+    uint8_t fused_use : 2; /* enum fused_use, while the task is sent */
     uint8_t is_coming : 1; /* the task is counted in `coming` of its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "memory of a task");

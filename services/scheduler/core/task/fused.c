@@ -1,10 +1,9 @@
-/* Fused runs. A task whose value is needed only by plain tasks of its own job is sent with the
- * number of those uses. A worker may run the task and all its uses in one go, as a fused chain or
- * diamond, as compilers fuse operators. Then the worker never reports the value: it reports that
- * the task was consumed, and the results of the uses. Until these results arrive, the task counts
- * as running on the worker; the completion of its last consumer releases the task
- * (task/refcount.c). If a consumer is handed back, or something else comes to need the value, the
- * task runs again. */
+/* Fused runs. A task whose value is only read by tasks of its own job is sent with the number of
+ * those uses. A worker may run the task and all its uses in one go, as a fused chain or diamond, as
+ * compilers fuse operators. Then the worker never reports the value: it reports that the task was
+ * consumed, and the results of the uses. Until these results arrive, the task counts as running on
+ * the worker; the completion of its last consumer releases the task (task/refcount.c). If a
+ * consumer is handed back, or something else comes to need the value, the task runs again. */
 #include "services/scheduler/core/task/fused.h"
 
 #include "services/scheduler/core/state/lookup.h"

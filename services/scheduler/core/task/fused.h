@@ -1,4 +1,5 @@
-/* Values that a worker consumes in a fused run. For the core's own files only. */
+/* Values that a worker consumes in a fused run: a group of tasks that the worker runs in one go.
+ * For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
