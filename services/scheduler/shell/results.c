@@ -68,7 +68,7 @@ static bool is_coming(
 }
 
 /* Queues a node that has a value or never will have one. Asks the core for a value that only a
- * worker has. */
+ * worker has, or that was lost after the job was done. */
 static void consider(struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};

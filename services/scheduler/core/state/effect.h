@@ -16,14 +16,16 @@ struct mr_sched_store_batch { /* StoreCommand of session.proto */
 /* A note tells the shell what has happened; most notes become replies or events for clients. Each
  * comment begins with the members of struct mr_sched_note that the note uses. */
 enum mr_sched_note_type {
-    MR_NOTE_REPLY,        /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; */
-                          /* index: PENDING if this reply announces a new job, otherwise 0 */
+    /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; index: PENDING if this
+     * reply announces a new job, otherwise 0; existed: SUBMIT found the job there already */
+    MR_NOTE_REPLY,
     MR_NOTE_JOB_STATE,    /* job, index: its new state; sequence: event number, for Watch */
     MR_NOTE_JOB_PROGRESS, /* job: its counts have changed; at most 10 notes a second for each job */
     MR_NOTE_TARGETS_READY, /* job, at, count: targets in `ready` whose values can be read */
     /* job, index, text: the value, as a pack (base/pack.h), that WANT asked for */
     MR_NOTE_TARGET_BYTES,
-    MR_NOTE_TARGET_FAILED, /* job, index, code, text: the target will have no value */
+    /* job, index, code, text: the target will have no value; code 0: its task has failed */
+    MR_NOTE_TARGET_FAILED,
     MR_NOTE_JOB_FORGOTTEN, /* job, wall_ns */
     /* session, code, text: the worker's stream is to be ended with this error */
     MR_NOTE_WORKER_REFUSED,

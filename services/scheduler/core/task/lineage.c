@@ -162,8 +162,8 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Pushes the tasks that share the value. They lose the value, too, if it is an object or refers to
- * a lost value. */
+/* Pushes the done tasks that share the value. They lose the value, too, if it is an object or
+ * refers to a lost value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
     for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])

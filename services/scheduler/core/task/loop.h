@@ -28,11 +28,12 @@ bool mr_sched__loop_is_skipped(const struct mr_sched *s, uint32_t task);
  * task. Both are lent until the next call. */
 const uint32_t *mr_sched__exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
 struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task);
-/* Returns why these bytes cannot be the value of `until`; NULL: they can be. */
+/* Checks a value of `until`. Returns words for its kind ("a text") if the value is neither a
+ * boolean nor a number; NULL: the value is right. */
 const char *mr_sched__loop_complaint(struct mr_str bytes);
 /* Called when `until` is done, before the other consequences. Ends the loop if the value says so.
- * Returns whether the loop goes on to the next round; the caller passes this result as `is_on` to
- * mr_sched__loop_go_on, after the other consequences. */
+ * True: the round of `until` is the present one, and the value does not end the loop. The caller
+ * passes this result as `is_on` to mr_sched__loop_go_on, after the other consequences. */
 bool mr_sched__loop_found(struct mr_sched *s, uint32_t until);
 void mr_sched__loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
 /* Called when the job was planned: existing values may decide its loops. */
