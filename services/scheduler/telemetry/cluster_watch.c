@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #define WATCHERS_MAX 1024u
-/* interval of comparisons: they find changes for which the core has no note, as when a worker
- * retires */
+/* how often the states of workers and stores are compared; this finds changes for which the core
+ * has no note, as when a worker retires */
 #define LOOK_EVERY (250 * MR_MS)
 /* limit of unsent bytes of one stream; further events wait until the client has read */
 #define QUEUED_BYTES_MAX ((size_t)256 << 10)

@@ -1,6 +1,7 @@
 /* Workers that become silent, retire or are lost. A worker whose stream ends is silent until its
- * lease ends. Then it is lost: its incarnation is revoked, its tasks go to other workers, and
- * values that only it had are computed again. */
+ * lease ends; a retiring worker without tasks is lost at once. When a worker is lost, its
+ * incarnation is revoked, its tasks go to other workers, and values that only it had are computed
+ * again. */
 #include "services/scheduler/core/cluster/worker.h"
 
 #include "base/assert.h"

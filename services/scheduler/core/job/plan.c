@@ -190,7 +190,8 @@ uint32_t mr_sched__job_add(
     return job;
 }
 
-/* Gives values to the nodes of `r`, whose values exist before the job runs. */
+/* Gives values to the nodes of `r` and to nodes that are stored objects: these values exist before
+ * the job runs. Fails with MR_ENOENT if a node refers to a name that no stored object has. */
 int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
     uint32_t n, struct mr_error *e)
 {

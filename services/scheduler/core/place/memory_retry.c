@@ -188,7 +188,8 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
         mr_sched__send(s, task, w);
         return;
     }
-    bool had_work = s->has_work; /* a task that waits for others causes no tick */
+    /* a task that waits until other tasks have ended must not cause a tick */
+    bool had_work = s->has_work;
     mr_sched__memory_retry_add(s, task);
     s->has_work = had_work;
 }

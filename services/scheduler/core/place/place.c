@@ -120,8 +120,9 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 /* True: the worker's queue has room. The queue takes one task for each slot while the run time of
  * the task's operator is unknown. Of other tasks it takes the configured amount of work, and at
  * least two for each slot, so that the inputs of the next task arrive in time. For a job of which
- * nothing runs it takes three, so that the job waits for running tasks only. `queues`: factor on
- * the configured amount. */
+ * nothing runs it takes three, so that the job waits for running tasks only. Tasks that take
+ * resources may take twice those of the worker. Long-running tasks have a limit of their own
+ * (long_max). `queues`: factor on the configured amount. */
 static bool queue_has_room(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {

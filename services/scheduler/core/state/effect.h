@@ -29,7 +29,7 @@ enum mr_sched_note_type {
     MR_NOTE_JOB_FORGOTTEN, /* job, wall_ns */
     /* session, code, text: the worker's stream is to be ended with this error */
     MR_NOTE_WORKER_REFUSED,
-    /* slot, incarnation, code, text: the worker is lost; its stream is to be ended */
+    /* slot, incarnation, session, code, text: the worker is lost; its stream is to be ended */
     MR_NOTE_WORKER_CLOSE,
     MR_NOTE_WORKER_JOINED, /* slot, incarnation, session */
     MR_NOTE_STORE_JOINED,  /* slot: the store's number, incarnation */
