@@ -33,7 +33,7 @@ enum task_flag {
     T_TARGET = 1 << 0,
     T_IMPURE = 1 << 1,
     T_QUEUED = 1 << 2, /* the task is in the ready queue */
-    T_PARKED = 1 << 3, /* the task is on its class's list */
+    T_PARKED = 1 << 3, /* the task waits on its class's list: no worker could take it */
     T_SENT = 1 << 4,
     T_STEALING = 1 << 5,    /* the worker was asked to give the task back and has not answered */
     T_UNKNOWN = 1 << 6,     /* the task was sent while the run time of its operator was unknown */
