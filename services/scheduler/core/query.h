@@ -57,9 +57,8 @@ struct mr_sched_task_info {
 };
 
 enum mr_sched_value_kind {
-    MR_SCHED_VALUE_NONE, /* the value never existed or was released */
-    /* a small value, encoded as a pack (base/pack.h); it was appended to `bytes` */
-    MR_SCHED_VALUE_INLINE,
+    MR_SCHED_VALUE_NONE,   /* the value never existed or was released */
+    MR_SCHED_VALUE_INLINE, /* a small value; its pack (base/pack.h) was appended to `bytes` */
     MR_SCHED_VALUE_OBJECT,
     MR_SCHED_VALUE_AWAY,    /* a small value that only a worker has; MR_SCHED_WANT fetches it */
     MR_SCHED_VALUE_UNACKED, /* the value exists, but Redis has not acknowledged its record */
@@ -106,8 +105,7 @@ struct mr_sched_totals {
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* Returns when the job was forgotten, by the wall clock; 0: the job was not forgotten, or many jobs
- * were forgotten after it. */
+/* Returns the wall-clock time when the job was forgotten; 0: never, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
 /* True: ids with this tag (the upper half of an id) come from a scheduler whose journal is lost
  * (task/epoch.c). False: they do not, or this is unknown. */
@@ -130,8 +128,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, str
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
-/* Returns a bound for walks over the table of workers: `slot` of each worker so far is less than
- * this bound. */
+/* Returns a bound for walks over the workers: `slot` of each worker is less than this bound. */
 uint32_t mr_sched_worker_slots(const struct mr_sched *s);
 /* True: the connected workers together have more slots than tasks. In a cluster of more than 64
  * workers the answer is always false, because counting the tasks would take too long. */

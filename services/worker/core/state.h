@@ -17,8 +17,7 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-/* limit of strands at a slot, without those of which a cut left nothing */
-#define SLOT_STRANDS_MAX 2u
+#define SLOT_STRANDS_MAX 2u /* limit of strands at a slot, without those cut to nothing */
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
@@ -236,8 +235,7 @@ struct mr_worker {
 
     enum link_state link;
     uint64_t incarnation, scheduler;
-    /* epoch: the highest that a scheduler has sent; attempts: number of attempts to connect since
-     * the last registration */
+    /* epoch: the highest that a scheduler sent; attempts: tries to connect since registration */
     uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* added to heartbeat_ns while there is nothing to report */
