@@ -141,8 +141,8 @@ static mr_duration wait_of(const struct mr_exchange *x)
     return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
 }
 
-/* Sets how long the service may wait. It appends the field again, since of several values the last
- * one counts. */
+/* Sets how long the service may wait. Appends the field to the request again, because a parser of
+ * protobuf takes the last of several values. */
 static void set_wait(struct mr_exchange *x, mr_duration wait)
 {
     double wait_s = (double)wait / (double)MR_SECOND;
@@ -191,8 +191,9 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* True: the exchange may open its call again. A stream of events continues after its last event. A
- * call that waits is repeated until its wait is over. */
+/* True: the exchange may open its call again. Two kinds of calls are opened again: a stream of
+ * events after its first reply, which then continues after its last event; and a call that waits,
+ * until it has its answer or its wait is over. */
 static bool may_reopen(const struct mr_exchange *x)
 {
     if (x->resume_field) return x->state != MR_EXCHANGE_SILENT;
@@ -293,7 +294,7 @@ static void break_off(struct mr_bridge *b, struct mr_exchange *x)
     x->is_shutdown = true;
     if (call)
         mr_rpc_call_cancel(call); /* on_done is called afterwards */
-    else if (!x->is_metrics)      /* a collection of metrics ends by itself within 2 s */
+    else if (!x->is_metrics)      /* a collection of metrics ends by itself within 4 s */
         end_away(x, STOPPING);
 }
 
@@ -380,7 +381,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
         end_away(x, "the service went away and has not come back");
         return MR_NEVER;
     }
-    if (x->last_id.n) /* the last of several values counts */
+    if (x->last_id.n) /* a parser of protobuf takes the last of several values */
         mr_protowire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
     if (!x->resume_field) set_wait(x, x->wait_until - now);
     open_call(b, x);

@@ -25,7 +25,7 @@ enum mr_reply_kind {
     /* A message. After its use the HTTP thread posts a CREDIT, so that the next message is read. */
     MR_REPLY_MESSAGE,
     MR_REPLY_OPENED,    /* the call runs, and the service has sent nothing for a while */
-    MR_REPLY_HEARTBEAT, /* a sign of life, counted like a MESSAGE but without content */
+    MR_REPLY_HEARTBEAT, /* a sign of life in a silent stream; it needs a CREDIT, too */
     MR_REPLY_TAKEN,     /* gRPC has sent one CHUNK, so there is room for another */
     MR_REPLY_END,       /* the last reply; error, grpc_code, text and details are set */
 };
@@ -35,12 +35,13 @@ struct mr_reply {
     struct mr_rpc_message *message; /* given */
 };
 
-/* What the HTTP thread has received so far. exchange.c has the table of moves. */
+/* Which replies have been queued for the HTTP thread so far. exchange.c has the table of moves. */
 enum mr_exchange_state {
-    MR_EXCHANGE_SILENT,   /* nothing has been queued for the HTTP thread */
+    MR_EXCHANGE_SILENT,   /* neither OPENED nor a MESSAGE was queued */
     MR_EXCHANGE_OPENED,   /* OPENED was queued */
     MR_EXCHANGE_ANSWERED, /* a MESSAGE was queued */
-    MR_EXCHANGE_OVER,     /* END was queued, or LEAVE came while no call ran */
+    /* The call has ended and END was queued, or LEAVE has come and no call runs. */
+    MR_EXCHANGE_OVER,
 };
 
 struct mr_exchange {
@@ -55,10 +56,11 @@ struct mr_exchange {
     /* True: the exchange collects the metrics of all services and calls no `method`. */
     bool is_metrics;
     mr_duration timeout; /* 0: none */
-    /* Number of the request's field (a double) for how long the service may wait; 0: there is
-     * none. */
+    /* Number of the request's field `wait_s` (a double), which says how long the service may wait;
+     * 0: the request has no such field. */
     uint32_t wait_field;
-    /* True: the call is idempotent, so the bridge repeats it while the service is away. */
+    /* True: the call is idempotent. If the service is away, the bridge repeats the call until
+     * `wait_until`. */
     bool may_repeat;
     /* Fields of a stream of events that the bridge resumes when its service comes back.
      * resume_field is the request's field for the id of the last event; event_field is the field of
@@ -98,7 +100,7 @@ struct mr_exchange {
     uint32_t chunks_waiting; /* chunks that were sent and are not TAKEN yet */
     mr_time last_reply;
     struct mr_buf last_id; /* id of the last event that had an id */
-    /* Time of the next attempt, while the service is away; 0: a call runs. */
+    /* Time of the next attempt to call a service that is away; 0: no attempt is planned. */
     mr_time reopen_at;
     mr_time give_up_at;
     mr_time wait_until; /* when the service's wait ends; 0: the call does not wait */

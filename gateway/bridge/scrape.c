@@ -132,7 +132,8 @@ static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rp
     mr_release(p);
 }
 
-/* Starts a call for metrics. `worker` NULL: the channel leads to another kind of service. */
+/* Starts the call that `kind` names. `worker` NULL: the channel leads to another kind of
+ * service. */
 static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind,
     const Millrace__V1__WorkerInfo *worker)
 {

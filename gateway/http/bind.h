@@ -21,7 +21,7 @@ struct mr_bind_input {
 };
 
 /* Appends the fields that path, query and headers set. A header sets its field only if path and
- * query did not. */
+ * query did not. The header Last-Event-ID is an exception: it takes precedence over the query. */
 int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct mr_error *e);
 
 /* Appends the fields of a JSON body. An empty body is an empty object. */

@@ -30,8 +30,8 @@ static void member(struct mr_buf *out, const char *key, bool first)
     mr_buf_add_byte(out, ':');
 }
 
-/* Writes the value of a row. False: the message does not have the value. `at` is where the row's
- * value in MessagePack would begin. */
+/* Writes the value of a row. False: the message does not have the value. `at` is the offset in
+ * `packs` of the row's pack, a value in MessagePack. */
 static bool add_value(
     const Millrace__V1__ResultItem *item, size_t row, size_t at, bool first, struct mr_buf *out)
 {

@@ -42,7 +42,8 @@ static bool refuse(struct mr_framing *f, int status, const char *why)
     return false;
 }
 
-/* Passes a substitute for a refused request, or the end of its body. */
+/* Appends to `out` what libmicrohttpd reads in place of the refused bytes: a whole request if a
+ * head was refused, or else the end of the body. */
 static void pass_refusal(struct mr_framing *f, struct mr_buf *out)
 {
     switch (f->state) {
@@ -197,7 +198,8 @@ static void pass_trimmed(const char *p, size_t n, struct mr_buf *out)
     }
 }
 
-/* Reads a complete head, in which every line ends in CR LF, and passes it on or refuses it. */
+/* Reads a complete head, in which every line ends in CR LF, and appends it to `out`. False: the
+ * head was refused. */
 static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     struct head h = {0};
@@ -220,8 +222,8 @@ static bool read_head(struct mr_framing *f, const char *p, size_t n, struct mr_b
     return true;
 }
 
-/* Returns the end of a head, after its empty line. 0: the end has not come yet. `*ok`: every line
- * so far ends in CR LF. */
+/* Returns the end of a head, after its empty line. 0: the end has not come yet, or a line does not
+ * end in CR LF. `*ok` is false only in the latter case. */
 static size_t find_end(const char *p, size_t n, size_t *scanned, bool *ok)
 {
     while (*scanned < n) {
@@ -246,7 +248,8 @@ static bool may_begin(char c)
     return is_token_char((unsigned char)c) || c == '\r';
 }
 
-/* Takes bytes of the input up to the end of the head and returns their number. */
+/* Takes bytes of the input up to the end of the head and returns their number. After a refusal,
+ * takes all `n` bytes. */
 static size_t take_head(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     bool is_held = f->hold.n > 0, ok = true;
@@ -330,7 +333,8 @@ static bool read_line(struct mr_framing *f, struct mr_buf *out)
     return true;
 }
 
-/* Takes a line between chunks. In TRAILER `left` counts the bytes of all trailers. */
+/* Takes a line between chunks, or the part of it that has come, and returns the number of bytes.
+ * After a refusal, takes all `n` bytes. In TRAILER, `left` counts the bytes of all trailers. */
 static size_t take_line(struct mr_framing *f, const char *p, size_t n, struct mr_buf *out)
 {
     bool is_trailer = f->state == MR_FRAMING_TRAILER;

@@ -38,7 +38,9 @@ enum mr_framing_state {
 
 struct mr_framing {
     enum mr_framing_state state;
-    uint64_t left;      /* in BODY and CHUNK_DATA: bytes until the end of the data */
+    /* In BODY and CHUNK_DATA: bytes until the end of the data. In TRAILER: bytes of the trailers so
+     * far. */
+    uint64_t left;
     struct mr_buf hold; /* bytes of an incomplete head or line */
     size_t scanned;     /* bytes of `hold` that have been searched for the end */
     /* Number of heads that were handed to libmicrohttpd. A refused head counts, too, because a
@@ -61,5 +63,6 @@ void mr_framing_feed(struct mr_framing *f, const char *p, size_t n, struct mr_bu
 uint64_t mr_framing_free(const struct mr_framing *f);
 void mr_framing_skip(struct mr_framing *f, uint64_t n);
 
-/* True: the n-th head, counted from 1, is the one that was refused. */
+/* True: the request with this head was refused, because of its head or of its body. `head` counts
+ * from 1. */
 bool mr_framing_is_refused(const struct mr_framing *f, uint64_t head);

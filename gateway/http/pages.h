@@ -10,6 +10,7 @@
 uint32_t mr_pages_begin(struct mr_buf *request);
 
 /* Makes the page's next token name the page's store, or the next store after the last page of a
- * store. `text` holds the token and has to outlive the use of `page`. */
+ * store. After the last page of the last store the token stays empty. With fewer than two stores
+ * the token does not change. `text` holds the token and has to outlive the use of `page`. */
 void mr_pages_next(Millrace__V1__ListObjectsResponse *page, uint32_t store, uint32_t stores_count,
     struct mr_buf *text);

@@ -21,6 +21,6 @@ bool mr_range_parse(struct mr_str header, struct mr_range *out);
  * 416). */
 bool mr_range_within(const struct mr_range *r, uint64_t total, uint64_t *from, uint64_t *n);
 
-/* True: an If-None-Match header names the tag (with its quotes). The comparison is weak: W/"a"
- * names "a" too. */
+/* True: an If-None-Match header names the tag (with its quotes), or is "*". The comparison is weak:
+ * W/"a" names "a" too. */
 bool mr_etag_is_known(struct mr_str if_none_match, const char *tag);

@@ -1,5 +1,5 @@
-/* Finds the gRPC method of a request. Works on any table of routes, so that tests bring their
- * own. */
+/* Finds the gRPC method of a request. Works on any table of routes, so that tests can use a table
+ * of their own. */
 #pragma once
 
 #include "gateway/http/uri.h"
@@ -16,8 +16,9 @@ struct mr_match {
 
 /* Finds the route of a verb and a raw path. The segment `{name=**}` of a route may be absent from
  * the path if no other route matches, or if the route has literals after the segment; the query has
- * to set the field then. MR_ENOENT: no route fits. MR_EMETHOD: *verbs has the bit 1 << verb for
- * each verb that the path has. MR_EINVAL: a piece of the path cannot be decoded. */
+ * to set the field then. MR_ENOENT: no route fits. MR_EMETHOD: the path has routes, but none with
+ * this verb; *verbs has the bit 1 << verb for each verb that the path has. MR_EINVAL: a piece of
+ * the path cannot be decoded. */
 int mr_route_match(const struct mr_route *routes, size_t count, enum mr_http_verb verb,
     struct mr_str path, struct mr_uri_text *text, struct mr_match *out, unsigned *verbs,
     struct mr_error *e);

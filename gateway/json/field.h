@@ -1,6 +1,6 @@
 /* One field of a protobuf message: it is found by name, and its scalar value is written in wire
- * format. Every value that an HTTP request brings passes through this file: from the path, the
- * query, a header, or, by json_in.c, from the body. */
+ * format. The values in an HTTP request pass through this file: those of the query and of headers,
+ * and, by json_in.c, those of the body. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,8 +18,8 @@ struct mr_path_field {
 const ProtobufCFieldDescriptor *mr_field_find(
     const ProtobufCMessageDescriptor *type, struct mr_str name);
 
-/* Appends tag and value. An enum is a name or a number; a bool is true, false, 1 or 0; bytes are
- * base64. The sentence of MR_EINVAL names the field. */
+/* Appends tag and value. An enum is written as its name, a bool as true, false, 1 or 0, and bytes
+ * in base64. The sentence of MR_EINVAL names the field. */
 int mr_field_from_text(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
     struct mr_str text, struct mr_buf *wire, struct mr_error *e);
 

@@ -6,7 +6,7 @@
 
 #include "gateway/json/field.h"
 
-/* Bytes of a body that becomes one message. */
+/* Limit of bytes of a body that becomes one message. */
 #define MR_JSON_BODY_BYTES_MAX ((size_t)4 << 20)
 
 /* Appends the message to `wire`. A field that the path has set must not be in the body as well.

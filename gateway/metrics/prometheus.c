@@ -10,7 +10,7 @@
 
 struct family {
     char *name;
-    char *help; /* whole comment lines; NULL: the family has none */
+    char *help; /* the whole line "# HELP …"; NULL: the family has none */
     char *type;
     struct mr_buf series;
 };
@@ -69,7 +69,8 @@ static size_t name_bytes(struct mr_str s)
     return n;
 }
 
-/* Adds "# HELP name …" or "# TYPE name …". Returns the family of the series that follow. */
+/* Adds "# HELP name …" or "# TYPE name …". Returns the family of the series that follow. NULL: the
+ * line is another comment, or there are FAMILIES_MAX families. */
 static struct family *add_comment(struct mr_prometheus *p, struct mr_str line)
 {
     if (line.n < 8) return NULL;

@@ -51,7 +51,7 @@ struct mr_str mr_accept_key(const struct sockaddr *address)
     return mr_str_of((const char *)&in->sin6_addr, is_v4 ? sizeof in->sin6_addr : 8);
 }
 
-/* Sets the reason of a pause. Logs the begin and the end of each pause once. */
+/* Sets (`on`) or clears one reason for a pause. Logs each change once. */
 static void set_pause(struct mr_acceptor *a, struct mr_flag *which, bool on, const char *why)
 {
     if (mr_flag_is_set(which) == on) return;

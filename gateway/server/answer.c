@@ -149,7 +149,7 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
-    /* Without `info`, the sentence is that of the call's error. */
+    /* If there is no `info`, the call has failed, and this is the sentence of its error. */
     const struct mr_buf *why = &r->x->text;
     MR_AUTO(mr_free_ptr)
     char *away = mr_format(
@@ -216,8 +216,8 @@ static const char *stream_type(enum mr_answer_kind kind)
 static enum MHD_Result answer_ended(struct mr_request *r)
 {
     if (r->answer_kind == MR_ANSWER_HEALTH) return answer_health(r, NULL);
-    /* A browser reconnects after the end of a stream, but not after an error, so the stream
-     * ends. */
+    /* The gateway stops. A browser reconnects after a stream that ends, but not after an error
+     * status, so the answer is a stream without events. */
     if (r->answer_kind == MR_ANSWER_EVENTS && r->x->is_shutdown)
         return answer_stream(r, stream_type(r->answer_kind));
     /* An EventSource hides any answer but 200 from its page, so a gap in the events is reported as

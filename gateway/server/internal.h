@@ -97,7 +97,8 @@ struct mr_request {
     bool is_head;   /* a HEAD request: a GET without the body of the answer */
     bool has_range; /* true: only the bytes `range` are wanted */
     struct mr_range range;
-    /* True: the query names bytes of an object, and these are the whole answer. */
+    /* True: the query asks for some bytes of an object (offset, bytes_max). These bytes are the
+     * whole answer. */
     bool is_piece;
     bool may_be_kept; /* true: a cache may keep the answer and revalidate it */
     bool answered;
@@ -132,7 +133,7 @@ struct mr_request {
     struct mr_str raw; /* the part of raw_message that has not been sent */
     /* Bytes to drop before the first byte that is wanted. */
     uint64_t raw_skip;
-    bool is_finished; /* true: libmicrohttpd has all bytes */
+    bool is_finished; /* true: nothing will be appended to `out` any more */
     /* True: the connection will be closed, so that the client sees a broken answer. */
     bool is_broken;
 };
@@ -140,7 +141,8 @@ struct mr_request {
 /* In check.c: makes all checks that need no body. An error is left in r->error. */
 void mr_request_check(struct mr_request *r, const char *method);
 uint64_t mr_request_body_bytes_max(const struct mr_route *route);
-/* Starts the exchange with the part of the body that has come. `more`: CHUNKs follow. */
+/* Starts the exchange with the part of the body that has come. `more`: CHUNKs follow. If the body
+ * cannot be used, the exchange is not started, and r->error has the error. */
 void mr_request_start(struct mr_request *r, bool more);
 
 /* server.c */

@@ -11,7 +11,7 @@
 #include "millrace/v1/channels.pb-c.h"
 
 #define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
-/* An id of a channel's entry that comes before the id of every entry. */
+/* The id of no entry; the ids of all entries of a channel come after it. */
 #define BEGINNING "0-0"
 
 static struct mr_str event_id(const ProtobufCMessage *m)
@@ -39,7 +39,7 @@ static void write_json(struct mr_request *r, const ProtobufCMessage *m, struct m
 static void write_event(struct mr_request *r, const ProtobufCMessage *m)
 {
     struct mr_str id = event_id(m);
-    /* A progress event has no id. It is dropped if a newer one is queued. */
+    /* A progress event has no id. It is dropped if another message is queued behind it. */
     if (!id.n && !r->has_held) {
         struct mr_reply next;
         if (mr_request_next(r, &next)) {
