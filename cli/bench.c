@@ -1,7 +1,7 @@
 /* `millrace bench`: measures a cluster as a client sees it, over gRPC at the scheduler's address,
  * and with --http through the gateway, too. Each figure is the median of the rounds, with minimum
- * and maximum; only the time of one task is given as p50 and p99. Every value is checked, but of
- * a single task over HTTP only the job's state. */
+ * and maximum; only the time of one task is given as p50 and p99. Every value that comes back is
+ * checked. For a single task over HTTP, only the state of the job is checked. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
@@ -156,8 +156,8 @@ static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
         key[i] = (unsigned char)('0' + node % 10);
 }
 
-/* Fills columns with the nodes first … first+n-1. Each node is inc of a literal, or of the node
- * before it. */
+/* Fills columns with the nodes first … first+n-1. Each node applies `inc` to a literal, or to the
+ * value of the node before it. */
 static void columns_fill(struct columns *c, const struct shape *shape, uint32_t first, uint32_t n,
     Millrace__V1__SubmitColumns *m)
 {

@@ -102,7 +102,8 @@ static bool is_over(void *ctx)
     return w->error.code != 0;
 }
 
-/* Follows the channel until Ctrl-C, across broken connections. */
+/* Follows the channel, across broken connections, until an error event comes or Ctrl-C ends the
+ * process. */
 static int channel_watch(
     const struct mr_client *c, const char *name, const char *after, struct mr_error *e)
 {

@@ -75,8 +75,8 @@ static bool is_over(void *ctx)
     return r->error.code != 0;
 }
 
-/* Prints the log events. A complete answer is the end. After a broken connection the stream is
- * resumed. */
+/* Prints the log events until the answer is complete. After a broken connection, resumes the
+ * stream. */
 static int logs(const struct mr_client *c, const void *config, const struct mr_texts *rest,
     int *code, struct mr_error *e)
 {

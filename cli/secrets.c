@@ -165,7 +165,7 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
 
 /* Waits until all services have read their files. After a file has changed, a service may send the
  * old secret for two more seconds (host/os/reread.h). The next write makes the old secret invalid,
- * so it has to wait. */
+ * so that write has to wait. */
 static void await_renewals(const struct set *s)
 {
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {

@@ -22,7 +22,7 @@ const struct mr_config_spec mr_trainings_spec = {.program = "millrace trainings"
     .options_count = MR_ARRAY_LEN(options),
     .rest_max = 1};
 
-/* Writes a score such as "cross_entropy 0.1134", or "-" if there is none. */
+/* Writes the latest score of a session, such as "cross_entropy 0.1134", or "-" if there is none. */
 static void score_text(yyjson_val *training, char out[64])
 {
     static const char *const losses[] = {"cross_entropy", "mse", "hinge"};

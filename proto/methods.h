@@ -61,8 +61,10 @@ struct mr_route_segment {
 };
 
 struct mr_route_header {
-    const char *field;  /* NULL: the end of the list */
-    const char *header; /* this header fills the field if path, query and body do not */
+    const char *field; /* NULL: the end of the list */
+    /* This header sets the field if path, query and body do not. Last-Event-ID takes precedence
+     * over the query. */
+    const char *header;
 };
 
 struct mr_route {

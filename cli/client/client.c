@@ -22,8 +22,9 @@ static const char *loopback_port(const char *url)
     return NULL;
 }
 
-/* True: the URL means the gateway of `up`. A local port that leads to another machine's gateway
- * through a tunnel is a different one, because `up` listens on its own port. */
+/* True: the URL means the gateway of `up`: the URLs are equal, or both have a name of loopback and
+ * the same port. A tunnel to a gateway of another machine has another port, because `up` itself
+ * listens on this port. */
 static bool is_same(const char *url, const struct mr_last_cluster *last)
 {
     const char *a = loopback_port(url);
@@ -31,8 +32,9 @@ static bool is_same(const char *url, const struct mr_last_cluster *last)
     return !strcmp(url, last->url) || (a && b && !strcmp(a, b));
 }
 
-/* Takes over what `up` wrote about its last cluster: the URL and the token if the user gave no URL,
- * and the CA if the URL is that of the cluster. MR_EAWAY: there is neither a URL nor a cluster. */
+/* Takes over what `up` wrote about its last cluster: the URL if the user gave none, the token if
+ * the user gave neither URL nor token, and the CA if the user gave none and the URL is that of the
+ * cluster. Also sets is_local. MR_EAWAY: there is neither a URL nor a cluster. */
 static int add_last(char **token, struct mr_client *out, struct mr_error *e)
 {
     struct mr_last_cluster last;

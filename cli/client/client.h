@@ -54,8 +54,8 @@ struct mr_client {
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e);
 void mr_client_fini(struct mr_client *c);
 /* Sets `*path` to the path that `--data DIR` means to the cluster, to be freed with mr_release. If
- * `up` runs the cluster on this machine, that is the absolute path of DIR; otherwise DIR unchanged.
- * NULL stays NULL. */
+ * `up` runs the cluster on this machine, that is the absolute path of DIR; otherwise it is DIR
+ * unchanged. MR_ENOENT: this machine has no such DIR. `data` NULL: `*path` does not change. */
 int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e);
 
 /* Calls the gateway. Arguments of the path have to be escaped. If the status is 2xx, the answer is
@@ -63,12 +63,13 @@ int mr_client_data(const struct mr_client *c, const char *data, char **path, str
  * error is returned. */
 int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
-/* Reads all pages of a list into one document, whose member `rows` has the rows of all pages.
- * `path` is escaped and may have a query. */
+/* Reads all pages of a list into one document. The argument `rows` names the member with the rows
+ * of a page; in the document this member has the rows of all pages. `path` is escaped and may have
+ * a query. */
 int mr_client_list(const struct mr_client *c, const char *path, const char *rows, yyjson_doc **doc,
     struct mr_error *e);
-/* Like mr_client_call, with headers and streamed bodies. The function sets the URL and the
- * token. */
+/* Sends a request, which may have headers and a streamed body. The function sets the URL and the
+ * token. An answer whose status is not 2xx is returned as an error. */
 int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);
 
@@ -86,11 +87,11 @@ int mr_client_run(
 int mr_client_show(const struct mr_client *c, void (*print)(yyjson_val *root), struct mr_error *e,
     const char *path_fmt, ...) MR_PRINTF(4, 5);
 
-/* Prints all pages of a list, in the way of mr_client_show. `path` and `rows` are those of
- * mr_client_list. */
+/* Prints all pages of a list: as JSON with --json, otherwise with `print`. `path` and `rows` are
+ * those of mr_client_list. */
 int mr_client_show_list(const struct mr_client *c, void (*print)(yyjson_val *root),
     const char *path, const char *rows, struct mr_error *e);
-/* Sends `*body`, which the function frees. `doc` is that of mr_client_call. */
+/* Like mr_client_call, with a JSON document as the body. The function frees `*body`. */
 int mr_client_put(const struct mr_client *c, const char *method, yyjson_mut_doc **body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
 yyjson_mut_doc *mr_json_object(void); /* makes a document with an empty object */

@@ -78,7 +78,7 @@ void mr_plot_axis_of(const struct mr_plot_line *l, bool of_x, const double *mark
     *out = (struct mr_plot_axis){.low = low, .high = high};
     out->by_powers = may_be_powers && low > 0 && high / low >= POWERS_FROM;
     if (!out->by_powers &&
-        /* All values of the line are equal. */
+        /* True if all values of the line are equal. */
         high - low <= 1e-9 * fmax(fabs(high), 1e-9)) {
         double around = fabs(high) > 0 ? fabs(high) * 0.5 : 0.5;
         out->low -= of_x ? 0 : around;

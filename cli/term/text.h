@@ -12,7 +12,7 @@
  * nothing is cut. */
 unsigned mr_text_columns(FILE *file);
 /* Returns the width for a line that is overwritten in place. The width leaves room for "^C" and the
- * cursor. */
+ * cursor. 0: `file` is not a terminal. */
 unsigned mr_text_live_columns(FILE *file);
 
 /* Returns the width of a text in columns. Unprintable characters and bytes that are not UTF-8 count

@@ -1,6 +1,7 @@
 /* The flag --grpc of `up`: gRPC over TCP at three consecutive ports, for the scheduler, the object
  * store of node 0 and the trainer. The services listen there and at their UNIX sockets. Clients
- * need tokens if there is a token file, and an address that other machines can reach needs one. */
+ * need tokens if there is a token file. An address that other machines can reach needs a token
+ * file. */
 #pragma once
 
 #include "base/err.h"

@@ -37,8 +37,8 @@ struct mr_up {
     char host[256];
     int port;
     int lock_fd;
-    /* The listening socket, which the gateway's process inherits, and after a restart the next
-     * process, too; 0: none. */
+    /* The listening socket. The gateway's process inherits it; after a restart, the new process
+     * does. 0: none. */
     int listen_fd;
     struct mr_supervisor *supervisor;
     struct mr_buf paths; /* char * items: paths that `config` points to, to be freed */

@@ -26,7 +26,8 @@
 #define BACKOFF_MAX (5 * MR_SECOND)
 #define TAIL_BYTES 600
 #define HURRIED_GRACE (MR_SECOND / 2)
-/* Signals that are closer together count as one, because tools send several signals. */
+/* Signals that are closer together than this count as one, because some tools send several signals
+ * in order to stop a process. */
 #define SAME_REQUEST (2 * MR_SECOND)
 
 struct child {

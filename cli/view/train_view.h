@@ -45,8 +45,8 @@ void mr_train_view_document(struct mr_train_view *v, const char *json);
 void mr_train_view_score(struct mr_train_view *v, const char *json); /* takes one score */
 
 const char *mr_train_state_word(const char *state); /* for example "done" for "TRAINING_DONE" */
-/* Appends one line: "running 12.3 s step 4213 cross_entropy 0.1342 accuracy 96.1 % 182340
- * examples/s". */
+/* Appends one line, for example "running 12.3 s step 4213 cross_entropy 0.1342 accuracy 96.10 %
+ * 182340 examples/s". */
 void mr_train_view_line(const struct mr_train_view *v, mr_duration elapsed, struct mr_buf *out);
 void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out);
 struct mr_plot mr_train_view_plot(const struct mr_train_view *v);

@@ -114,9 +114,9 @@ static int note_port(struct mr_http *h)
     return is_open && !h->options.tokens ? MR_EPERM : MR_OK;
 }
 
-/* Takes a listening socket from the parent process (socket activation, sd_listen_fds(3)). The
- * socket outlives this process, so no connection is refused while one gateway replaces another.
- * --listen still gives the name for the check of the header Host. */
+/* Takes a listening socket from the parent process, if it has passed one (socket activation,
+ * sd_listen_fds(3)). The socket outlives this process, so no connection is refused while one
+ * gateway replaces another. --listen still gives the name for the check of the header Host. */
 static int take_inherited(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
