@@ -102,7 +102,7 @@ static void add_workers(struct scrape *s, const Millrace__V1__WorkersResponse *a
     }
 }
 
-/* Adds the answer of the scheduler to Cluster.Info or Cluster.Workers. */
+/* Adds the metrics in the scheduler's answer to a call of Cluster.Info or Cluster.Workers. */
 static void add_cluster(struct part *p, struct mr_str reply)
 {
     struct mr_pb_arena arena;

@@ -42,7 +42,7 @@ struct mr_framing {
      * far. */
     uint64_t left;
     struct mr_buf hold; /* bytes of an incomplete head or line */
-    size_t scanned;     /* bytes of `hold` that have been searched for the end */
+    size_t scanned;     /* bytes of `hold` that have been searched for the end of the head */
     /* Number of heads that were handed to libmicrohttpd. A refused head counts, too, because a
      * substitute is handed on in its place. */
     uint64_t heads;

@@ -7,8 +7,8 @@
  * not matter. */
 bool mr_media_is(struct mr_str header, const char *type);
 
-/* Returns the index of the offer that an Accept header prefers: the highest q, then the first
- * offer. -1: the header accepts none of them. An empty header accepts all. */
+/* Returns the index of the offer that an Accept header prefers: the offer with the highest q, and
+ * of equal ones the first. -1: the header accepts none of them. An empty header accepts all. */
 int mr_media_pick(struct mr_str accept, const char *const *offers, size_t offers_count);
 
 /* True: an Accept-Encoding header accepts this coding, by its name or by `*`. An absent header

@@ -28,7 +28,7 @@ void mr_uri_text_fini(struct mr_uri_text *t);
 int mr_uri_decode(struct mr_uri_text *t, struct mr_str raw, bool plus, const char *what,
     struct mr_str *out, struct mr_error *e);
 
-/* Takes the next `name=value` of a query. `*rest` starts as the whole query. MR_ENOENT: there is no
- * more. MR_EINVAL: a piece cannot be decoded. */
+/* Takes the next `name=value` of a query. `*rest` starts as the whole query. MR_ENOENT: the query
+ * has no more. MR_EINVAL: a piece cannot be decoded. */
 int mr_uri_query_next(struct mr_str *rest, struct mr_uri_text *t, struct mr_str *name,
     struct mr_str *value, struct mr_error *e);
