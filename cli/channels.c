@@ -77,7 +77,7 @@ static int channel_read(
 
 struct watch {
     struct mr_sse sse;
-    struct mr_error error; /* the error in an error event */
+    struct mr_error error; /* the error that an event of the type "error" has brought */
     bool json;
 };
 

@@ -32,7 +32,7 @@ const struct mr_config_spec mr_logs_spec = {.program = "millrace logs",
 
 struct reader {
     struct mr_sse sse;
-    struct mr_error error; /* the error in an error event */
+    struct mr_error error; /* the error that an event of the type "error" has brought */
     bool json, has_key;
 };
 

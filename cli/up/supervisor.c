@@ -38,9 +38,9 @@ struct child {
     bool runs_user_code;
     int listen_fd; /* 0: none */
     pid_t pid;
-    mr_time ends[RESTARTS_MAX]; /* times at which it last ended, as a ring */
+    mr_time ends[RESTARTS_MAX]; /* times at which the child last ended, as a ring */
     uint32_t ends_count;
-    mr_time again; /* when it will be restarted; 0: it runs */
+    mr_time again; /* when the child will be restarted; 0: no restart is planned */
     int status;
 };
 
