@@ -96,7 +96,7 @@ struct mr_exchange {
     struct mr_list live;
     mr_rpc_call_id call;
     enum mr_exchange_state state;
-    uint32_t unused;         /* replies for which no CREDIT has come */
+    uint32_t unused;         /* MESSAGEs and HEARTBEATs for which no CREDIT has come */
     uint32_t chunks_waiting; /* chunks that were sent and are not TAKEN yet */
     mr_time last_reply;
     struct mr_buf last_id; /* id of the last event that had an id */

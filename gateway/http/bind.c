@@ -1,3 +1,5 @@
+/* The fields of a request message come from the path, the query, headers and a JSON body of the
+ * HTTP request. Each field is appended to the message in wire format. */
 #include "gateway/http/bind.h"
 
 #include "base/assert.h"

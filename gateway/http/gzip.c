@@ -1,3 +1,4 @@
+/* Compresses a whole body in one call of libdeflate. */
 #include "gateway/http/gzip.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Splits the lists in Accept and Accept-Encoding, and compares the weights (q) of their items. */
 #include "gateway/http/media.h"
 
 #include <strings.h>

@@ -1,3 +1,4 @@
+/* Reads and replaces the page token in the messages of Objects.List. */
 #include "gateway/http/pages.h"
 
 #include "base/protowire.h"

@@ -1,3 +1,4 @@
+/* Parses a Range header with one range of bytes, and the list of tags in If-None-Match. */
 #include "gateway/http/range.h"
 
 #include <strings.h>

@@ -17,7 +17,7 @@
 /* Uploads are passed on to the service in pieces of this size. */
 #define MR_CHUNK_GATHER_BYTES ((size_t)256 << 10)
 #define MR_HEADERS_TIMEOUT (15 * MR_SECOND)
-/* Time for a whole JSON body, or for each piece of an upload. */
+/* Time in which a client has to send a whole JSON body, or each piece of an upload. */
 #define MR_BODY_TIMEOUT (60 * MR_SECOND)
 #define MR_KEEP_ALIVE_TIMEOUT (75 * MR_SECOND)
 /* Memory of a connection's headers and read buffer. */
@@ -156,14 +156,14 @@ void mr_request_sleep(struct mr_request *r); /* suspends the connection until a 
 
 /* answer.c */
 enum MHD_Result mr_answer_error(struct mr_request *r);
-/* To be called when a reply, END or OPENED is there. */
+/* To be called when a MESSAGE, END or OPENED was taken from the queue. */
 enum MHD_Result mr_answer(struct mr_request *r);
 /* Answers with r->error, with this status and with one more header. */
 enum MHD_Result mr_answer_refused(
     struct mr_request *r, unsigned status, const char *header, const char *value);
 enum MHD_Result mr_answer_openapi(struct mr_request *r);
-/* Makes a response with compressed bytes and the header Content-Encoding. NULL: compression does
- * not pay. */
+/* Makes a response with compressed bytes and the header Content-Encoding. NULL: the bytes are too
+ * few or too many, or would not become fewer. */
 struct MHD_Response *mr_answer_gzip(struct mr_str bytes);
 enum MHD_Result mr_answer_queue(
     struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);

@@ -35,6 +35,6 @@ struct mr_http;
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e);
 void mr_http_quiesce(struct mr_http *h); /* refuses new connections */
 void mr_http_close(struct mr_http **h);  /* to be called when every exchange has its END */
-/* Counts connections of which no request has been answered yet. */
+/* Returns the gauge that counts connections of which no request has been answered yet. */
 const struct mr_gauge *mr_http_unanswered(const struct mr_http *h);
 int mr_http_port(const struct mr_http *h); /* 0: the server listens on a UNIX socket */
