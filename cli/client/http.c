@@ -1,3 +1,5 @@
+/* Requests with libcurl: its easy interface for one request, its multi interface for several
+ * streams. A struct exchange is one request with its answer. */
 #include "cli/client/http.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,5 @@
+/* A signal thread counts Ctrl-C: the first one changes nothing, the second one cancels the job, the
+ * third one ends the process. */
 #include "cli/client/interrupt.h"
 
 #include "base/alloc.h"

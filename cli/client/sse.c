@@ -1,3 +1,5 @@
+/* Splits the bytes into lines, and collects the lines of an event until an empty line ends the
+ * event. */
 #include "cli/client/sse.h"
 
 #include "base/err.h"

@@ -1,3 +1,5 @@
+/* Reads one stream on one thread, in turns of 200 ms. A stream whose connection breaks is opened
+ * again, until the gateway has been silent for a minute. */
 #include "cli/client/stream.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,5 @@
+/* The axes of a plot with their ticks, and the plot as text: dots that are joined to braille or
+ * ASCII characters. */
 #include "cli/plot/plot.h"
 
 #include <math.h>

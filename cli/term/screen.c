@@ -1,3 +1,4 @@
+/* Draws with escape sequences. Keys and signals make one epoll descriptor readable. */
 #include "cli/term/screen.h"
 
 #include "base/alloc.h"

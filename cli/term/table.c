@@ -1,3 +1,5 @@
+/* Keeps the cells until the table is written. Then each column gets the width of its widest cell,
+ * and if the table is too wide, sentences, keys and optional columns give way, in this order. */
 #include "cli/term/table.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Walks a text character by character (struct glyph) and adds up the widths. */
 #include "cli/term/text.h"
 
 #include "base/alloc.h"

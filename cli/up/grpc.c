@@ -1,3 +1,5 @@
+/* Splits the HOST:PORT of --grpc, and tries to listen at the three ports before the services start,
+ * so that a taken port is reported at once. */
 #include "cli/up/grpc.h"
 
 #include "base/defs.h"

@@ -1,3 +1,5 @@
+/* Shows a job while its events arrive. On a terminal, while no task ends, the job's state is also
+ * requested once a second. */
 #include "cli/view/follow.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,5 @@
+/* Writes the progress of a job as one line or as a screen, from the counts in the gateway's
+ * answers. */
 #include "cli/view/progress.h"
 
 #include "base/units.h"

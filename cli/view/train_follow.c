@@ -1,3 +1,5 @@
+/* Reads two streams at the same time on one thread: the states of a session, and the scores from
+ * the session's channel. A stream that breaks is opened again after its last event. */
 #include "cli/view/train_follow.h"
 
 #include "base/alloc.h"

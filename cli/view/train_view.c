@@ -1,3 +1,5 @@
+/* Keeps the latest state and all scores of a training, and writes them as a line, as a table, or as
+ * a curve. */
 #include "cli/view/train_view.h"
 
 #include "base/alloc.h"
