@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-struct mr_screen; /* a process has at most one, owned by its main thread */
+struct mr_screen; /* a process has at most one screen, which its main thread owns */
 
 struct mr_screen *mr_screen_open(void); /* NULL: stdout is not a terminal */
 void mr_screen_close(struct mr_screen **screen);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <yyjson.h>
 
-/* Points of a curve. When the curve is full, every second point is dropped. */
+/* Limit of the points of a curve. When the curve is full, every second point is dropped. */
 #define MR_TRAIN_POINTS_MAX 20000
 
 struct mr_train_view {

@@ -1,5 +1,5 @@
-/* Exchanges as gRPC calls. The context of a call is its exchange. The exchange is freed when the
- * call is over and the HTTP thread has left. */
+/* Makes each exchange a gRPC call. The context of a call is its exchange. The exchange is freed
+ * when the call is over and the HTTP thread has left. */
 #include "gateway/bridge/bridge.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* One unary call to each service, then one call to each worker that listens on a port: the answer
- * to Cluster.Workers has the workers' addresses. A service that does not answer has millrace_up 0
- * and no other series. */
+/* Makes one unary call to each service, then one call to each worker that listens on a port: the
+ * answer to Cluster.Workers has the workers' addresses. A service that does not answer has
+ * millrace_up 0 and no other series. */
 #include "gateway/bridge/scrape.h"
 
 #include "base/alloc.h"

@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "millrace/v1/jobs.pb-c.h"
 
-/* Bytes that are kept until the last message: the members "places" and "errors", which follow
- * "results". */
+/* Limit of the bytes that are kept until the last message: those of the members "places" and
+ * "errors", which follow "results". */
 #define MR_COLLECT_REST_BYTES_MAX ((size_t)64 << 20)
 
 struct mr_collect {

@@ -1,4 +1,5 @@
-/* A parser that keeps at most one head or line in memory. */
+/* Parses the bytes of one connection, and keeps at most one head or line of them in memory. The
+ * bytes that libmicrohttpd may read are appended to `out`. */
 #include "gateway/http/framing.h"
 
 #include "base/assert.h"

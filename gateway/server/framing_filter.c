@@ -10,7 +10,7 @@
 #define PIECE_BYTES 8192
 #define PENDING_BYTES_MAX (MR_FRAMING_HEAD_BYTES_MAX + PIECE_BYTES + 1024)
 #define KEPT_BYTES_MAX 4096
-/* After a refusal, this many pieces are read and dropped in one call. */
+/* After a refusal, at most this many pieces are read and dropped in one call. */
 #define SWALLOWED_PIECES_MAX 128
 
 static size_t give_pending(struct mr_framing_filter *c, char *to, size_t n)

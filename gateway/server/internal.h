@@ -20,7 +20,7 @@
 /* Time in which a client has to send a whole JSON body, or each piece of an upload. */
 #define MR_BODY_TIMEOUT (60 * MR_SECOND)
 #define MR_KEEP_ALIVE_TIMEOUT (75 * MR_SECOND)
-/* Memory of a connection's headers and read buffer. */
+/* Bytes of memory for the headers and the read buffer of a connection. */
 #define MR_HTTP_CONNECTION_BYTES (128 << 10)
 
 struct mr_http {

@@ -21,9 +21,10 @@
 /* The acceptor enforces --connections. libmicrohttpd divides its own limit among its threads, so
  * each thread gets some spare connections. */
 #define CONNECTIONS_SPARE 64
-/* Bytes of a refused request's body that are read before the answer is sent. */
+/* If the body of a refused request has at most this many bytes, it is read before the answer is
+ * sent. */
 #define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
-#define JSON_BYTES_MAX ((size_t)256 << 20) /* bytes of one message as JSON */
+#define JSON_BYTES_MAX ((size_t)256 << 20) /* limit of one message as JSON, in bytes */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 
 void mr_request_move(struct mr_request *r, enum mr_request_phase to)
