@@ -12,7 +12,7 @@ enum mr_column_kind {
     MR_COLUMN_WORD,     /* left-aligned, never cut */
     MR_COLUMN_NUMBER,   /* right-aligned, never cut; a unit belongs to the number */
     MR_COLUMN_KEY,      /* left-aligned; "…" replaces the middle of a long key */
-    MR_COLUMN_SENTENCE, /* only as the last column; wrapped */
+    MR_COLUMN_SENTENCE, /* wrapped; only the last column may have this kind */
 };
 
 struct mr_column {

@@ -1,7 +1,7 @@
 /* Converts JSON to a message in protobuf's wire format, guided by the message's descriptor. The
- * rules are those of proto3 JSON, but stricter: unknown and duplicate names, null, and quoted
- * numbers for 32-bit fields are refused. One pass over the parsed document, with a stack of fixed
- * depth. */
+ * rules are those of proto3 JSON, but stricter: unknown and duplicate names, null, quoted numbers
+ * for 32-bit fields, and numbers for enums are refused. One pass over the parsed document, with a
+ * stack of fixed depth. */
 #pragma once
 
 #include "gateway/json/field.h"
