@@ -25,7 +25,9 @@ static void *take(void *arena, size_t bytes)
     return mr_pb_arena_take(arena, bytes);
 }
 
-/* Is the batch lazy: does it only release values, and few of them? */
+/* True: the batch only releases values, and few of them, or there is no batch. No process waits for
+ * such a batch. False: it asks for something, or answers a heartbeat that has nothing else to
+ * travel with. */
 static bool is_lazy(const struct mr_sched_batch *b)
 {
     if (!b) return true;
@@ -172,7 +174,8 @@ bool mr_sessions_flush(struct mr_shell *sh)
     {
         struct mr_session *x = MR_LIST_ITEM(node, struct mr_session, lazy);
         mr_time until = lazy_until(x, sh->fx.worker[x->slot]);
-        if (with_tasks || until > now) { /* tasks go first; lazy batches follow in the next turn */
+        /* tasks go first: lazy batches follow when the shell's loop comes here again */
+        if (with_tasks || until > now) {
             s->lazy_due = MR_MIN(s->lazy_due, until);
             continue;
         }

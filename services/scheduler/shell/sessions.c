@@ -254,7 +254,8 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
         mr_log(MR_WARN, n->code == MR_EEXIST ? "store.replaced" : "store.lost",
             "number=%" PRIu32 " incarnation=%016" PRIx64 " why=\"%.*s\"", n->slot, n->incarnation,
             MR_STR_ARG(text));
-        lost = (struct mr_sched_note){.code = MR_EAWAY}; /* a store that lives registers again */
+        lost = (struct mr_sched_note){
+            .code = MR_EAWAY}; /* a store that is still alive registers again */
         end(sh, find_store(s, n->incarnation), &lost, text);
         return;
     case MR_NOTE_REPLY:
@@ -293,8 +294,9 @@ uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
 
 /* ---- stores --------------------------------------------------------------------------------- */
 
-/* A node has one object store. Returns the session of another store of the same node. NULL: there
- * is none, or that store had the same directory, so it must have died and is replaced. */
+/* A node has one object store. Returns the session of another store on the node of the store that
+ * registers. NULL: there is none, or it has the same directory. Only one process uses a directory
+ * at a time, so the process of that session has died, and the new one takes its place. */
 static const struct mr_session *rival(
     const struct mr_session *x, const Millrace__V1__StoreRegister *m)
 {
