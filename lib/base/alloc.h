@@ -1,5 +1,5 @@
-/* Allocation on the heap. New memory is zeroed. Running out of memory is a panic. A size that a
- * peer chooses is compared with a limit by the caller before it allocates. */
+/* Allocation on the heap. New memory is zeroed. Running out of memory is a panic. If a peer chooses
+ * a size, the caller compares the size with a limit before the allocation. */
 #pragma once
 
 #include "base/defs.h"

@@ -1,6 +1,6 @@
 /* A bump allocator over address space that is reserved once; the kernel commits a page when it is
- * first touched. The core of a service takes one arena when it is made, large enough for its
- * largest legal state. */
+ * first touched. The core of a service is its state machine without I/O. A core makes one arena at
+ * its start, large enough for the core's largest legal state. */
 #pragma once
 
 #include "base/defs.h"
@@ -15,9 +15,9 @@ struct mr_arena {
 void mr_arena_init(struct mr_arena *a, size_t bytes_max);
 void mr_arena_fini(struct mr_arena *a);
 
-/* Returns zeroed memory. Asking for more than the reservation is an assertion. An arena that is
- * initialised with {.bytes_max = SIZE_MAX} has no memory: it returns NULL and only counts the
- * bytes. */
+/* Returns zeroed memory. Taking more than the reservation fails an assertion. An arena that is
+ * initialised with {.bytes_max = SIZE_MAX} has no memory: mr_arena_take then returns NULL and only
+ * counts the bytes. */
 void *mr_arena_take(struct mr_arena *a, size_t bytes, size_t align);
 
 #define MR_ARENA_ARRAY(a, type, count)                                                             \

@@ -1,6 +1,6 @@
 /* Assertions that stay on in release builds, and MR_PANIC, which logs a sentence and aborts.
- * Assertions are for mistakes of this program; what a peer sends is an error, never an
- * assertion. */
+ * Assertions are for mistakes of this program. Wrong input from a peer is reported as an error,
+ * never by an assertion. */
 #pragma once
 
 #include "base/defs.h"

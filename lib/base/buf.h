@@ -19,7 +19,8 @@ void mr_buf_clear(struct mr_buf *b);
 /* Empties the buffer, and frees its memory if the memory is larger than `room_max` bytes. */
 void mr_buf_clear_above(struct mr_buf *b, size_t room_max);
 
-/* Allocates room for `n` more bytes at once. More bytes, or fewer, may follow. */
+/* Allocates room for `n` more bytes at once. The caller may append more bytes than these, or
+ * fewer. */
 void mr_buf_reserve(struct mr_buf *b, size_t n);
 
 /* The slow path of mr_buf_extend, with the same result. Reallocates the buffer if necessary. */

@@ -35,8 +35,8 @@ uint32_t mr_index_find(
     const struct mr_index *x, uint64_t hash, mr_index_eq eq, const void *ctx, const void *key);
 
 /* Adds an item that is not yet in the index. A full index doubles its size, and calls `rehash` for
- * the hash of every item. `rehash` is NULL for an index that must not grow: adding to it when it is
- * full is an assertion. */
+ * the hash of every item. `rehash` is NULL for an index that must not grow: adding an item to such
+ * an index when it is full fails an assertion. */
 void mr_index_add(
     struct mr_index *x, uint64_t hash, uint32_t item, mr_index_hash rehash, const void *ctx);
 

@@ -42,7 +42,8 @@ static inline void mr_list_add_head(struct mr_list *head, struct mr_list *node)
     head->next = node;
 }
 
-/* Removes a node from its list. Does nothing if the node is on no list. */
+/* Removes a node from its list. Does nothing to a node that is on no list, if mr_list_init has
+ * initialised it. */
 static inline void mr_list_remove(struct mr_list *node)
 {
     node->prev->next = node->next;

@@ -232,9 +232,9 @@ static const unsigned char width_of[256] = {[0xc0] = 1,
     [0xd2] = 5,
     [0xd3] = 9};
 
-/* True: the value is one number, boolean or nil, or a short list of numbers, booleans, nils and
- * input slots below `inputs`. Most values and arguments have this form. This check is faster than
- * the general check of mr_pack_check. False: the general check decides. */
+/* True: the value is one number, boolean, nil or input slot below `inputs`, or a list of at most 15
+ * of these. Most values and arguments have this form. This check is faster than the general check
+ * of mr_pack_check. False: the general check decides. */
 static bool is_simple(const unsigned char *p, size_t n, uint32_t inputs)
 {
     if (!n) return false;

@@ -1,6 +1,7 @@
 /* Roles of callers, in ascending order: each role may also call all methods of the roles before it.
- * The role that a method needs is in a table generated from the protobuf files
- * (proto/methods.h). */
+ * The exception is a service whose secret is only for its own kind of service: it may call only the
+ * methods that list this kind (rpc/util/auth.h). The role that a method needs is in a table
+ * generated from the protobuf files (proto/methods.h). */
 #pragma once
 
 #include "base/str.h"
