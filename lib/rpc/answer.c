@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "rpc/status.h"
 
-/* Bytes of the details. Peers by default refuse more than 8 KiB of trailers. */
+/* Larger details are not sent, because peers by default refuse more than 8 KiB of trailers. */
 #define DETAILS_BYTES_MAX ((size_t)4096)
 
 int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct mr_str value)

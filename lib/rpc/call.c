@@ -6,8 +6,8 @@
  *
  * gRPC reports the end of a call by MR_RPC_BATCH_CLOSE: RECV_CLOSE on the server, RECV_STATUS on
  * the client. This batch is started before all others. The call is freed when none of its batches
- * is left on the queue. Only the functions that handle tags free a call, so a callback may do
- * anything to its call. */
+ * is left on the queue. Only the functions that handle events of the completion queue free a call,
+ * after the callbacks. So a callback may do anything to its call. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"

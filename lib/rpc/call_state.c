@@ -7,7 +7,7 @@
 /* The call as a whole.
  *
  *   LIVE ──▶ OVER     client: the status came; messages that came before it are still delivered
- *    └─────▶ MUTED    this side cancelled the call; server: or gRPC reported its end */
+ *    └─────▶ MUTED    this side cancelled the call, or (server) gRPC reported the call's end */
 #define S(x) (1u << MR_RPC_##x)
 static const unsigned lives[] = {
     [MR_RPC_LIVE] = S(OVER) | S(MUTED),

@@ -1,5 +1,6 @@
-/* The states of a call: one for the call itself and one for each direction. Inside lib/rpc. Each
- * state has a table of allowed moves (call_state.c); a move that is not in the table is a panic. */
+/* The states of a call: one for the call itself and one for each direction. Only lib/rpc and its
+ * tests include this header. Each state has a table of allowed moves (call_state.c); a move that is
+ * not in the table is a panic. */
 #pragma once
 
 #include <stdbool.h>

@@ -178,7 +178,7 @@ static void explain(struct mr_rpc_call *call)
 }
 
 /* For a call with one_reply that ended well: calls on_open and on_message for the metadata and the
- * message, which came with the status. */
+ * message, which came with the status. If no message came, sets the status to UNIMPLEMENTED. */
 static void deliver_reply(struct mr_rpc_call *call)
 {
     if (call->handler->on_open) call->handler->on_open(call);

@@ -17,8 +17,8 @@ struct mr_rpc_channel_options { /* all zeros: the defaults are used */
     mr_duration backoff_max;
     /* Sent with each call as `authorization: Bearer …`; copied. NULL: no token. */
     const char *bearer;
-    /* A secret that is sent in the `authorization` header instead. The secret is read when a call
-     * begins. Borrowed; NULL: no secret. */
+    /* A secret that is sent in the `authorization` header if `bearer` is NULL. The secret is read
+     * when a call begins. Borrowed; NULL: no secret. */
     const struct mr_credential *credential;
     /* TLS of a TCP connection. NULL: the process-wide TLS of mr_rpc_tls_use, or no TLS.
      * Borrowed. */
@@ -58,7 +58,8 @@ struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char 
 /* Ends the messages of this side: the half close follows the queued messages. MR_ESTATE: this side
  * has half-closed the call already. MR_ECANCELED: the call is over. */
 int mr_rpc_call_half_close(struct mr_rpc_call *call);
-void mr_rpc_call_cancel(struct mr_rpc_call *call); /* client or server; on_done follows */
+/* Cancels a call of a client or of a server. on_done is called afterwards. */
+void mr_rpc_call_cancel(struct mr_rpc_call *call);
 
 /* Called at the end of a unary call. `reply` is NULL unless status->code is 0. `reply` is borrowed
  * until the callback returns, unless the callback takes it. */

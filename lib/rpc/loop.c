@@ -20,7 +20,8 @@
 #define SLEPT (3 * MR_US)       /* if an event took longer to come, the thread slept for it */
 /* How long an eager loop polls before it sleeps. A wait up to this length is a short wait. */
 #define SPIN (400 * MR_US)
-/* An eager loop polls after this many short waits in a row. Heartbeats alone never make so many. */
+/* An eager loop polls after this many short waits in a row. Heartbeats alone never cause so many
+ * short waits. */
 #define SHORT_WAITS 3
 #define CROWD (500 * MR_US)  /* a sched_yield that took longer has let another thread run */
 #define CROWDED (20 * MR_MS) /* how long the loop does not poll after such a sched_yield */

@@ -23,8 +23,8 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop);
 
 /* Runs one turn: sends what is queued, waits for an event or `deadline` (0: does not wait), runs
  * the callbacks of the events that are there (a bounded number), and sends what the callbacks
- * queued. Returns the number of events. 0: no event came before the deadline, or a callback has
- * called mr_rpc_loop_wake. */
+ * queued. Returns the number of events. 0: no event came before the deadline, or a function of the
+ * second source of work (mr_rpc_loop_set_side) has called mr_rpc_loop_wake. */
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
 
 /* Sends the queued messages at once instead of in the next turn. Must not be called from inside a
@@ -34,7 +34,8 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
 /* Makes the loop eager: when its last waits were short, the loop polls for up to 0.4 ms before it
  * sleeps. Polling saves a wake-up, which costs tens of microseconds on a virtual machine. An eager
  * loop yields between polls, and does not poll for 20 ms after another thread wanted the processor.
- * A loop whose waits are long, or which never has to wait, sleeps at once. */
+ * A loop whose last waits were long sleeps without polling. So does a loop that found its last
+ * events without a wait. */
 void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager);
 
 /* A second source of work, which the loop polls together with gRPC's queue. Each function may be

@@ -15,7 +15,7 @@
 /* A call with this many queued bytes is not writable. on_writable is called when less than half of
  * this number is queued. */
 #define MR_RPC_QUEUE_BYTES_HIGH ((size_t)4 << 20)
-/* Bytes in the queue of a call; a larger send is refused. */
+/* The most bytes in the queue of a call. A send that would exceed this number is refused. */
 #define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20)
 #define MR_RPC_QUEUE_COUNT_HIGH 4096
 #define MR_RPC_QUEUE_COUNT_MAX 65536
@@ -60,7 +60,7 @@ struct mr_rpc_handler {
 /* ---- any call ---------------------------------------------------------------------------- */
 
 mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call);
-/* Returns the call with this id. NULL: the call is over. */
+/* Returns the call with this id. NULL: the call's on_done has returned. */
 struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id);
 
 void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
@@ -95,13 +95,14 @@ struct mr_rpc_part {
 int mr_rpc_call_send_parts(
     struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
 
-/* True: fewer bytes and messages are queued than the two marks. False: the queue is at a mark or
- * the call is over; the caller waits for on_writable. */
+/* True: fewer bytes are queued than MR_RPC_QUEUE_BYTES_HIGH, and fewer messages than
+ * MR_RPC_QUEUE_COUNT_HIGH. False: there are as many or more, and on_writable will be called; or the
+ * call is over. */
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call);
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
-/* True: the call is writable and at most `bytes_max` bytes are queued. False: the caller waits for
- * on_writable and asks again, because on_writable may come while more than `bytes_max` bytes are
- * queued. */
+/* True: the call is writable and at most `bytes_max` bytes are queued. False: more is queued, or
+ * the call is over. Unless the call is over, on_writable is called later. The caller then asks
+ * again, because on_writable may come while more than `bytes_max` bytes are queued. */
 bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
 /* Turns auto read on or off. With auto read (the default) messages arrive without a request.

@@ -8,9 +8,10 @@
  *     show SERVICE SECRET          sent to services of this kind, instead of the first SECRET
  *     accept SERVICE sha256:HEX    a caller whose secret has this SHA-256 is a service of this kind
  *
- * A thief of a file with only `show` and `accept` lines can impersonate the file's owner, and only
- * towards the services that the owner calls. The file has hashes of the others' secrets, and each
- * kind of service accepts its own secrets only. `millrace secrets` makes such files. */
+ * A thief of a file with only `show` and `accept` lines can impersonate only the file's owner, and
+ * only towards the services that the owner calls: of the secrets that other services present, the
+ * file has hashes only. A secret for one kind of service is accepted by services of this kind only.
+ * `millrace secrets` makes such files. */
 #pragma once
 
 #include "base/err.h"

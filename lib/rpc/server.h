@@ -31,7 +31,7 @@ struct mr_rpc_service {
 };
 
 /* Decides whether a call may be made, from the call's method, metadata and peer. Returns MR_OK, or
- * MR_EAUTH or MR_EPERM with the sentence for the caller. */
+ * an error such as MR_EAUTH or MR_EPERM with the sentence for the caller. */
 typedef int (*mr_rpc_may_call)(void *ctx, struct mr_rpc_call *call, struct mr_error *e);
 
 struct mr_rpc_server_options { /* all zeros: the defaults are used */
@@ -40,8 +40,8 @@ struct mr_rpc_server_options { /* all zeros: the defaults are used */
     mr_duration keepalive;
     /* The least time between two pings of a client. 0: 1 s. */
     mr_duration ping_min;
-    /* The flow-control window has a fixed size. For small messages: this saves the pings that
-     * measure the link. */
+    /* The flow-control window has a fixed size. This suits small messages, because it saves the
+     * pings that measure the link. */
     bool fixed_window;
     struct mr_peer_rules peers; /* which users may connect to UNIX sockets */
     /* Decides which calls may be made. NULL: every caller may call everything. Health checks are
@@ -55,14 +55,15 @@ struct mr_rpc_server_options { /* all zeros: the defaults are used */
 struct mr_rpc_server *mr_rpc_server_new(
     struct mr_rpc_loop *loop, const struct mr_rpc_server_options *options);
 
-/* Adds a service; to be called before the start. The table is borrowed. `context` is the first
- * context of each call. */
+/* Adds a service; to be called before the start. The table is borrowed. `context` is the context of
+ * each call until mr_rpc_call_set_context changes it. */
 void mr_rpc_server_add_service(
     struct mr_rpc_server *server, const struct mr_rpc_service *service, void *context);
 
 /* Listens on an address: "unix:/path", "host:port" or "ipv4:1.2.3.4:0". To be called before the
  * start, once for each address. The socket file of a dead server is replaced. MR_EEXIST: another
- * server answers on the socket. `*port` (may be NULL) receives the port. */
+ * server answers on the socket, or the path is a file of another kind. MR_EINVAL or MR_EIO: the
+ * server cannot listen on the address. `*port` (may be NULL) receives the port. */
 int mr_rpc_server_listen(
     struct mr_rpc_server *server, const char *address, int *port, struct mr_error *e);
 
@@ -95,7 +96,7 @@ struct mr_rpc_server *mr_rpc_call_server(const struct mr_rpc_call *call);
 /* Add metadata to the reply: initial metadata before the first send, trailing metadata before the
  * finish. Names of binary values end in "-bin". The value is copied. MR_ESTATE: the metadata has
  * been sent already. MR_ELIMIT: more than MR_RPC_METADATA_MAX entries. MR_EINVAL: a malformed name
- * or value. */
+ * or value. MR_ECANCELED: the call is over. */
 int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct mr_str value);
 int mr_rpc_call_add_trailing(struct mr_rpc_call *call, const char *name, struct mr_str value);
 
@@ -105,7 +106,7 @@ int mr_rpc_call_add_trailing(struct mr_rpc_call *call, const char *name, struct 
 int mr_rpc_call_finish(struct mr_rpc_call *call, const struct mr_rpc_status *status);
 int mr_rpc_call_finish_ok(struct mr_rpc_call *call);
 /* Sends `bytes`, and then finishes the call with OK. MR_ETOOBIG: the call is finished with this
- * error instead. Other errors are those of mr_rpc_call_send. */
+ * error instead. Any other error is one of mr_rpc_call_send, and the call is not finished. */
 int mr_rpc_call_reply(struct mr_rpc_call *call, struct mr_str bytes);
 /* Finishes the call with the code and the sentence of `e`. Where several MR_E… codes have one gRPC
  * code, the MR_E… code is added to the details, from which mr_rpc_status_error reads it. */

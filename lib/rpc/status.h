@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "rpc/rpc.h"
 
-/* Makes the status of an error. Its texts point into `e` and `details`; `details` is cleared first
- * and may be NULL. Where several MR_E… codes have one gRPC code, the MR_E… code goes into the
- * details as google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
+/* Makes the status of an error. The texts of the status point into `e` and `details`; `details` is
+ * cleared first and may be NULL. Where several MR_E… codes have one gRPC code, the MR_E… code goes
+ * into the details as google.rpc.ErrorInfo (reason "MR_ETOOBIG", domain "millrace"). */
 struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
 
 /* Returns the error of a status: MR_OK for code 0, otherwise an MR_E… code. `e` (may be NULL)

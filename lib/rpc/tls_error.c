@@ -14,8 +14,9 @@ static bool has(struct mr_str text, const char *part)
     return memmem(text.p, text.n, part, strlen(part)) != NULL;
 }
 
-/* True: gRPC's text says only that the connection was closed. The text says no more than that if
- * the other side has TLS and refuses this side's certificate, or if this side has no TLS. */
+/* True: gRPC's text says only that the connection was closed. The text says no more than that in
+ * two cases: the other side refuses this side's certificate, or the other side has TLS and this
+ * side has none. */
 static bool was_ended(struct mr_str why)
 {
     return has(why, "Socket closed") || has(why, "onnection reset") || has(why, "Broken pipe");

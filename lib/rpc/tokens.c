@@ -28,7 +28,8 @@ void mr_tokens_free(struct mr_tokens **tokens)
     *tokens = NULL;
 }
 
-/* True: an HTTP header may carry all characters of the text without quoting. */
+/* True: the text has at least one character, and only printable ASCII characters other than the
+ * space. */
 static bool is_printable(struct mr_str s)
 {
     for (size_t i = 0; i < s.n; i++)

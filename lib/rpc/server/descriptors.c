@@ -16,7 +16,7 @@
 
 enum kind { FILE_, MESSAGE, ENUM, SERVICE, FIELD, LEAF };
 
-struct frame { /* a message or an enum on the stack of the walk */
+struct frame { /* a file, message or service on the stack of the walk */
     struct mr_protowire_reader reader;
     enum kind kind;
     /* Length of the name of the scope in which the members are declared. */

@@ -25,7 +25,7 @@ static int state_of(const struct mr_rpc_server *s, struct mr_str service)
 }
 
 /* Sets `*service` to field 1 of HealthCheckRequest. False: the bytes are malformed or the name is
- * too long, and the call has been failed. */
+ * too long, and the call was answered with an error. */
 static bool read_service(struct mr_rpc_call *call, struct mr_rpc_message *m, struct mr_str *service)
 {
     *service = mr_str_of("", 0);

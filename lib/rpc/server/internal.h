@@ -7,7 +7,8 @@
 
 #define MR_RPC_SERVICES_MAX 64
 #define MR_RPC_UNIX_LISTENERS_MAX 4
-/* Calls that may arrive in one turn of the loop. Further calls wait for the next turn. */
+/* Number of grpc_server_request_call that wait for a call. While all of them have a call that the
+ * loop has not handled yet, new calls wait inside gRPC. */
 #define MR_RPC_ACCEPTS 64
 
 struct mr_rpc_entry { /* a method in the table of paths */

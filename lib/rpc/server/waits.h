@@ -1,5 +1,7 @@
-/* millrace.v1.Waits: a caller that is about to stop ends the waits of its own calls. Each of these
- * calls is then answered with the state so far. A cancelled call would lose this state. */
+/* millrace.v1.Waits: a caller that is about to stop, for example a gateway, ends the waits of its
+ * own calls. A call waits if its method answers later, when a job or session has changed
+ * (`wait_s`). Each of these calls is then answered at once with the present state. A cancelled call
+ * would lose this answer. */
 #pragma once
 
 #include "rpc/server.h"

@@ -94,8 +94,8 @@ static int identify_service(unsigned services, const struct mr_rpc_credentials *
 }
 
 /* Returns the kinds of services that have this secret. Sets `*is_user` to true if the text is a
- * user's token. No text is both. If neither file knows the text, both files are checked for changes
- * at once. */
+ * user's token. A text is both only if the files have changed since they were last compared. If
+ * neither file knows the text, both files are checked for changes at once. */
 static unsigned find(const struct mr_rpc_auth *a, struct mr_str token, bool *is_user)
 {
     unsigned services = a->secrets ? mr_secret_file_knows(a->secrets, token) : 0;

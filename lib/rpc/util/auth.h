@@ -70,12 +70,14 @@ struct mr_rpc_caller {
     unsigned services;
 };
 
-/* Identifies the caller and checks that it may call the method. */
+/* Identifies the caller and checks that it may call the method. MR_OK: it may. MR_EAUTH, MR_EPERM
+ * or MR_EINVAL: it may not, and `e` has the sentence for the caller. */
 int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e);
 
-/* Returns the name to which the resources of a call are charged: the name of the user, or the
- * address of the caller. Valid until the next call of `auth`. */
+/* Returns the name to which the resources of a call are charged: the name of the user or of the
+ * calling service, or else the address of the caller without the port. Valid until the next call of
+ * `auth`. */
 struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
 /* Like mr_rpc_server_listen, but without tokens refuses an address that other machines can reach

@@ -14,7 +14,7 @@
 
 struct mr_pb_chunk {
     struct mr_pb_chunk *next;
-    size_t bytes; /* bytes in use, and size of the chunk */
+    size_t bytes; /* bytes of `data` in use; `room` is the size of `data` */
     size_t room;
     max_align_t data[];
 };

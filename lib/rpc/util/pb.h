@@ -39,5 +39,6 @@ void *mr_pb_unpack_request(const ProtobufCMessageDescriptor *type, struct mr_str
 void mr_pb_pack(const ProtobufCMessage *m, struct mr_buf *out); /* appends */
 
 int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);
-/* Sends `m`, and then finishes the call with OK. */
+/* Sends `m`, and then finishes the call with OK. MR_ETOOBIG: the call is finished with this error
+ * instead. */
 int mr_rpc_call_reply_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);

@@ -28,8 +28,8 @@ bool mr_token_file_find(
  * does. */
 bool mr_token_file_knows(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* Copies the user to `*out` whose token is in an Authorization header (p NULL: there is no header).
- * MR_EAUTH: the header has no token, or the token is unknown; `e` has the sentence for the
- * client. */
+/* Copies to `*out` the user whose token is in an Authorization header. If the header is missing,
+ * `authorization.p` is NULL. MR_EAUTH: the header has no token, or the token is unknown; `e` has
+ * the sentence for the client. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);
