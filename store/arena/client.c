@@ -287,7 +287,7 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
 #define ENTRY_LOOK_NS (2 * MR_MS)
 
 /* Waits until the store accepts one more object. Drafts of this process that are not sealed yet
- * count as objects. MR_ELIMIT: the store has not accepted one within `timeout`. */
+ * count as objects. MR_ELIMIT: `timeout` has passed, and the store still accepts no object. */
 static int wait_for_entry(
     struct mr_store *st, mr_duration timeout, struct mr_stop stop, struct mr_error *e)
 {

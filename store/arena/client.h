@@ -66,7 +66,7 @@ void mr_store_abort(struct mr_store *st, struct mr_store_draft *draft);
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
     const struct mr_store_owner *owner, mr_duration timeout, mr_object_id *id, struct mr_error *e);
 
-/* ---- reading one ----------------------------------------------------------------------------- */
+/* ---- reading an object ----------------------------------------------------------------------- */
 
 /* Gets a pinned view of an object, whose bytes stay in place until the release. If the object is in
  * memory on this node, no round trip is needed. Otherwise the store restores the object from disk,

@@ -1,7 +1,7 @@
 /* A client in a control group with a memory limit. The kernel charges a page of shared memory to
  * the group of the process that first writes the page. So the store gives the clients of one group
- * no more segments than the group has room for. When they need new segments, the store evicts
- * objects from their old segments. */
+ * no more segments than the group has room for. If these clients need more segments, the store
+ * first evicts objects from the segments that they have. */
 #pragma once
 
 #include "base/defs.h"
@@ -16,7 +16,7 @@ struct mr_store_limit {
 };
 
 /* Returns how many bytes of segments the processes of one control group may have: 80 % of the
- * group's limit (`memory_bytes`), minus `own_bytes`, which is summed over all its processes. The
+ * group's limit (`memory_bytes`), minus `own_bytes`, the sum over all processes of the group. The
  * result is at least a quarter of the limit. */
 static inline uint64_t mr_store_written_max(uint64_t memory_bytes, uint64_t own_bytes)
 {

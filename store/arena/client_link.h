@@ -70,7 +70,7 @@ struct mr_store {
     uint32_t requests_hint;
     uint64_t requests_made;
     uint64_t space_changes;  /* grows with each new segment and each room that is freed */
-    _Atomic uint64_t orders; /* mr_store_order_before and mr_store_order_after access it */
+    _Atomic uint64_t orders; /* used by mr_store_order_before and mr_store_order_after */
     uint32_t grants_asked;   /* requests for ordinary segments that have no answer yet */
     struct mr_list completions;
     void (*notify)(void *ctx);
@@ -132,8 +132,8 @@ void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
 /* Waits for a change of the client's state; the caller holds `lock`. False: the deadline has
  * passed. */
 bool mr_store_wait_changed(struct mr_store *st, mr_time deadline);
-/* Waits for a change of the client's state, and at most MR_STOP_LOOK if `stop` has a function.
- * True: `stop` is set. */
+/* Waits for a change of the client's state, and at most MR_STOP_LOOK if `stop` has a function. The
+ * caller holds `lock`. True: `stop` is set. False: it is not. */
 bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
 int mr_store_stopped_error(struct mr_error *e);
 /* Sends a request. If the socket is full, waits for room or until `stop` is set. MR_ECANCELED,

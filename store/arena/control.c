@@ -184,7 +184,7 @@ int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd)
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? MR_EAGAIN : MR_EAWAY;
     *fd = take_descriptor(&m);
     if (got == 0) return MR_EAWAY;
-    /* The packet was truncated. The length 0 makes the parser refuse it. */
+    /* The length of a truncated packet is set to 0, so that the parser refuses the packet. */
     *n = (m.msg_flags & MSG_TRUNC) ? 0 : (size_t)got;
     return MR_OK;
 }

@@ -1,5 +1,5 @@
-/* Reads and writes names and places in Redis as packed records. One Lua script writes a name, so
- * that of two concurrent writers only one succeeds. */
+/* Reads and writes names and places in Redis as packed records. One Lua script looks a name up and
+ * writes it. So of two concurrent writers that must not replace a name, only one succeeds. */
 #include "store/meta/directory.h"
 
 #include "base/alloc.h"

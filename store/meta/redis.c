@@ -36,7 +36,7 @@
 #define READ_BYTES 16384
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
-/* The longest pause after a refusal, in ms. All commands are sent again after each pause. */
+/* The longest pause after Redis has refused to serve, in ms. */
 #define REFUSED_MAX_MS 2000
 
 struct command {
@@ -83,7 +83,8 @@ struct mr_redis {
     bool closing;
 };
 
-/* The reply whose callback runs on this thread. NULL: the callback has taken it. */
+/* The reply whose callback runs on this thread. NULL: no callback runs, or the callback has taken
+ * the reply. */
 static _Thread_local redisReply *in_hand;
 
 struct mr_reply *mr_reply_take(const struct mr_reply *r)
@@ -433,7 +434,8 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     (void)pthread_mutex_init(&r->reading, NULL);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
-    *out = r; /* set before the thread starts, because its first callback may use it */
+    /* `*out` is set before the thread starts, because the first callback may use `*out` */
+    *out = r;
     failed = pthread_create(&r->thread, NULL, run, r);
     mr_assert(!failed);
     return MR_OK;

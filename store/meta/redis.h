@@ -1,7 +1,7 @@
-/* One connection to Redis with a thread of its own. Commands come from any thread and are sent in
- * pipelined batches: while one batch is under way, the next one collects. A broken connection is
- * opened again. The connection raises no SIGPIPE. Callbacks run one at a time on the connection's
- * thread, or in mr_redis_look on its caller's thread. A callback may send commands. */
+/* One connection to Redis with a thread of its own. Any thread may send commands. Commands are
+ * pipelined: a command is sent without waiting for the answers to the commands before it. A broken
+ * connection is opened again. The connection raises no SIGPIPE. Callbacks run one at a time on the
+ * connection's thread, or in mr_redis_look on its caller's thread. A callback may send commands. */
 #pragma once
 
 #include "base/err.h"

@@ -1,7 +1,7 @@
 /* Collections: one value that consists of many parts, such as the partitions of a distributed
  * array, table or list. An entry for each part names the part's object, or contains a small part
  * inline, and says which region of the whole the part covers. This file does not know where the
- * objects are stored. */
+ * objects are stored. The extent of a value is its bytes (value.h). */
 #pragma once
 
 #include "store/object/value.h"
@@ -52,7 +52,7 @@ struct mr_collection_part {
     enum mr_value_kind kind;
     enum mr_dtype dtype;
     uint64_t start[MR_TENSOR_DIMS_MAX]; /* where the part begins in the whole, along each axis */
-    uint64_t shape[MR_TENSOR_DIMS_MAX]; /* the part's extent along each axis of the whole */
+    uint64_t shape[MR_TENSOR_DIMS_MAX]; /* the part's length along each axis of the whole */
     struct mr_str inline_pack;
 };
 

@@ -76,7 +76,7 @@ static uint64_t bitmap_bytes(uint64_t rows)
     return rows / 8 + (rows % 8 != 0);
 }
 
-/* The rows fit into MR_OBJECT_BYTES_MAX, so the result does not overflow. */
+/* The number of rows is at most MR_OBJECT_BYTES_MAX, so the result does not overflow. */
 static uint64_t fixed_bytes(enum mr_column_type t, uint64_t rows)
 {
     unsigned bits = row_of(t)->bits;

@@ -563,8 +563,7 @@ int mr_value_from_pack(
     return mr_value_check_deep(mr_str_of(extent, inside.n), out, e);
 }
 
-/* Bytes of the tag, the 16-bit length and the type; an 8-bit length never occurs, because every
- * extent is longer than 16 bytes. */
+/* The most bytes that the tag, the length (8 or 16 bits) and the type take. */
 #define EXT_OVERHEAD 4
 
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out)

@@ -16,8 +16,8 @@
  * | model      | its parameters, f32 in one axis | a pack that says what model it is          |
  * | collection | inline packs and extents        | entries (collection.h)                     |
  *
- * Writers fill gaps with zeros, so equal values are equal bytes. Every reader calls mr_value_check
- * first, which treats the bytes as untrusted. */
+ * A pack is one item of MessagePack (base/pack.h). Writers fill gaps with zeros, so equal values
+ * are equal bytes. Every reader calls mr_value_check first, which treats the bytes as untrusted. */
 #pragma once
 
 #include "base/buf.h"
@@ -96,7 +96,7 @@ void *mr_value_heap_alloc(void *ctx, uint64_t bytes);
  * the value has another layout version. */
 int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
 /* Like mr_value_check, but also reads the data that can be wrong: offsets of texts, UTF-8, bools,
- * packs. For values from outside the node. Costs a pass over such data. */
+ * packs. It suits values from other machines. It costs a pass over such data. */
 int mr_value_check_deep(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
 
 /* For tensors, bytes, packs and models there are a size function and a builder. The size function

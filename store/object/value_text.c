@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Bytes at the begin of a text or byte string that are shown. */
+/* This many bytes at the beginning of a text are shown. */
 #define PREVIEW_BYTES 40
 
 static void pack_summary(struct mr_str pack, char *out, size_t n)

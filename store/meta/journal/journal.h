@@ -14,9 +14,10 @@
  * becomes the first record of the snapshot, and all records before it are trimmed.
  *
  * Redis may come back empty, or without records that it had acknowledged. Then `on_rewind` asks the
- * owner for a snapshot: mr_journal_rewind, appends, mr_journal_rewound. This snapshot is written to
- * a second stream and replaces the journal in one call. So whenever the writer dies, a reader finds
- * either the old journal or the complete new one. */
+ * owner for a snapshot. The owner calls mr_journal_rewind, appends the records of the snapshot, and
+ * calls mr_journal_rewound. This snapshot is written to a second stream and replaces the journal in
+ * one call. So whenever the writer dies, a reader finds either the old journal or the complete new
+ * one. */
 #pragma once
 
 #include "base/err.h"
@@ -36,7 +37,7 @@ struct mr_journal_config {
     const char *password; /* NULL: no password */
     const char *prefix;   /* NULL: MR_META_PREFIX */
     /* The callbacks come one at a time, on the connection's thread or in mr_journal_look. */
-    /* This record and all records before it are in Redis. */
+    /* Record `sequence` and all records before it are in Redis. */
     void (*on_acked)(void *ctx, uint64_t sequence);
     /* The state of Redis has changed. `here` false: Redis is away, or refuses to serve (out of
      * memory, a key of another type). */

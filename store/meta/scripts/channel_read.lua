@@ -1,9 +1,10 @@
 -- Reads entries of a channel after an id, in steps, so that an answer has a bound. If the channel
 -- has an entry after the id, the answer has at least one.
 -- KEYS: stream, floors. ARGV: channel, id ("": from the start, "$": the newest id only), entries at
--- most, bytes after which no further step is read, entries a step.
+-- most, bytes after which no further step is read, entries of one step.
 -- Answers {"ok" | "more" | "gone", oldest id, id, entries}. The second id is the newest id for "$",
--- "" with "gone", and otherwise the id of ARGV. "gone": entries after the id were dropped.
+-- "" with "gone", and otherwise the id of ARGV. "gone": entries after the id were dropped. "more":
+-- the channel has entries after the last entry of the answer.
 local s, after = KEYS[1], ARGV[2]
 local bytes_max, step = tonumber(ARGV[4]), tonumber(ARGV[5])
 local first = redis.call('XRANGE', s, '-', '+', 'COUNT', 1)

@@ -1,4 +1,4 @@
--- Removes the place of an object, if it names this node.
+-- Removes the place of an object if the place names the node in ARGV.
 -- KEYS: places.
 -- ARGV: object, the node as it is encoded in a record: after the tag of the list comes an integer,
 -- whose first byte tells its length.

@@ -4,7 +4,8 @@
 -- ARGV: cluster id, epoch, sequence of the first record, first and last sequence of the snapshot
 -- that these records belong to (0, 0: no snapshot), incarnation of the writer, format, then the
 -- records.
--- Answers {"ok", last} | {"behind", last} | {"refused", epoch}.
+-- Answers {"ok", last} | {"behind", last} | {"refused", epoch}. "behind": nothing is appended,
+-- because Redis lacks records before the first one. "refused": another scheduler has taken over.
 -- A journal of another incarnation with a lower epoch is an older copy, or was continued from an
 -- older copy. Its sequence numbers mean other records, so nothing is appended to it.
 -- A snapshot that replaces the journal grows in the staging stream. With its last record, the

@@ -1,6 +1,6 @@
 -- Puts an item.
--- ARGV: id, kind ("o": an object, "v": a value), value, ids remembered.
--- An item is not put again if an item with its id is in the queue, or was there recently.
+-- ARGV: id, kind ("o": an object, "v": a value), value, number of ids that the queue remembers.
+-- An item is not put again if an item with its id is in the queue, or was put there recently.
 if not max then return {'none'} end
 local id = ARGV[5]
 local live = call('HEXISTS', it, id)

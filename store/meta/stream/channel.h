@@ -1,6 +1,6 @@
 /* Channels in Redis. A channel is a stream with a bound and a floor. The floor is the id after
  * which no entry was dropped. A reader continues after the last entry that it has read. If this
- * entry is neither in the stream nor the floor, entries in between are gone: trimmed, or lost by
+ * entry is neither in the stream nor the floor, entries after it are gone: trimmed, or lost by
  * Redis.
  *
  * Everything read from Redis is untrusted and checked. If a function returns MR_OK, its callback is

@@ -7,7 +7,7 @@
  * - q:l, sorted set: leased items by the ms at which the lease ends.
  * - q:r, hash: item id -> lease number.
  * - q:d, hash: item id -> deliveries.
- * - q:p, sorted set: ids of removed items by number.
+ * - q:p, sorted set: ids of the items that were put last, by number.
  * - q:x, list: dead items.
  *
  * Lease numbers begin at the time at which the queue was made, so a receipt of a deleted queue is
@@ -34,7 +34,8 @@
 #define DEAD_MAX "1000" /* dead items that one queue keeps */
 #define DEAD_SHOWN "100"
 #define EXPIRED_MAX "200" /* expired leases that one call ends */
-/* Ids of removed items that one queue remembers, so that a removed item is not put again. */
+/* The ids of this many items that were put last are remembered, so that none of these items is put
+ * again. */
 #define IDS_REMEMBERED "10000"
 #define PAGE_BYTES_MAX "4194304" /* a take that has this many bytes leases no further item */
 #define RELEASED_ITEMS_MAX "200" /* items of deleted queues that one call looks at */

@@ -4,9 +4,10 @@
  *   put ──▶ waiting ──take──▶ leased ──ack──▶ gone
  *              ▲  ▲─nack, lease over─┘ └─nack dead, too many deliveries──▶ dead (the latest 1,000)
  *
- * Each object of an item is held by a name. When an item is removed, the name goes into one set for
- * all queues; the process that then releases the object removes the name from the set. The items of
- * a deleted queue follow in the same way, a few with each mr_queue_released.
+ * An item may stand for an object. A name then holds the object in its store. When such an item is
+ * removed, the name goes into one set for all queues; the process that then releases the object
+ * removes the name from the set. The items of a deleted queue follow in the same way, a few with
+ * each mr_queue_released.
  *
  * Everything read from Redis is untrusted and checked. If a function returns MR_OK, its callback is
  * called exactly once, on the connection's thread; otherwise (MR_EAWAY, MR_ELIMIT) never. */
@@ -21,7 +22,8 @@ struct mr_redis;
 struct mr_reply;
 
 #define MR_QUEUES_MAX 10000
-/* Ids of removed items that one queue remembers. An item with such an id is not put again. */
+/* The ids of the last items that were put into a queue; the queue remembers at least this many. An
+ * item with such an id is not put again. */
 #define MR_QUEUE_PAST_MAX 10000
 
 struct mr_queue_item {

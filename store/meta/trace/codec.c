@@ -17,8 +17,9 @@
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
  * - Without a flag: started minus the lane's last finished, and finished minus started.
  * - ACCOUNTED: accounted minus finished. Absent: accounted is the lane's last accounted.
- * - CPU: processor time. Either twice its difference from finished minus started; or, if that is
- *   smaller, one more than twice the time itself. Absent: equal to finished minus started.
+ * - CPU: processor time: twice its difference from finished minus started, or, if the time itself
+ *   is smaller than this difference, one more than twice the time. Absent: the time equals finished
+ *   minus started.
  *
  * A lane is an executor thread. Its next task usually begins right after its last one, and messages
  * carry many tasks, so most differences are small or absent. The times of a new lane are relative
@@ -215,7 +216,8 @@ static unsigned char *put_name(unsigned char *p, struct mr_str name)
     return p + n;
 }
 
-/* Writes a lane that is new in the block, after its number. */
+/* Writes the worker and the slot of a lane that is new in the block. The number of the lane has
+ * been written before. */
 static unsigned char *put_lane(
     struct mr_trace_encoder *e, unsigned char *p, uint32_t number, const struct mr_trace_span *s)
 {

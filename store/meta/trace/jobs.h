@@ -10,7 +10,7 @@ struct mr_trace_job {
     /* An entry without a block is queued, and will carry the job's counts. */
     bool counts_waiting;
     bool told; /* Redis has the job's counts */
-    bool seen; /* the load that is under way has found the job in Redis */
+    bool seen; /* the hash of counts, which is being read, has the job */
 };
 
 struct mr_trace_jobs {

@@ -141,7 +141,7 @@ static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job 
     l->lost += e->count;
 }
 
-/* Redis has answered the call: removes its entries from the list. */
+/* Removes from the list the entries of the call that Redis has answered. */
 static void written(struct mr_trace_log *l)
 {
     for (; l->sent; l->sent--) {
@@ -288,7 +288,7 @@ static void load(struct mr_trace_log *l)
     (void)mr_redis_send(l->redis, MR_ARRAY_LEN(argv), argv, on_loaded, l);
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- what Redis has -------------------------------------------------------------------------- */
 
 static void delete_file(void *ctx, mr_job_id job)
 {
@@ -450,7 +450,7 @@ void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
 {
     struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
-    /* If the load finds the trace of this job, it deletes the trace. */
+    /* When the hash of counts is read, a trace of this job is deleted. */
     if (!l->was_loaded) not_alive(l, job);
     if (!j) return;
     l->bytes -= j->counts.bytes;

@@ -1,6 +1,7 @@
-/* Keeps blocks of spans. Each job has a stream in Redis. Beyond a limit for each job and one for
- * all jobs, blocks go to one file a job, and their place in the file goes to the stream. A hash has
- * the counts of every job. A block for which there is no room is dropped and counted.
+/* Keeps the traces of jobs. A trace consists of blocks of spans, and a span is one attempt of a
+ * task (codec.h). Each job has a stream in Redis. Beyond a limit for each job and one for all jobs,
+ * blocks go to one file a job, and their place in the file goes to the stream. A hash has the
+ * counts of every job. A block for which there is no room is dropped and counted.
  *
  * No thread waits for a trace. The log has a connection of its own with at most one call of 128 KiB
  * under way, so the journal's calls wait for at most that much. Blocks wait while Redis is away, up

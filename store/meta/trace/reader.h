@@ -25,8 +25,8 @@ struct mr_trace_tally {
 int mr_trace_view_load(
     const struct mr_trace_source *source, mr_job_id job, struct mr_trace_view *out);
 
-/* Calls the callback for every span. `wants` (may be NULL) is called for each block first; false:
- * the block is skipped and its spans count as read. */
+/* Calls `fn` for every span. `wants` (may be NULL) is called for each block first; false: the block
+ * is skipped and its spans count as read. */
 typedef bool (*mr_trace_wants_fn)(void *ctx, const struct mr_trace_block *block);
 void mr_trace_read(const struct mr_trace_source *source, const struct mr_trace_view *view,
     mr_trace_wants_fn wants, mr_trace_span_fn fn, void *ctx, struct mr_trace_tally *out);

@@ -3,6 +3,7 @@
 
 #include "store/object/format/format.h"
 
-/* Exports a table, or a tensor of one or two axes. A tensor has one row a line and no header. */
+/* Exports a table, or a tensor of one or two axes. Each row of a tensor becomes one line; there is
+ * no line of names. */
 int mr_csv_export(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
     struct mr_error *e);

@@ -171,8 +171,8 @@ static bool unpack_whole(struct mr_str packed, const struct mr_idx_header *h, un
     return ok && got == whole;
 }
 
-/* The most bytes that one byte can become: deflate reaches at most 1032; the rest is for
- * headers. */
+/* The most bytes that one packed byte can become. Deflate reaches at most 1032; the limit is a
+ * little higher because of the headers. */
 #define RATIO_MAX 1040
 
 static int import_inflated(struct inflater *f, struct mr_str packed, bool rows,

@@ -9,7 +9,7 @@ struct yyjson_val;
 
 /* Converts JSON text to a pack. MR_EFORMAT or MR_ELIMIT: the text is not JSON or has invalid UTF-8,
  * an object has the same key twice, a number is neither an int64_t nor a uint64_t nor a finite
- * double, or the nesting is deeper than MR_DEPTH_MAX. */
+ * double, the nesting is deeper than MR_DEPTH_MAX, or `out` has no room. */
 int mr_json_to_pack(struct mr_str text, struct mr_buf *out, struct mr_error *e);
 
 /* Imports a tensor from nested lists if options->dtype is set, otherwise a pack. */

@@ -212,7 +212,7 @@ static size_t f32_text(char *out, float v)
     if (a == 0) return sign + put_word(out + sign, "0.0");
     int exponent2 = 0;
     (void)frexp((double)a, &exponent2);
-    /* log10(a), rounded down, or one less; the next line corrects the latter. */
+    /* This is log10(a) rounded down, or one less. In the second case the next line adds the one. */
     int exponent = (exponent2 - 1) * 1233 >> 12;
     if (scale10(1, exponent + 1) <= (double)a) exponent++;
     int low = 1;
