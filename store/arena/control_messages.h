@@ -18,8 +18,10 @@ enum mr_ctl_type {
     MR_CTL_RETURN,    /* gives back empty segments of the client */
     MR_CTL_SEAL,
     MR_CTL_GET,
-    MR_CTL_CANCEL, /* the client no longer waits for the GRANT or GET of this number */
-    MR_CTL_UNPIN,  /* releases pins that the store counts: from GOT, and from SEAL with KEEP */
+    /* The client no longer waits for the GRANT or GET of this number. The store drops the GRANT. A
+     * GET is still answered, and the client releases its pin. */
+    MR_CTL_CANCEL,
+    MR_CTL_UNPIN, /* releases pins that the store counts: from GOT, and from SEAL with KEEP */
     MR_CTL_HOLD,
     MR_CTL_UNHOLD,
     MR_CTL_DELETE,
