@@ -13,12 +13,14 @@ struct mr_piece { /* a piece of an export: `n` bytes from position `at` on */
 };
 
 struct mr_format_job {
-    /* The job is a question of this call. The converter sets call->err and call->error. */
+    /* The call that waits for the job. The converter sets call->err and call->error. */
     struct mr_ostore_call *call;
     bool is_import;
-    enum mr_format format; /* the format; an import: given; an export: chosen by `accept` */
+    /* an import has a given format; for an export the converter chooses it by `accept` */
+    enum mr_format format;
     struct mr_format_options options;
-    struct mr_buf text; /* an import: the body; an export: those bytes that are not in the value */
+    /* of an import: the body; of an export: the bytes that are not taken from the value */
+    struct mr_buf text;
     struct mr_str accept;
     const struct mr_store_view *view; /* only in an export: the value, pinned */
     struct mr_piece *pieces;

@@ -128,7 +128,7 @@ static int send_body(struct mr_ostore_call *call, const char *data, size_t n)
     struct download *d = call->more;
     unsigned char head[384];
     size_t at = 0;
-    /* the first message begins with fields 1 (content_type) and 2 (data) of HttpBody */
+    /* fields 1 (content_type) and 3 (a BodyPart) of HttpBody stand only in the first message */
     if (!d->first_sent) {
         size_t mime = strlen(d->cargo->job.mime);
         head[at++] = 1 << 3 | 2;

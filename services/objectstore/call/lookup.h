@@ -20,5 +20,5 @@ void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix
 /* Sets call->place to the address of a store that has call->id, or to "" if none is known. */
 void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then);
 
-/* Returns the key of a holder of kind MR_HOLD_NAME. */
+/* Returns the key under which this name holds its object (holder of kind MR_HOLD_NAME). */
 uint64_t mr_name_key(struct mr_str name);

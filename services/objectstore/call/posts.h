@@ -11,8 +11,8 @@ struct mr_posts;
 struct mr_posts *mr_posts_new(struct mr_rpc_loop *loop);
 void mr_posts_free(struct mr_posts **q);
 /* Makes the gRPC thread run `run(p)`, and wakes its loop. Any thread may call this function.
- * Threads other than the gRPC thread wait while the inbox is full. After mr_posts_close new
- * functions are dropped. */
+ * Threads other than the gRPC thread wait while too many functions are queued. After mr_posts_close
+ * new functions are dropped. */
 void mr_posts_add(struct mr_posts *q, void (*run)(void *p), void *p);
 /* Runs some of the posted functions, and returns their number. These functions may post more, so
  * the caller repeats this until the result is 0. Called on the gRPC thread. */

@@ -37,7 +37,7 @@ static void tell_added(struct mr_service *sv, mr_object_id id)
     mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
 }
 
-static void place_told(void *ctx, int err) /* Called when the entry is written. Any thread. */
+static void place_told(void *ctx, int err) /* called on any thread when the entry is written */
 {
     struct mr_ostore_call *call = ctx;
     if (!err) tell_added(call->sv, call->id);

@@ -12,8 +12,8 @@ struct mr_places *mr_places_new(struct mr_service *sv);
 /* Frees the entries. Called after mr_names_close. */
 void mr_places_free(struct mr_places **p);
 
-/* A question of a call: writes the directory's entry of call->id, so that other stores find the
- * object. The question never fails: while Redis is away, the object has no entry. */
+/* Writes the directory's entry of call->id, so that other stores find the object, and then
+ * continues the call with `then`. Never fails: while Redis is away, the object has no entry. */
 void mr_ostore_call_place(
     struct mr_ostore_call *call, const Millrace__V1__ObjectInfo *info, mr_ostore_call_fn then);
 /* Removes the entry of `id` if the entry names `node`. Returns without waiting. Any thread may call

@@ -39,8 +39,8 @@ static void reply(struct mr_ostore_call *call)
     mr_ostore_call_reply(call, &out.base);
 }
 
-/* Adds a store to the reply. `has`: one byte for each id, 1 if the store has the object; in the
- * call's arena. */
+/* Adds a store to the reply, unless the store has none of the objects. `has` has one byte for each
+ * id, 1 if the store has the object, and is in the call's arena. */
 static void add_place(
     struct mr_ostore_call *call, const char *node, const char *address, unsigned char *has)
 {

@@ -83,7 +83,8 @@ static bool take_varint(struct cursor *c, uint64_t *out)
     return false;
 }
 
-/* Copies `n` bytes to `out`, or skips them if `out` is NULL. False: the message has fewer. */
+/* Copies `n` bytes to `out`, or skips them if `out` is NULL. False: the message has fewer bytes
+ * left. */
 static bool take_bytes(struct cursor *c, void *out, uint64_t n)
 {
     char *to = out;

@@ -121,7 +121,8 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     mr_ostore_call_begin(call, send_chunks);
     c->call = call;
     atomic_store(&c->awaited, true);
-    /* the checksum was ready before `awaited` was set */
+    /* If the checksum became ready before `awaited` was set, the offload thread has not continued
+     * the call. */
     if (atomic_load(&c->checksums->made) > chunk) tell(c);
     return false;
 }

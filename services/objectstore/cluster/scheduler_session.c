@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define HEARTBEAT_NS MR_SECOND /* interval of heartbeats until the scheduler sets another */
-#define IDLE_BEATS 3           /* heartbeats in the time of a lease while nothing changes */
+#define IDLE_BEATS 3           /* number of heartbeats in lease_ns while nothing changes */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
@@ -139,7 +139,7 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
     each_id(l, m->claimed, m->n_claimed, true);
     each_id(l, m->verify, m->n_verify, true);
     verify(l, m->verify, m->n_verify);
-    /* the last list: a job may have ended since the other lists were made */
+    /* `unhold` comes last, because a job may have ended since the other lists were made */
     each_id(l, m->unhold, m->n_unhold, false);
 }
 
@@ -211,8 +211,8 @@ static void offer(struct mr_ask *ask)
     mr_release(infos);
 }
 
-/* Adds the bytes that wait to be written, summed by job. They are in the arena, which is cleared
- * first. */
+/* Adds to the heartbeat the bytes that wait to be written, summed by job. The sums are in the
+ * arena, which is cleared first. */
 static void tell_persisting(struct mr_scheduler_session *l, Millrace__V1__StoreHeartbeat *h)
 {
     mr_pb_arena_clear(&l->arena);

@@ -316,8 +316,8 @@ static void on_get(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
-    /* The client was told that this very store has the object. If the core does not know the object
-     * yet, the get waits for the seal. */
+    /* True: the client names this store itself as the source. Such a get is not a pull: if the core
+     * does not know the object yet, the get waits for the seal. */
     bool is_ours = sh->address && !strcmp(g->source, sh->address);
     uint32_t source = g->source[0] ? mr_ostore_shell_source(sh, g->source) : MR_OSTORE_SEEK;
     mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,

@@ -25,7 +25,8 @@ struct mr_ostore_shell_config {
     uint64_t memory_bytes; /* limit of memory for objects */
     uint64_t group;        /* the control group that limits this process's memory; 0: none */
     uint32_t objects_max;
-    mr_duration claim_time;     /* objects that no job claims within this time are freed */
+    /* objects whose holders may be lost are freed unless a job claims them within this time */
+    mr_duration claim_time;
     struct mr_peer_rules peers; /* users that may connect to UNIX sockets */
 };
 
@@ -133,7 +134,7 @@ int mr_ostore_shell_connect(struct mr_ostore_shell *sh, int *socket, struct mr_e
 /* The control thread: runs until mr_ostore_shell_stop. */
 void mr_ostore_shell_run(void *sh);
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
-/* Answers the questions that still wait for an effect with MR_EAWAY. Called on the gRPC thread when
+/* Answers with MR_EAWAY the questions that still wait for an effect. Called on the gRPC thread when
  * the control thread has ended. */
 void mr_ostore_shell_end_asks(struct mr_ostore_shell *sh);
 /* Writes the objects that jobs and names hold to the disk, and waits for the writes. False: the

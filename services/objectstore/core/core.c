@@ -412,8 +412,8 @@ static void check_free(const struct mr_ostore *s)
     mr_assert(objects == s->objects_used && segments == s->segments_used);
 }
 
-/* Checks that the core's deadline is not later than anything that time changes, and that no such
- * time has passed. */
+/* Checks that the core's deadline is not later than any time at which something is due, and that
+ * the deadline has not passed. */
 static void check_due(const struct mr_ostore *s)
 {
     mr_time deadline = mr_ostore_deadline(s);

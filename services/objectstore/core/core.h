@@ -1,7 +1,8 @@
 /* The core of the object store: which objects exist and where they are; which clients and jobs hold
  * them, pin them and wait for them; and which objects leave memory next. A deterministic state
  * machine without I/O: it never sees a byte of an object, a page, a file or a socket. The shell
- * gives it events and carries out its effects.
+ * gives it events and carries out its effects. In the lists of events and effects, each comment
+ * begins with the members of the struct that are used.
  *
  * The number of an object is the number of its entry in the shared catalog. The shell numbers
  * clients from 1 and never uses a number twice. The core does the same with segments. The *room* of
@@ -32,21 +33,24 @@ enum mr_ostore_event_type {
     MR_OE_TICK,
     MR_OE_JOIN, /* client, maker, internal */
     MR_OE_GONE, /* client */
-    /* client, group, bytes: memory limit of the control group, room: memory of that group that the
-     * client uses without the store */
+    /* client, group, bytes (memory limit of the control group), room (memory of this group that the
+     * client uses without the store) */
     MR_OE_LIMIT,
-    MR_OE_GRANT,      /* client, request, bytes, room: the least that the client can use, timeout */
-    MR_OE_CANCEL,     /* client, request: those of a GRANT */
-    MR_OE_RETURN,     /* client, segment; 0: the client has no more empty segments */
-    MR_OE_SEAL,       /* client, id, segment, offset, bytes, room, flags, owner */
-    MR_OE_GET,        /* client, request, id, timeout, source */
-    MR_OE_UNPIN,      /* client, id */
-    MR_OE_HOLD,       /* client, id, holder */
-    MR_OE_UNHOLD,     /* client, id, holder */
-    MR_OE_DELETE,     /* client, request, id, flags (FORCE) */
-    MR_OE_PERSIST,    /* client, request, id */
-    MR_OE_EVICT_DONE, /* object, err: MR_OK, or MR_EAGAIN if a reader has the object pinned */
-    MR_OE_WRITTEN,    /* id, err, flags: the flags of the effect WRITE */
+    /* client, request, bytes, room (the least that the client can use), timeout: asks for a
+     * segment */
+    MR_OE_GRANT,
+    MR_OE_CANCEL, /* client, request: the client no longer waits for this GRANT; a GET goes on */
+    MR_OE_RETURN, /* client, segment (0: the client has no more empty segments) */
+    /* client, id, segment, offset, bytes, room, flags, owner: the client has made the object */
+    MR_OE_SEAL,
+    MR_OE_GET,          /* client, request, id, timeout, source: the client waits for the object */
+    MR_OE_UNPIN,        /* client, id */
+    MR_OE_HOLD,         /* client, id, holder */
+    MR_OE_UNHOLD,       /* client, id, holder */
+    MR_OE_DELETE,       /* client, request, id, flags (FORCE): the object is to be deleted */
+    MR_OE_PERSIST,      /* client, request, id */
+    MR_OE_EVICT_DONE,   /* object, err: MR_OK, or MR_EAGAIN if a reader has the object pinned */
+    MR_OE_WRITTEN,      /* id, err, flags: the flags of the effect WRITE */
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull has ended without a SEAL */
     MR_OE_RECOVERED, /* id, bytes, flags (BY_HOLDERS): the object was found on disk at the start */
     MR_OE_USED,      /* object: a client has read the object */
@@ -64,8 +68,9 @@ enum {
     MR_OSTORE_PERSISTED = 1,  /* in WRITE and WRITTEN: the file outlives the process */
     MR_OSTORE_BY_HOLDERS = 2, /* with PERSISTED: the file is deleted with the last holder */
 };
-/* A source: the shell is to look for a store in the cluster's directory. FETCH_FAILED with
- * MR_EAGAIN: the directory has no entry for the object. */
+/* A value of `source` in GET and PULL: the shell looks up in the cluster's directory which store
+ * has the object. If the directory has no entry for the object, the shell answers with FETCH_FAILED
+ * and MR_EAGAIN. */
 #define MR_OSTORE_SEEK UINT32_MAX
 
 struct mr_ostore_event {
@@ -90,23 +95,26 @@ struct mr_ostore_event {
 };
 /* Each comment begins with the members of struct mr_ostore_effect that the effect uses. */
 enum mr_ostore_effect_type {
-    /* client, request, segment, bytes: the client is to make the segment; or err, bytes, and room:
-     * the limit of the client's group, if that is the reason */
+    /* client, request, segment, bytes: the client is to make the segment. If the grant is refused:
+     * err, bytes, room (the limit of the client's group if this limit is the reason; otherwise
+     * 0) */
     MR_OX_GRANTED,
     /* client, request, object, segment, offset, bytes, flags (PULLED: only one client is told so):
-     * the object is pinned for the client; or err */
+     * the object is pinned for the client. If the get has failed: client, request, id, err */
     MR_OX_GOT,
     MR_OX_DONE,    /* client, request, err, holder: the answer to DELETE and PERSIST */
     MR_OX_ADD,     /* object, id: the catalog gets a new entry, which is not in memory */
     MR_OX_PUBLISH, /* object, segment, offset, bytes: the object is in memory from now on */
     MR_OX_REMOVE,  /* object: the entry leaves the catalog; the object is not in memory */
-    MR_OX_EVICT,   /* object, flags (1: deleted, so no reader may pin it); answer: EVICT_DONE */
+    /* object, flags (1: deleted, so no reader may pin it): the answer is EVICT_DONE */
+    MR_OX_EVICT,
     MR_OX_FREED,   /* client, segment, offset, room: the client may use the room again */
     MR_OX_RECLAIM, /* client, bytes: asks for empty segments; the answer is RETURN */
     MR_OX_CLOSE,   /* segment: to be unmapped and closed everywhere */
     MR_OX_WRITE,   /* object, id, bytes, flags (PERSISTED, BY_HOLDERS): the answer is WRITTEN */
-    MR_OX_MOVE,  /* id, flags (BY_HOLDERS: the file is to be deleted with the last holder; or 0) */
-    MR_OX_ERASE, /* id: the object's file is to be deleted */
+    /* id, flags (BY_HOLDERS or 0): the object's file moves to DIR/held or DIR/objects */
+    MR_OX_MOVE,
+    MR_OX_ERASE,   /* id: the object's file is to be deleted */
     MR_OX_RESTORE, /* object, id, bytes: the answer is SEAL or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the answer is SEAL or FETCH_FAILED */
     MR_OX_LOST,    /* id: the object is gone although a job held it */

@@ -28,7 +28,7 @@ struct mr_ostore_info {
     uint64_t offset;
     /* pins that the store took for clients, without those that readers took in their pin pages */
     uint32_t pins;
-    uint64_t sequence; /* grows from object to object; mr_ostore_page goes by it */
+    uint64_t sequence; /* grows from object to object; mr_ostore_page lists objects in this order */
     mr_time created;
     struct mr_store_owner owner;
     uint32_t holders_count;

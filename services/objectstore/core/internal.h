@@ -4,7 +4,7 @@
 
 #include "services/objectstore/core/state.h"
 
-/* table.c: numbers, lists, links, waiters */
+/* Functions of table.c: rows of the tables, lists of objects, links and waiters. */
 struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type);
 /* returns 0 if the id is unknown */
 uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id);
@@ -34,13 +34,13 @@ struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number);
 uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number);
 struct mr_store_holder mr_ostore__some_holder(struct mr_ostore *s, uint32_t o, uint32_t but_client);
 
-/* answer.c: answers to clients that asked for an object */
+/* Functions of answer.c: answers to clients that asked for an object. */
 void mr_ostore__refuse_get(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
 void mr_ostore__answer_persist(
     struct mr_ostore *s, uint32_t client, uint64_t request, mr_object_id id, int err);
-/* Pins an object that is in memory for the client, and answers its get. `flags`: those of the
- * effect GOT. False: the client has gone, or the get was refused because the table of links is
+/* Pins for the client an object that is in memory, and answers the client's get. `flags`: those of
+ * the effect GOT. False: the client has gone, or the get was refused because the table of links is
  * full. */
 bool mr_ostore__answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags);
@@ -48,7 +48,7 @@ void mr_ostore__answer_pulled(struct mr_ostore *s, uint32_t o);
 void mr_ostore__answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int err);
 void mr_ostore__waiter_expire(struct mr_ostore *s, uint32_t w, int err);
 
-/* object.c: the life cycle, and what ends it */
+/* Functions of object.c: the life cycle of an object, and its end. */
 void mr_ostore__move_to(struct mr_ostore *s, uint32_t o, enum place to);
 void mr_ostore__enlist_recent(struct mr_ostore *s, uint32_t o);
 void mr_ostore__leave_room(struct mr_ostore *s, uint32_t o);
@@ -66,7 +66,7 @@ void mr_ostore__remove(struct mr_ostore *s, uint32_t o);
 void mr_ostore__retry_doomed(struct mr_ostore *s);
 void mr_ostore__check_orphans(struct mr_ostore *s);
 
-/* residency.c: how objects leave memory and come back */
+/* Functions of residency.c: how objects leave memory and come back. */
 void mr_ostore__evict(struct mr_ostore *s, uint32_t o);
 void mr_ostore__write(struct mr_ostore *s, uint32_t o);
 void mr_ostore__fetch(struct mr_ostore *s, uint32_t o, uint32_t source);
@@ -75,17 +75,17 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__recovered(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* request.c: requests of clients */
+/* Functions of request.c: requests of clients. */
 void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* persist.c: objects that have to be on disk */
+/* Functions of persist.c: objects that have to be on disk. */
 void mr_ostore__drain(struct mr_ostore *s);
 void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* client_groups.c: clients in control groups with a memory limit */
+/* Functions of client_groups.c: clients in control groups with a memory limit. */
 void mr_ostore__limit(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__group_leave(struct mr_ostore *s, struct client *c);
 void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g);
@@ -98,7 +98,7 @@ void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore__group_leaving(struct mr_ostore *s, const struct object *x, bool starts);
 void mr_ostore__groups_check(const struct mr_ostore *s);
 
-/* memory.c: segments, grants of segments, and which objects leave memory */
+/* Functions of memory.c: segments, grants of segments, and which objects leave memory. */
 void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__cancel(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev);

@@ -165,7 +165,7 @@ void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
         .deadline = mr_time_after(s->now, ev->timeout),
     };
     s->grants[s->grants_count++] = g;
-    mr_ostore__make_room(s); /* before the step refuses a grant that does not wait */
+    mr_ostore__make_room(s); /* this comes before the step refuses grants whose timeout is 0 */
 }
 
 void mr_ostore__cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
@@ -290,8 +290,8 @@ static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes
 }
 
 /* Asks the clients of a group (0: all clients) for empty segments. `lacking`: bytes that the first
- * waiting grant lacks; `bytes`: bytes that all waiting grants lack together. True: the answers are
- * worth waiting for. */
+ * waiting grant lacks; `bytes`: bytes that all waiting grants lack together; `*again`: the time
+ * when every client is asked again. True: the answers are worth waiting for. */
 static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
@@ -361,8 +361,8 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     }
 }
 
-/* Returns by how many bytes the objects exceed 90 % of the budget. This many bytes are spilled
- * before any client has to wait. */
+/* Returns by how many bytes the objects exceed 90 % of the budget; always 0 if the store has no
+ * disk. This many bytes are spilled before any client has to wait. */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
     uint64_t high = s->config.memory_bytes / 10 * 9;

@@ -124,7 +124,7 @@ void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         x->persisted = true;
         x->to_persist = false;
         s->stats.persisted_bytes += x->bytes;
-        /* the object's setting may have changed during the write, which used that of the flags */
+        /* x->by_holders may have changed during the write, which used the value in ev->flags */
         bool by_holders = x->by_holders;
         x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
         mr_ostore__live_by_holders(s, o, by_holders);

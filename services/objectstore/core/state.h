@@ -73,8 +73,9 @@ struct object {
     bool offered;          /* the scheduler was asked whether it claims the object */
     uint32_t maker;        /* the client that sealed the object */
     uint32_t source;       /* source of the running pull */
-    uint32_t other_source; /* source that is tried if that pull fails; 0: none */
-    uint32_t group; /* the control group that is charged, if in_place; 0: none with a limit */
+    uint32_t other_source; /* source that is tried if the running pull fails; 0: none */
+    /* if in_place: the control group that is charged for the room; 0: no group with a limit */
+    uint32_t group;
     struct mr_store_owner owner;
     uint32_t pins; /* pins that the store took for clients */
     uint32_t holders;
@@ -118,7 +119,7 @@ struct segment {
     bool orphaned;
     uint64_t bytes;
     uint32_t live;  /* number of objects with a room in this segment */
-    uint32_t group; /* the control group that is charged; 0: none with a limit */
+    uint32_t group; /* the control group that is charged; 0: no group with a limit */
     uint32_t next;  /* next slot in the free list */
 };
 
@@ -138,15 +139,15 @@ struct group {
     /* bytes of a refused grant, which is expected to be tried again before owed_until */
     uint64_t owed;
     mr_time owed_until;
-    mr_time stuck_since;   /* like the member of struct mr_ostore, for this group */
-    mr_time reclaim_again; /* like the member of struct mr_ostore, for this group */
+    mr_time stuck_since;   /* like stuck_since of struct mr_ostore, for this group */
+    mr_time reclaim_again; /* like reclaim_again of struct mr_ostore, for this group */
 };
 
 struct client {
     uint32_t number; /* 0: the slot is free */
     uint64_t maker;
     bool internal;
-    uint32_t group;     /* the client's control group; 0: none with a limit */
+    uint32_t group;     /* the client's control group; 0: no group with a limit */
     uint64_t own_bytes; /* memory of the group that the client uses without the store */
     bool reclaiming;    /* the client was sent RECLAIM, and its last RETURN has not come */
     /* a room of the client was freed, or the client got a segment, since it said that it has no

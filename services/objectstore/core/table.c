@@ -190,8 +190,9 @@ bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
     return false;
 }
 
-/* Returns a holder that keeps `but_client` from deleting the object. The store's own client is
- * none: it holds uploads that have no other holder yet. */
+/* Returns a holder that keeps `but_client` from deleting the object. The store's own client does
+ * not count: it holds uploads that have no other holder yet. A result of kind 0: no holder keeps
+ * the client from it. */
 struct mr_store_holder mr_ostore__some_holder(struct mr_ostore *s, uint32_t o, uint32_t but_client)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next) {
