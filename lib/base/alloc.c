@@ -17,8 +17,8 @@ void *mr_alloc_aligned(size_t bytes, size_t align)
 }
 
 /* For a size from CLEARED_MIN to CLEARED_MAX, jemalloc's calloc returns the pages of a freed block
- * to the kernel and takes new ones: a system call, and one page fault a page. Clearing the same
- * pages with memset takes about a microsecond. */
+ * to the kernel and takes new ones: this costs a system call, and a page fault for each page.
+ * Clearing the same pages with memset takes about a microsecond. */
 #define CLEARED_MIN ((size_t)8 << 10)
 #define CLEARED_MAX ((size_t)128 << 10)
 

@@ -46,7 +46,7 @@ void *mr_buf_extend_more(struct mr_buf *b, size_t n)
         b->failed = true;
         return NULL;
     }
-    /* Before the first allocation, n == 0 gets a valid pointer too. */
+    /* The first call allocates even if `n` is 0, so that the result is a valid pointer. */
     if (n > b->room - b->n || !b->p) {
         size_t room = MR_MAX(b->room + b->room / 2, b->n + n);
         room = MR_MIN(MR_MAX(room, (size_t)64), b->bytes_max);

@@ -19,7 +19,8 @@ int mr_job_id_parse(struct mr_str text, mr_job_id *out);
 void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX]);
 /* Reads the text of an object id. MR_EINVAL: `text` is not the text of an object id. */
 int mr_object_id_parse(struct mr_str text, mr_object_id *out);
-/* Writes `maker` and then `number` as big-endian bytes, as messages of the services have them. */
+/* Writes `maker` and then `number` as big-endian bytes, which is the form of object ids in
+ * messages. */
 void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]);
 int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL: not 16 bytes */
 

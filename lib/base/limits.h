@@ -30,7 +30,7 @@
 /* A value up to this size travels inside messages instead of an object store. */
 #define MR_INLINE_VALUE_BYTES_MAX ((size_t)4096)
 #define MR_INLINE_MESSAGE_BYTES_MAX ((size_t)262144) /* bytes of all values inside one message */
-/* The largest literal of a graph: its bytes as MessagePack. */
+/* Bytes of the largest literal of a graph, as MessagePack. */
 #define MR_LITERAL_BYTES_MAX ((size_t)1 << 20)
 #define MR_OBJECT_BYTES_MAX ((uint64_t)1 << 40)
 /* At most this many threads copy one large object into shared memory, and at most one thread for

@@ -1,5 +1,5 @@
-/* The generator xoshiro256** 1.0 (Blackman and Vigna 2018), seeded by splitmix64. For simulators,
- * jitter and tests; random operators have their own generators. */
+/* The generator xoshiro256** 1.0 (Blackman and Vigna 2018), seeded by splitmix64. It serves
+ * simulators, jitter and tests. Random operators have generators of their own. */
 #pragma once
 
 #include <stdint.h>
