@@ -15,10 +15,10 @@ enum mr_rpc_life {
 enum mr_rpc_sending {    /* the direction from this process to the peer */
     MR_RPC_SENDING,      /* messages may be queued */
     MR_RPC_HALF_CLOSING, /* client: the half close follows the queued messages */
-    MR_RPC_HALF_CLOSED,  /* client: gRPC has the half close */
+    MR_RPC_HALF_CLOSED,  /* client: the half close was passed to gRPC */
     MR_RPC_FINISHING,    /* server: the status follows the queued messages */
-    MR_RPC_FINISHED,     /* server: gRPC has the status */
-    MR_RPC_ANSWERED,     /* server: the status went out */
+    MR_RPC_FINISHED,     /* server: the status was passed to gRPC */
+    MR_RPC_ANSWERED,     /* server: gRPC has sent the status */
 };
 
 enum mr_rpc_receiving { /* the direction from the peer to this process */

@@ -10,8 +10,8 @@ struct mr_rpc_channel;
 
 struct mr_rpc_channel_options { /* all zeros: the defaults are used */
     size_t message_bytes_max;   /* 0: MR_MESSAGE_BYTES_MAX */
-    /* Time between pings on an idle connection. 0: 10 s on TCP, no pings on UNIX sockets. MR_NEVER:
-     * no pings. */
+    /* Time between pings on a connection that has open calls and receives no data. 0: 10 s on TCP,
+     * no pings on UNIX sockets. MR_NEVER: no pings. */
     mr_duration keepalive;
     /* The longest pause between two attempts to connect. 0: 2 s. */
     mr_duration backoff_max;

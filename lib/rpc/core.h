@@ -45,9 +45,9 @@ struct mr_rpc_loop {
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* number of the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool is_eager;        /* the loop polls before it sleeps, after its waits have been short */
+    bool is_eager;        /* the loop polls before it sleeps if its last waits were short */
     uint32_t short_waits; /* short waits in a row */
-    /* No polling before this time, because another thread wanted this processor. */
+    /* The loop does not poll before this time, because another thread wanted this processor. */
     mr_time crowded_until;
     /* Few events came since the last sleep, so low latency matters more than throughput. */
     bool turn_is_young;

@@ -63,7 +63,8 @@ static void trust_locks(void)
     void *found = dlsym(
         RTLD_DEFAULT, "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_15OnDeadlockCycleE");
     if (!found) return;
-    memcpy(&set_mode, &found, sizeof set_mode); /* ISO C has no cast for this */
+    /* ISO C cannot cast an object pointer to a function pointer */
+    memcpy(&set_mode, &found, sizeof set_mode);
     set_mode(IGNORE);
 }
 

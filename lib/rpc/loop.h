@@ -1,5 +1,5 @@
-/* The event loop: one gRPC completion queue and the thread that runs it, which in a service is the
- * core thread. Servers and channels are made on a loop and closed before the loop is freed. */
+/* The event loop: one gRPC completion queue and the thread that runs it. Servers and channels are
+ * made on a loop and closed before the loop is freed. */
 #pragma once
 
 #include "base/time.h"

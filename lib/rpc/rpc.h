@@ -52,8 +52,9 @@ struct mr_rpc_handler {
     /* Server: the client cancelled, its deadline passed or its connection broke before the server
      * finished the call. Nothing more can be sent. */
     void (*on_cancelled)(struct mr_rpc_call *call);
-    /* The last callback, called exactly once; it should free the context. Client: the status of the
-     * call. Server: OK if the status was sent, whatever its code; otherwise CANCELLED. */
+    /* The last callback, called exactly once; it should free the context. On a client, `status` is
+     * the status of the call. On a server, it is OK if the call's status was sent, whatever its
+     * code, and otherwise CANCELLED. */
     void (*on_done)(struct mr_rpc_call *call, const struct mr_rpc_status *status);
 };
 

@@ -64,7 +64,7 @@ bool mr_rpc_tls_words(
     return true;
 }
 
-/* ---- on the side that refuses ---------------------------------------------------------------- */
+/* ---- the side that refuses a handshake ------------------------------------------------------- */
 
 bool mr_rpc_tls_notice(const char *text)
 {

@@ -30,7 +30,7 @@ struct mr_rpc_server {
     grpc_server *grpc;
     /* Insecure credentials, for UNIX sockets and for TCP without TLS. */
     grpc_server_credentials *credentials;
-    /* TLS settings of the caller. NULL: the process-wide TLS, if there is one. */
+    /* TLS settings from the server's options. NULL: the process-wide TLS, if there is one. */
     struct mr_rpc_tls *tls;
     bool has_tls; /* one of the server's ports has TLS */
     struct mr_peer_rules rules;

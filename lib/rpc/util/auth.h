@@ -80,8 +80,8 @@ int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
  * `auth`. */
 struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
-/* Like mr_rpc_server_listen, but without tokens refuses an address that other machines can reach
- * (MR_EPERM). */
+/* Like mr_rpc_server_listen, but if there is no token file, refuses an address that other machines
+ * can reach (MR_EPERM). */
 int mr_rpc_auth_listen(const struct mr_rpc_auth *auth, struct mr_rpc_server *server,
     const char *address, int *port, struct mr_error *e);
 
