@@ -95,7 +95,8 @@ size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out
 /* Prefetches: asks the store to restore those of the objects that are on disk, as far as there is
  * free memory. `at_once`: a get for them follows soon. Nothing is pinned. */
 void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once);
-bool mr_store_has_spilled(const struct mr_store *st); /* true: an object is on disk only */
+/* true: at least one object is on disk and not in memory */
+bool mr_store_has_spilled(const struct mr_store *st);
 
 /* ---- life of an object ----------------------------------------------------------------------- */
 
@@ -114,15 +115,15 @@ struct mr_store_holder {
 };
 
 /* Add and remove holders of objects. The holders of an object are a set. When the last holder is
- * removed, the object is freed as soon as it is not pinned. Unknown ids are skipped. There is no
- * answer. */
+ * removed, the object is freed as soon as it is not pinned. Unknown ids are skipped. The store
+ * sends no answer. */
 void mr_store_hold(
     struct mr_store *st, const mr_object_id *ids, size_t n, struct mr_store_holder holder);
 void mr_store_unhold(
     struct mr_store *st, const mr_object_id *ids, size_t n, struct mr_store_holder holder);
 
-/* Frees objects. MR_ESTATE: an object has another holder than this client, which the error names;
- * with `force` such an object is freed, too. Unknown ids are skipped. */
+/* Frees objects. MR_ESTATE: an object has a holder other than this client, and the error names this
+ * holder. With `force`, such an object is freed, too. Unknown ids are skipped. */
 int mr_store_delete(
     struct mr_store *st, const mr_object_id *ids, size_t n, bool force, struct mr_error *e);
 

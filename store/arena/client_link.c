@@ -266,7 +266,7 @@ static void on_freed(struct mr_store *st, const struct mr_ctl_message *m)
     pthread_mutex_lock(&st->space_lock);
     for (uint32_t i = 0; i < m->count; i++) {
         struct mr_room room = {items[i].segment, items[i].offset, items[i].room};
-        /* A room in the message that is not given out is ignored. */
+        /* A room that this client has not taken is ignored. */
         (void)mr_space_give(&st->space, &room);
     }
     pthread_mutex_unlock(&st->space_lock);

@@ -1,5 +1,5 @@
 /* The types of control messages between an object store and the clients on its node, and their
- * structs. control.h sends and receives them. */
+ * structs. The functions of control.h send and receive the messages. */
 #pragma once
 
 #include "base/id.h"

@@ -204,8 +204,8 @@ static bool sleep_until(struct mr_redis *r, int timeout_ms)
         ssize_t size = read(r->wake_fd, &count, sizeof count);
         (void)size;
         (void)pthread_mutex_lock(&r->lock);
-        /* The flag is cleared only now, so that the caller takes all commands that were queued
-         * before. */
+        /* A command that is queued after the flag is cleared wakes this thread again. The caller of
+         * this function takes the commands that were queued before. */
         r->is_woken = false;
         (void)pthread_mutex_unlock(&r->lock);
     }

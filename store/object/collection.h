@@ -40,7 +40,7 @@ struct mr_collection {
     unsigned ndim;
     const uint64_t *shape; /* shape of the whole; borrowed from the value */
     uint32_t count;
-    /* A packed list of count + 1 bounds between the parts of a sorted table. Empty: there are no
+    /* A packed list of count + 1 bounds of the parts of a sorted table. Empty: there are no
      * bounds. */
     struct mr_str divisions;
     const struct mr_value *value;

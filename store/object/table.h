@@ -97,7 +97,7 @@ static inline bool mr_column_has(const struct mr_column *c, uint64_t row)
     return !c->validity || mr_bit_get(c->validity, row);
 }
 
-/* Returns the text or bytes of a row. They lie within the column even if the column's offsets are
+/* Returns the text or bytes of a row. Empty: the row is empty, or the column's offsets are
  * wrong. */
 struct mr_str mr_column_text(const struct mr_column *c, uint64_t row);
 /* Returns the value of a row of a column with an integer, date or timestamp type. A u64 above

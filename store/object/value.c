@@ -231,7 +231,7 @@ int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e
     if (bytes.n < sizeof(struct mr_value_header))
         return mr_fail(e, MR_EFORMAT, "value cut off: %zu bytes, a header takes %zu", bytes.n,
             sizeof(struct mr_value_header));
-    /* Members after the end of the header are not set and not read. */
+    /* Members of raw.dims after the end of the header are not set and not read. */
     struct raw_header raw;
     memcpy(&raw.h, bytes.p, sizeof raw.h);
     int err = check_identity(&raw, bytes.n, e);

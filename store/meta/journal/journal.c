@@ -260,7 +260,7 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
     uint64_t kept = strtoull(digits, NULL, 10);
-    /* The journal in Redis has the incarnation of another scheduler, so Redis has an older copy of
+    /* If the journal in Redis has the incarnation of another scheduler, Redis has an older copy of
      * the journal. */
     if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0;
     (void)pthread_mutex_lock(&j->lock);

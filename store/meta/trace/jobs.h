@@ -6,8 +6,8 @@
 struct mr_trace_job {
     mr_job_id id;
     struct mr_trace_counts counts;
-    uint32_t waiting; /* the job's queued entries that have a block */
-    /* An entry without a block is queued, and will carry the job's counts. */
+    uint32_t waiting; /* number of the job's queued entries that have a block */
+    /* True: an entry without a block is queued, and will carry the job's counts. */
     bool counts_waiting;
     bool told; /* Redis has the job's counts */
     bool seen; /* the hash of counts, which is being read, has the job */

@@ -42,7 +42,7 @@ struct mr_trace_log {
     struct mr_trace_log_config config;
     struct mr_redis *redis;
     char *prefix, *dir, *cluster_key, *counts_key;
-    /* The jobs that live, ascending; used until the first load. */
+    /* The jobs that live, ascending; used until the hash of counts was read for the first time. */
     mr_job_id *alive;
     size_t alive_count;
     struct mr_trace_jobs jobs;
@@ -52,7 +52,8 @@ struct mr_trace_log {
     uint64_t bytes, file_bytes;
     uint64_t spans, lost;
     int file_err; /* error of the last write to a file */
-    /* Entries at the front of the list that are in the call under way; 0: no call is under way. */
+    /* Number of entries, at the front of the list, that the call under way carries. 0: no call is
+     * under way. */
     uint32_t sent;
     mr_time retry; /* when to try again after a failed call; MR_NEVER: no call has failed */
     bool is_here, is_loaded, was_loaded, is_refused;

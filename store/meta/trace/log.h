@@ -64,8 +64,8 @@ mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
 bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* true: no entry waits to be written */
 
-/* What a reader (reader.h) needs for a job's whole trace, beside the entries in Redis and in files.
- */
+/* What a reader (reader.h) needs for a job's whole trace, besides the entries in Redis and in
+ * files. */
 struct mr_trace_view {
     mr_job_id job;
     uint64_t spans; /* all spans of the job so far */

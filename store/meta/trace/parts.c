@@ -95,7 +95,7 @@ int mr_trace_file_append(
     off_t at = lseek(fd, 0, SEEK_END);
     ssize_t put = at < 0 ? -1 : write(fd, block.p, block.n);
     int err = put < 0 ? mr_file_write_error(errno) : MR_OK;
-    /* The disk is full: removes the part of the block that was written. */
+    /* If the disk is full, the part of the block that was written is removed. */
     if (put >= 0 && (size_t)put != block.n) {
         err = MR_EDISKFULL;
         (void)!ftruncate(fd, at);

@@ -117,7 +117,7 @@ int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_err
     return end_field(r, out, e);
 }
 
-/* ---- what a text may be ---------------------------------------------------------------------- */
+/* ---- bools and numbers in a text ------------------------------------------------------------- */
 
 /* Compares without regard to case; `word` is in lower case. */
 static bool is_word(struct mr_str s, const char *word)

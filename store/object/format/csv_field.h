@@ -25,8 +25,9 @@ struct mr_csv_field {
 void mr_csv_reader_init(struct mr_csv_reader *r, struct mr_str text, char delimiter);
 void mr_csv_reader_fini(struct mr_csv_reader *r);
 
-/* True: there is another line, to which the reader moves over empty lines. With `single`, for text
- * with one column, an empty line counts as a row with a missing value. */
+/* Moves over empty lines. True: the reader stands at another line. False: the text has ended. With
+ * `single`, for text with one column, an empty line is not skipped, because it is a row with a
+ * missing value. */
 bool mr_csv_has_line(struct mr_csv_reader *r, bool single);
 int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_error *e);
 void mr_csv_rewind(struct mr_csv_reader *r); /* moves back to the first line that is not empty */

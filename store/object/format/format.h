@@ -8,7 +8,7 @@
 enum mr_format {
     MR_FORMAT_VALUE, /* the bytes of the extent itself */
     MR_FORMAT_NPY,
-    MR_FORMAT_IDX, /* exported plain; imported plain or gzipped, as the first bytes tell */
+    MR_FORMAT_IDX, /* exported plain; an imported file may be gzipped, which its first bytes tell */
     MR_FORMAT_JSON,
     MR_FORMAT_CSV,
     MR_FORMAT_RAW,

@@ -69,7 +69,7 @@ static void write_element(struct mr_out *o, enum mr_dtype t, const void *element
     char *to = mr_out_reserve(o, MR_NUMBER_TEXT_MAX + 2);
     size_t n = mr_number_element(to, t, element);
     char last = to[n - 1];
-    /* The text is NaN or Infinity, which JSON has only in quotes. */
+    /* NaN and Infinity stand in quotes, because JSON has no such numbers. */
     if (mr_dtype_is_float(t) && (last == 'N' || last == 'y')) {
         memmove(to + 1, to, n);
         to[0] = to[n + 1] = '"';

@@ -10,7 +10,9 @@
 
 struct frame {
     bool is_collection;
-    bool same_source;        /* true: the frame continues to read where the frame below stands */
+    /* true: the frame reads on from the position of the frame below, which later continues after
+     * it */
+    bool same_source;
     void *owned;             /* an aligned copy of a nested value; freed with the frame */
     const char *close;       /* text to write at the end of the frame */
     struct mr_pack_reader r; /* the reader of the pack */

@@ -1,6 +1,7 @@
-/* PNG pictures of tensors: [height, width] is grey, [height, width, 3] is colour. Elements of type
- * u8 and bool are written as they are. Other types are scaled from their smallest to their largest
- * finite element, or from a given range. */
+/* PNG pictures of tensors: [height, width] is grey, [height, width, 3] is colour. If a range is
+ * given, its ends become black and white. Without a range, elements of type u8 are written as they
+ * are, a bool becomes black or white, and other types are scaled from their smallest to their
+ * largest finite element. */
 #pragma once
 
 #include "store/object/format/format.h"
