@@ -155,7 +155,8 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     mr_local_clients_close(sh);
     mr_disk_stop(disk);
     mr_store_stop(self);
-    mr_service_close(&service); /* closed after the threads that post to the gRPC thread */
+    /* closed after the threads that post to the gRPC thread have ended */
+    mr_service_close(&service);
     mr_store_close(&self);
     mr_disk_close(&disk);
     return err;

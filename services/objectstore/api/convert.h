@@ -1,6 +1,6 @@
-/* Converts between values and formats (npy, JSON, …) on a thread of its own, because that is too
- * slow for the gRPC thread. The body of an upload becomes a draft that is ready to be sealed. A
- * value becomes the pieces of a download. */
+/* Converts between values and formats (npy, JSON, …) on a thread of its own, because a conversion
+ * would block the gRPC thread for too long. The body of an upload becomes a draft that is ready to
+ * be sealed. A value becomes the pieces of a download. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

@@ -30,8 +30,8 @@ struct download {
     double wait_s;
     int64_t offset; /* offset in the request; negative: counted from the end */
     uint64_t bytes_max;
-    size_t piece;   /* the next piece to send … */
-    uint64_t at;    /* … from this position on */
+    size_t piece;   /* index of the next piece to send */
+    uint64_t at;    /* position in this piece of the next byte to send */
     uint64_t total; /* bytes of the value in its format */
     uint64_t from;  /* position in the format at which the reply begins */
     uint64_t left;  /* number of bytes that are still to be sent */

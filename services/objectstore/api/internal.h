@@ -1,5 +1,5 @@
-/* The methods of the store's gRPC services, by file, and functions that several methods use.
- * Private to services/objectstore/api. All run on the gRPC thread. */
+/* The methods of the store's gRPC services, and functions that several methods use, grouped by the
+ * file that defines them. Private to services/objectstore/api. All run on the gRPC thread. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

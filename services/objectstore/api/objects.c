@@ -1,4 +1,5 @@
-/* The tables of methods of the services Objects and Metrics. The methods Stat, List and Pin. */
+/* The tables of methods of the services Objects and Metrics. This file also has the methods Stat,
+ * List and Pin. */
 #include "host/config/value.h"
 #include "services/objectstore/api/internal.h"
 

@@ -139,8 +139,8 @@ int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *
     return MR_OK;
 }
 
-/* Runs what other threads have posted, and continues calls. An answer may lead to a new question
- * that is answered at once, so the turn goes on until no answer is left. */
+/* Runs what other threads have posted, and continues the calls whose answers have come. A continued
+ * call may ask again and get its answer at once, so the turn goes on until no answer is left. */
 static void turn(void *ctx)
 {
     struct mr_service *sv = ctx;

@@ -1,4 +1,5 @@
-/* A question of a call is open from mr_ostore_call_begin to mr_ostore_call_end. */
+/* A question is what a call asks the core, the directory or another part of the store (call.h). It
+ * is open from mr_ostore_call_begin to mr_ostore_call_end. */
 #include "services/objectstore/call/call.h"
 
 #include "base/alloc.h"

@@ -22,9 +22,10 @@ struct mr_ostore_call {
     bool open;               /* a question has no answer yet */
     bool forced;             /* only in a Delete: the object is deleted although it has holders */
     bool failed; /* the call was answered with an error; more messages may still arrive */
-    mr_ostore_call_fn then;      /* continues the call with the answer */
-    const char *wanted;          /* mr_ostore_call_find_id looks up this name … */
-    mr_ostore_call_fn wanted_by; /* … and continues here, with the object of the name */
+    mr_ostore_call_fn then; /* continues the call with the answer */
+    const char *wanted;     /* the name that mr_ostore_call_find_id looks up */
+    /* called when mr_ostore_call_find_id has found the object of the name */
+    mr_ostore_call_fn wanted_by;
     void (*fini)(struct mr_ostore_call *call); /* releases `more`; may be NULL */
     void *more;                                /* the handler's own state */
     struct naming *naming;
@@ -66,8 +67,9 @@ void mr_ostore_call_unknown(struct mr_ostore_call *call);
 /* Does the same as mr_ostore_call_unknown, and fails the call. */
 void mr_ostore_call_fail_unknown(struct mr_ostore_call *call);
 
-/* Checks of a request message. When a check fails, the call is failed, and the result is NULL or
- * false. mr_ostore_call_parse_id sets call->id. `field`: the field that the error text names. */
+/* Checks of a request message. When a check fails, the call is answered with an error, and the
+ * result is NULL or false. mr_ostore_call_parse_id sets call->id. `field`: the field that the error
+ * text names. */
 void *mr_ostore_call_request(
     struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);

@@ -1,5 +1,5 @@
-/* Questions to the directory. An answer of the directory is valid only during the callback, which
- * any thread may run. So the answer is copied for the gRPC thread. */
+/* Asks the directory for names and places. An answer of the directory is valid only during the
+ * callback, which any thread may run. So the answer is copied for the gRPC thread. */
 #include "services/objectstore/call/lookup.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Questions of a call to the directory (control/directory.h): names of objects, and which node has
- * an object. The directory answers on any thread. The answer is copied and continues the call on
- * the gRPC thread. Names in an answer are in call->names. */
+/* Asks the directory (control/directory.h), for a call, for names of objects and for the node that
+ * has an object. The directory answers on any thread. The answer is copied and continues the call
+ * on the gRPC thread. Names in an answer are in call->names. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

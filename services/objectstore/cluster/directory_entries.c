@@ -89,7 +89,7 @@ static void on_page(
     for (size_t i = 0; i < count && !err; i++) {
         struct mr_place_record r = records[i];
         if (!mr_str_eq(r.node, mr_str(sv->config.node))) continue;
-        /* an earlier process of this store, which had another address, wrote the entry */
+        /* if the address differs, an earlier process of this store wrote the entry */
         if (!mr_str_eq(r.address, mr_str(sv->address))) {
             r.address = mr_str(sv->address);
             mr_names_place(sv->names, &r, ignore, NULL);

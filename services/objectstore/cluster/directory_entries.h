@@ -9,7 +9,7 @@
 struct mr_places;
 
 struct mr_places *mr_places_new(struct mr_service *sv);
-/* Frees the entries. Called after mr_names_close. */
+/* Frees `*p`, and leaves the directory as it is. Called after mr_names_close. */
 void mr_places_free(struct mr_places **p);
 
 /* Writes the directory's entry of call->id, so that other stores find the object, and then

@@ -28,8 +28,8 @@ struct mr_scheduler_session {
     struct mr_rpc_call *rpc; /* NULL: not connected */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
-    uint32_t epoch;             /* the epoch that a scheduler sent last … */
-    uint64_t scheduler;         /* … and the number of that scheduler's process */
+    uint32_t epoch;             /* the epoch that a scheduler sent last */
+    uint64_t scheduler;         /* number of the scheduler's process that sent `epoch` */
     struct mr_store_stats told; /* what the last heartbeat said */
     bool told_full;
     mr_duration retry_ns;

@@ -48,7 +48,7 @@ struct mr_draft_ask {
     void *ctx;
     int err;
     struct mr_error error;
-    struct mr_store_draft draft; /* belongs to the asker, unless `err` */
+    struct mr_store_draft draft; /* if `err` is MR_OK: belongs to the thread that asked */
 };
 /* Passes the request to a fetcher. MR_ELIMIT: too many requests wait. MR_ESTATE: the threads are
  * stopped. After an error `done` never runs. */

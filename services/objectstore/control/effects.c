@@ -213,7 +213,8 @@ static void remember_evict(struct mr_ostore_shell *sh, const struct mr_ostore_ef
         sh->evicts_room = room;
     }
     sh->evicts[sh->evicts_count++] = *x;
-    /* Marked at once, so that a client whose delete is answered does not find the object again. */
+    /* The entry is marked at once, so that a client whose delete is answered does not find the
+     * object again. */
     uint64_t word = atomic_load(&sh->catalog.entries[x->object].word);
     if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }

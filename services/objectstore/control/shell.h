@@ -52,7 +52,7 @@ struct mr_ask {
     size_t n_max;              /* only in PAGE and OFFER: limit of the answer */
     /* The answer: */
     int err;
-    struct mr_store_holder holder; /* only in DELETE: one that still holds the object */
+    struct mr_store_holder holder; /* only in DELETE: a holder that still holds the object */
     struct mr_ostore_info *infos;  /* in STAT (one), PAGE, OFFER, MISSING; freed by mr_release */
     size_t infos_count;
     struct mr_store_stats stats;
@@ -93,14 +93,14 @@ struct mr_ostore_shell {
 
     struct mr_local_client **clients; /* `clients_count` clients, without gaps */
     uint32_t clients_count;
-    uint32_t client_number;                   /* the number given last */
+    uint32_t client_number;                   /* the number of the client that connected last */
     struct mr_ostore_shell_segment *segments; /* by number */
     uint32_t segments_room;
     char **sources; /* addresses of other stores; the core knows them by number, from 1 */
     uint32_t sources_count;
     uint32_t *seen; /* for each object, the number of the last scan that found it pinned */
     uint32_t scans;
-    uint64_t pinned_bytes;         /* sum of the running scan */
+    uint64_t pinned_bytes;         /* bytes that the running scan has counted as pinned */
     void *buffer;                  /* memory for one message of a client */
     struct mr_ostore_event *queue; /* events that effects have caused, in order */
     size_t queue_count, queue_room;

@@ -35,15 +35,15 @@ struct mr_ostore_info {
     struct mr_store_holder holders[MR_OSTORE_HOLDERS_SHOWN];
 };
 /* Writes the ids of unvouched objects: their holders may no longer exist. One of three things has
- * happened: a client said that a job holds the object and died since; the object was found on disk
- * at the start; or another scheduler has connected. A HOLD by a job ends the doubt. If an object
- * was offered to the scheduler (OFFERED) and no job has claimed it orphan_ns later, it is freed.
- * Returns how many ids were written, at most n_max. */
+ * happened: a client said that a job holds the object, and this client has gone since; the object
+ * was found on disk at the start; or another scheduler has connected. A HOLD by a job ends the
+ * doubt. If an object was offered to the scheduler (OFFERED) and no job has claimed it orphan_ns
+ * later, it is freed. Returns how many ids were written, at most n_max. */
 size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max);
 /* Describes one object. MR_ENOENT: the object is not in this store. */
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);
 /* Describes up to n_max objects with a sequence above `after`, in order of their sequences, and
- * returns how many. Takes time proportional to all objects. */
+ * returns how many. Takes time proportional to the number of all objects. */
 size_t mr_ostore_page(
     const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max);
 void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out);

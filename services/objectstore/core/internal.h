@@ -1,5 +1,5 @@
-/* Functions of the core that its own files call, by file. Private to services/objectstore/core.
- * `o` is the number of an object. */
+/* Functions of the core that its own files call, grouped by the file that defines them. Private to
+ * services/objectstore/core. `o` is the number of an object. */
 #pragma once
 
 #include "services/objectstore/core/state.h"

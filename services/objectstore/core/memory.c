@@ -127,7 +127,8 @@ static uint64_t serve_grants(struct mr_ostore *s)
         mr_assert(bytes <= mr_ostore__group_left(s, c->group)); /* I35 (docs/invariants.md) */
         uint32_t segment = segment_new(s, c, bytes);
         grant_pop(s, at);
-        c->may_have_empty = true; /* holds until the client seals an object in the new segment */
+        /* the new segment is empty until the client seals an object in it */
+        c->may_have_empty = true;
         struct mr_ostore_effect *fx = answer_grant(s, g.client, g.request);
         fx->segment = segment;
         fx->bytes = bytes;
@@ -393,8 +394,9 @@ static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 }
 
 /* Refuses the youngest waiting grant, because no object can leave. A client that waits for room
- * usually has pinned other objects. After the refusal it releases its pins and tries again.
- * `group`: one of the group's grants is refused; 0: one of those that wait for the budget. */
+ * usually has pinned other objects. After the refusal it releases its pins and tries again. With a
+ * `group`, one of this group's grants is refused; with 0, one of the grants that wait for the
+ * budget. */
 static void let_one_go(struct mr_ostore *s, uint32_t group)
 {
     for (uint32_t i = s->grants_count; i-- > 0;) {
@@ -472,7 +474,8 @@ void mr_ostore__make_room(struct mr_ostore *s)
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (above) start_leavers(s, above);
     if (!lacking || reclaim(s, 0, lacking, lacking_in_all(s), &s->reclaim_again))
-        return; /* empty segments come first; RETURN or a timeout continues here */
+        /* Empty segments are used first. The event RETURN or a timeout runs this function again. */
+        return;
     start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
     if (is_stuck(s, &s->stuck_since, s->writes)) let_one_go(s, 0);
 }

@@ -230,7 +230,7 @@ struct mr_ostore {
     mr_time disk_failed; /* time when a write last found the disk full */
     uint64_t write_failures;
     uint64_t rooms_bytes;   /* sum of the rooms of objects in memory */
-    uint64_t coming_bytes;  /* sum of the running restores */
+    uint64_t coming_bytes;  /* bytes of the objects that are being restored */
     uint64_t leaving_bytes; /* sum of the rooms of objects that are `leaving` */
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
     /* time until doomed objects are tried again; grows while they stay pinned */

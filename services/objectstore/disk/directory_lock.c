@@ -20,8 +20,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define WAIT (2 * MR_SECOND) /* how long another process that has the lock is waited for */
-#define LOOK (20 * MR_MS)    /* time between two attempts to get the lock */
+/* how long this process waits for another process that has the lock */
+#define WAIT (2 * MR_SECOND)
+#define LOOK (20 * MR_MS) /* time between two attempts to get the lock */
 
 struct mr_claim {
     int fd;

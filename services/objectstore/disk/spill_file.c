@@ -21,7 +21,8 @@
 
 #define NONE UINT32_MAX
 #define SIZES 160u /* number of sizes: four for each doubling, from one page up */
-/* Free slots keep at most this many bytes of pages, or as many as slots in use have, if more. */
+/* Free slots keep at most this many bytes of pages or, if this is more, as many bytes as the slots
+ * in use have. */
 #define PAGES_KEPT_MAX ((uint64_t)256 << 20)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
