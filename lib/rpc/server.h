@@ -63,12 +63,13 @@ void mr_rpc_server_add_service(
 /* Listens on an address: "unix:/path", "host:port" or "ipv4:1.2.3.4:0". To be called before the
  * start, once for each address. The socket file of a dead server is replaced. MR_EEXIST: another
  * server answers on the socket, or the path is a file of another kind. MR_EINVAL or MR_EIO: the
- * server cannot listen on the address. `*port` (may be NULL) receives the port. */
+ * server cannot listen on the address. MR_ELIMIT: it listens on too many UNIX sockets. `*port` (may
+ * be NULL) receives the port, or 0 for a UNIX socket. */
 int mr_rpc_server_listen(
     struct mr_rpc_server *server, const char *address, int *port, struct mr_error *e);
 
 /* Adds a serialized FileDescriptorSet for reflection. The bytes are borrowed. MR_EFORMAT: the bytes
- * are malformed. */
+ * are malformed. MR_ELIMIT: there are too many files or symbols. */
 int mr_rpc_server_add_descriptors(
     struct mr_rpc_server *server, struct mr_str descriptor_set, struct mr_error *e);
 
@@ -77,8 +78,8 @@ void mr_rpc_server_start(struct mr_rpc_server *server);
 /* Sets the health of one service; "" is the server as a whole. All services begin as serving. */
 void mr_rpc_server_set_serving(struct mr_rpc_server *server, const char *service, bool serving);
 
-/* Answers new calls with UNAVAILABLE from now on, and sets the health to NOT_SERVING. Open calls go
- * on; only those of health and reflection are ended. */
+/* Answers new calls, except those of health and reflection, with UNAVAILABLE from now on, and sets
+ * the health to NOT_SERVING. Open calls go on; only those of health and reflection are ended. */
 void mr_rpc_server_drain(struct mr_rpc_server *server);
 /* True: the server is drained, and no call is left. */
 bool mr_rpc_server_is_drained(const struct mr_rpc_server *server);

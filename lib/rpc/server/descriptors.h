@@ -40,7 +40,8 @@ void mr_descriptors_init(struct mr_descriptors *d);
 void mr_descriptors_fini(struct mr_descriptors *d);
 
 /* Adds the files of a serialized FileDescriptorSet. The bytes are borrowed. A file that is already
- * in the index is skipped. MR_EFORMAT: the bytes are malformed. */
+ * in the index is skipped. MR_EFORMAT: the bytes are malformed. MR_ELIMIT: there are too many files
+ * or symbols. */
 int mr_descriptors_add(struct mr_descriptors *d, struct mr_str set, struct mr_error *e);
 
 /* Return the number of the file that has this name, declares this symbol or declares this
