@@ -12,7 +12,7 @@ struct mr_store;
 
 /* Connects to the store. `socket_path` is the --socket of mr-objectstore. `name` (at most 63 bytes)
  * is shown in the store's statistics. MR_EAWAY: no store answers there. MR_EPERM: the store refuses
- * this process. */
+ * this process. MR_ESTATE: the store is of another version. */
 int mr_store_open(
     const char *socket_path, const char *name, struct mr_store **out, struct mr_error *e);
 void mr_store_close(struct mr_store **st); /* ends all holds of this client */
@@ -51,7 +51,8 @@ struct mr_store_view {
 /* Reserves room for a new object under a new id. For up to 256 KiB the client mostly has room, and
  * sends no message to the store; a larger object may need one round trip. If the store is full, or
  * has as many objects as it may keep, the call waits until the store has spilled or freed other
- * objects. MR_ELIMIT: this has not happened within `timeout`. */
+ * objects. MR_ELIMIT: this has not happened within `timeout`. MR_ETOOBIG: no object may be that
+ * large. */
 int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 

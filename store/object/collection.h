@@ -58,7 +58,8 @@ struct mr_collection_part {
 
 /* Opens a collection. `*out` borrows `v` and its extent. */
 int mr_collection_open(const struct mr_value *v, struct mr_collection *out, struct mr_error *e);
-/* Reads the entry of part `i`. MR_EFORMAT: the entry is malformed. */
+/* Reads the entry of part `i`. MR_ERANGE: there is no such part. MR_EFORMAT: the entry is
+ * malformed. */
 int mr_collection_part(
     const struct mr_collection *c, uint32_t i, struct mr_collection_part *out, struct mr_error *e);
 

@@ -79,7 +79,8 @@ struct mr_column {
 };
 
 int mr_table_open(const struct mr_value *v, struct mr_table *out, struct mr_error *e);
-/* Opens column `i` and checks its layout, but not its rows. MR_EFORMAT: the layout is damaged. */
+/* Opens column `i` and checks its layout, but not its rows. MR_ERANGE: there is no such column.
+ * MR_EFORMAT: the layout is damaged. */
 int mr_table_column(
     const struct mr_table *t, uint32_t i, struct mr_column *out, struct mr_error *e);
 /* Sets `*out` to the index of the column with this name. The sentence of MR_ENOENT lists the

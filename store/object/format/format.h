@@ -72,7 +72,7 @@ struct mr_sink {
 struct mr_sink mr_sink_to_buf(struct mr_buf *b);
 
 /* Imports one value from all of `bytes`; `o` may be NULL. The sentence of MR_EFORMAT says where the
- * bytes are wrong. */
+ * bytes are wrong. MR_EMEDIA: the format can only be written. */
 int mr_format_import(enum mr_format f, struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e);
 /* Exports a value. MR_EACCEPT: the format cannot hold this value. */
