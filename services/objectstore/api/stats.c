@@ -1,4 +1,5 @@
-/* The methods Stats and Metrics. Metrics answers in the text format of Prometheus. */
+/* The method Stats, and the method Read of the service Metrics, which answers in the text format of
+ * Prometheus. */
 #include "services/objectstore/api/internal.h"
 
 #include "base/unconst.h"

@@ -1,7 +1,8 @@
 /* Entries of this node's objects in the cluster's directory. The store writes an entry when an
- * object is named or persisted, and removes the entry with the object (I34 in docs/invariants.md).
- * A crash, or a Redis that does not answer, leaves wrong entries behind. The store finds wrong
- * entries by reading all entries of its node at its start and whenever Redis is connected again. */
+ * object is uploaded, named or persisted, and removes the entry with the object (I34 in
+ * docs/invariants.md). A crash, or a Redis that does not answer, leaves wrong entries behind. The
+ * store finds wrong entries by reading all entries of its node at its start and whenever Redis is
+ * connected again. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

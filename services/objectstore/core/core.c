@@ -155,8 +155,8 @@ static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
         offer_one(s, o);
 }
 
-/* Puts all holds of jobs in doubt when another scheduler connects. That scheduler holds the objects
- * that it knows when it connects, and is asked about the others. */
+/* Puts the holds that a scheduler took (key 0) in doubt when another scheduler connects. The new
+ * scheduler holds the objects that it knows when it connects, and is asked about the others. */
 static void ask_again(struct mr_ostore *s)
 {
     for (uint32_t o = 1; o <= s->objects_used; o++) {

@@ -46,7 +46,7 @@ enum mr_ostore_event_type {
     MR_OE_GET,          /* client, request, id, timeout, source: the client waits for the object */
     MR_OE_UNPIN,        /* client, id */
     MR_OE_HOLD,         /* client, id, holder */
-    MR_OE_UNHOLD,       /* client, id, holder */
+    MR_OE_UNHOLD,       /* client, id, holder (JOB with key 0: all jobs) */
     MR_OE_DELETE,       /* client, request, id, flags (FORCE): the object is to be deleted */
     MR_OE_PERSIST,      /* client, request, id */
     MR_OE_EVICT_DONE,   /* object, err: MR_OK, or MR_EAGAIN if a reader has the object pinned */
@@ -102,7 +102,7 @@ enum mr_ostore_effect_type {
     /* client, request, object, segment, offset, bytes, flags (PULLED: only one client is told so):
      * the object is pinned for the client. If the get has failed: client, request, id, err */
     MR_OX_GOT,
-    MR_OX_DONE,    /* client, request, err, holder: the answer to DELETE and PERSIST */
+    MR_OX_DONE,    /* client, request, id, err, holder: the answer to DELETE and PERSIST */
     MR_OX_ADD,     /* object, id: the catalog gets a new entry, which is not in memory */
     MR_OX_PUBLISH, /* object, segment, offset, bytes: the object is in memory from now on */
     MR_OX_REMOVE,  /* object: the entry leaves the catalog; the object is not in memory */

@@ -1,5 +1,6 @@
 /* The life cycle of an object: the moves between its states, and its end. An object ends when a
- * client deletes it, when its last holder goes, or when its only copy is lost. */
+ * client deletes it, when its last holder goes, or when its only copy is lost. A copy of another
+ * node's object also ends when no client uses it. */
 #include "services/objectstore/core/internal.h"
 
 #define P(x) (1u << PLACE_##x)
@@ -180,8 +181,8 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 }
 
 /* Frees copies of other nodes' objects that no client of this node has used for orphan_ns. Also
- * frees unvouched objects that were offered orphan_ns ago and were not claimed. Examines SCAN_MAX
- * objects, and the next call goes on behind them. */
+ * frees unvouched objects that were offered orphan_ns ago and were not claimed. Examines at most
+ * SCAN_MAX objects, and the next call goes on behind them. */
 void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {

@@ -14,7 +14,8 @@
 /*  WANTED ──▶ FETCHING ──▶ RESIDENT ◀──▶ EVICTING ──▶ SPILLED ──▶ FETCHING
  *     └────────────seal───────▲│              │           │           │
  *  (any) ──────────────────────┴──────────────┴──▶ DOOMED ┴───────────┘──▶ FREE
- * An object is FREE only when no client has it pinned. `allowed` in object.c checks the moves. */
+ * An object is FREE only when no client has it pinned. `allowed` in object.c lists the moves that
+ * neither begin nor end at FREE, also those that are not drawn here. */
 enum place {
     PLACE_FREE,
     PLACE_WANTED,   /* clients wait for the object, which is not here */
@@ -65,7 +66,8 @@ struct object {
     uint64_t sequence;
     mr_time created;
     mr_time used; /* the last use that the store knows of */
-    /* time of the last attempt to evict the object; after a failed write, a time in the future */
+    /* time of the last attempt to evict or to write the object; after a write that failed, but not
+     * for lack of space, a time in the future */
     mr_time tried;
     /* a replica: time of its last use; an unvouched object: time when it was offered */
     mr_time unheld_since;
@@ -144,7 +146,7 @@ struct group {
 };
 
 struct client {
-    uint32_t number; /* 0: the slot is free */
+    uint32_t number;
     uint64_t maker;
     bool internal;
     uint32_t group;     /* the client's control group; 0: no group with a limit */
@@ -181,11 +183,12 @@ struct grant { /* a request for a segment that waits for memory */
 #define WAIT_MORE_NS (10 * MR_SECOND)
 /* a task that found no room is expected to try again within this time */
 #define OWED_NS (2 * MR_SECOND)
-#define SPILLS_MAX 16u /* limit of writes at the same time */
-#define SCAN_MAX 4096u /* limit of objects that one step examines */
-/* limit of objects that one step examines while SPILLS_MAX writes are running */
+#define SPILLS_MAX 16u /* no spill starts while this many writes are running */
+#define SCAN_MAX 4096u /* limit of objects that one search examines */
+/* limit of objects that one search examines while SPILLS_MAX writes are running */
 #define SCAN_FULL 64u
-/* after a failed write of an object, time before the next write of the same object */
+/* after a write that failed, but not for lack of space: time before the next write of the same
+ * object */
 #define DISK_RETRY_NS (5 * MR_SECOND)
 #define DISK_PROBE_NS (250 * MR_MS) /* time between two attempts to write to a full disk */
 #define AHEAD_SHARE 8u              /* at most 1/8 of memory is prefetched at a time */
@@ -235,13 +238,14 @@ struct mr_ostore {
     mr_time retry; /* time of the next attempt to evict objects or to free doomed objects */
     /* time until doomed objects are tried again; grows while they stay pinned */
     mr_duration doomed_wait;
-    /* time since which a grant waits and no memory was freed; 0: no grant waits */
+    /* time since which a grant waits and no memory was freed; 0: no grant waits, or memory was just
+     * freed */
     mr_time stuck_since;
     /* time to ask all clients for empty segments again, whatever they answered */
     mr_time reclaim_again;
     mr_time orphan_check;
     uint32_t replicas;
     uint32_t unvouched;
-    uint32_t orphan_cursor; /* the object at which mr_ostore__check_orphans goes on */
+    uint32_t orphan_cursor; /* the object that mr_ostore__check_orphans examined last */
     struct mr_store_stats stats;
 };
