@@ -46,7 +46,7 @@ def paragraphs(text):
             head = ""
         if bare.startswith("```"):
             in_code = not in_code
-        elif in_code or not bare or re.fullmatch(r"[|:\s-]+", bare):
+        elif in_code or not bare or re.fullmatch(r"[|:\s-]+|<!--.*-->", bare):
             pass
         elif bare.startswith("#"):
             heading, last = bare.lstrip("# "), ""
