@@ -126,6 +126,9 @@ struct rig_worker rig_join_as(
 void rig_close(struct rig *r, struct rig_worker w);
 void rig_message(struct rig *r, struct rig_worker w, struct mr_ws_up *m);
 void rig_heartbeat(struct rig *r, struct rig_worker w);
+/* Lets the worker, whose name is "a" or "one", run one task of operator f and one of g. Each takes
+ * a millisecond. Then the core knows the run times of both operators. */
+void rig_warm(struct rig *r, struct rig_worker w);
 
 /* The functions below send a worker's report on one task. They name the attempt that was last sent
  * to the worker; rig_done_as names `attempt`. */
