@@ -561,32 +561,6 @@ static void targets_have_room_in_the_cache_when_others_have_none(void **state)
     }
 }
 
-/* Of two workers that have inputs, the task goes to the one that it prefers, although the other has
- * more bytes of inputs. One input is long-running, so the task is not sent ahead of its inputs. */
-static void a_named_worker_is_preferred_where_others_are_allowed(void **state)
-{
-    (void)state;
-    struct rig *r = rig_new();
-    rig_store(r, 77, "a");
-    rig_store(r, 78, "b");
-    struct rig_worker a = join(r, "a", 2, 77), b = join(r, "b", 2, 78);
-    for (int is_preferred = 0; is_preferred < 2; is_preferred++) {
-        uint64_t job = rig_submit(r,
-            is_preferred ? JOB(T("x", "long", "1", ",\"workers\":[\"a\"]") "," T("z", "f", "2",
-                                   ",\"workers\":[\"b\"]") "," T("y", "f", R("x") "," R("z"),
-                                   ",\"workers\":[\"b\"],\"allow_other_workers\":true"),
-                               "\"y\"")
-                         : JOB(T("x", "long", "1", ",\"workers\":[\"a\"]") "," T("z", "f", "2",
-                                   ",\"workers\":[\"b\"]") "," T("y", "f", R("x") "," R("z"), ""),
-                               "\"y\""));
-        rig_done(r, b, job, "z");
-        (void)rig_done_object(r, a, job, "x");
-        struct rig_worker w = is_preferred ? b : a;
-        assert_int_equal(rig_task(r, job, "y").worker, w.slot);
-        rig_done(r, w, job, "y");
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -605,7 +579,6 @@ int main(void)
         RIG_TEST(each_task_of_a_batch_has_its_own_resources),
         RIG_TEST(small_values_are_sent_whole),
         RIG_TEST(targets_have_room_in_the_cache_when_others_have_none),
-        RIG_TEST(a_named_worker_is_preferred_where_others_are_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

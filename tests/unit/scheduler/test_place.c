@@ -319,6 +319,32 @@ static void a_task_with_inputs_goes_to_the_worker_that_it_prefers(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
 }
 
+/* Of two workers that have inputs, the task goes to the one that it prefers, although the other has
+ * more bytes of inputs. One input is long-running, so the task is not sent ahead of its inputs. */
+static void a_named_worker_is_preferred_where_others_are_allowed(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 77, "a");
+    rig_store(r, 78, "b");
+    struct rig_worker a = join(r, "a", 2, 77), b = join(r, "b", 2, 78);
+    for (int is_preferred = 0; is_preferred < 2; is_preferred++) {
+        uint64_t job = rig_submit(r,
+            is_preferred ? JOB(T("x", "long", "1", ",\"workers\":[\"a\"]") "," T("z", "f", "2",
+                                   ",\"workers\":[\"b\"]") "," T("y", "f", R("x") "," R("z"),
+                                   ",\"workers\":[\"b\"],\"allow_other_workers\":true"),
+                               "\"y\"")
+                         : JOB(T("x", "long", "1", ",\"workers\":[\"a\"]") "," T("z", "f", "2",
+                                   ",\"workers\":[\"b\"]") "," T("y", "f", R("x") "," R("z"), ""),
+                               "\"y\""));
+        rig_done(r, b, job, "z");
+        (void)rig_done_object(r, a, job, "x");
+        struct rig_worker w = is_preferred ? b : a;
+        assert_int_equal(rig_task(r, job, "y").worker, w.slot);
+        rig_done(r, w, job, "y");
+    }
+}
+
 static void a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away(void **state)
 {
     (void)state;
@@ -541,6 +567,7 @@ int main(void)
         RIG_TEST(a_preference_for_a_full_worker_does_not_keep_a_task_waiting),
         RIG_TEST(a_preference_is_worth_a_second_of_waiting),
         RIG_TEST(a_task_with_inputs_goes_to_the_worker_that_it_prefers),
+        RIG_TEST(a_named_worker_is_preferred_where_others_are_allowed),
         RIG_TEST(a_task_is_sent_ahead_if_the_worker_that_it_prefers_is_away),
         RIG_TEST(what_runs_long_goes_to_the_worker_that_it_prefers),
         RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
