@@ -71,6 +71,48 @@ static void a_role_that_is_lost_again_and_again_fails_the_session(void **state)
     says(look(r).reason, "worker 0 was lost 10 times");
 }
 
+static void a_new_version_forgives_losses(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":1}");
+    char task[32];
+    for (uint32_t i = 2; i < 40; i++) {
+        if (i % 8 == 0) {
+            struct mr_training_report p = {
+                .version = i, .checkpoint_version = i, .checkpoint_object = {1, i}};
+            assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
+        }
+        (void)snprintf(task, sizeof task, "j1-2/1/%u", i);
+        (void)join(r, MR_TRAINING_WORKER, 0, task);
+        assert_true(look(r).state != MR_TRAINING_FAILED);
+    }
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
+    uint32_t last = 40;
+    for (; look(r).state != MR_TRAINING_FAILED; last++) {
+        (void)snprintf(task, sizeof task, "j1-2/1/%u", last);
+        (void)join(r, MR_TRAINING_WORKER, 0, task);
+    }
+    assert_int_equal(last, 32 + 10); /* the loss after the version counts as the first one */
+}
+
+static void a_member_that_stayed_a_minute_was_no_loss_in_a_row(void **state)
+{
+    struct rig *r = *state;
+    /* Foreign roles report no versions. */
+    (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":1,\"exec\":[\"x\"]}}}");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    for (uint32_t i = 1; i < 30; i++) {
+        char task[32];
+        (void)snprintf(task, sizeof task, "j1-2/0/%u", i);
+        uint64_t w = join(r, MR_TRAINING_WORKER, 0, task);
+        for (uint32_t k = 0; k < 61 && i % 8 == 0; k++) {
+            tick(r, MR_SECOND);
+            (void)report(r, MR_TRAINING_WORKER, 0, w, (struct mr_training_report){0});
+        }
+        assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    }
+}
+
 static void a_failure_fails_with_its_words(void **state)
 {
     struct rig *r = *state;
@@ -107,6 +149,8 @@ int main(void)
         TEST(who_stops_without_parameters_and_checkpoint_fails),
         TEST(a_lost_worker_costs_no_parameters),
         TEST(a_role_that_is_lost_again_and_again_fails_the_session),
+        TEST(a_new_version_forgives_losses),
+        TEST(a_member_that_stayed_a_minute_was_no_loss_in_a_row),
         TEST(a_failure_fails_with_its_words),
         TEST(a_failed_graph_fails_the_session_with_its_reason),
         TEST(a_scheduler_that_is_away_is_asked_again),

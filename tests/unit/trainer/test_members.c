@@ -291,50 +291,6 @@ static void who_joins_before_redis_has_the_session_is_to_run_later(void **state)
     assert_int_equal(r->last[MR_TX_JOINED].instruction.phase, MR_TRAINING_RUN);
 }
 
-/* ---- losses ---------------------------------------------------------------------------------- */
-
-static void a_new_version_forgives_losses(void **state)
-{
-    struct rig *r = *state;
-    struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":1}");
-    char task[32];
-    for (uint32_t i = 2; i < 40; i++) {
-        if (i % 8 == 0) {
-            struct mr_training_report p = {
-                .version = i, .checkpoint_version = i, .checkpoint_object = {1, i}};
-            assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_OK);
-        }
-        (void)snprintf(task, sizeof task, "j1-2/1/%u", i);
-        (void)join(r, MR_TRAINING_WORKER, 0, task);
-        assert_true(look(r).state != MR_TRAINING_FAILED);
-    }
-    (void)report(r, MR_TRAINING_PS, 0, c.ps, nothing);
-    uint32_t last = 40;
-    for (; look(r).state != MR_TRAINING_FAILED; last++) {
-        (void)snprintf(task, sizeof task, "j1-2/1/%u", last);
-        (void)join(r, MR_TRAINING_WORKER, 0, task);
-    }
-    assert_int_equal(last, 32 + 10); /* the loss after the version counts as the first one */
-}
-
-static void a_member_that_stayed_a_minute_was_no_loss_in_a_row(void **state)
-{
-    struct rig *r = *state;
-    /* Foreign roles report no versions. */
-    (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":1,\"exec\":[\"x\"]}}}");
-    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
-    for (uint32_t i = 1; i < 30; i++) {
-        char task[32];
-        (void)snprintf(task, sizeof task, "j1-2/0/%u", i);
-        uint64_t w = join(r, MR_TRAINING_WORKER, 0, task);
-        for (uint32_t k = 0; k < 61 && i % 8 == 0; k++) {
-            tick(r, MR_SECOND);
-            (void)report(r, MR_TRAINING_WORKER, 0, w, nothing);
-        }
-        assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
-    }
-}
-
 /* ---- barriers -------------------------------------------------------------------------------- */
 
 static void a_barrier_names_what_is_wrong_with_a_call(void **state)
@@ -591,8 +547,6 @@ int main(void)
         TEST(a_trainer_that_slept_takes_nobody_for_dead),
         TEST(a_lost_worker_has_used_up_nothing),
         TEST(who_joins_before_redis_has_the_session_is_to_run_later),
-        TEST(a_new_version_forgives_losses),
-        TEST(a_member_that_stayed_a_minute_was_no_loss_in_a_row),
         TEST(a_barrier_names_what_is_wrong_with_a_call),
         TEST(barriers_of_two_names_do_not_meet),
         TEST(the_phases_of_a_stop_come_one_after_another),
