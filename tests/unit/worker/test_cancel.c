@@ -313,6 +313,25 @@ static void an_answer_to_a_cut_that_nobody_asked_for_is_ignored(void **state)
     assert_int_equal(r->done_count, 5);
 }
 
+static void a_heartbeat_does_not_list_what_nobody_wants_any_more(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 7, 1, OP_SLOW, NULL);
+    rig_task(r, (mr_job_id){6}, 8, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->m.forget[0] = RIG_JOB;
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 1;
+    rig_deliver(r);
+    r->now += MR_SECOND;
+    rig_turn(r);
+    assert_int_equal(r->heartbeat.running, 2);
+    assert_int_equal(r->heartbeat.running_tasks.count, 1);
+    assert_int_equal(r->heartbeat.running_tasks.index[0], 8);
+    assert_int_equal(r->heartbeat.running_tasks.runs[0].job.v, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +349,7 @@ int main(void)
         TEST(a_steal_that_crosses_the_report_is_answered_started),
         TEST(an_item_whose_maker_failed_waits_again),
         TEST(an_answer_to_a_cut_that_nobody_asked_for_is_ignored),
+        TEST(a_heartbeat_does_not_list_what_nobody_wants_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -409,25 +409,6 @@ static void a_heartbeat_lists_what_has_run_for_long(void **state)
     assert_int_equal(r->heartbeat.queued, 0);
 }
 
-static void a_heartbeat_does_not_list_what_nobody_wants_any_more(void **state)
-{
-    struct rig *r = *state;
-    rig_task(r, RIG_JOB, 7, 1, OP_SLOW, NULL);
-    rig_task(r, (mr_job_id){6}, 8, 1, OP_SLOW, NULL);
-    rig_deliver(r);
-    rig_turn(r);
-    r->m.forget[0] = RIG_JOB;
-    r->m.down.forget_jobs = r->m.forget;
-    r->m.down.forget_jobs_count = 1;
-    rig_deliver(r);
-    r->now += MR_SECOND;
-    rig_turn(r);
-    assert_int_equal(r->heartbeat.running, 2);
-    assert_int_equal(r->heartbeat.running_tasks.count, 1);
-    assert_int_equal(r->heartbeat.running_tasks.index[0], 8);
-    assert_int_equal(r->heartbeat.running_tasks.runs[0].job.v, 6);
-}
-
 /* After each task the estimate of its operator moves by an eighth of the difference to the task's
  * time. */
 static void a_heartbeat_says_how_long_the_queue_is(void **state)
@@ -596,7 +577,6 @@ int main(void)
         TEST(a_worker_without_work_is_heard_three_times_a_lease),
         TEST(the_interval_of_heartbeats_has_bounds),
         TEST(a_heartbeat_lists_what_has_run_for_long),
-        TEST(a_heartbeat_does_not_list_what_nobody_wants_any_more),
         TEST(a_heartbeat_says_how_long_the_queue_is),
         cmocka_unit_test(an_operator_that_takes_no_time_is_known_to),
         TEST(the_queue_is_as_long_as_its_operators_are_known_to_take),
