@@ -83,7 +83,7 @@ static void a_store_that_is_gone_takes_its_objects_along(void **state)
     uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
     (void)rig_done_object(r, a, job, "x");
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
-    rig_store(r, STORE + 1, "a"); /* a new store on the node of the first one */
+    rig_store(r, STORE + 1, "a"); /* a new store registers on the node of the first one */
     assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2);
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
 }
@@ -261,7 +261,7 @@ static void a_journaled_target_is_not_made_again_after_a_restart(void **state)
         char bytes[64];
         assert_int_equal(rig_value(r, job, "y", bytes).kind, MR_SCHED_VALUE_INLINE);
         assert_string_equal(bytes, "y");
-        rig_compact(r); /* a snapshot restores the same */
+        rig_compact(r); /* the next restart reads a snapshot */
     }
     rig_pass(r, r->c.lease + MR_MS);
     a = join(r, "b", 0);
@@ -496,7 +496,7 @@ static void a_job_that_the_journal_does_not_give_back_is_counted_with_its_reason
     assert_int_equal(rig_job(r, whole), MR_JOB_PENDING);
     size_t n = 0;
     char *graph = journal_record(r, MR_RECORD_GRAPH, &n);
-    /* The first 16 bytes, the job and the place, stay intact. */
+    /* The first 16 bytes stay intact: the job's id, and the offset of the graph's bytes. */
     memset(graph + 16, 0xff, n - 16);
     rig_crash(r);
     assert_int_equal(mr_sched_unread(r->s, &job, &why), 1);

@@ -143,7 +143,7 @@ static void a_retry_asked_for_again_changes_nothing(void **state)
     rig_ack(r);
     assert_int_equal(r->code, MR_OK);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
-    rig_compact(r); /* a snapshot restores the same */
+    rig_compact(r); /* the next restart reads a snapshot */
     rig_crash(r);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);

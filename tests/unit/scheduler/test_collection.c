@@ -174,7 +174,7 @@ static void a_part_is_never_sent_as_dropped_after_the_collection(void **state)
     m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
     m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
     uint32_t attempt = rig_attempt(m.r, m.w, m.job, "c");
-    /* Task c was ready, and was sent after its parts. */
+    /* Task c was sent only when it was ready, after its parts were done. */
     assert_int_equal(attempt, 1);
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     assert_kept(&m);
@@ -302,7 +302,7 @@ static void a_restart_finds_the_parts_in_their_store_when_their_worker_is_gone(v
 {
     (void)state;
     struct made m = make();
-    rig_compact(m.r); /* a snapshot restores the same */
+    rig_compact(m.r); /* the next restart reads a snapshot */
     rig_crash(m.r);
     rig_store(m.r, STORE, "n");
     for (int i = 0; i < 30; i++) {

@@ -23,7 +23,8 @@ static void the_latest_are_kept_and_the_rest_is_counted(void **state)
     assert_int_equal(mr_cluster_ring_first(&r), 1);
     for (uint64_t i = 1; i <= 10; i++) {
         struct mr_cluster_event *e = mr_cluster_ring_add(&r, MR_CLUSTER_WORKER_JOINED, i);
-        e->worker = mr_copy_text("w"); /* the ring releases the event that this one overwrites */
+        /* the ring owns the text, and releases it when the event is overwritten */
+        e->worker = mr_copy_text("w");
         assert_int_equal(e->number, i);
     }
     assert_int_equal(mr_cluster_ring_first(&r), 7);
@@ -83,7 +84,7 @@ static void a_worker_s_change_has_one_meaning(void **state)
     } rows[] = {
         {NONE, NONE, {0}},
         {NONE, HERE(1), {MR_CLUSTER_WORKER_JOINED}},
-        {NONE, SILENT(1), {0}}, /* the scheduler knew this worker before its restart */
+        {NONE, SILENT(1), {0}}, /* the scheduler knew this worker before the scheduler restarted */
         {SILENT(1), HERE(1), {MR_CLUSTER_WORKER_RETURNED}},
         {HERE(1), HERE(1), {0}},
         {HERE(1), SILENT(1), {MR_CLUSTER_WORKER_SILENT}},

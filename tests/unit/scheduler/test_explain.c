@@ -228,7 +228,7 @@ static void what_waits_behind_others_says_how_many(void **state)
 }
 
 /* While the run time of an operator is not known, at most 256 of its tasks wait in a list of their
- * own, so that tasks of other operators may go first. The rest waits in the queue. */
+ * own, so that tasks of other operators may go first. Further tasks wait in the queue. */
 static void of_an_unknown_op_256_tasks_wait_apart(void **state)
 {
     (void)state;

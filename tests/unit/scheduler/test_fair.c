@@ -123,7 +123,8 @@ static void a_small_job_does_not_wait_for_a_large_one(void **state)
         uint32_t from = p.ran;
         uint64_t small = submit_many(p.r, "f", 1, "");
         run(&p, 30, took_of(ms));
-        /* the tasks that run, and for each slot the tasks of 5 ms that wait at the worker */
+        /* Before the small job's task run the tasks that have started already, and for each slot
+         * the tasks that wait at the worker: as many as take 5 ms, or two. */
 
         uint32_t bound = WORKERS * (1 + MR_MAX(5 / ms, 2u));
         if (ran_before(&p, from, small) > bound)
@@ -211,8 +212,8 @@ static uint32_t ran_beside(uint32_t coming)
     return n;
 }
 
-/* A large job gets what small jobs leave free. If they leave nothing free, it gets its share: one
- * n-th of n jobs. */
+/* A large job gets the time of the workers that small jobs leave free. If they leave nothing free,
+ * the large job gets its share of the time: one n-th if there are n jobs. */
 static void small_jobs_that_keep_coming_do_not_starve_a_large_one(void **state)
 {
     (void)state;

@@ -136,8 +136,8 @@ static struct mr_sched_span span_of(const struct rig *r, uint64_t job, uint32_t 
     return (struct mr_sched_span){0};
 }
 
-/* A row without times belongs to a task that never started. Its span has the time at which it was
- * sent. */
+/* A row of a message without times belongs to a task that never started. The span of the task has
+ * the time at which the task was sent. */
 static void a_span_without_a_start_says_when_it_was_sent(void **state)
 {
     (void)state;
@@ -185,7 +185,8 @@ static void a_span_without_a_start_says_when_it_was_sent(void **state)
     assert_int_equal(op.queue_ns, r->now - 10 * MR_MS - s.ready);
 }
 
-/* No heartbeat said when the attempt began. Its span begins when it was sent. */
+/* No heartbeat said when the attempt began, so the span of the attempt begins when the attempt was
+ * sent. */
 static void a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent(void **state)
 {
     (void)state;
@@ -204,8 +205,8 @@ static void a_lost_attempt_that_was_not_heard_of_began_when_it_was_sent(void **s
     assert_int_equal(s.worker, w.slot);
 }
 
-/* The worker was lost without a report of what ran. As many tasks as it has slots are suspected,
- * those sent first. */
+/* The worker was lost without a report of what ran. As many tasks as it has slots are suspected of
+ * having caused the loss: those that were sent first. */
 static void of_a_lost_worker_as_many_are_suspected_as_it_had_slots(void **state)
 {
     (void)state;

@@ -51,8 +51,8 @@ static void assert_failed(
     assert_string_equal(text, expected);
 }
 
-/* A note of targets that are ready counts only targets that it is the first to announce, however
- * many end together. */
+/* A note MR_NOTE_TARGETS_READY counts only targets that no earlier note has counted, however many
+ * targets end together. */
 static void each_target_is_told_ready_once(void **state)
 {
     (void)state;
@@ -181,7 +181,8 @@ static void progress_is_told_ten_times_a_second_while_there_is_some(void **state
     assert_in_range(rig_notes(r, MR_NOTE_JOB_PROGRESS, job) - before, 9, 11);
 }
 
-/* A client that wants a value gets the note when the journal has the value, and not before. */
+/* A client that wants a value is told of it by a note when the journal has the value, and not
+ * before. */
 static void a_value_is_told_of_when_the_journal_has_it(void **state)
 {
     (void)state;

@@ -498,7 +498,7 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
         "\"s\":{\"op\":\"g\",\"args\":[{\"each\":{\"ref\":\"p${i}\"},\"for\":{\"i\":40}}]}},"
         "\"targets\":[\"s\"]}");
     int made = 0, used = 0;
-    /* Like a worker, runs the first task in the order of the graph of those that were sent. */
+    /* Of the tasks that were sent, runs the one that comes first in the graph, as a worker does. */
     while (used < ROOTS) {
         char x[16], p[16];
         (void)snprintf(x, sizeof x, "x%d", made);

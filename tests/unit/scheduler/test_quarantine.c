@@ -96,7 +96,7 @@ static void a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
     rig_pass(r, 2 * r->c.probation);
-    rig_heartbeat(r, a); /* the quarantined task has not even started */
+    rig_heartbeat(r, a); /* no report says that the quarantined task has started */
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     live(r, a, job, first);
     assert_true(is_at(r, a, job, "x") && is_at(r, a, job, "y"));

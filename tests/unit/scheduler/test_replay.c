@@ -1,5 +1,5 @@
-/* The scheduler's core: what a client can ask about jobs is the same after a restart, whether it is
- * read from the journal's records or from a snapshot. */
+/* The scheduler's core: what clients see of jobs is the same after a restart, whether the core has
+ * read the journal's records or a snapshot. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/limits.h"
@@ -243,9 +243,9 @@ static void resolved(struct rig *r, struct rig_worker w)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-/* A restarted core does not know which values were released before. So the jobs of the second part,
- * which release values, are first read back once. After that they must look the same after each
- * further restart. */
+/* A restarted core does not know which values were released before. Some jobs of this test release
+ * values (loops, shared keys), so the core is restarted once after they ended. From then on all
+ * jobs must look the same after each further restart. */
 static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
 {
     (void)state;
@@ -283,7 +283,8 @@ static void every_end_of_a_job_is_seen_the_same_in_every_life(void **state)
     see(r, &before);
     for (int life = 0; life < 4; life++) {
         rig_pass(r, MR_SECOND);
-        /* the first snapshot stands behind the records that it replaces, the second stands alone */
+        /* In the journal, the first snapshot stands behind the records that it replaces. The second
+         * snapshot stands alone. */
         if (life == 1) mr_sched_snapshot(r->s, &r->journal);
         if (life == 2) rig_compact(r);
         rig_crash(r);
@@ -303,8 +304,8 @@ static void what_failed_and_fell_is_counted_once_in_every_life(void **state)
     uint64_t job = failing(r, w);
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
     for (int life = 0; life < 3; life++) {
-        /* The snapshot has the tasks that fell, and the records of tasks that failed: no task may
-         * count twice. */
+        /* The snapshot has a record of each task that failed by itself, and the number of tasks
+         * that failed because an input failed. No task may count twice. */
         rig_compact(r);
         rig_crash(r);
         rig_pass(r, 60 * MR_SECOND);
@@ -344,7 +345,7 @@ static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(v
     w = rig_join_as(r, &spec, &more);
     assert_int_equal(rig_count(r, SAID_ADOPT, w, job, "x"), 1);
     rig_close(r, w);
-    /* Less than the lease of a store that only the journal names. */
+    /* This time is shorter than the lease of a store that only the journal names. */
     rig_pass(r, r->c.lease + MR_SECOND);
     assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
     rig_store(r, STORE, "n");
@@ -448,8 +449,8 @@ static void a_large_graph_is_journaled_in_pieces(void **state)
     }
 }
 
-/* If the graph's owner keeps the pieces, the journal only says which piece follows, and its length.
- */
+/* The submitter has the bytes of the graph, in pieces. For each piece the journal gets a record
+ * that has only the number and the length of the piece. */
 static void the_journal_names_the_pieces_of_a_graph_that_its_owner_has(void **state)
 {
     (void)state;

@@ -333,7 +333,8 @@ static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
     uint64_t job = wide(r, 1);
     mr_job_id id = {job};
     assert_int_equal(mr_sched_job_slots(r->s, id), 1000);
-    for (int i = 0; i < 6; i++) { /* 6 s with one slot, then 2 s with five slots */
+    /* the job runs for 6 s with one slot, then for 2 s with five slots */
+    for (int i = 0; i < 6; i++) {
         rig_pass(r, MR_SECOND);
         rig_heartbeat(r, w);
     }

@@ -77,7 +77,7 @@ static void an_epoch_is_above_all_that_others_have_seen(void **state)
     assert_int_equal(mr_sched_epoch(r->s), 3);
     assert_true(r->sequence > before); /* the new epoch is in the journal */
     more = (struct mr_ws_register){.epoch = 3, .scheduler = second};
-    (void)rig_join_as(r, &c, &more); /* this scheduler itself gave that epoch, so it stays */
+    (void)rig_join_as(r, &c, &more); /* this scheduler itself gave epoch 3, so its epoch stays 3 */
     assert_int_equal(mr_sched_epoch(r->s), 3);
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
     ev.store = (struct mr_sched_store){
@@ -102,7 +102,7 @@ static void a_journal_says_who_wrote_it(void **state)
         assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){old})));
         assert_false(mr_sched_is_lost_journal(r->s, mr_job_id_tag((mr_job_id){young})));
         assert_true(mr_sched_is_lost_journal(r->s, (uint32_t)(second >> 32)));
-        rig_compact(r); /* a snapshot restores the same */
+        rig_compact(r); /* the next restart reads a snapshot */
         rig_crash(r);
     }
 }
@@ -200,7 +200,7 @@ static void a_new_store_that_a_value_names_first_ends_the_old_one(void **state)
     (void)rig_done_object(r, rig_attempt(r, b, other, "z") ? b : r->last, other, "z");
     r->has_disk = true;
     rig_store(r, 2, "n");
-    rig_crash(r); /* compares the snapshot with what is read back from it */
+    rig_crash(r); /* also checks that a snapshot of the core is read back as the same state */
     rig_compact(r);
     rig_crash(r);
     r->has_disk = true;

@@ -277,7 +277,8 @@ static void a_last_use_is_marked(void **state)
     const struct sent_row *z = row_of(r, job, "z");
     assert_int_equal(z->attempt, 2);
     assert_int_equal(z->inputs_count, 3);
-    for (uint32_t k = 0; k < 3; k++) /* "x" only: "t" is a target, and two tasks use "o" */
+    /* only "x" is marked: "t" is a target, and two tasks use "o" */
+    for (uint32_t k = 0; k < 3; k++)
         assert_int_equal(z->last >> k & 1, z->inputs[k] == rig_index(r, job, "x"));
     rig_done(r, w, job, "z");
     rig_done(r, w, job, "u");
@@ -410,7 +411,7 @@ static void the_rows_of_a_large_batch_stay_whole(void **state)
     struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 60});
     assert_int_equal(w.slot, 0);
     assert_int_equal(sent.count, 60);
-    assert_int_equal(sent.batches, 2); /* the answer to Register, and the tasks */
+    assert_int_equal(sent.batches, 2); /* one batch answers Register, and one has the tasks */
     for (uint32_t i = 0; i < 30; i++) {
         char key[16];
         for (int is_y = 0; is_y < 2; is_y++) {
@@ -542,8 +543,8 @@ static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 2);
 }
 
-/* The cache has no room for the value of "x". The core asks its worker for the bytes once, and
- * sends them to each worker that needs them. */
+/* The cache has no room for the value of "x". The core asks the worker that made the value for its
+ * bytes once, and sends the bytes to each worker that needs them. */
 static void a_value_that_only_its_worker_has_is_fetched_for_the_others(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void the_loss_of_a_store_is_no_failure_of_who_reads_a_key(void **state)
     uint64_t one = 0, two = 0;
     mr_object_id id;
     struct rig *r = object_and_reader(&a, &one, &two, &id);
-    rig_store(r, STORE + 1, "a"); /* a new store on the node of the first one */
+    rig_store(r, STORE + 1, "a"); /* a new store registers on the node of the first one */
     rig_done(r, a, one, "i");
     rig_done(r, a, one, "k");
     rig_done(r, a, two, "n");

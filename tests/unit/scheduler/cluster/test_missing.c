@@ -123,9 +123,9 @@ static void an_object_that_a_task_misses_is_made_again(void **state)
     (void)rig_done_object(r, a, job, "x");
     uint32_t x = rig_index(r, job, "x");
     assert_true(x > 0 && rig_attempt(r, b, job, "y") == 1);
-    miss(r, b, job, "y", 7, x);                      /* not the attempt that runs: ignored */
-    miss(r, b, job, "y", 1, 99);                     /* no such input: ignored */
-    miss(r, b, job, "y", 1, rig_index(r, job, "q")); /* "q" has no value: ignored */
+    miss(r, b, job, "y", 7, x);                      /* ignored: attempt 7 was never sent */
+    miss(r, b, job, "y", 1, 99);                     /* ignored: there is no input 99 */
+    miss(r, b, job, "y", 1, rig_index(r, job, "q")); /* ignored: "q" has no value */
     const struct mr_ws_missing other = {{job + 100}, 0, 1, 0, MR_STR("")};
     struct mr_ws_up m = {.missing = &other, .missing_count = 1};
     rig_message(r, b, &m);
@@ -286,7 +286,7 @@ static void values_that_their_worker_does_not_know_are_made_again(void **state)
         rig_done_bytes(r, a, job, keys[i], LARGE);
     /* No task that was sent needs "o". */
     assert_int_equal(rig_count(r, SAID_FETCH, a, job, NULL), 2);
-    /* First attempt 9, which was never sent, then attempt 1. */
+    /* The worker names attempt 9, which was never sent, and then attempt 1. */
     for (uint32_t attempt = 9; attempt; attempt = attempt == 9) {
         struct rows x = {0};
         for (int i = 0; i < 3; i++)

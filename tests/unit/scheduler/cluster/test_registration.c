@@ -51,7 +51,7 @@ static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state
     struct rig_worker a = join(r, "a", 1, 0);
     rig_pass(r, r->c.lease - MR_SECOND);
     mr_time joined = r->now - (r->c.lease - MR_SECOND);
-    /* The same time for both workers. */
+    /* The leases of both workers end at the same time. */
     assert_int_equal(mr_sched_deadline(r->s), joined + r->c.lease);
     rig_close(r, a);
     mr_time closed = r->now;
@@ -191,7 +191,7 @@ static void an_incarnation_is_not_found_by_the_name_of_another(void **state)
     struct rig_worker a = join(r, "a", 1, 0);
     struct mr_ws_register w = {.name = MR_STR("a"), .node = MR_STR("n"), .slots = 1};
     refused(r, &w, MR_EEXIST, "of this name is connected");
-    /* An incarnation of this scheduler which is not known any more. */
+    /* This scheduler might have given this incarnation, but it knows no worker that has it. */
     w.incarnation = a.incarnation + 5;
     refused(r, &w, MR_ESTATE, "was declared lost");
     w.incarnation = (uint64_t)6000001 << 32 | 1;

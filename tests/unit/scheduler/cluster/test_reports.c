@@ -284,7 +284,7 @@ static void the_until_of_a_loop_that_is_no_truth_ends_its_attempt(void **state)
         "{\"value\":0}},\"tasks\":{" T("next", "g", R("s"), "") "," T("done", "h", R("next"),
             "") "},\"next\":{\"s\":" R("next") "},\"until\":" R("done") "}}}");
     rig_done(r, w, job, "fit[0].next");
-    /* A text, which is neither true nor false. */
+    /* The value is a text, which is neither true nor false. */
     rig_done_value(r, w, job, "fit[0].done", MR_STR("\xa1x"));
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     struct mr_sched_error e = rig_task(r, job, "fit[0].done").error;

@@ -200,7 +200,7 @@ static void what_was_sent_elsewhere_meanwhile_is_not_kept(void **state)
     assert_int_equal(rig_attempt(r, b, job, other), 1);
     rig_close(r, a);
     struct again x = {0};
-    queues(r, &x, job, other, 1); /* the same attempt number, but this task was sent to b */
+    queues(r, &x, job, other, 1); /* the attempt number is right, but this task was sent to b */
     queues(r, &x, job, key, 1);
     rig_forget_rows(r);
     a = comes_again(r, a, &a_spec, &x);
@@ -290,7 +290,7 @@ static void only_the_value_that_counts_is_adopted(void **state)
     assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "x"), 0);
     assert_int_equal(rig_count(r, SAID_ADOPT, b, job, "o"), 1);
     assert_int_equal(rig_value(r, job, "x", NULL).worker, a.slot);
-    /* Worker a stays the keeper in the scheduler's table. */
+    /* The scheduler's table still names worker a as the one that has the value. */
     assert_int_equal(rig_value(r, job, "o", NULL).worker, a.slot);
     assert_true(mr_object_id_eq(rig_value(r, job, "o", NULL).object, o));
 }
@@ -311,7 +311,7 @@ static void after_a_restart_a_worker_keeps_the_values_that_the_journal_has(void 
         assert_int_equal(rig_value(r, job, "x", NULL).worker, UINT32_MAX);
         assert_int_equal(rig_state(r, job, "x"), with_room ? MR_TASK_DONE : MR_TASK_RELEASED);
         struct again x = {0};
-        holds(r, &x, job, "w", 3, 1); /* the attempt of which the journal has the value */
+        holds(r, &x, job, "w", 3, 1); /* the journal has the value of attempt 3 */
         holds(r, &x, job, "x", 3, LARGE);
         a = comes_again(r, a, &a_spec, &x);
         assert_int_equal(rig_count(r, SAID_ADOPT, a, job, "w"), 1);

@@ -138,7 +138,7 @@ static void the_name_of_a_node_is_kept_whole_through_a_restart(void **state)
     }
 }
 
-/* While a store has no session, the shell keeps its batch. */
+/* While a store has no session, the shell keeps the batch of messages for the store. */
 static void what_waited_for_a_store_is_sent_when_it_registers(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void two_searches_at_once_both_end(void **state)
         tick(r);
         ticks++;
     }
-    assert_in_range(ticks, 10, 20); /* three searches through five values */
+    assert_in_range(ticks, 10, 20); /* three searches look at five values each */
     assert_int_equal(left(r, job), 3);
 }
 

@@ -114,8 +114,8 @@ static void a_core_that_pauses_does_not_spin_for_tasks_to_steal(void **state)
     assert_false(t.is_paused || is_said_to_pause(r, late));
 }
 
-/* The time of day of an event without one is computed: its monotonic time, plus the offset of the
- * last event that had both. */
+/* An event may have no time of day. Then the core computes it: the event's monotonic time plus the
+ * difference of the two clocks in the last event that had both. */
 static void dates_follow_the_last_wall_clock_that_was_told(void **state)
 {
     (void)state;

@@ -164,7 +164,8 @@ static void the_count_of_rounds_is_sent_as_an_argument(void **state)
         if (stop < 2) play(r, a, job, stop, STOP);
         assert_int_equal(sent_args.count, 1);
         assert_int_equal(sent_args.n, 2);
-        assert_int_equal((unsigned char)sent_args.bytes[0], 0x91); /* a list of one number */
+        /* the argument is a list of one number */
+        assert_int_equal((unsigned char)sent_args.bytes[0], 0x91);
         assert_int_equal(sent_args.bytes[1], stop + 1);
         r->on_batch = NULL;
         assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
@@ -188,7 +189,7 @@ static void the_uses_of_a_state_include_its_loop(void **state)
     rig_done(r, a, job, in_round(0, "part-0"));
     rig_done(r, a, job, in_round(0, "part-1"));
     assert_int_equal(sent_args.count, 1);
-    /* "done" and the two parts of the next round */
+    /* three tasks use the state: "done", and the two parts of the next round */
     assert_int_equal(sent_args.uses, MR_USES_OF_LOOP | 3);
 }
 

@@ -185,8 +185,8 @@ static void a_key_that_was_released_belongs_to_the_next_job_that_defines_it(void
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, two), MR_ESTATE);
 }
 
-/* The job of the key has released the value and then failed, so nothing can make the value again.
- */
+/* The job that defines the key has released the value and then failed, so nothing can make the
+ * value again. */
 static void a_key_without_a_value_that_cannot_be_made_is_refused_to_readers(void **state)
 {
     (void)state;

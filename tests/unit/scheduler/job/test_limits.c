@@ -36,8 +36,9 @@ static void forget(struct rig *r, uint64_t job)
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
 }
 
-/* Fills the scheduler with jobs and forgets them in the given order. After each of them, the test
- * submits the largest job for which the free task numbers have a gap. A larger job is refused. */
+/* Fills the scheduler with jobs and forgets them in the given order. After each forgotten job, the
+ * test submits the largest job that fits into a gap of the free task numbers, and checks that a
+ * larger job is refused. */
 static void forget_in_order(const uint32_t order[PARTS])
 {
     struct mr_sched_config c;
@@ -263,8 +264,8 @@ static struct mr_sched_totals totals(struct rig *r)
     return t;
 }
 
-/* A client may keep the pieces of a large graph. Their bytes count as bytes of the journal, too.
- * While too many bytes wait for Redis, no task is sent. */
+/* The submitter may keep the bytes of a large graph, in pieces. These bytes count as bytes of the
+ * journal, too. While too many bytes wait for Redis, no task is sent. */
 static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **state)
 {
     (void)state;
@@ -287,8 +288,8 @@ static void no_task_is_sent_while_a_large_graph_waits_for_the_journal(void **sta
     assert_int_equal(rig_count(r, SAID_TASK, w, large_job, "x"), 1);
 }
 
-/* Some records announce nothing when Redis acknowledges them. They no longer count as waiting
- * either. */
+/* For some records, such as those of forgotten jobs, the core announces nothing when Redis
+ * acknowledges them. These records, too, stop counting as bytes that wait for Redis. */
 static void forgotten_jobs_do_not_keep_the_scheduler_waiting_for_the_journal(void **state)
 {
     (void)state;
@@ -447,7 +448,8 @@ static void a_small_value_may_fill_the_cache_to_the_last_block(void **state)
     assert_null(rig_leftover(r));
 }
 
-/* A value of up to 16 bytes stands in the record of the value and needs no block. */
+/* A value of up to 16 bytes stands in the core's row of the value and needs no block of the
+ * cache. */
 static void a_value_of_16_bytes_is_kept_when_the_cache_is_full(void **state)
 {
     (void)state;

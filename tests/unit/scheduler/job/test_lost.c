@@ -65,7 +65,7 @@ static void a_lost_value_whose_input_has_failed_fails_and_names_the_input(void *
     failed_with(
         r, job, "y", 15, 1, "its value was lost, and of its inputs \"e\" cannot be made again");
     assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
-    /* "e" and "z" were made again, and "y" was to be. */
+    /* "e" and "z" were made again, and "y" was to be made again. */
     assert_int_equal(info_of(r, job).recomputed, 3);
     struct mr_sched_totals t;
     mr_sched_totals(r->s, &t);
@@ -165,7 +165,7 @@ static void the_work_at_a_worker_is_estimated_from_its_tasks(void **state)
     assert_int_equal(work(r, w, 0), 0);
 }
 
-/* Task "b" was sent before its input was there. Cancelling the job removes both tasks from the
+/* Task "b" was sent before its input "a" was there. Cancelling the job removes both tasks from the
  * worker's load, and the worker is told to stop them. */
 static void cancelled_tasks_leave_the_work_of_their_workers(void **state)
 {

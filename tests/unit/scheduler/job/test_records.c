@@ -194,7 +194,8 @@ static void values_of_two_jobs_in_one_turn_stay_apart(void **state)
                              .duration_ns = zeros}};
     uint64_t before = r->sequence;
     rig_message(r, w, &m);
-    /* The values of the first job, the values of the second, and the end of the second. */
+    /* Three records: the values of the first job, the values of the second job, and the end of the
+     * second job. */
     assert_int_equal(r->sequence - before, 3);
     for (int life = 0; life < 2; life++) {
         char out[64];
@@ -462,7 +463,7 @@ static void a_job_whose_task_comes_back_runs(void **state)
     uint64_t before = r->sequence;
     uint64_t job = rig_submit(r, ONE_TASK);
     assert_int_equal(rig_attempt(r, w, job, "x"), 1);
-    assert_int_equal(r->sequence, before + 3); /* records of the graph, the job and its state */
+    assert_int_equal(r->sequence, before + 3); /* three records: the graph, the job and its state */
     ack_to(r, before + 2);
     r->acks = true;
     r->now += MR_SECOND;

@@ -210,8 +210,8 @@ static void a_retry_of_loops_outlives_a_restart(void **state)
     }
 }
 
-/* The condition that ended a loop is kept until the job ends. After a restart, its worker may
- * return with it. */
+/* The condition that ended a loop is kept until the job ends. After a restart, the worker that
+ * computed the condition may return with its value. */
 static void the_condition_that_ended_a_loop_is_kept(void **state)
 {
     (void)state;
@@ -358,7 +358,8 @@ static void a_retried_task_has_all_its_tries_again(void **state)
     }
 }
 
-/* A persisted result that is lost is computed again. Its task has all its tries. */
+/* A persisted result that is lost is computed again. The task that computes it has all its
+ * tries. */
 static void a_lost_result_that_was_persisted_is_made_with_its_tries(void **state)
 {
     (void)state;

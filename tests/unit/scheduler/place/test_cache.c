@@ -93,7 +93,7 @@ static void an_instance_goes_where_the_first_one_went(void **state)
         assert_int_equal(totals(r).placed_cached, 3 * i);
         assert_int_equal(totals(r).placed_scored, 3);
     }
-    (void)places(r, instance(r, MEET, 8)); /* an instance of another template */
+    (void)places(r, instance(r, MEET, 8)); /* this is an instance of another template */
     assert_int_equal(totals(r).placed_cached, 9);
     assert_int_equal(totals(r).placed_scored, 6);
     (void)places(r, rig_submit(r, MEET)); /* a job without a template */
@@ -275,7 +275,8 @@ static void a_root_does_not_go_to_a_worker_whose_memory_is_full(void **state)
     assert_true(rig_task(r, second, "x").is_sent);
 }
 
-/* Long-running tasks are spread over the workers by their number, in each instance anew. */
+/* A long-running task goes to the worker that has the fewest long-running tasks, also in later
+ * instances of a template. */
 static void long_running_tasks_are_not_placed_by_the_cache(void **state)
 {
     (void)state;
@@ -297,7 +298,8 @@ static void of_many_templates_the_last_ones_are_known(void **state)
     static const char one[] = JOB(T("x", "f", "1", ""), "\"x\"");
     uint64_t before = 0;
     for (uint64_t round = 0; round < 2; round++)
-        /* The second round uses 65 in the place of 1, which the cache has dropped. */
+        /* The second round uses template 65 in the place of template 1, which the cache has
+         * dropped. */
         for (uint64_t i = 1; i <= 65; i++) {
             uint64_t job = instance(r, one, round && i == 1 ? 65 : i);
             done(r, job, "x");

@@ -64,12 +64,12 @@ static void a_task_goes_where_it_can_start_first(void **state)
 {
     static const struct data cases[] = {
         {10 * MIB, true, true, false, MR_MS, true}, /* the transfer takes about 5 ms */
-        /* 100 us: a fixed cost, and the time for the bytes. */
+        /* The transfer takes 100 us: a fixed cost, plus the time for the bytes. */
         {100000, true, true, false, 120 * MR_US, false},
         {100000, true, true, false, 99 * MR_US, true},
         {10 * MIB, true, true, true, MR_MS, false},   /* both workers use the same store */
         {10 * MIB, true, false, false, MR_MS, false}, /* no store of the object is known */
-        {4000, false, true, false, 1900, true}, /* 2 us: a fixed cost, and the time for the bytes */
+        {4000, false, true, false, 1900, true},       /* the transfer takes 2 us */
         {4000, false, true, false, 2100, false},
         {1, false, true, false, 1100, false},
         {1, false, true, false, 900, true},
@@ -186,8 +186,9 @@ static void siblings_gather_up_to_a_bound(void **state)
                                 "\"for\":{\"i\":7}}," T("z", "rare",
                                     R("x") ",{\"each\":{\"ref\":\"y-${i}\"},\"for\":{\"i\":7}}",
                                     "") "},\"targets\":[\"z\"]}");
-    /* Worker b gets x, then four siblings up to a load of 200 us, then two as the sticky worker:
-     * roots stay at the last root's worker for up to half of each slot's share of the queue. */
+    /* Worker b gets x, and then four siblings of x, up to a load of 200 us. Two more tasks follow
+     * because b is the sticky worker, which gets the next roots: at most half as many as each slot
+     * would get if the queue were spread evenly. */
     assert_int_equal(sent(r, b, job), 7);
     assert_int_equal(sent(r, a, job), 1);
 }
@@ -274,8 +275,8 @@ static void however_short_tasks_are_a_slot_has_4096_at_most(void **state)
     assert_int_equal(sent(r, a, job), 4096);
 }
 
-/* Each slot of a worker has two tasks waiting or running, or as many as take 5 ms. A job of which
- * no task runs gets one more, as the third. */
+/* For each slot a worker has two tasks, waiting or running, or as many as take 5 ms. A job of which
+ * no task runs may send one more task, as the third. */
 static void a_job_of_which_nothing_runs_gets_in_as_the_third(void **state)
 {
     (void)state;

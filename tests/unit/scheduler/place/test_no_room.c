@@ -319,7 +319,7 @@ static void what_did_not_stop_long_ago_does_not_count(void **state)
     uint64_t other, job = refused_twice(r, a, OTHER, &other);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
-    /* the core wants a tick in the same turn */
+    /* When the worker reports that the task has stopped, the core wants a tick in the same turn. */
     const struct mr_ws_run run = {.job = {other}, .count = 1};
     const uint32_t index = 0, one = 1, outcome = MR_OUTCOME_CANCELLED;
     struct mr_sched_event ev = {

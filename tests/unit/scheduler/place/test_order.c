@@ -192,7 +192,8 @@ static void the_more_urgent_of_those_that_wait_for_a_resource_goes_first(void **
     rig_done(r, g, jobs[1], "x");
     for (int i = 0; i < 40; i++) {
         char key[16];
-        (void)snprintf(key, sizeof key, "k-%d", i); /* in the order of the graph */
+        /* the tasks are sent in the order of the graph */
+        (void)snprintf(key, sizeof key, "k-%d", i);
         assert_int_equal(rig_attempt(r, g, jobs[0], key), 1);
         rig_done(r, g, jobs[0], key);
     }

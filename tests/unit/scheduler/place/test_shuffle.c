@@ -1,5 +1,6 @@
-/* The scheduler's core: when all parts are cut from a value that fills memory before the next such
- * value is made. The cases stand on both sides of the bounds. */
+/* The scheduler's core: cases in which all parts are cut from one large value before the next
+ * large value is made, because the values fill the memory. The cases stand on both sides of the
+ * bounds. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -56,7 +57,7 @@ static struct rig *begin(struct shuffle d, struct rig_worker *w, uint64_t *job)
     return r;
 }
 
-/* True: the next part of x0 was sent before x1 has been cut. */
+/* True: when the first part of x0 is done, the next part of x0 is sent before x1 is made. */
 static bool is_used_up_first(struct shuffle d)
 {
     struct rig_worker w;

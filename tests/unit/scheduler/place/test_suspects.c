@@ -215,7 +215,7 @@ static void another_worker_is_kept_free_when_the_first_goes(void **state)
     }
 }
 
-/* Worker a is kept free for x. It lacks the operator of y, the other suspect. */
+/* Worker a is kept free for x. Worker a lacks the operator of y, the other suspect. */
 static void a_suspect_does_not_go_to_a_free_worker_without_its_op(void **state)
 {
     (void)state;
@@ -317,8 +317,8 @@ static void a_role_beside_a_suspect_that_crashes_is_not_blamed(void **state)
     assert_true(retried(r, job) == 2 && retried(r, roles) == 1);
 }
 
-/* The crashed worker says that the suspect did not run. So each task that ran may have caused the
- * crash, and only these are blamed. */
+/* The report of the crash says that the suspect did not run. So each task that ran may have caused
+ * the crash, and only these tasks are blamed. */
 static void a_suspect_that_did_not_run_is_not_blamed(void **state)
 {
     (void)state;
