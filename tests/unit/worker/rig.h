@@ -46,7 +46,7 @@ struct rig {
     struct mr_worker_effects fx;
     mr_time now;
     struct rig_msg m;
-    /* The strands that executors have and have not finished, in the order in which the core started
+    /* The strands that executors hold and have not finished, in the order in which the core started
      * them. A slot may have several of them. */
     struct mr_strand *strands[512];
     uint32_t strands_count;
@@ -205,7 +205,7 @@ static inline uint32_t rig_begun(struct rig *r, const struct mr_strand *s)
     return 0;
 }
 
-/* Reports a strand that was cut to nothing: the executor has taken it out of its inbox. */
+/* Reports that the executor has taken a strand, which was cut to nothing, out of its inbox. */
 static inline void rig_let_go(struct rig *r, uint32_t strand)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {strand, 0, true}};

@@ -25,8 +25,8 @@ static void start(struct rig *r, uint32_t index, uint32_t attempt)
     deliver(r);
 }
 
-/* The scheduler releases a result by reference and then sends its task again. The worker must run
- * the task again and not report the old result. */
+/* The scheduler releases the result of an operator by reference, and then sends the task again. The
+ * worker must run the task again and not report the old result. */
 static void a_reference_asked_for_again_is_made_again(void **state)
 {
     struct rig *r = *state;

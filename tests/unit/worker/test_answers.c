@@ -377,7 +377,8 @@ static void what_finds_its_input_somewhere_else_runs_again(void **state)
         rig_report(r, both[0], 1);
         rig_turn(r);
         assert_int_equal(rig_find(r, first)->outcome, MR_OUTCOME_LOST_INPUT);
-        rig_value(r, RIG_JOB, 20 + how, how); /* first a small value, then an object of this node */
+        /* the value is sent as a small value in the first round, as an object in the second */
+        rig_value(r, RIG_JOB, 20 + how, how);
         rig_task(r, RIG_JOB, 90, 1, OP_BLOCK, INPUTS(20 + (int)how, 91));
         deliver(r);
         uint32_t starts = r->starts;
@@ -481,7 +482,7 @@ static void a_task_that_leaves_its_slot_is_named(void **state)
     for (uint32_t i = 0; i < 4; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     deliver(r);
-    rig_run_all(r); /* so that strands have had other items before */
+    rig_run_all(r); /* the strands that are used below have had other items before */
     listen(r);
     start(r, 8, 3);
     rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, 8, 3);

@@ -49,7 +49,7 @@ static void blobs_of_any_size_have_bytes_of_their_own(void **state)
         assert_int_equal(blobs[i]->bytes, bytes);
         uint64_t took = p.bytes - before, wanted = bytes + sizeof *blobs[i];
         assert_true(took >= wanted);
-        /* A blob takes at most half as much again as was asked for. */
+        /* A blob takes at most one and a half times the bytes that were asked for. */
         assert_true(took == 64 || 2 * took <= 3 * wanted + 1);
         fill(blobs[i], i);
     }
@@ -108,7 +108,7 @@ static void a_full_pool_refuses_and_has_room_again(void **state)
     assert_int_equal(p.bytes, BYTES_MAX);
     assert_null(mr_worker__blob_new(&p, 0));
     mr_worker__blob_put(&p, &blobs[0]);
-    blobs[0] = mr_worker__blob_new(&p, 0); /* a blob of another size class */
+    blobs[0] = mr_worker__blob_new(&p, 0); /* this blob is of another size class */
     assert_non_null(blobs[0]);
     for (uint32_t i = 0; i < n; i++)
         mr_worker__blob_put(&p, &blobs[i]);
@@ -160,7 +160,7 @@ static void memory_is_used_again_within_its_class_only(void **state)
     mr_worker__blob_pool_fini(&p);
 }
 
-/* A blob has less than a gibibyte, whatever the limit of the pool is. */
+/* A blob has at most 768 MiB with its header, whatever the limit of the pool is. */
 static void a_blob_has_a_limit_of_its_own(void **state)
 {
     struct mr_worker__blob_pool p;

@@ -25,7 +25,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         heard.message_bytes = f->message.n;
         heard.arguments_bytes = f->arguments.n;
         heard.log_bytes = f->log.n;
-        if (f->message.n == MR_ERROR_TEXT_MAX) { /* of long_texts_of_errors_are_cut */
+        if (f->message.n == MR_ERROR_TEXT_MAX) { /* only in long_texts_of_errors_are_cut */
             assert_int_equal(f->message.p[0], 'm');
             assert_int_equal(f->message.p[f->message.n - 1], 'm');
             assert_int_equal(f->arguments.p[0], 'm');
@@ -537,7 +537,7 @@ static void small_values_that_find_no_room_send_their_tasks_back(void **state)
 static void hear_many(struct rig *r, const struct mr_ws_up *up)
 {
     hear(r, up);
-    r->done_count = 0; /* the rig's list has room for fewer */
+    r->done_count = 0; /* the rig's list has no room for all completions of the test */
 }
 
 static void a_message_has_a_bounded_number_of_completions(void **state)

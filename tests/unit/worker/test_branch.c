@@ -123,7 +123,7 @@ static void a_hand_off_is_estimated_before_it_is_measured(void **state)
 }
 
 /* Sends task 0, `others` more tasks from 50 on, and task 100, which needs tasks 0 to `n` - 1. Task
- * 1 is sent twice as an input. */
+ * 100 names task 1 twice among its inputs. */
 static void join(struct rig *r, uint32_t n, uint32_t others)
 {
     int inputs[16];
@@ -189,7 +189,8 @@ static void an_input_joins_if_the_idle_slot_has_other_work(void **state)
     assert_int_equal(r->strands[1]->items[0].index, 50);
 }
 
-/* Of the two inputs that are left, one joins the strand, and the idle slot runs the other one. */
+/* Task 100 needs tasks 0 to 2. Task 0 begins a strand. Of tasks 1 and 2, one joins this strand, and
+ * the idle slot runs the other one. */
 static void an_idle_slot_gets_one_of_several_inputs(void **state)
 {
     struct rig *r = *state;
@@ -222,8 +223,8 @@ static void a_blocking_task_joins_nothing(void **state)
     assert_int_equal(r->done_count, 4);
 }
 
-/* The inputs are ready, and they are inputs of a task of the strand. They must not join for both
- * reasons. */
+/* A task may join a strand because it is ready, or because a task of the strand needs its value. A
+ * task to which both apply must join only once. */
 static void a_task_joins_once(void **state)
 {
     struct rig *r = *state;

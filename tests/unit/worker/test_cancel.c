@@ -52,7 +52,7 @@ static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands[0]->count, 10); /* too little work to use both slots */
+    assert_int_equal(r->strands[0]->count, 10); /* ten tasks are too little work for both slots */
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 5, 1);
     rig_deliver(r);
@@ -125,14 +125,15 @@ static void a_task_that_ignores_its_flag_costs_the_process(void **state)
     rig_turn(r);
     assert_true(r->lethal);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
-    /* The task ran, but is returned, because it did nothing wrong. */
+    /* Task 2 ran, and task 3 waited. Both are returned, because they did nothing wrong. */
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(r->done[i].code, MR_OK); /* no task has an error */
     assert_true(r->leaving);
-    rig_run(r, 0, MR_STRAND_DONE); /* too late: the worker has reported its end already */
+    /* too late: the worker has reported the end of the task already */
+    rig_run(r, 0, MR_STRAND_DONE);
     rig_run(r, 0, MR_STRAND_DONE);
     rig_turn(r);
     assert_int_equal(r->done_count, 3);

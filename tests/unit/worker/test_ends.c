@@ -147,7 +147,7 @@ static void a_task_is_stopped_once(void **state)
     assert_false(r->lethal);
 }
 
-/* The timeout is of the task in the second slot. */
+/* Only the task in the second slot has a timeout. */
 static void a_timeout_is_kept_beside_other_tasks(void **state)
 {
     struct rig *r = *state;
@@ -359,7 +359,7 @@ static void what_finds_no_room_for_its_input_is_told_so(void **state)
     r->on_up = hear;
     heard = (struct heard){0};
     rig_value(r, RIG_JOB, 21, 2);
-    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21)); /* the same input twice */
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, INPUTS(21, 21)); /* the task names the same input twice */
     rig_task(r, RIG_JOB, 2, 3, OP_SLOW, INPUTS(21));
     /* This task waits for another input, too. */
     rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(90, 21));

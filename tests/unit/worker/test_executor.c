@@ -215,8 +215,8 @@ static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
     mr_run_free(&run);
 }
 
-/* Gives the executor an array whose only use is to be in the strand, but no item of the strand uses
- * it. */
+/* Gives the executor an array with one use, which is announced to be in the strand. But no item of
+ * the strand uses the array. */
 static struct mr_run *one_use_that_does_not_come(struct rig *r)
 {
     r->strand->measured = true;
@@ -530,7 +530,7 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     mr_crash_record_begin(s, 0, &who);
     mr_crash_record_begin(s, 2, &who);
     mr_crash_record_end(s, 0);
-    /* Opened again without a close, as after a crash of the process. */
+    /* The record is opened again without a close, as after a crash of the process. */
     struct mr_crash_record *next = NULL;
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 1);

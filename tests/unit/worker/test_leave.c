@@ -197,7 +197,7 @@ static void a_task_that_finds_no_place_stays_in_its_slot_until_there_is_one(void
     assert_int_equal(r->strands_count, MR_WORKER_LONG_MAX + 2);
     leave(r, 1, 1);
     assert_int_equal(r->moves + r->left, 0);
-    /* Waits for the slot, but not in a strand behind task 1. */
+    /* Task 2 waits for the slot, but not in a strand behind task 1. */
     rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);

@@ -15,7 +15,7 @@ static void resources_are_taken_at_start_and_given_back(void **state)
     rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands_count, 2); /* a task with the gpu, and the task without one */
+    assert_int_equal(r->strands_count, 2); /* one task has the gpu, and one needs none */
     assert_int_equal(r->strands[0]->items[0].index, 0);
     assert_int_equal(r->strands[1]->items[0].index, 2);
     rig_run(r, 0, MR_STRAND_DONE);
@@ -425,7 +425,7 @@ static void the_memory_for_arguments_has_a_limit(void **state)
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(r->done[i].index, 11 + i);
         assert_int_equal(r->done[i].outcome, MR_OUTCOME_RETURNED);
-        /* No error, so the scheduler may send the task again. */
+        /* The completion has no error, so the scheduler may send the task again. */
         assert_int_equal(r->done[i].code, MR_OK);
     }
     rig_free(&r);

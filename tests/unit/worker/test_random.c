@@ -270,7 +270,8 @@ static void step(struct model *m)
 static void settle(struct model *m)
 {
     m->calm = true;
-    /* Not always, because a reconnect would hide tasks that the core forgot. */
+    /* The worker reconnects only in some runs, because a reconnect would hide tasks that the core
+     * forgot. */
     if (dice(m, 2)) reconnect(m, false);
     for (uint32_t round = 0; round < 4000; round++) {
         uint32_t sent = 0;

@@ -166,8 +166,8 @@ static void what_is_missing_is_told_when_the_stream_is_back(void **state)
     assert_int_equal(r->missing, 1);
 }
 
-/* The new scheduler may have sent the task with the same attempt number and with an input that
- * exists. */
+/* Another scheduler may have sent the same task with the same attempt number, and with an input
+ * that exists. So the worker does not report to it that the input is missing. */
 static void another_scheduler_is_not_told_what_an_earlier_ones_task_missed(void **state)
 {
     struct rig *r = *state;
@@ -531,7 +531,7 @@ static void a_message_before_the_answer_to_register_is_applied(void **state)
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 1, 1);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->unknown, 0); /* the question waits for the answer to Register */
+    assert_int_equal(r->unknown, 0); /* the cancel waits for the answer to Register */
     rig_register(r, 9);
     assert_int_equal(r->unknown, 1);
 }

@@ -414,7 +414,8 @@ static void no_task_starts_while_the_outbox_is_full(void **state)
     rig_free(&r);
 }
 
-/* The edges of the task found room, but the array of its inputs, which is larger, does not. */
+/* The core finds room for the edges of the task (its links to its inputs), but not for the array of
+ * inputs that an executor reads, which is larger. */
 static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,

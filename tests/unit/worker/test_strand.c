@@ -110,7 +110,7 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[0]->items[0].index, 1);
     assert_int_equal(r->strands[1]->items[0].index, 2);
-    /* Reported, because tasks in two slots use the value. */
+    /* The end of task 0 is reported, because tasks in two slots use its value. */
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_OK);
     rig_run_all(r);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_OK);
@@ -175,7 +175,7 @@ static void after_a_failure_what_it_needs_is_told_and_the_rest_is_used_up(void *
     rig_turn(r);
     assert_int_equal(rig_find(r, 0)->outcome, MR_OUTCOME_USED_UP);
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_USED_UP);
-    /* Reported, because a retry of the failed task begins here. */
+    /* The value of task 2 is reported, because a retry of task 3, which failed, needs it. */
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     assert_int_equal(rig_find(r, 3)->outcome, MR_OUTCOME_ERROR);
     assert_int_equal(rig_find(r, 3)->attempt, 1);
@@ -392,7 +392,7 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
     r->now = until;
     rig_turn(r);
     assert_int_equal(r->done_count, 2);
-    /* Values 5 to 8 and the value of 4 have users elsewhere, so their ends are sent. */
+    /* The values of tasks 4 to 8 may have users elsewhere, so the ends of these tasks are sent. */
     rig_run_all(r);
     assert_int_equal(r->done_count, 9);
 }

@@ -58,8 +58,8 @@ static void a_task_without_more_has_no_texts(void **state)
     assert_int_equal(item->uses, 0);
 }
 
-/* Without these columns, tasks go by their index, have the same priority, and report their values.
- */
+/* The message has no columns of orders, priorities and uses. Then tasks go by their index, have the
+ * same priority, and report their values. */
 static void columns_that_are_not_sent_have_their_usual_values(void **state)
 {
     struct rig *r = *state;
@@ -86,8 +86,8 @@ static void columns_that_are_not_sent_have_their_usual_values(void **state)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_OK);
 }
 
-/* If the store has spilled objects, the worker asks it for those that a task will read. It asks
- * neither for small values nor for inputs by reference. */
+/* If the store has spilled objects, the worker names to the store the objects that a task will
+ * read. The worker names neither small values nor inputs of operators by reference. */
 static void what_is_wanted_in_memory_is_named(void **state)
 {
     struct rig *r = *state;
@@ -502,7 +502,8 @@ static void what_was_used_up_is_told_with_its_times(void **state)
     assert_int_equal(x->duration, 200);
     assert_int_equal(x->cpu, 150);
     assert_int_equal(r->heartbeat.tasks_done, 2);
-    assert_int_equal(r->heartbeat.held_bytes, 1); /* the bytes of the second value alone */
+    /* these are the bytes of the second value alone */
+    assert_int_equal(r->heartbeat.held_bytes, 1);
 }
 
 static void only_some_tasks_of_a_message_have_more(void **state)

@@ -153,7 +153,7 @@ static void a_completion_that_has_waited_wakes_at_once(void **state)
     many_and_one(r, 5, OP_BLOCK);
     succeed(r, 0);
     rig_turn(r);
-    /* Tasks are ready, so the core can use the next result. */
+    /* Tasks are ready, so one more result gives the core something to do. */
     assert_int_equal(mr_worker_wake_after(r->w), 1);
     r->now += 3 * MR_MS - 1;
     rig_event(r, MR_WORKER_TICK);
@@ -438,8 +438,8 @@ static void a_heartbeat_says_how_long_the_queue_is(void **state)
     }
 }
 
-/* A task of an operator without an estimate counts as 1 ms. If the operator was measured as 0 ns,
- * it counts as 1 ns. */
+/* A task of an operator without an estimate counts as 1 ms. A task of an operator that was measured
+ * as 0 ns counts as 1 ns. */
 static void an_operator_that_takes_no_time_is_known_to(void **state)
 {
     static const struct mr_worker_op ops[] = {{.name = MR_STR_INIT("inc")}};
@@ -501,7 +501,7 @@ static void heartbeats_keep_to_what_the_scheduler_asked_within_bounds(void **sta
     uint32_t before = r->heartbeats;
     rig_turn(r);
     assert_int_equal(r->heartbeats, before + 1);
-    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three tasks of 10 ms on two slots */
+    assert_int_equal(r->heartbeat.queue_ns, 15 * MR_MS); /* three tasks of 10 ms share two slots */
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 1);
     assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
