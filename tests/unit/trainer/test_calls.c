@@ -274,7 +274,7 @@ static void progress_is_told_twice_a_second_at_most(void **state)
     assert_int_equal(mr_trainer_deadline(r->t), r->now + 200 * MR_MS);
     tick(r, 200 * MR_MS);
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 2);
-    tick(r, 600 * MR_MS); /* there was no report since */
+    tick(r, 600 * MR_MS); /* no report came in this time */
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 2);
     score(r, "t1-1.scores", 1, "{\"accuracy\":0.5}");
     assert_int_equal(r->seen[MR_TX_CHANGED], changed + 3);

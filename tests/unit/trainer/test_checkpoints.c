@@ -151,7 +151,7 @@ static void what_is_reported_again_is_no_other_checkpoint(void **state)
     assert_int_equal(r->erased_count, 0);
     uint32_t writes = r->seen[MR_TX_WRITE];
     for (uint32_t i = 0; i < 3; i++)
-        cut(r, &m, 1, 25); /* older than the newest complete version */
+        cut(r, &m, 1, 25); /* this version is older than the newest complete one */
     assert_int_equal(r->erased_count, 1);
     /* One write adds the object to the record, another one removes it after it was erased. */
     assert_int_equal(r->seen[MR_TX_WRITE], writes + 2);
@@ -172,7 +172,7 @@ static void what_is_doomed_during_a_write_is_erased_after_the_next(void **state)
         cut(r, &m, shard, 90);
     r->holds = true;
     for (uint64_t v = 10; v <= 30; v += 10)
-        cut(r, &m, 0, v); /* older than the newest complete version */
+        cut(r, &m, 0, v); /* this version is older than the newest complete one */
     assert_int_equal(r->erased_count, 0);
     step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
     assert_int_equal(r->erased_count, 1);

@@ -160,7 +160,8 @@ static void slow_steps_have_a_speed(void **state)
     struct mr_training_report p = {0};
     for (uint32_t second = 1; second <= 40; second++) {
         tick(r, MR_SECOND);
-        p.counters.examples = second / 8 * (uint64_t)800; /* a step of 800 examples every 8 s */
+        /* the worker makes a step of 800 examples every 8 s */
+        p.counters.examples = second / 8 * (uint64_t)800;
         assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, p), MR_OK);
         (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
         (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});

@@ -152,7 +152,7 @@ static void every_text_has_its_bound(void **state)
         if (takes(texts[i].format, text, is_queue ? "data.train" : path) == is_queue)
             fail_msg("%s: the longest", path);
         if (takes(texts[i].format, "", path)) fail_msg("%s: empty", path);
-        /* A persisted name, which may have control characters. */
+        /* A persisted name may have control characters. */
         bool is_name = strstr(texts[i].format, "{\"name\":\"%s");
         if (!is_name && takes(texts[i].format, "a\\u0007b", path))
             fail_msg("%s: a control character", path);
@@ -400,7 +400,8 @@ static void parameters_are_put_in_wherever_a_text_is(void **state)
     assert_true(is_written(WITH("\"\":\"x\"", "${}"), "[\"a\",\"x\",\"z\"]"));
     /* The value of a parameter is not searched for parameters. */
     assert_true(is_written(WITH("\"n\":\"${m}\"", "${n}"), "[\"a\",\"${m}\",\"z\"]"));
-    /* A parameter that is the whole text keeps its type: a number. */
+    /* A parameter that is the whole text keeps its type, here a number, and "exec" takes only
+     * texts. */
     refused(WITH("\"n\":7", "${n}"), "roles.worker.exec");
     refused(WITH("\"n\":7", "${no}"), "params: there is no \"no\"");
     refused("{\"roles\":{\"worker\":{\"exec\":[\"${n}\"]}}}", "params: there is no \"n\"");

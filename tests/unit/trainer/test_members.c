@@ -132,7 +132,8 @@ static void a_member_is_let_in_when_those_it_needs_are_there(void **state)
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
     assert_int_equal(r->seen[MR_TX_JOINED], seen + 2);
     assert_true(r->last[MR_TX_JOINED].joined.formed);
-    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING); /* until the server has its shard */
+    /* the session recovers until the server has its shard */
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
     (void)report(r, MR_TRAINING_PS, 0, member(r, 0).incarnation, nothing);
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
@@ -418,7 +419,8 @@ static void the_phases_of_a_stop_come_one_after_another(void **state)
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, finished);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, kept); /* the worker does not save the model */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
-    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept); /* before the scorer was told to save */
+    /* too early: the scorer has not been told to save yet */
+    (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, kept);
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, finished); /* the report has no model */
     assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
@@ -521,7 +523,7 @@ static void reports_of_revoked_ones_change_nothing(void **state)
     assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE);
     says(mr_str(r->text), "ps 0: incarnation");
     assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
-    /* The report is of the restore epoch before. */
+    /* This report belongs to the restore epoch before the current one. */
     p = (struct mr_training_report){.version = 9, .restore_epoch = 1};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, member(r, 0).incarnation, p), MR_OK);
     assert_int_equal(look(r).version, 0);

@@ -1,3 +1,5 @@
+/* trainer/link/record_log: writes the records of sessions to Redis in order. When Redis comes back,
+ * the log writes again all that Redis had acknowledged, because Redis may have lost it. */
 #include "base/alloc.h"
 #include "services/trainer/link/record_log.h"
 
@@ -124,7 +126,8 @@ static void a_failure_is_told_in_the_next_turn_and_nothing_after_it_counts(void 
     put(w, 2, "t3-2", "b");
     answer(w, 0, MR_EAWAY);
     assert_int_equal(w->away, 0);
-    /* Redis has executed this command, but after a failure the owner writes again anyway. */
+    /* Redis has executed this command, but after a failure the owner of the log writes the record
+     * again anyway. */
     answer(w, 1, MR_OK);
     assert_int_equal(w->acked, 0);
     (void)mr_records_turn(w->records, 1);
@@ -157,7 +160,8 @@ static void it_is_back_when_everything_acknowledged_is_there_again(void **state)
     probe(w, 1);
     assert_int_equal(w->count, 6);
     what_is(w, 3, "t2-9=old+[9]");
-    /* Redis never acknowledged c, so its owner will write c again. The log writes b. */
+    /* Redis never acknowledged c, so the owner of the log will write c again. The log itself writes
+     * b, which Redis had acknowledged. */
     what_is(w, 4, "t3-1=b+[1]");
     what_is(w, 5, "=+");
     answer(w, 3, MR_OK);
@@ -183,7 +187,7 @@ static void a_restoring_that_fails_begins_anew(void **state)
     assert_int_equal(w->back, 0);
     (void)mr_records_turn(w->records, 3 * MR_SECOND);
     assert_int_equal(w->count, 6);
-    answer(w, 3, MR_OK); /* a late answer to the probe before this one */
+    answer(w, 3, MR_OK); /* this late answer belongs to the probe before this one */
     answer(w, 4, MR_OK);
     assert_int_equal(w->back, 0);
     answer(w, 5, MR_OK);

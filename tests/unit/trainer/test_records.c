@@ -192,7 +192,8 @@ static void a_record_has_all_of_a_session(void **state)
     assert_int_equal(look(&next).restores, 2);
     assert_int_equal(look(&next).counters.steps_lost, 44);
     assert_writes_the_same(r, &next);
-    assert_int_equal(next.erased_count, 2); /* the shard of version 30, which was never complete */
+    /* the shards of versions 25 and 30, which were never complete */
+    assert_int_equal(next.erased_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         const struct mr_trainer_effect *x = &next.erased[i];
         assert_int_equal(x->version, i ? 30 : 25);
@@ -392,7 +393,7 @@ static void a_record_with_items_of_other_types_is_not_taken(void **state)
     live(r);
     mr_buf_init(&item, 1024);
     mr_pack_int(&item, -1);
-    assert_refused(r, 14, mr_buf_str(&item)); /* the number of changes */
+    assert_refused(r, 14, mr_buf_str(&item)); /* item 14 is the number of changes */
     mr_buf_clear(&item);
     mr_pack_text(&item, MR_STR("7"));
     assert_refused(r, 14, mr_buf_str(&item));

@@ -1,3 +1,5 @@
+/* trainer/link/role_job: the jobs that a session submits for its graph, its roles and its feed
+ * (the job that fills its queue), made from the document of the session. */
 #include "base/alloc.h"
 #include "base/pack.h"
 #include "graph/explain.h"

@@ -95,7 +95,7 @@ static void the_first_word_of_worker_0_stands(void **state)
     /* Worker 1 waits for the plan of worker 0; its own plan is not used. */
     assert_int_equal(ask(r, 1, w[1], &plan), MR_OK);
     assert_int_equal(r->seen[MR_TX_ROWS], 0);
-    /* A request of an incarnation that is not the current one. */
+    /* The incarnation of this request is not the current one. */
     assert_int_equal(ask(r, 0, w[0] + 7, &plan), MR_ESTATE);
     const struct mr_training_rows wrong = {true, some, ends, 1};
     assert_int_equal(ask(r, 0, w[0], &wrong), MR_EINVAL);

@@ -170,8 +170,8 @@ static void so_many_calls_wait_for_a_session_and_no_more(void **state)
     assert_int_equal(r->last[MR_TX_STOPPED].err, MR_EAWAY);
 }
 
-/* A trainer that restarts must know after which entry it reads a channel on, and which job is the
- * session's. */
+/* A trainer that restarts must know after which entry it goes on reading a channel, and which job
+ * is the session's. */
 static void what_a_restart_must_know_is_written_at_once(void **state)
 {
     struct rig *r = *state;
@@ -239,7 +239,7 @@ static void an_entry_of_one_channel_makes_none_of_another_old(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     stop_it(r, true);
     said(r, "t1-1.scores", "10-0", "{\"accuracy\": 0.7}");
-    says(look(r).score_json, "0.5"); /* the score when the session ended */
+    says(look(r).score_json, "0.5"); /* the score stays that of the time when the session ended */
 }
 
 /* Appends a score of `bytes` bytes with cross_entropy `n` to the session's channel. */
@@ -285,7 +285,8 @@ static void a_channel_that_another_session_follows_is_followed_once(void **state
     /* Only the session's own channel is new. */
     assert_int_equal(r->seen[MR_TX_FOLLOW], follows + 1);
     stop_it(r, true);
-    /* Only the session's own channel: the other session still follows "v". */
+    /* Only the session's own channel is not followed any more: the other session still follows
+     * "v". */
     assert_int_equal(r->seen[MR_TX_UNFOLLOW], 1);
     assert_string_equal(r->channel, "t1-3.scores");
     r->id = second;
@@ -300,7 +301,7 @@ static void time_counts_from_the_begin_of_the_work(void **state)
     assert_int_equal(start(r, "", "{" MODEL ",\"stop\":{\"time_s\":2}}"), MR_OK);
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
-    /* The deadline of the next poll of the job, not of time_s. */
+    /* The deadline is that of the next poll of the job, not that of time_s. */
     assert_int_equal(mr_trainer_deadline(r->t), r->now + MR_SECOND);
     for (uint32_t i = 0; i < 8; i++) {
         tick(r, 400 * MR_MS);
