@@ -168,7 +168,7 @@ static inline void persist(struct world *w, uint64_t request, mr_object_id id)
         (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = request, .id = id});
 }
 
-/* Answers the WRITE of object `id`. */
+/* Tells the core that its effect MR_OX_WRITE for object `id` has ended with `err`. */
 static inline void written(struct world *w, mr_object_id id, uint32_t flags, int err)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags, .err = err});

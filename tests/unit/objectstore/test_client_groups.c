@@ -49,7 +49,7 @@ static void begin(struct world *w)
     join(w, 1);
     join(w, 2);
     limit(w, 1, 77);
-    full_segment(w, 2, 1); /* the least recently used object of the store */
+    full_segment(w, 2, 1); /* this object is the least recently used one of the store */
     for (uint64_t i = 1; i <= 3; i++)
         full_segment(w, 1, i);
 }
@@ -111,7 +111,7 @@ static void clients_of_a_group_share_what_it_allows(void **state)
     join(w, 1);
     join(w, 2);
     limit(w, 1, 77);
-    limit(w, 2, 77); /* 2 clients: 80 % of LIMIT - 2 × OWN = 24 MiB */
+    limit(w, 2, 77); /* for 2 clients the limit is 80 % of LIMIT, minus 2 × OWN: 24 MiB */
     full_segment(w, 1, 1);
     full_segment(w, 1, 2);
     full_segment(w, 2, 1);
@@ -154,9 +154,9 @@ static void what_was_pinned_leaves_after_the_one_that_waited_gave_up(void **stat
     assert_true(mr_object_id_eq(x->id, id_of(1, 2)));
 }
 
-/* As above, but the pins are in shared pages, which the core sees only when it tries to evict. Each
- * failed attempt delays the next attempt. A failed attempt must not count as progress, or the
- * request would wait until its timeout. */
+/* Objects of a full group are pinned in shared pages, which the core sees only when it tries to
+ * evict. Each failed attempt delays the next attempt. A failed attempt must not count as progress,
+ * or the request for a segment would wait until its timeout. */
 static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
 {
     struct world *w = *state;
@@ -177,7 +177,8 @@ static void what_is_pinned_in_a_page_does_not_keep_it_waiting(void **state)
     }
     assert_non_null(x);
     assert_int_equal(x->err, MR_ELIMIT);
-    assert_true(w->now < start + MR_SECOND); /* before the timeout of the request */
+    /* the answer comes before the timeout of the request */
+    assert_true(w->now < start + MR_SECOND);
 }
 
 static void a_limit_after_the_first_segment_is_ignored(void **state)

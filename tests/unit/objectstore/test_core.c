@@ -138,8 +138,8 @@ static void a_dead_client_takes_only_what_it_held_alone(void **state)
     join(w, 1);
     join(w, 2);
     uint32_t segment = grant(w, 1, 8 * MIB);
-    seal(w, 1, id_of(1, 1), segment, 0, 1000, 0);    /* held by client 1 alone */
-    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5); /* held by job 5 */
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 0);    /* client 1 alone holds this object */
+    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5); /* job 5 holds this object */
     act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
     evicted(w, MR_OK);
     struct mr_ostore_info info;
@@ -376,7 +376,7 @@ static void the_empty_segments_of_several_busy_clients_count_together(void **sta
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
     for (mr_time end = w->now + MR_SECOND / 2; w->now < end; tick(w))
         assert_null(effect(w, MR_OX_WRITE));
-    /* Client 1 returns no segment. */
+    /* Client 1 answers that it has no empty segment. */
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     assert_non_null(effect(w, MR_OX_WRITE));
 }
@@ -464,7 +464,7 @@ static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
 {
     struct world *w = *state;
     ask_for_empty(w);
-    /* Client 1 has no empty segment. */
+    /* Client 1 answers that it has no empty segment. */
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     for (int i = 0; i < 100 && !effect(w, MR_OX_WRITE); i++)
         tick(w);

@@ -21,7 +21,7 @@ static void a_grant_is_of_whole_pages_and_at_most_what_there_is(void **state)
 {
     struct world *w = *state;
     join(w, 1);
-    /* Granted at once, although the timeout is 0. */
+    /* The timeout is 0, so the core answers at once: it grants a segment, or it refuses. */
     assert_int_equal(ask(w, 1, 5000, 5000, 0)->bytes, 8192);
     assert_int_equal(ask(w, 1, 128 * MIB, 100, 0)->bytes, 64 * MIB - 8192);
     assert_int_equal(ask(w, 1, 4096, 4096, 0)->err, MR_ELIMIT);
@@ -116,7 +116,7 @@ static void what_was_used_lately_leaves_last(void **state)
     act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 0});
     act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = 77});
     assert_null(ask(w, 1, 8 * MIB, 8 * MIB, MR_SECOND));
-    /* Client 1 has no empty segment. */
+    /* Client 1 answers that it has no empty segment. */
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1});
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 3)));
 }
@@ -179,7 +179,8 @@ static void so_many_objects_are_written_at_a_time_and_no_more(void **state)
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 17)));
 }
 
-/* A reader has pinned the objects in a page that the store does not see. */
+/* A reader has pinned the objects in a page of shared memory. The core learns of such a pin only
+ * when an eviction fails. */
 static void what_was_found_pinned_is_tried_again_in_a_moment(void **state)
 {
     struct world *w = *state;
@@ -263,7 +264,8 @@ static mr_time refused_at(struct world *w, uint32_t client)
     return w->now;
 }
 
-/* Lets time pass, in which no request is answered. Clients 1 and 2 have no empty segment. */
+/* Lets time pass until `end`, and checks that no request is answered meanwhile. Clients 1 and 2
+ * answer that they have no empty segment. */
 static void waits_until(struct world *w, mr_time end)
 {
     while (mr_ostore_deadline(w->s) < end) {
@@ -288,7 +290,8 @@ static void a_grant_is_refused_when_nothing_could_leave_for_a_while(void **state
     assert_int_equal(refused_at(w, 2), begin + 500 * MR_MS);
 }
 
-/* A grant does not end while memory becomes free, because more memory may follow. */
+/* A request that waits for a segment is not refused while memory becomes free, because more memory
+ * may follow. */
 static void a_grant_waits_on_while_memory_becomes_free(void **state)
 {
     struct world *w = *state;
@@ -370,7 +373,7 @@ static void clients_are_asked_again_for_empty_segments(void **state)
     assert_int_equal(w->now, begin + 300 * MR_MS);
 }
 
-/* A client that has returned a segment may have another one. */
+/* A client that has returned an empty segment may have another empty one. */
 static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
 {
     struct world *w = *state;

@@ -29,8 +29,9 @@ static void a_loss_is_told_once(void **state)
     assert_int_equal(stats_of(w).persisted_bytes, 0);
 }
 
-/* Holds of the old scheduler are in doubt when another scheduler connects. Holds of clients and of
- * names are not. */
+/* When another scheduler connects, the holds that the old scheduler has set are in doubt, so the
+ * store asks the new scheduler about these objects. The store does not ask about objects that only
+ * workers and names hold. */
 static void what_workers_hold_is_not_asked_for_again(void **state)
 {
     struct world *w = *state;
@@ -75,7 +76,8 @@ static void what_another_client_holds_is_deleted_by_that_client_only(void **stat
     hold(w, MR_OE_UNHOLD, 1, id_of(2, 1), (struct mr_store_holder){MR_HOLD_CLIENT, 0});
     assert_int_equal(deleted_by(w, 2, id_of(2, 1)).kind, 0); /* the pin of client 1 is no holder */
     assert_int_equal(there(w, id_of(2, 1)), MR_ENOENT);
-    assert_int_equal(deleted_by(w, 2, id_of(2, 1)).kind, 0); /* an object that is not there */
+    /* the object does not exist any more */
+    assert_int_equal(deleted_by(w, 2, id_of(2, 1)).kind, 0);
 }
 
 /* The store's own client holds an upload until the upload has another holder. */
@@ -94,7 +96,8 @@ static void an_upload_without_another_holder_is_deleted_by_anybody(void **state)
         .room = 100 + MR_EXTENT_HEAD};
     get(w, 1, 5, id_of(9, 1), MR_SECOND, 0);
     act(w, upload);
-    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0); /* not PULLED: the object was made here */
+    /* PULLED is not set, because the object was made here */
+    assert_int_equal(effect(w, MR_OX_GOT)->flags, 0);
     act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(9, 1)});
     assert_int_equal(info_of(w, id_of(9, 1)).holders[0].kind, MR_HOLD_CLIENT);
     assert_int_equal(deleted_by(w, 1, id_of(9, 1)).kind, 0);
@@ -135,7 +138,7 @@ static void a_client_that_goes_takes_all_its_pins_with_it(void **state)
     assert_int_equal(info_of(w, id_of(1, 1)).pins, 1);
 }
 
-/* The other clients keep their grants, requests and objects. */
+/* When client 2 goes, the other clients keep their grants, requests and objects. */
 static void a_client_that_goes_takes_nothing_of_others(void **state)
 {
     struct world *w = *state;
@@ -176,7 +179,8 @@ static void the_end_of_a_job_takes_only_what_the_job_held(void **state)
     assert_int_equal(there(w, id_of(50, 1)), MR_OK);
 }
 
-/* Only the store itself may seal a copy. The flag is ignored for other clients. */
+/* Only the store itself may seal a copy of an object of another store. The flag MR_SEAL_ADOPT of
+ * any other client is ignored. */
 static void what_a_client_seals_is_its_own_whatever_it_says(void **state)
 {
     struct world *w = *state;

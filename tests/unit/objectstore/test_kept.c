@@ -370,7 +370,7 @@ static void the_time_for_a_claim_begins_with_the_first_offer(void **state)
     w->now += config.orphan_ns / 2;
     act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED, .id = id});
     act(w, (struct mr_ostore_event){.type = MR_OE_USED, .object = object});
-    unhold(w, 2, id, 99); /* a job that does not hold the object */
+    unhold(w, 2, id, 99); /* job 99 does not hold the object */
     assert_in_range(
         leaves_at(w, id), first + config.orphan_ns, first + config.orphan_ns + MR_SECOND);
 }

@@ -19,7 +19,8 @@ static void what_cannot_be_persisted_is_said_at_once(void **state)
     assert_int_equal(effect(w, MR_OX_DONE)->request, 3);
     uint32_t segment = grant(w, 1, 8 * MIB);
     seal(w, 1, id_of(1, 1), segment, 0, 100, 5);
-    /* The get has pinned the object: it is deleted, but still there. */
+    /* When job 5 lets go of the object, the object is deleted. It is still there, because the get
+     * has pinned it. */
     unhold(w, 1, id_of(1, 1), 5);
     persist(w, 4, id_of(1, 1));
     assert_int_equal(done(w), MR_ELOST);
@@ -171,7 +172,8 @@ static void a_write_that_failed_is_tried_again_later(void **state)
     assert_in_range(written_again(w), failed + 250 * MR_MS, failed + 290 * MR_MS);
     persist(w, 1, id_of(1, 1));
     written(w, id_of(1, 1), 0, MR_EIO);
-    assert_true(mr_ostore_disk(w->s).is_full); /* MR_EIO does not say whether the disk has room */
+    /* the disk was full; MR_EIO does not say that it has room now */
+    assert_true(mr_ostore_disk(w->s).is_full);
     assert_int_equal(mr_ostore_disk(w->s).write_failures, 3);
     assert_false(mr_ostore_is_writing(w->s));
 }

@@ -97,7 +97,7 @@ static void what_there_is_is_counted(void **state)
     assert_int_equal(x->bytes, 300);
     assert_true(mr_object_id_eq(x->id, id_of(7, 7)));
     seal(w, 9, id_of(7, 7), mine, MIB, 300, 0);
-    /* Not PULLED: the object came from this store's disk. */
+    /* The flag PULLED is not set, because the object came from this store's disk. */
     assert_int_equal(effect(w, MR_OX_GOT)->flags, 0);
     stats = stats_of(w);
     assert_int_equal(stats.restores, 1);
@@ -120,7 +120,7 @@ static void objects_are_listed_in_the_order_in_which_they_came(void **state)
     }
     for (uint64_t n = 7; n <= 8; n++)
         seal(w, 1, id_of(1, n), segment, n * 4096, 100, 5);
-    /* A client waits for the object, which does not exist. */
+    /* Object (1, 99) does not exist. A client waits for it, and it must not be listed. */
     get(w, 1, 1, id_of(1, 99), MR_SECOND, 0);
     static const uint64_t expected[] = {1, 4, 5, 6, 7, 8};
     uint64_t after = 0;
@@ -170,7 +170,7 @@ static void rows_are_used_again(void **state)
         hold(w, MR_OE_HOLD, 2, id_of(client, 1), (struct mr_store_holder){MR_HOLD_CLIENT, 0});
         get(w, 1, 2 * i, id_of(client, 1), 0, 0);
         assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
-        /* Waits for an object that never comes. */
+        /* Client 2 waits for an object that never comes. */
         get(w, 2, 2 * i + 1, id_of(client, 2), MR_SECOND, 0);
         assert_null(effect(w, MR_OX_GOT));
         act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(client, 1)});
@@ -206,7 +206,8 @@ static void too_many_gets_that_wait_are_refused(void **state)
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 60), .flags = MR_OSTORE_FORCE});
     evicted(w, MR_OK);
     act(w, (struct mr_ostore_event){.type = MR_OE_DELETE, .client = 1, .id = id_of(7, 7)});
-    /* The first get of object 50, which must leave no trace. */
+    /* This get is the first event that names object 50. The get is refused, and the core must
+     * forget the object. */
     get(w, 1, 1001, id_of(1, 50), MR_SECOND, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELIMIT);
     assert_non_null(effect(w, MR_OX_REMOVE));
@@ -284,8 +285,8 @@ static void nonsense_in_a_seal_changes_nothing(void **state)
     bad[3].room = UINT64_MAX;
     bad[4].room = 8 * MIB + 1;
     bad[5].segment = segment + 1;
-    bad[6].client = 2;       /* the segment of client 1 */
-    bad[7].id = id_of(2, 1); /* the id of another maker */
+    bad[6].client = 2;       /* the segment belongs to client 1 */
+    bad[7].id = id_of(2, 1); /* the id names another maker */
     bad[8].room = MR_EXTENT_HEAD - 1;
     bad[9].segment = MR_SEGMENTS_MAX;
     bad[10].bytes = 1001;
@@ -392,7 +393,8 @@ static void each_waits_as_long_as_it_said(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EINVAL);
 }
 
-/* A reader has pinned the object in a page that the store does not see. */
+/* A reader has pinned the object in a page of shared memory. The core learns of such a pin only
+ * when an eviction fails. */
 static void a_deleted_object_that_stays_pinned_is_tried_less_and_less_often(void **state)
 {
     static const uint32_t waits_ms[] = {20, 20, 40, 80, 160, 320, 640, 1000, 1000};
