@@ -342,7 +342,7 @@ int main(void)
     const struct mr_transport_options o = {.node = "n1"};
     mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
-        /* Forks, so it runs before any thread is started. */
+        /* This test forks, so it runs before any thread is started. */
         cmocka_unit_test(the_others_notice_a_killed_rank),
         cmocka_unit_test(ranks_of_a_node_get_the_plain_result),
         cmocka_unit_test(a_rank_without_examples_does_not_count),

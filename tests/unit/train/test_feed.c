@@ -28,7 +28,8 @@ struct rig { /* x is a collection of parts of different sizes, y is one tensor *
     uint32_t gets;
     int second; /* result of getting the second part */
     uint64_t pinned;
-    /* Calls that locate objects; gets that named the store to pull from. */
+    /* `finds` counts the calls that locate objects, `sourced` the gets that named a store to pull
+     * from. */
     uint32_t finds, sourced;
     bool pulls; /* parts with odd numbers come from another store */
 };
@@ -293,7 +294,7 @@ static void a_share_of_several_ranges(void **state)
 {
     struct rig *r = *state;
     static const struct mr_row_range mine[] = {{0, 1}, {35, 10}, {60, 20}, {99, 3}};
-    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34, 34 and 35 rows for the three workers */
+    struct mr_feed_spec s = spec_of(2, 3, 17); /* the three workers get 34, 34 and 35 rows */
     s.ranges = mine;
     s.ranges_count = MR_ARRAY_LEN(mine);
     s.shuffle = false;
@@ -359,7 +360,7 @@ static void what_is_brought_is_counted(void **state)
     r->pulls = true;
     r->finds = 0;
     f = open_feed(r, &s);
-    assert_int_equal(r->finds, 2); /* one call for the collection, one for its parts */
+    assert_int_equal(r->finds, 2); /* one call locates the collection, and one locates its parts */
     assert_int_equal(mr_feed_moved(f).parts, 2);
     assert_int_equal(mr_feed_moved(f).bytes, r->bytes[0] + r->bytes[2]);
     mr_feed_close(&f);

@@ -132,7 +132,7 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     pull(b, &v);
     push(a, 1);
     assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
-    push(b, 1); /* computed at version 0, so it is stale */
+    push(b, 1); /* the gradient was computed at version 0, so it is stale */
     push(a, 1); /* worker a repeats its gradient of step 1 */
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     struct mr_update_counts c;
@@ -147,7 +147,7 @@ static void what_is_stale_lost_or_repeated_is_counted_and_dropped(void **state)
     push(a, 2);
     assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
     mr_update_restore(ps.update, 1, 7, plain.params, NULL);
-    push(b, 2); /* belongs to restore epoch 0, which is over */
+    push(b, 2); /* the gradient belongs to restore epoch 0, which is over */
     assert_int_equal(mr_update_run(ps.update, 8, SHORTLY), MR_ETIMEOUT);
     mr_update_counts(ps.update, &c);
     assert_int_equal(c.lost, 2);

@@ -347,7 +347,8 @@ static void a_restore_forgets_what_was_used_early(void **state)
     assert_int_equal(early_passes(&ps), 1);
     mr_update_restore(ps.update, 1, 0, plain.params, NULL);
     for (uint32_t i = 0; i < 2; i++)
-        finish(w[i], 1, &whole[i]); /* belongs to the restore epoch before, so it is dropped */
+        /* the gradient belongs to restore epoch 0, which is over, so it is dropped */
+        finish(w[i], 1, &whole[i]);
     run(&ps);
     assert_int_equal(mr_shard_version(ps.shard), 0);
     for (uint32_t i = 0; i < 2; i++) {

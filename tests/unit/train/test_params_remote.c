@@ -3,7 +3,7 @@
 #include "tests/unit/train/params_rig.h"
 
 #define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.01}"
-#define COUNT 700000u /* a shard has more than one chunk */
+#define COUNT 700000u /* so large that a shard has more than one chunk */
 
 static struct rig_net net;
 

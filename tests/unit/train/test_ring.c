@@ -130,7 +130,7 @@ static void a_round_is_one_message_and_at_most_one_wake(void **state)
     (void)state;
     costs(2, COUNT, 100, 1);
     costs(3, COUNT, 30, 1);
-    costs(2, 1200000, 5, 3); /* slices of 2.4 MB in messages of 1 MiB */
+    costs(2, 1200000, 5, 3); /* slices of 2.4 MB travel in messages of 1 MiB */
 }
 
 static void those_who_wait_for_a_rank_that_left_hear_of_it(void **state)
@@ -264,7 +264,7 @@ int main(void)
     const struct mr_transport_options o = {.node = "n1"};
     mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
-        /* Forks, so it runs before any thread is started. */
+        /* This test forks, so it runs before any thread is started. */
         cmocka_unit_test(the_others_hear_of_a_killed_rank),
         cmocka_unit_test(a_round_is_one_message_and_at_most_one_wake),
         cmocka_unit_test(those_who_wait_for_a_rank_that_left_hear_of_it),

@@ -157,7 +157,7 @@ static void test_only_what_is_lacking_moves(void **state)
     assert_int_equal(moved(&f), 2);
     add_parts(&f, 1, 1);
     assert_int_equal(moved(&f), 3);
-    struct facts skewed = {0}; /* three workers on one node, one on the other */
+    struct facts skewed = {0}; /* one node has three workers, the other node has one */
     add_parts(&skewed, 8, 1);
     add_parts(&skewed, 8, 2);
     add_workers(&skewed, 3, 1);
