@@ -64,7 +64,8 @@ static inline struct shape *random_shape(uint64_t seed, bool forward_only)
         perm[i] = perm[k];
         perm[k] = i;
     }
-    /* perm[i] is node i's place in a topological order, unknown to the code under test. */
+    /* perm[i] is node i's place in a topological order. The code under test does not know this
+     * order. */
     for (uint32_t i = 0; i < n; i++)
         (void)node(s);
     s->inputs_count = 0;

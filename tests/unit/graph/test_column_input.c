@@ -172,7 +172,7 @@ static void columns_give_the_graph_that_nodes_give(void **state)
     }
 }
 
-/* Three nodes: a literal, inc of the literal, and the sum of both. */
+/* Makes three nodes: a literal, inc of the literal, and the sum of both. */
 static void make_three(struct world *w)
 {
     world_init(w);

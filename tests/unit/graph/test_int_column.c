@@ -1,3 +1,5 @@
+/* graph/int_column: each number of a column has as many bytes as the largest number needs. Forms
+ * that the writer never writes are refused. */
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/rng.h"

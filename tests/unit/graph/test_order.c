@@ -1,3 +1,5 @@
+/* graph/order: the order in which the nodes of a graph run keeps few values alive at a time.
+ * Cycles are found. */
 #include "graph/order.h"
 
 #include "base/alloc.h"

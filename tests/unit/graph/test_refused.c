@@ -1,3 +1,5 @@
+/* Jobs in JSON that are refused: the error names what is wrong, and limits are checked before
+ * memory is used. Priorities have one range. */
 #include "tests/unit/graph/fixture.h"
 
 #include "base/limits.h"

@@ -251,7 +251,8 @@ static void equal_shapes_are_told_from_equal_sizes(void **state)
     mr_json_template_free(&t);
 }
 
-/* The values given for parameters count, too: the refusal comes before nodes are made. */
+/* The limit of tasks applies to the graph with the parameters that the instance gives. The instance
+ * is refused before any node is made. */
 static void an_instance_that_asks_for_too_much_is_refused(void **state)
 {
     (void)state;

@@ -1,3 +1,6 @@
+/* A whole graph: it is written as bytes and read back as the same graph, and damaged bytes are
+ * refused. A changed literal changes the hashes of exactly its descendants. A graph says why a
+ * key runs or never will. */
 #include "tests/unit/graph/fixture.h"
 
 #include "graph/bytes/bytes.h"

@@ -216,7 +216,8 @@ static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(
     mr_inbox_free(&in);
 }
 
-/* Each key has its own count. A place that is given back can be taken again. */
+/* A quota limits how many places a key takes at a time. Each key is counted by itself, and a place
+ * that is given back can be taken again. */
 static void a_quota_counts_each_by_its_key(void **state)
 {
     (void)state;

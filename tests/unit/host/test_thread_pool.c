@@ -1,3 +1,4 @@
+/* host/pool/thread_pool: every item of a run is done once, by some worker of the pool. */
 #include "host/pool/thread_pool.h"
 
 #include "base/defs.h"

@@ -1,3 +1,5 @@
+/* host/pool/work_sharing: an owner runs the blocks of a piece of work, and idle helpers steal
+ * blocks from it. */
 #include "host/pool/work_sharing.h"
 
 #include "base/defs.h"
