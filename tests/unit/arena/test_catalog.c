@@ -86,8 +86,8 @@ static void a_scan_sees_pins_of_this_generation_only(void **state)
     mr_catalog_mark(&f->writer, 5);
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 1);
-    /* An evictor must not commit now, because the scan has found a pin. The test does, to make the
-     * pin stale. */
+    /* A real evictor would not commit now, because the scan has found a pin. The test commits, so
+     * that the pin becomes stale. */
     mr_catalog_commit(&f->writer, 5);
     seen = 0;
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);

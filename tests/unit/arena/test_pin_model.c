@@ -1,10 +1,10 @@
 /* A model checker for the pin protocol of store/arena/catalog.c. Two readers and an evictor, which
  * reuses the memory of the object, run step by step in every possible order. The model's memory is
  * weaker than that of real processors: each processor has a store buffer, and stores to different
- * variables leave the buffer in any order. So the checker finds every missing fence; runs on real
- * hardware might not. A sequentially consistent store is modelled as a store followed by a fence.
- * At each read of the bytes the checker asserts that the reader does not see reused memory. The
- * checker must also find planted bugs. */
+ * variables leave the buffer in any order. So the checker finds every missing fence, and tests on
+ * real hardware might not find it. A sequentially consistent store is modelled as a store followed
+ * by a fence. At each read of the bytes the checker asserts that the reader does not see reused
+ * memory. The checker must also find planted bugs. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/id.h"

@@ -61,7 +61,8 @@ static void a_job_id_has_one_text_form_only(void **state)
     assert_int_equal(id.v, (uint64_t)3 << 32 | 17);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j3-17");
-    /* A tag below MR_TAG_DRAWN_MIN is decimal. The tag of a random incarnation is in base 32. */
+    /* The tag, the upper half of a job id, is written in decimal below MR_TAG_DRAWN_MIN, and in
+     * base 32 from there on. */
     id = mr_job_id_make(MR_TAG_DRAWN_MIN - 1, 1);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j999999-1");
@@ -192,7 +193,8 @@ static void an_arena_gives_aligned_zeroed_memory(void **state)
 static void the_generator_gives_its_published_numbers(void **state)
 {
     (void)state;
-    /* xoshiro256** from the state {1, 2, 3, 4}, as in the test vectors of its authors. */
+    /* The generator is xoshiro256**. The state {1, 2, 3, 4} is that of its authors' test
+     * vectors. */
     struct mr_rng r = {{1, 2, 3, 4}};
     static const uint64_t expect[] = {11520, 0, 1509978240, 1215971899390074240};
     for (size_t i = 0; i < MR_ARRAY_LEN(expect); i++)

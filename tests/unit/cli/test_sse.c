@@ -65,7 +65,7 @@ static void an_event_may_come_in_pieces(void **state)
     assert_int_equal(take(s, "\ndata: 3\n\n"), MR_OK);
     assert_int_equal(s->events, 2);
     assert_string_equal(s->type, "");
-    assert_string_equal(s->sse.id, "7"); /* the last id stays */
+    assert_string_equal(s->sse.id, "7"); /* the second event has no id, so the last id stays */
 }
 
 static void a_new_connection_drops_half_an_event(void **state)
@@ -86,13 +86,13 @@ static void what_is_too_long_is_refused_and_never_cut(void **state)
     char *line = mr_alloc(LIMIT + 16);
     memset(line, 'x', LIMIT + 16);
     memcpy(line, "data: ", 6);
-    /* a line that does not end, and one that does */
+    /* A line that is too long is refused, whether it has an end or not. */
     assert_int_equal(mr_sse_take(&s->sse, line, LIMIT + 1), MR_ELIMIT);
     mr_sse_restart(&s->sse);
     memcpy(line + LIMIT + 8, "\n\n", 2);
     assert_int_equal(mr_sse_take(&s->sse, line, LIMIT + 10), MR_ELIMIT);
     mr_sse_restart(&s->sse);
-    /* an event of two lines, each of which is short enough */
+    /* Two lines, each of which is short enough, make an event that is too long. */
     memcpy(line + LIMIT / 2 + 8, "\n", 1);
     assert_int_equal(mr_sse_take(&s->sse, line, LIMIT / 2 + 9), MR_OK);
     assert_int_equal(mr_sse_take(&s->sse, line, LIMIT / 2 + 9), MR_ELIMIT);

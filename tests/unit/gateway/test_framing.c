@@ -95,8 +95,8 @@ static void a_refusal_stands_in_the_place_of_its_request(void **state)
     is_refused("\x16\x03\x01", 400, 1, REFUSAL);
 }
 
-/* libmicrohttpd has begun to read a body when the filter refuses the rest of the body. The filter
- * must still pass an end of this body. */
+/* mr_framing is a filter before libmicrohttpd. libmicrohttpd has begun to read a body when the
+ * filter refuses the rest of that body. The filter must still pass an end of this body. */
 static void a_refusal_within_a_body_ends_it(void **state)
 {
     (void)state;

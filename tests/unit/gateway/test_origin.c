@@ -98,8 +98,8 @@ static void counters_of_two_services_are_joined_by_family(void **state)
 }
 
 /* The key under which the connections of a client are counted is its IPv4 address or the first 64
- * bits of its IPv6 address. A mapped IPv4 address counts whole. Clients on the gateway's own
- * machine have an empty key and are not counted. */
+ * bits of its IPv6 address. For an IPv4 address in IPv6 form (::ffff:192.0.2.7) the key is all 16
+ * bytes. Clients on the gateway's own machine have an empty key and are not counted. */
 static void clients_are_counted_by_address_and_neighbours_are_not(void **state)
 {
     (void)state;

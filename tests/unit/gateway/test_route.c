@@ -99,7 +99,8 @@ static const struct {
     {MR_HTTP_GET, "/V1/jobs", "MR_ENOENT"},
     {MR_HTTP_GET, "/v1/channels", "List"},
     {MR_HTTP_POST, "/v1/queues/a:put", "Put queue=a"},
-    {MR_HTTP_GET, "/v1/parameters", "MR_ENOENT"}, /* no route: a gRPC service between processes */
+    /* only gRPC serves parameters, so there is no route */
+    {MR_HTTP_GET, "/v1/parameters", "MR_ENOENT"},
     {MR_HTTP_PATCH, "/v1/jobs", "MR_EMETHOD"},
 };
 

@@ -112,8 +112,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
     for (uint64_t i = 0; i < g.model->trainable_count; i++) {
         double got = (double)g.grads[i], within = 0.01 * top + 3e-4;
         double want = quotient(&g, loss, i, STEP, spare);
-        /* Across a kink of Relu or of a maximum, the difference quotient is none of the two
-         * derivatives. A smaller step may not reach the kink. */
+        /* Across a kink of Relu or of a maximum, the difference quotient equals neither of the two
+         * derivatives. With a smaller step, the quotient may stay on one side of the kink. */
         if (fabs(want - got) > within) {
             want = quotient(&g, loss, i, STEP / 4, spare);
             again++;
@@ -289,7 +289,7 @@ static void the_moving_mean_follows_the_batches(void **state)
     near((double)(g.params[2] - g.grads[2]), 0.25 * 3, 1e-6);
     near((double)(g.params[3] - g.grads[3]), 0.75 + 0.25 * 3.5, 1e-6);
 
-    g.params[0] = 2; /* gamma, beta, moving mean, moving variance */
+    g.params[0] = 2; /* the parameters are gamma, beta, the moving mean and the moving variance */
     g.params[1] = 1;
     g.params[2] = 3;
     g.params[3] = 4;
@@ -372,7 +372,8 @@ static void what_is_said_to_be_ready_is_final(void **state)
     (void)learn(&g, MR_NN_CROSS_ENTROPY, g.grads);
     assert_int_equal(h.numbers, g.model->count);
     assert_memory_equal(h.copy, g.grads, g.model->count * sizeof(float));
-    assert_int_equal(h.calls, 5); /* ranges: two Dense, BatchNorm, the state of BatchNorm, Conv2D */
+    /* the five ranges belong to two Dense, BatchNorm, the state of BatchNorm, and Conv2D */
+    assert_int_equal(h.calls, 5);
     assert_int_equal(h.order[0], g.model->layers[6].offset);
     assert_int_equal(h.order[2], g.model->layers[1].offset);
     assert_int_equal(h.order[3], g.model->trainable_count);

@@ -171,8 +171,8 @@ static void a_forged_layout_leads_nowhere(void **state)
             struct mr_value v;
             int err = mr_value_check_deep(mr_str_of(copy, h.nbytes), &v, NULL);
             refused += err != MR_OK;
-            /* Reads a layout that passes the check in full, so that the sanitizer finds bad
-             * reads. */
+            /* If a layout passes the check, the test reads the whole table, so that the sanitizer
+             * finds bad reads. */
             struct mr_table t;
             uint64_t sum = 0;
             if (!mr_value_check(mr_str_of(copy, h.nbytes), &v, NULL) &&
@@ -304,7 +304,7 @@ static void what_cannot_be_a_collection_has_no_size(void **state)
     part.id = (mr_object_id){0, 0};
     assert_int_equal(mr_collection_bytes(&s), 0);
     part.id = (mr_object_id){1, 1};
-    s.kind = MR_VALUE_TENSOR; /* a collection of tensors without an element type */
+    s.kind = MR_VALUE_TENSOR; /* makes a collection of tensors without an element type */
     assert_int_equal(mr_collection_bytes(&s), 0);
     s.kind = MR_VALUE_COLLECTION;
     assert_int_equal(mr_collection_bytes(&s), 0);

@@ -203,7 +203,7 @@ static void why_a_file_is_not_opened_is_said(void **state)
     refused(r, "/etc/passwd", "lies outside the data root");
     assert_int_equal(symlink("link", at("data/link")), 0);
     refused(r, "data/link", "too many links");
-    /* The rest needs another user, without the right to read "data/in". */
+    /* The next check needs another user, who has no right to read "data/in". */
     if (geteuid() != 0) skip();
     const struct mr_user nobody = {.uid = 65534, .gid = 65534};
     mr_user_enter(&nobody);

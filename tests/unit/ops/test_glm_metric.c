@@ -105,7 +105,8 @@ static void collinear_columns_and_empty_ones_leave_the_operator_finite(void **st
     }
 }
 
-/* Returns the numbers of a state with the metric `m`, owned by the caller; `g` points into them. */
+/* Returns the numbers of a state with the metric `m`. The caller owns the numbers, and `g` points
+ * into them. */
 static double *state_with(
     const double *m, uint32_t columns, enum mr_glm_solver solver, double l1, struct mr_glm *g)
 {

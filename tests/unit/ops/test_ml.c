@@ -54,7 +54,7 @@ static void the_mersenne_twister_gives_its_published_numbers(void **state)
     assert_int_equal(mr_mt_u32(&m), 581869302u);
     for (int i = 2; i < 9999; i++)
         (void)mr_mt_u32(&m);
-    /* The 10,000th number, as the C++ standard specifies. */
+    /* The C++ standard specifies the 10,000th number. */
     assert_int_equal(mr_mt_u32(&m), 4123659995u);
 }
 

@@ -38,7 +38,7 @@ struct world {
     struct mr_rpc_client *client;
 };
 
-/* ---- the server: one method echoes, another thread answers the other ------------------------- */
+/* ---- the server: one method echoes, and a helper thread answers a second method -------------- */
 
 static void echo_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

@@ -518,11 +518,11 @@ static void running_times_of_another_length_are_left_out(void **state)
 static void bytes_that_are_no_message_are_refused(void **state)
 {
     struct rig *r = *state;
-    static const struct mr_str bad[] = {MR_STR_INIT("\x08"),         /* ends in a field */
-        MR_STR_INIT("\x0a\x05\x08"),                                 /* ends in a message */
+    static const struct mr_str bad[] = {MR_STR_INIT("\x08"),         /* ends inside a field */
+        MR_STR_INIT("\x0a\x05\x08"),                                 /* ends inside a message */
         MR_STR_INIT("\x50\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), /* no varint has 70 bits */
         MR_STR_INIT("\x55\x01\x01\x01\x01"),                         /* drain as a fixed32 */
-        MR_STR_INIT("\x3a\x04\x12\x02\x80\x80"), /* a column that ends in a number */
+        MR_STR_INIT("\x3a\x04\x12\x02\x80\x80"), /* a column that ends inside a number */
         MR_STR_INIT("\x2a\x00\x2a\x00")};        /* tasks twice */
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++) {
         mr_buf_clear(&r->once);
