@@ -123,9 +123,8 @@ static void a_small_job_does_not_wait_for_a_large_one(void **state)
         uint32_t from = p.ran;
         uint64_t small = submit_many(p.r, "f", 1, "");
         run(&p, 30, took_of(ms));
-        /* Before the small job's task run the tasks that have started already, and for each slot
-         * the tasks that wait at the worker: as many as take 5 ms, or two. */
-
+        /* The small job's task waits for the tasks that run, and for those that wait at the
+         * workers: for each slot as many as take 5 ms, but at least two. */
         uint32_t bound = WORKERS * (1 + MR_MAX(5 / ms, 2u));
         if (ran_before(&p, from, small) > bound)
             fail_msg("of %u ms each, %u ran before it", ms, ran_before(&p, from, small));

@@ -141,7 +141,7 @@ static void what_a_consumer_used_up_is_made_again_with_it(void **state)
     uint64_t job = rig_submit(r, JOB(CHAIN, "\"d\""));
     used_up(r, w, job, "a");
     used_up(r, w, job, "b");
-    /* C fails, for example because its value found no room. */
+    /* Task c fails, for example because its value found no room. */
     rig_end(r, w, job, "c", MR_OUTCOME_RETURNED);
     rig_heartbeat(r, w);
     assert_int_equal(rig_attempt(r, w, job, "a"), 2);

@@ -284,7 +284,8 @@ static void the_words_of_one_step_stay_apart(void **state)
     uint64_t job =
         rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("z", "h", "3", ""),
                           "\"x\",\"y\",\"z\""));
-    (void)rig_done_object(r, w, job, "x"); /* the object is in no store: the worker alone has it */
+    /* the scheduler knows no store of the object, only the worker has it */
+    (void)rig_done_object(r, w, job, "x");
     (void)rig_done_object(r, w, job, "y");
     rig_end(r, w, job, "z", MR_OUTCOME_ERROR);
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);

@@ -312,7 +312,7 @@ static void a_task_with_inputs_goes_to_the_worker_that_it_prefers(void **state)
     (void)rig_submit(r, JOB(T("w", "f", "0", ",\"workers\":[\"b\"]"), "\"w\""));
     uint64_t job = rig_submit(
         r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "g", R("x"), LIKES_B), "\"y\""));
-    /* Y is not sent ahead to worker a, which makes its input. */
+    /* Task y is not sent ahead to worker a, which makes its input. */
     assert_null(rig_row(r, SAID_TASK, job, "y"));
     rig_done(r, a, job, "x");
     assert_int_equal(rig_attempt(r, b, job, "y"), 1);

@@ -148,7 +148,7 @@ static void the_longest_running_task_is_the_one_said_to_run_longest(void **state
     assert_int_equal(index, rows[1]);
     assert_int_equal(since, r->now - 4 * MR_SECOND);
     assert_false(mr_sched_longest(r->s, info_of(r, other).id, &index, &since));
-    /* T1 has ended after the heartbeat that named it, so t0 has run longest. */
+    /* Task t1 has ended after the heartbeat that named it, so t0 has run longest. */
     rig_done(r, w, job, "t1");
     assert_true(mr_sched_longest(r->s, id, &index, &since));
     assert_int_equal(index, rows[0]);
@@ -169,8 +169,8 @@ static void no_more_run_than_there_are_slots(void **state)
     struct mr_sched_job_info info = info_of(r, job);
     assert_true(info.counts[MR_TASK_RUNNING] > 3); /* more tasks are sent than there are slots */
     assert_int_equal(mr_sched_running(r->s, info.id, NULL), 2);
-    /* A heartbeat names a task that waits at the worker as running: that task is one of the two
-     * shown. */
+    /* A heartbeat says that a task runs which seemed to wait at the worker. Then that task is one
+     * of the two that are shown. */
     uint32_t late = 0;
     for (uint32_t i = 0; i < 40; i++)
         if (rig_task(r, job, "t0").is_sent && !mr_sched_is_running(r->s, info.id, i)) late = i;
@@ -351,7 +351,8 @@ static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
     (void)rig_join(r, &c);
     rig_pass(r, MR_SECOND);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
-    /* A restart does not change the number, neither from records nor from a snapshot. */
+    /* A restart does not change the mean number of slots, neither from records nor from a
+     * snapshot. */
     rig_crash(r);
     assert_int_equal(mr_sched_job_slots(r->s, id), slots);
     rig_compact(r);

@@ -543,8 +543,8 @@ static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 2);
 }
 
-/* The cache has no room for the value of "x". The core asks the worker that made the value for its
- * bytes once, and sends the bytes to each worker that needs them. */
+/* The cache has no room for the value of "x". The core asks the worker that made the value for the
+ * bytes only once, and sends the bytes to each worker that needs them. */
 static void a_value_that_only_its_worker_has_is_fetched_for_the_others(void **state)
 {
     (void)state;

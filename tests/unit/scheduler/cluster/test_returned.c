@@ -155,7 +155,7 @@ static void a_worker_that_comes_again_twice_is_compared_twice(void **state)
     uint64_t job = rig_submit(
         r, JOB(T("x", "f", "1", "") "," T("y", "g", "2", "") "," T("u", "rare", R("x"), ""),
                "\"u\",\"y\""));
-    (void)rig_done_object(r, a, job, "x"); /* the object is in no store: the worker alone has it */
+    (void)rig_done_object(r, a, job, "x"); /* no store is known for it, only the worker has it */
     struct again x = {0}, none = {0};
     holds_object(r, &x, job, "x", rig_value(r, job, "x", NULL).object);
     queues(r, &x, job, "y", 1);
@@ -222,7 +222,7 @@ static void values_that_it_has_no_more_are_made_again(void **state)
     rig_done(r, a, job, "s");
     rig_done_bytes(r, a, job, "x", LARGE);
     rig_done_bytes(r, a, job, "y", LARGE);
-    (void)rig_done_object(r, a, job, "o"); /* the object is in no store: the worker alone has it */
+    (void)rig_done_object(r, a, job, "o"); /* no store is known for it, only the worker has it */
     rig_done_bytes(r, a, job, "k", LARGE);
     rig_close(r, a);
     struct again x = {0};

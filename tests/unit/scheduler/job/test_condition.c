@@ -172,8 +172,8 @@ static void the_count_of_rounds_is_sent_as_an_argument(void **state)
     }
 }
 
-/* The state of a round may become the loop's result. So its worker is told that the loop uses the
- * state, in addition to the tasks of the next round. */
+/* The state of a round may become the loop's result. So the worker of the state is told that the
+ * loop uses it, in addition to the tasks of the next round. */
 static void the_uses_of_a_state_include_its_loop(void **state)
 {
     (void)state;

@@ -41,7 +41,8 @@ static void a_deadline_goes_on_over_a_restart(void **state)
     }
 }
 
-/* The mean begins anew with a restart: the slots before it do not count. */
+/* The mean number of slots of a job begins anew with a restart: the time before the restart does
+ * not count. */
 static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
 {
     (void)state;
@@ -62,14 +63,14 @@ static void the_slots_of_a_running_job_are_counted_after_a_restart(void **state)
     assert_in_range(mr_sched_job_slots(r->s, (mr_job_id){job}), 4500, 5000);
 }
 
-/* The time between the end of a job and its retry does not count for the mean. */
+/* The time between the end of a job and its retry does not count for the mean number of slots. */
 static void the_slots_of_a_retried_job_are_those_of_both_runs(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
     struct rig_worker w[2] = {rig_join(r, &(struct rig_spec){.name = "a", .slots = 2})};
     uint64_t job = rig_submit(r, ONE_TASK);
-    /* 10 s with 2 slots, 10 s between the end and the retry, 10 s with 6 slots. */
+    /* The job runs for 10 s with 2 slots, has ended for 10 s, and runs for 10 s with 6 slots. */
     for (int i = 0; i < 30; i++) {
         if (i == 10) {
             assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);

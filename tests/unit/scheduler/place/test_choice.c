@@ -221,7 +221,7 @@ static void short_lone_tasks_stay_at_one_worker(void **state)
     }
 }
 
-/* The values of these tasks stay at their worker and would attract later tasks. */
+/* The values of short lone tasks stay at their worker and would attract later tasks. */
 static void short_lone_tasks_leave_a_worker_that_keeps_a_mebibyte_more(void **state)
 {
     (void)state;

@@ -224,7 +224,7 @@ static void of_one_job_the_first_in_the_graph_goes_first(void **state)
     assert_int_equal(rig_attempt(r, g, job, "u-0"), 1);
 }
 
-/* The workers come in any order. */
+/* The test lets the workers come in several orders. */
 static void each_of_several_demands_is_served_when_its_worker_comes(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void any_number_of_demands_may_follow_each_other_and_some_at_once(void **
         r->text, "more than 64 different combinations of op, resources and workers are in use"));
     char *last = strstr(json, ",\"t64\"");
     (void)snprintf(last, 8, "}}");
-    uint64_t job = rig_submit(r, json); /* as many combinations as the limit allows */
+    uint64_t job = rig_submit(r, json); /* these are as many combinations as the limit allows */
     assert_int_not_equal(job, 0);
     struct rig_worker w = join(r, "v63", 8, NULL);
     assert_int_equal(rig_attempt(r, w, job, "t63"), 1);

@@ -379,7 +379,7 @@ static void what_was_cleared_is_suspected_only_as_others_are(void **state)
     rig_tell(r, b, TOLD_GIVEN, job, "x");
     assert_true(is_at(r, b, job, "x"));
     rig_close(r, b);
-    /* No report of what ran: one task is suspected, because the worker has one slot. */
+    /* Nobody reports what ran. So one task is suspected, because the worker has one slot. */
     rig_pass(r, r->c.lease);
     assert_int_equal(retried(r, other) + retried(r, job), 2);
 }
