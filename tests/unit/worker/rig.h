@@ -57,7 +57,7 @@ struct rig {
     uint32_t left; /* number of tasks reported to have left their slot */
     uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, wants, connects;
     bool has_spilled;
-    uint32_t held, queued; /* number of tasks in the last Register */
+    uint32_t held, queued; /* number of values held and of tasks queued, as in the last Register */
     struct rig_row {
         uint32_t index, attempt;
     } held_rows[4096], queued_rows[4096], given_rows[4096], missing_rows[4096];

@@ -192,7 +192,7 @@ static void a_waiting_task_becomes_its_later_attempt(void **state)
         rig_task(r, RIG_JOB, 1, attempt, OP_BLOCK, INPUTS(90));
         deliver(r);
     }
-    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* an older attempt, which comes late */
+    rig_task(r, RIG_JOB, 1, 2, OP_BLOCK, INPUTS(90)); /* attempt 2 is older and comes late */
     deliver(r);
     rig_value(r, RIG_JOB, 90, 0);
     deliver(r);

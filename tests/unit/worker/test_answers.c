@@ -81,7 +81,7 @@ static void each_answer_names_its_task(void **state)
     steal(r, RIG_JOB, 4, 1);
     deliver(r);
     assert_int_equal(heard.count, 4);
-    assert_int_equal(heard.runs, 3); /* one run of rows for each change of the job */
+    assert_int_equal(heard.runs, 3); /* a new run of rows begins when the job changes */
     is_answer(0, 'u', RIG_JOB, 1, 1);
     is_answer(1, 'u', RIG_JOB, 2, 3);
     is_answer(2, 'u', OTHER_JOB, 1, 1);
@@ -208,7 +208,7 @@ static void a_session_with_too_many_answers_begins_anew(void **state)
     struct rig *r = *state;
     uint32_t connects = r->connects;
     r->connected = false;
-    for (uint32_t n = 0; n < 256; n++) { /* as many answers as one session may keep: 1 << 20 */
+    for (uint32_t n = 0; n < 256; n++) { /* one session may keep as many answers as this: 1 << 20 */
         for (uint32_t i = 0; i < RIG_ROWS; i++)
             cancel(r, RIG_JOB, i, 1);
         rig_deliver(r);

@@ -25,7 +25,7 @@ static void hear(struct rig *r, const struct mr_ws_up *up)
         heard.message_bytes = f->message.n;
         heard.arguments_bytes = f->arguments.n;
         heard.log_bytes = f->log.n;
-        if (f->message.n == MR_ERROR_TEXT_MAX) { /* only in long_texts_of_errors_are_cut */
+        if (f->message.n == MR_ERROR_TEXT_MAX) { /* this is the test long_texts_of_errors_are_cut */
             assert_int_equal(f->message.p[0], 'm');
             assert_int_equal(f->message.p[f->message.n - 1], 'm');
             assert_int_equal(f->arguments.p[0], 'm');
@@ -350,7 +350,7 @@ static void a_scheduler_that_is_away_is_tried_less_and_less_often(void **state)
         assert_true(mr_worker_deadline(r->w) <= r->now);
         rig_turn(r);
         assert_int_equal(r->connects, connects + 1);
-        rig_turn(r); /* no second attempt while one is under way */
+        rig_turn(r); /* the worker makes no second attempt while one is under way */
         assert_int_equal(r->connects, connects + 1);
         mr_duration wait = r->last[MR_WORKER_CONNECT].at - r->now;
         if (i == 0) assert_int_equal(wait, 0);
@@ -452,7 +452,7 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     rig_turn(r);
     assert_int_equal(r->done_count, 1);
     assert_int_equal(r->done[0].index, 5);
-    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* takes the last free row */
+    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* task 6 takes the last free row */
     rig_task(r, (mr_job_id){6}, 7, 1, OP_BLOCK, NULL);
     rig_deliver(r);
     rig_turn(r);

@@ -149,8 +149,8 @@ static void assert_strand(const struct mr_strand *s, uint32_t count)
     assert_int_equal(s->items[count - 1].index, count == 1 ? 0 : 100);
 }
 
-/* The inputs join before other ready tasks, although these come first in the order, because the
- * strand can then run the task that needs the inputs. */
+/* The inputs of task 100 join the strand before other ready tasks, although those tasks come first
+ * in the order. So the strand can run task 100, too. */
 static void inputs_that_are_ready_join_with_the_task_that_needs_them(void **state)
 {
     struct rig *r = *state;

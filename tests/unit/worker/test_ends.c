@@ -188,8 +188,8 @@ static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_OK);
 }
 
-/* The timeout comes before the cancel, so the outcome is TIMEOUT. Again the task is told to stop
- * only once. */
+/* The timeout comes before the cancel, so the outcome is TIMEOUT. The task is told to stop only
+ * once. */
 static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **state)
 {
     struct rig *r = *state;
@@ -233,7 +233,7 @@ static void a_timeout_that_is_ignored_costs_the_process(void **state)
     for (uint32_t i = 2; i < 6; i++)
         assert_int_equal(rig_find(r, i)->outcome, MR_OUTCOME_RETURNED);
     assert_int_equal(r->done_count, 5);
-    /* The core does not spin until the process ends. */
+    /* The core must not spin while the process has not ended yet. */
     assert_true(mr_worker_deadline(r->w) > r->now);
     uint32_t connects = r->connects;
     r->now += 10 * MR_WORKER_GRACE;

@@ -544,8 +544,8 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
     assert_false(mr_crash_record_was_left(next));
-    /* This process dies, too, but while it runs no task. The record says that it died, and names no
-     * suspects. */
+    /* The process that opened `next` dies, too, but while it runs no task. The record says that the
+     * process died, and names no suspects. */
     struct mr_crash_record *after = NULL;
     assert_int_equal(mr_crash_record_open(dir, "w", 2, &after, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);

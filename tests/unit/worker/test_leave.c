@@ -125,7 +125,8 @@ static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
 {
     struct rig *r = *state;
     rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL); /* takes the first place for long-running tasks */
+    /* task 1 takes the first place for long-running tasks */
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL);
     rig_deliver(r);
     rig_turn(r);
     leave(r, 0, 1);
@@ -244,7 +245,8 @@ static void a_lone_task_that_leaves_its_slot_lets_others_start(void **state)
     assert_int_equal(r->strands[0]->items[0].index, 2);
 }
 
-/* The strand behind the task is taken back, so that it can run while the task waits. */
+/* A task leaves its slot. The strand behind the task is taken back, so that the strand can run
+ * while the task waits. */
 static void a_task_that_leaves_does_not_wait_for_the_strand_behind_it(void **state)
 {
     (void)state;

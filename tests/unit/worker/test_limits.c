@@ -243,8 +243,8 @@ static void a_resource_that_is_not_here_matters_when_it_is_needed(void **state)
     assert_int_equal(rig_find(r, 2)->code, MR_ELIMIT);
 }
 
-/* Resources are counted one by one. A task that needs only the second one does not wait for the
- * first. */
+/* Each resource is counted by itself. A task that needs only the second resource does not wait for
+ * the first one. */
 static void several_resources_are_counted_apart(void **state)
 {
     static const struct mr_ws_resource both[] = {

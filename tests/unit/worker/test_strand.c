@@ -275,7 +275,7 @@ static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
 }
 
 /* A strand used up a value, and the executor has dropped it. In the meantime the scheduler has sent
- * the task again. */
+ * the task of that value again. */
 static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
 {
     struct rig *r = *state;

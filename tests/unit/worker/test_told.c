@@ -396,7 +396,7 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 0);
     assert_int_equal(r->heartbeat.tasks_done, 1);
-    /* A task counts as started when its report has arrived. */
+    /* A task counts as started when the executor has reported it. */
     assert_int_equal(r->heartbeat.tasks_started, 1);
     assert_int_equal(r->heartbeat.running_tasks.count, 2);
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
@@ -443,7 +443,7 @@ static void tasks_of_one_message_have_their_own_arguments_and_slots(void **state
     r->connected = true;
     rig_turn(r);
     assert_int_equal(heard.count, 3);
-    assert_int_equal(heard.runs, 2); /* one run of rows a job */
+    assert_int_equal(heard.runs, 2); /* each job has one run of rows */
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(row_of(RIG_JOB.v, i)->slot, i);
     assert_int_equal(row_of(RIG_JOB.v, 1)->started, row_of(RIG_JOB.v, 0)->started + MR_US);
