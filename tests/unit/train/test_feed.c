@@ -200,7 +200,7 @@ static void every_row_comes_once_an_epoch_and_to_one_worker(void **state)
 {
     struct rig *r = *state;
     uint32_t seen[ROWS] = {0}, batches = 0;
-    /* Batches of one row for three workers: one row is left over. */
+    /* Three workers get batches of one row. One row is left over. */
     for (uint32_t w = 0; w < 3; w++) {
         struct mr_feed_spec s = spec_of(w, 3, 1);
         struct mr_feed *f = open_feed(r, &s);

@@ -117,7 +117,7 @@ static void waits_and_refusals_are_those_of_shared_memory(void **state)
     assert_int_equal(mr_params_flush(p, SHORTLY, &e), MR_ETIMEOUT);
     mr_shard_restore(ps.shard, 3, 5, plain.params);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_EABORTED);
-    mr_params_set_epoch(p, 4); /* an epoch that the server has not reached yet */
+    mr_params_set_epoch(p, 4); /* the server has not reached this epoch yet */
     assert_int_equal(mr_params_pull(p, 0, SHORTLY, &v, &e), MR_ETIMEOUT);
     mr_params_set_epoch(p, 3);
     assert_int_equal(mr_params_pull(p, 0, SOON, &v, &e), MR_OK);

@@ -323,7 +323,8 @@ static void test_more_rows_than_there_can_be(void **state)
     assert_true(is_even(&f));
     f.parts[0].rows = f.parts[1].rows = UINT64_MAX;
     assert_true(is_even(&f));
-    f.parts[0].rows = ((uint64_t)1 << 61) - 1; /* the largest sum that still can be divided */
+    /* this is the largest sum that can still be divided */
+    f.parts[0].rows = ((uint64_t)1 << 61) - 1;
     f.parts[1].rows = 0;
     f.parts[0].nodes = 2;
     struct mr_row_plan p;

@@ -53,7 +53,7 @@ static void each_request_id_has_its_own_session(void **state)
     }
 }
 
-/* Redis has not acknowledged the delete yet, so the second start waits. */
+/* Redis has not acknowledged the delete yet, so the second start with this request id waits. */
 static void the_request_id_of_a_forgotten_session_is_free(void **state)
 {
     struct rig *r = *state;
@@ -254,7 +254,8 @@ static void each_change_of_a_session_has_a_number(void **state)
     assert_int_equal(r->last[MR_TX_CHANGED].change, 1);
     job(r, false, MR_TRAINING_JOB_DONE, "");
     assert_int_equal(look(r).state, MR_TRAINING_FORMING);
-    assert_int_equal(look(r).change, 3); /* one change for the id of the job, one for the state */
+    /* one change was the id of the job, and one was the state */
+    assert_int_equal(look(r).change, 3);
     assert_int_equal(r->seen[MR_TX_CHANGED], 3);
 }
 

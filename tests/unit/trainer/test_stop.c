@@ -324,7 +324,7 @@ static void run_with_a_feed(struct rig *r)
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
     (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
-    /* The feed is submitted only when all roles have slots. */
+    /* The feed is submitted only when all roles have joined. */
     assert_false(r->last[MR_TX_JOB_SUBMIT].feed);
     (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
