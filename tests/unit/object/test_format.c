@@ -1,5 +1,6 @@
 /* store/object/format: names, media types, Accept headers, options, and each format through the
- * table of formats. */
+ * table of formats. An extent is a value's byte string with its header; a pack is a scalar or JSON
+ * value in MessagePack. */
 #include "base/alloc.h"
 #include "store/object/format/format.h"
 

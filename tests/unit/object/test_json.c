@@ -1,5 +1,5 @@
 /* store/object/format/json: integers stay exact, 1 and 1.0 stay different, numbers are as short as
- * possible, and malformed JSON is refused with a reason. */
+ * possible, and malformed JSON is refused with a reason. A pack is a value in MessagePack. */
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/format/json.h"
@@ -405,7 +405,7 @@ static void values_nest_in_packs_and_collections(void **state)
         "{\"start\":[0],\"shape\":[2],\"object\":\"00000000000000000000000000000005\",\"nbytes\":9},"
         "{\"start\":[2],\"shape\":[1],\"value\":{\"t\":[1,2],\"n\":3}}]}");
 
-    struct mr_buf outer; /* the pack contains the collection's extent */
+    struct mr_buf outer; /* the pack contains the collection's bytes */
     mr_buf_init(&outer, 8192);
     mr_pack_list(&outer, 2);
     assert_int_equal(mr_value_to_pack(&v, &outer), MR_OK);

@@ -18,7 +18,8 @@ struct imported {
     int err;
 };
 
-/* Returns the bytes of an extent. The extent's header says how many there are. */
+/* Returns the bytes of `extent`, a value with its header. The header says how many bytes there
+ * are. */
 static struct mr_str extent_of(const void *extent)
 {
     struct mr_value_header h;

@@ -1,5 +1,5 @@
 /* store/object/table and collection: what is built reads back. Forged layouts are refused or do no
- * harm. */
+ * harm. An extent is a value's byte string with its header. */
 #include "base/alloc.h"
 #include "store/object/collection.h"
 #include "store/object/table.h"

@@ -1,5 +1,6 @@
 /* store/object/value: what is built passes the check and reads back. A change of any byte of the
- * header is noticed. */
+ * header is noticed. An extent is a value's byte string with its header; a pack is a value in
+ * MessagePack. */
 #include "base/alloc.h"
 #include "store/object/value.h"
 #include "store/object/value_text.h"

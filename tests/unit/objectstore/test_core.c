@@ -82,7 +82,7 @@ static void a_second_source_is_tried_when_the_first_fails(void **state)
     get(w, 1, 2, id_of(1, 1), 10 * MR_SECOND, 4);
     get(w, 1, 3, id_of(1, 1), 10 * MR_SECOND, 0);
     get(w, 1, 4, id_of(1, 1), 10 * MR_SECOND, MR_OSTORE_SEEK);
-    /* No second pull: the core pulls an object from one source at a time. */
+    /* There is no second pull: the core pulls an object from one source at a time. */
     assert_null(effect(w, MR_OX_PULL));
     struct mr_ostore_event unknown = {
         .type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_EAGAIN};

@@ -1,5 +1,5 @@
-/* Which objects stay on disk, and for how long; and which objects the store offers to the scheduler
- * before it removes them. */
+/* The object store's core: which objects stay on disk, and for how long; and which objects the
+ * store offers to the scheduler before it removes them. */
 #include "tests/unit/objectstore/rig.h"
 
 static void name(struct world *w, enum mr_ostore_event_type type, mr_object_id id)

@@ -208,7 +208,8 @@ static void a_get_of_what_is_deleted_meanwhile_is_answered(void **state)
     act(w, (struct mr_ostore_event){
                .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE});
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_ELOST);
-    assert_null(effect(w, MR_OX_EVICT)); /* no second EVICT before the first is answered */
+    /* the core asks for no second eviction before the first one is answered */
+    assert_null(effect(w, MR_OX_EVICT));
     act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = 1});
     assert_non_null(effect(w, MR_OX_ERASE));
 }
