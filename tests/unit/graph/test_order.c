@@ -20,8 +20,8 @@ static struct mr_order order_of(const struct shape *s)
     return o;
 }
 
-/* Returns the largest number of values alive at once if the nodes run in this order. A value is
- * alive from its own run to the run of its last user. Values of targets are not counted. */
+/* Returns the largest number of values alive at once if the nodes run in the order `order`. A value
+ * is alive from its own run to the run of its last user. Values of targets are not counted. */
 static uint32_t peak(const struct shape *s, const uint32_t *order, uint32_t n)
 {
     uint32_t *uses = mr_alloc_array(s->n, sizeof *uses);

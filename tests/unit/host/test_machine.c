@@ -134,8 +134,8 @@ static void nonsense_limits_nothing(void **state)
     assert_int_equal(m.cpus, 16);
 }
 
-/* The number names the control group whose limit holds. Processes of one such group get the same
- * number, processes of another group get another number. */
+/* `group` is a number for the control group whose limit holds. Processes of one such group get the
+ * same number, and processes of another group get another number. */
 static void the_group_that_limits_is_known_by_a_number(void **state)
 {
     const struct tree *t = *state;

@@ -293,7 +293,7 @@ static void every_cut_and_most_changes_are_refused_or_harmless(void **state)
     struct mr_str block = mr_trace_encoder_end(encoder);
     for (size_t n = 0; n < block.n; n++) {
         decoded->count = 0;
-        /* A copy of exactly n bytes, so that the sanitizer notices a read beyond them. */
+        /* The copy has exactly n bytes, so that the sanitizer notices a read beyond them. */
         unsigned char *cut = mr_copy(block.p, n ? n : 1);
         assert_int_equal(mr_trace_decode(mr_str_of(cut, n), on_span, NULL), MR_EFORMAT);
         mr_release(cut);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* Every kind of layer; some of them may write their output over their input. */
+/* TEXT has every kind of layer. Some of them may write their output over their input. */
 #define TEXT                                                                                       \
     "{\"input\":[6,6,2],\"layers\":["                                                              \
     "{\"type\":\"BatchNorm\"},"                                                                    \

@@ -180,8 +180,8 @@ static void check_pass(enum mr_glm_family family, uint32_t columns, uint64_t row
     fill(&data, columns, rows, family);
     for (uint32_t j = 0; j <= columns; j++)
         coef[j] = 0.3 * (j % 3) - 0.2;
-    /* A copy of exactly the size that the pass reads, so that the sanitizer notices a read beyond
-     * the copy. */
+    /* The copy has exactly the size that the pass reads, so that the sanitizer notices a read
+     * beyond it. */
     double *x = mr_alloc(rows * columns * sizeof *x);
     memcpy(x, data.x, rows * columns * sizeof *x);
     struct mr_glm_rows r = {.x = x, .y = data.y, .rows = rows, .columns = columns};

@@ -205,7 +205,7 @@ static void a_request_leaves_half_of_the_arena(void **state)
     struct mr_error e;
     for (size_t fields = 100; fields < 4000; fields += 100) {
         mr_buf_init(&b, 1 << 20);
-        /* Unknown fields of two bytes each, which protobuf-c keeps. */
+        /* These unknown fields have two bytes each, and protobuf-c keeps them. */
         for (size_t i = 0; i < fields; i++)
             mr_protowire_add_varint(&b, 15, 0);
         struct mr_pb_arena a;

@@ -261,7 +261,7 @@ static void a_user_shows_a_token_and_a_service_a_certificate_too(void **state)
     assert_int_equal(code_of("service", NULL, "/test.Service/Count", text), 16);
 }
 
-/* Runs last, because it changes the TLS of the whole process. */
+/* This test runs last, because it changes the TLS of the whole process. */
 static void a_process_wide_choice_holds_for_tcp_and_not_for_unix(void **state)
 {
     (void)state;
