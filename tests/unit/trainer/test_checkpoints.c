@@ -355,8 +355,8 @@ static void a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for(voi
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
-/* A foreign worker is an executed program. While another worker is replaced, the session does not
- * wait for a foreign worker that has ended. */
+/* The workers are programs of the user. While one worker is replaced, the session does not wait for
+ * the other one, which has ended. */
 static void a_worker_that_has_ended_does_not_hold_up_a_recovery(void **state)
 {
     struct rig *r = *state;

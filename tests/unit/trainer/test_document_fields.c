@@ -360,7 +360,7 @@ static void roles_follow_the_rule_and_the_data(void **state)
     mr_training_document_free(&d);
     d = parse("{\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":{\"exec\":[\"x\"]},"
               "\"ps\":{\"exec\":[\"y\"],\"count\":2}}}");
-    /* Foreign roles have no update rule, so the default stands. */
+    /* Roles that execute the user's programs have no update rule, so the default stands. */
     assert_int_equal(d->rule, MR_TRAINING_ASYNC);
     assert_int_equal(d->roles[MR_TRAINING_PS], 2);
     assert_true(d->exec[MR_TRAINING_PS] && !d->exec[MR_TRAINING_SCORER]);
@@ -368,7 +368,7 @@ static void roles_follow_the_rule_and_the_data(void **state)
     d = parse("{" KEYS "}}");
     assert_true(d->has_graph && !d->has_feed); /* the graph makes the data that `train` names */
     mr_training_document_free(&d);
-    /* a foreign program may score any fields */
+    /* a program of the user may score any fields */
     d = parse(
         "{\"roles\":{\"worker\":{\"exec\":[\"x\"]}},"
         "\"stop\":{\"patience\":{\"field\":\"p\"},\"threshold\":{\"field\":\"t\",\"above\":1}}}");

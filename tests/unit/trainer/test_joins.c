@@ -53,7 +53,7 @@ static bool is_let_in(struct rig *r, uint32_t i, uint64_t *incarnation)
 #define WORKERS(n) "{" MODEL ",\"roles\":{\"worker\":" #n "}}"
 #define RANKS(n) "{" MODEL ",\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"worker\":" #n "}}"
 
-/* Members: 0 the server, 1 and 2 the workers, 3 the scorer. */
+/* Member 0 is the server, members 1 and 2 are the workers, and member 3 is the scorer. */
 static void workers_of_a_server_do_not_wait_for_each_other(void **state)
 {
     struct rig *r = *state;
@@ -68,7 +68,7 @@ static void workers_of_a_server_do_not_wait_for_each_other(void **state)
     assert_int_equal(look(r).restores, 0);
 }
 
-/* Members: 0 to 2 the ranks, 3 the scorer, which reads from rank 0. */
+/* Members 0 to 2 are the ranks. Member 3 is the scorer, which reads from rank 0. */
 static void ranks_wait_for_each_other_and_a_scorer_for_rank_0(void **state)
 {
     struct rig *r = *state;
@@ -107,8 +107,8 @@ static void programs_wait_for_each_other(void **state)
         "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]},"
         "\"ps\":{\"count\":1,\"exec\":[\"y\"]}},\"stop\":{\"steps\":5}}",
         in);
-    /* The core ignores versions and checkpoints of a foreign server, whose parameters cannot be
-     * restored. */
+    /* The server executes a program of the user. The core ignores its versions and checkpoints,
+     * because the core cannot restore its parameters. */
     const struct mr_training_report p = {
         .version = 9, .checkpoint_version = 9, .checkpoint_object = {1, 9}};
     assert_int_equal(report(r, MR_TRAINING_PS, 0, in[0], p), MR_OK);

@@ -98,7 +98,7 @@ static void a_new_version_forgives_losses(void **state)
 static void a_member_that_stayed_a_minute_was_no_loss_in_a_row(void **state)
 {
     struct rig *r = *state;
-    /* Foreign roles report no versions. */
+    /* Roles that execute the user's programs report no versions. */
     (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":1,\"exec\":[\"x\"]}}}");
     job(r, true, MR_TRAINING_JOB_GOES_ON, "");
     for (uint32_t i = 1; i < 30; i++) {

@@ -344,8 +344,8 @@ static void sessions_are_counted_by_their_state_and_listed_newest_first(void **s
     assert_true(mr_trainer_older(r->t, first).v == 0);
 }
 
-/* Foreign servers and workers find each other through environment variables that TensorFlow and
- * PyTorch read. */
+/* Servers and workers that are programs of the user find each other through environment variables
+ * that TensorFlow and PyTorch read. */
 static void a_foreign_server_has_an_environment_too(void **state)
 {
     struct rig *r = *state;
