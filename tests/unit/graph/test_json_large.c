@@ -1,5 +1,5 @@
-/* Reads texts in slices, by several threads, or in pieces while they arrive. The graph must be the
- * same as that of the text read at once. */
+/* Reads the JSON text of a graph in slices by several threads, or in pieces while it arrives. The
+ * graph must be the same as that of the text read at once. */
 #include "tests/unit/graph/fixture.h"
 #include "tests/unit/graph/same.h"
 
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-/* Writes a text with `n` entries of all forms. */
+/* Writes the JSON text of a graph with `n` entries of all forms. */
 static void write_many(struct mr_buf *b, const char *head, uint32_t n)
 {
     mr_buf_add_text(b, head);

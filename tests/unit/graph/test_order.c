@@ -46,7 +46,8 @@ static uint32_t peak(const struct shape *s, const uint32_t *order, uint32_t n)
     return most;
 }
 
-/* Returns the peak if nodes run breadth first, in the order in which they become ready. */
+/* Returns the largest number of values alive at once if nodes run breadth first, in the order in
+ * which they become ready. */
 static uint32_t naive_peak(const struct shape *s)
 {
     uint32_t *order = mr_alloc_array(s->n, sizeof *order);

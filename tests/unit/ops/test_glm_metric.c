@@ -136,7 +136,8 @@ static void lengths_and_solutions_are_those_of_the_matrix(void **state)
     mr_glm_metric_add(m, n, 1, d, seen);
     for (uint32_t j = 0; j < n; j++)
         want += d[j] * seen[j];
-    /* In form 0 the state keeps the metric as a factor, in forms 1 and 2 as the matrix. */
+    /* In form 0 the state keeps the Cholesky factor of the metric; in forms 1 and 2 it keeps the
+     * matrix. */
     for (int form = 0; form < 3; form++) {
         struct mr_glm g;
         double *numbers =

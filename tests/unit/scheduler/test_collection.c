@@ -478,8 +478,8 @@ static void the_innermost_parts_of_a_target_outlive_a_restart(void **state)
     }
 }
 
-/* A target and its parts that a returning worker still has are journaled when all of them are
- * known. */
+/* A returning worker still has a target and the parts of the target. The core writes them to the
+ * journal when it knows all of them. */
 static void what_was_adopted_outlives_the_next_restart(void **state)
 {
     (void)state;

@@ -150,7 +150,8 @@ static void errors_go_in_as_many_messages_as_they_need(void **state)
         assert_int_equal(rig_find(r, i)->code, MR_EUNKNOWN);
 }
 
-/* Of a message that is too long the beginning is kept, of an output the end. */
+/* An error message that is too long keeps its beginning. An output that is too long keeps its
+ * end. */
 static void long_texts_of_errors_are_cut(void **state)
 {
     static char log[MR_TASK_LOG_BYTES_MAX + 100], message[2 * MR_ERROR_TEXT_MAX];

@@ -289,8 +289,8 @@ static void what_was_skipped_did_not_start(void **state)
     assert_null(rig_find(r, 1));
 }
 
-/* An attempt waits because an earlier one of the same task runs. A cancel of its number ends it and
- * leaves the earlier one alone. */
+/* An attempt waits because an earlier attempt of the same task runs. A cancel with the number of
+ * the waiting attempt ends that attempt and leaves the earlier one alone. */
 static void an_attempt_that_waits_for_another_is_cancelled_by_its_number(void **state)
 {
     struct rig *r = *state;
