@@ -1,5 +1,5 @@
 /* Tables that map the fields of session.proto to members of the structs in refs.h, up.h and down.h.
- * encode.c and decode.c walk the tables. tests/unit/session/test_codec.c compares the tables with
+ * encode.c and decode.c walk the tables. tests/unit/session/test_fields.c compares the tables with
  * session.proto. A new field needs a line in session.proto, a member in up.h or down.h, and a row
  * in fields.c. */
 #pragma once
