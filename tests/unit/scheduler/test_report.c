@@ -17,7 +17,7 @@ static struct mr_sched_job_info info_of(struct rig *r, uint64_t job)
     uint32_t sum = info.given;
     for (int i = MR_TASK_WAITING; i < MR_TASK_STATES; i++)
         sum += info.counts[i];
-    assert_int_equal(sum, info.graph->nodes_count); /* invariant I11 */
+    assert_int_equal(sum, info.graph->nodes_count); /* invariant I11 of docs/invariants.md */
     return info;
 }
 

@@ -268,8 +268,8 @@ static void a_restart_makes_again_what_another_job_reads(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
-/* Job a reads a key of job b, and job b reads a key of job a. So they can only be forgotten
- * together. */
+/* Job a reads a key of job b, and job b reads a key of job a. A request to forget only one of them
+ * is refused. Both are forgotten together when a client has asked to forget each of them. */
 static void jobs_that_hold_one_another_are_forgotten_together(void **state)
 {
     (void)state;
