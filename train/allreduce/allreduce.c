@@ -149,7 +149,7 @@ static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
     if (!r->contributors && first < r->trainable_count) return;
     mr_time begun = mr_clock_now();
     const float *grads[MR_RANKS_MAX];
-    /* added in the order of a ring, so that both ways give the same sums */
+    /* added in the order of a ring, so that shared memory and a ring give the same sums */
     for (uint32_t i = 0; i < r->ranks; i++)
         grads[i] = mr_shm_group_grads(r->shm, (r->rank + 1 + i) % r->ranks) + first;
     if (r->ranks > 1) mr_nn_optim_sum(grads, r->ranks, count, r->sum);

@@ -16,8 +16,8 @@
  *
  * MR_EAWAY: a rank is gone. MR_ECANCELED: the stop flag is set.
  * MR_EABORTED: the ranks disagree about generation, version or size. MR_ETIMEOUT: a rank was late.
- * After any of these errors the parameters are invalid: close, Join again, and open anew from a
- * checkpoint.
+ * After any of these errors the parameters are invalid: close the rank, call Trainings.Join again,
+ * and open the rank anew from a checkpoint.
  *
  * A scorer reads an ordinary shard (params/shard.h, shard 0 of 1), which rank 0 opens beside the
  * group. After a step, if mr_shard_is_wanted, rank 0 copies mr_reduce_params to mr_shard_next and
@@ -63,13 +63,13 @@ void mr_reduce_close(struct mr_reduce **r);
 
 /* Returns the buffer for all `count` gradients, which is the same in each step. */
 float *mr_reduce_buffer(struct mr_reduce *r);
-/* Announces, before the step, that these gradients in the buffer are final. So ranks that have
- * finished need not wait for the whole backward pass of this rank. Called in the order of
- * mr_nn_net_follow. Optional. */
+/* Announces, before the step, that the gradients `offset` … `offset + count - 1` in the buffer are
+ * final. So ranks that have finished need not wait for the whole backward pass of this rank. Ranges
+ * are announced in the order in which mr_nn_net_follow reports them. Optional. */
 void mr_reduce_ready(struct mr_reduce *r, uint64_t offset, uint64_t count);
 /* Says, before the step, that this rank has no examples. Its gradients of trained parameters must
- * be 0. The mean is then taken over the other ranks. If no rank has examples, the step makes no
- * version and changes no trained parameter. */
+ * be 0. The mean is then taken over the ranks that have examples. If no rank has examples, the step
+ * makes no version and changes no trained parameter. */
 void mr_reduce_pass(struct mr_reduce *r);
 int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e);
 /* Returns all `count` parameters. They change only inside a step. */

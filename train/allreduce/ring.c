@@ -102,7 +102,8 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
 }
 
 /* Drives the stream until a block arrives in the inbox (its arrival wakes this thread),
- * MR_TRANSPORT_SLICE is over, or `deadline` has passed. Error: the stream has ended too early. */
+ * MR_TRANSPORT_SLICE is over, or `deadline` has passed. Returns an error if the stream has ended
+ * before the end of the step. */
 static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);

@@ -34,7 +34,7 @@ struct mr_ring_inbox {
     uint64_t bytes;     /* sum over `blocks` */
     bool is_closed;     /* the rank has closed its inbox */
     bool is_broken;     /* the stream of the previous rank has ended */
-    bool is_waited_for; /* the rank has looked in vain for the block of this step and round: */
+    bool is_waited_for; /* the rank waits for the block of `wanted_step` and `wanted_round` */
     uint64_t wanted_step;
     uint32_t wanted_round;
 };

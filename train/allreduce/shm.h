@@ -26,7 +26,8 @@ uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
 /* Returns how many ranks have examples in this step. Valid when mr_shm_group_final no longer
  * returns UINT64_MAX. */
 uint32_t mr_shm_group_contributors(const struct mr_shm_group *n);
-/* Waits until mr_shm_group_final is below `low`, or `*all` is set, or `deadline` has passed. */
+/* Waits until mr_shm_group_final returns less than `low` or sets `*all`. MR_ETIMEOUT: this has not
+ * happened by `deadline`. After any error, the steps of all ranks are aborted. */
 int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e);
 /* Waits until all ranks have called this function. Announcements after this call count for the next
  * step. */

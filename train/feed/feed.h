@@ -12,7 +12,7 @@ struct mr_feed_spec {
     uint64_t outputs; /* how many outputs the model has */
     uint32_t batch;
     uint32_t worker, workers; /* index of this worker; number of all workers */
-    /* the share, which has as many rows as in the even split; copied */
+    /* rows of this worker's share, as many as in the even split (row_plan.h); copied */
     const struct mr_row_range *ranges;
     uint32_t ranges_count; /* 0: the share is that of the even split */
     bool shuffle;

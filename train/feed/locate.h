@@ -1,4 +1,5 @@
-/* Tells which object stores have which objects. The store of this node asks the others. */
+/* Tells which object stores have which objects. The store of this node asks the stores of the other
+ * nodes. */
 #pragma once
 
 #include "train/feed/store.h"

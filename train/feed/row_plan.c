@@ -118,7 +118,7 @@ struct step {
     uint32_t group, from;
 };
 
-/* Searches an augmenting path from group `g`, breadth first. Returns the first node found that
+/* Searches for an augmenting path from group `g`, breadth first. Returns the first node found that
  * still needs rows, or NOBODY. */
 static uint32_t search(struct planner *p, uint32_t g, struct step *steps)
 {
@@ -229,7 +229,7 @@ static uint32_t choose(const struct candidate *c, uint32_t count, uint64_t n, ui
     return taken;
 }
 
-/* Moves `n` rows of a group to a node that has none of its partitions. */
+/* Moves `n` rows of a group to a node that has none of the group's partitions. */
 static void move_rows(struct planner *p, const struct group *g, uint32_t node, uint64_t n)
 {
     struct candidate *c = mr_alloc_array(g->count, sizeof *c);

@@ -5,8 +5,8 @@
  * suffice.
  *
  * A partition moves as a whole, and once to each node, however many workers read it there. A node
- * that lacks rows gets exactly the missing number, from nodes with a surplus. The partitions that
- * move for this have more rows than the missing number, by less than one partition.
+ * that lacks rows trains on exactly the missing number of rows from other nodes. As partitions move
+ * as a whole, the node may fetch more rows than it trains on.
  *
  * Pure: the same input gives the same plan on any machine. Knows no store and no session. */
 #pragma once
@@ -28,7 +28,8 @@ struct mr_row_range {
 };
 
 struct mr_row_plan {
-    /* the even split holds, because it is as good or nothing can be planned; no ranges */
+    /* the workers use the even split, because the plan would move no fewer bytes, or because
+     * nothing can be planned; then there are no ranges */
     bool is_even;
     uint32_t workers;
     /* ranges of one worker after another; those of a worker ascend and are disjoint */
@@ -36,7 +37,8 @@ struct mr_row_plan {
     /* For each worker, the end of its ranges, which start where those of the worker before end. */
     uint32_t *ends;
     uint64_t moved_bytes; /* bytes that nodes fetch from other stores */
-    uint32_t moved_parts; /* number of partitions that nodes fetch, counted for each node */
+    /* number of these fetches; a partition counts once for each node that fetches it */
+    uint32_t moved_parts;
 };
 
 /* Returns how many of `rows` rows worker `worker` of `workers` has. `*first` (may be NULL) becomes

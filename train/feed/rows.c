@@ -287,7 +287,7 @@ static bool is_wanted(const struct part *p)
     return !p->data && !p->source && !mr_object_id_is_none(p->id);
 }
 
-/* Asks, once for all of them, which stores have the wanted partitions. */
+/* Asks in one call which other stores have the partitions of these rows that are not mapped yet. */
 static void find_all(struct mr_rows *r, const struct mr_row_range *ranges, uint32_t count)
 {
     uint32_t n = 0, *at = mr_alloc_array(r->parts_count + 1, sizeof *at);

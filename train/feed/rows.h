@@ -33,10 +33,11 @@ struct mr_feed_moved {
 struct mr_rows;
 
 /* Opens an array. `arg`: an operator's argument, by reference or inline. `what` ("data.train.x")
- * begins every error text. All three are lent for the life of the rows. */
+ * begins every error text. `what`, `arg` and `store` are lent for the life of the rows. */
 int mr_rows_open(const char *what, const struct mr_arg *arg, const struct mr_feed_store *store,
     struct mr_rows **out, struct mr_error *e);
-/* Does the same with the bytes of a value. */
+/* Does the same as mr_rows_open for an array whose value has the bytes `extent`, which are lent,
+ * too. */
 int mr_rows_open_value(const char *what, struct mr_str extent, const struct mr_feed_store *store,
     struct mr_rows **out, struct mr_error *e);
 void mr_rows_close(struct mr_rows **r);

@@ -25,7 +25,8 @@ struct mr_role_store {
  * the object; NULL: unknown. */
 int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *source,
     struct mr_store_view *out, struct mr_error *e);
-/* Does the same with a longer timeout, for a partition of data, which may be large. */
+/* Does the same as mr_role_get with a longer timeout, for a partition of data, which may be
+ * large. */
 int mr_role_get_part(const struct mr_role_store *s, mr_object_id id, const char *source,
     struct mr_store_view *out, struct mr_error *e);
 
@@ -41,7 +42,8 @@ struct mr_role_named {
 int mr_role_find(
     const struct mr_role_store *s, const char *text, struct mr_role_named *out, struct mr_error *e);
 
-/* Seals the draft, persists the object (`to_disk`) and names it. Takes the draft. */
+/* Seals the draft, persists the object if `to_disk` is true, and gives the object the name `name`.
+ * Sets `*out` to the id. After an error the object is dropped. */
 int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
     bool to_disk, mr_object_id *out, struct mr_error *e);
 int mr_role_unname(const struct mr_role_store *s, const char *name, struct mr_error *e);

@@ -129,7 +129,8 @@ static void end_with(struct mr_agent *a, const char *why)
     mr_monitor_notify(a->monitor);
 }
 
-/* Called when a call has failed: schedules a retry, or ends the role if a retry makes no sense. */
+/* Called when a call has failed: schedules a retry, or ends the role if a retry makes no sense.
+ * Does nothing if the call was cancelled. */
 static void failed(struct mr_agent *a, int err, const struct mr_error *e)
 {
     if (err == MR_ECANCELED) return;

@@ -1,7 +1,7 @@
-/* The agent of a role: a thread that joins the session, reports the role's state, and keeps the
- * trainer's latest answer. While the trainer does not answer, the agent tries again and the role
- * goes on. The role's thread may call every function. A function waits for the network only if its
- * comment says so. */
+/* The agent of a role (a parameter server, a worker or a scorer) is a thread that joins the
+ * session, reports the role's state, and keeps the trainer's latest answer. While the trainer does
+ * not answer, the agent tries again and the role goes on. The role's thread may call every
+ * function. A function waits for the network only if its comment says so. */
 #pragma once
 
 #include "base/err.h"
@@ -26,8 +26,9 @@ struct mr_agent_config { /* the struct and its texts are copied */
     const char *node;
     const char *socket;       /* path of the socket; "": none */
     struct mr_stop cancelled; /* called on the agent's and on the role's thread */
-    /* Both flags are lent. `is_void` is set when the session goes back to a checkpoint; the role
-     * clears it. `stop` is set when the task was cancelled or the role has to end. */
+    /* Both flags are lent. `stop` is set when the task was cancelled or the role has to end.
+     * `is_void` is set with `stop`, and when the session goes back to a checkpoint; the role clears
+     * it. */
     struct mr_flag *is_void, *stop;
 };
 
@@ -39,8 +40,8 @@ void mr_agent_stop(struct mr_agent **agent);
 /* ---- answers of the trainer ------------------------------------------------------------------ */
 
 struct mr_agent_view {
-    uint32_t generation;
-    uint32_t restore_epoch;
+    uint32_t generation;    /* grows when a member comes or goes */
+    uint32_t restore_epoch; /* grows when the session goes back to a checkpoint */
     Millrace__V1__TrainingPhase phase;
     /* number of training workers that are not lost, by the trainer's last answer to Join */
     uint32_t workers_live;
@@ -93,14 +94,14 @@ void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char
 void mr_agent_count_scored(
     struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
 
-/* Reports that the role has done what `phase` asks for. The saver also gives the saved model and
- * its scores, other roles NULL. Sent at once, and repeated with each report while the phase
- * lasts. */
+/* Reports that the role has done what `phase` asks for. The role that saves the model also passes
+ * the saved model and its scores; other roles pass NULL. The agent sends this at once and repeats
+ * it with each report while the phase lasts. */
 void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);
 /* Reports that neither this attempt nor another one can go on: the session fails with `why`. Waits,
  * at most `timeout`, until the trainer has acknowledged the report or the task is cancelled. */
 void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
-/* Waits until a part of what mr_agent_look returns has changed, or until `deadline`. */
+/* Waits until `deadline`, or until what mr_agent_look returns may have changed. */
 void mr_agent_wait(struct mr_agent *a, mr_time deadline);

@@ -209,7 +209,7 @@ static bool is_final(int err)
 
 /* Waits until a failed attempt has lasted ATTEMPT_MIN. The scheduler retries a failed task at once.
  * A role that cannot begin yet would use up its retries in a second, although the session waits for
- * the role for a minute. */
+ * the role for a minute. Returns `err`, or MR_ECANCELED if the task was cancelled meanwhile. */
 static int last_a_while(struct mr_op_call *call, mr_time since, int err)
 {
     mr_duration lasted = mr_clock_now() - since;

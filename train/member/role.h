@@ -1,5 +1,6 @@
-/* A role as a member of its session: what all roles share, from the first Join to the end of their
- * task. The role's thread calls all functions.
+/* A role is a task of a training session: a parameter server, a worker or a scorer. This module has
+ * what all roles share, from the first Join to the end of the task. The role's thread calls all
+ * functions.
  *
  *     err = mr_role_begin(call, &r, kind, socket, NULL);    joins; waits until all members joined
  *     while (!(err = mr_role_look(&r, &is_new)))            does not wait
@@ -34,8 +35,8 @@ struct mr_role {
     const struct mr_credential *credential; /* credential for the trainer; NULL: none */
     const struct mr_arg *data; /* the task's argument: a dict of sets, each with x and y */
     struct mr_flag stop;       /* ends every wait of the role when it is set */
-    /* when set, ends waits inside a group; set with `stop`, and when the session goes back to a
-     * checkpoint, which makes the parameters invalid */
+    /* when set, ends waits inside an all-reduce group; set with `stop`, and when the session goes
+     * back to a checkpoint, which makes the parameters invalid */
     struct mr_flag is_void;
     struct mr_agent *agent;    /* NULL until mr_role_begin has started it */
     struct mr_agent_view view; /* result of the last mr_role_look */
@@ -58,9 +59,10 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
 /* Fails the task for an error before mr_role_begin. Called instead of mr_role_begin and
  * mr_role_end. */
 int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e);
-/* Ends the task: with nil when the session has told its roles to exit, else with `err` and the text
- * of `e` (NULL: the call already has the text). A failure that another attempt would repeat is
- * reported to the trainer. */
+/* Ends the task. The result is nil if `err` is 0 or the session has told its roles to exit. It is
+ * MR_ECANCELED if the task was cancelled, and MR_EABORTED if another attempt has replaced this
+ * role. Else it is `err` with the text of `e` (NULL: the call already has the text). A failure that
+ * another attempt would repeat is reported to the trainer. */
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e);
 
 /* Takes over the trainer's latest answer into `view` and `members`, without waiting. `*is_new` (may
@@ -72,8 +74,8 @@ struct mr_stop mr_role_stop_of(struct mr_role *r);
 
 /* True: the membership is that of the present generation and restore epoch. */
 bool mr_role_is_current(const struct mr_role *r);
-/* Waits for a membership that is current. Returns MR_OK also when the phase changes before, so the
- * caller has to check. MR_ECANCELED: the role has to end. */
+/* Waits for a membership that is current. Also returns MR_OK if the phase changes first, so the
+ * caller has to call mr_role_is_current. MR_ECANCELED: the role has to end. */
 int mr_role_await_members(struct mr_role *r);
 /* Returns where a member can be reached. Empty texts: the member has not joined. */
 struct mr_place mr_role_place(

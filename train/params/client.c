@@ -152,7 +152,7 @@ static void sleep_on(struct mr_params *p, struct shard *s, const _Atomic uint32_
 }
 
 /* Pins the current version. MR_EAGAIN: the version is older than version_min, or of an earlier
- * epoch. */
+ * restore epoch. MR_EABORTED: the shard has a later restore epoch. */
 static int shm_pin(const struct mr_params *p, struct shard *s, uint64_t version_min,
     const float **params, struct mr_error *e)
 {
@@ -263,8 +263,9 @@ static void far_open(struct mr_params *p, uint32_t index)
     (void)atomic_fetch_add(&mr_transport_traffic()->grpc_links, 1);
 }
 
-/* Tries the socket until the server listens or the deadline has passed. Uses gRPC instead if the
- * socket refuses this process, or if the path does not exist here. */
+/* Connects to a shard. If the shard is on this node, tries the socket until the server listens or
+ * the deadline has passed. Uses gRPC for a shard on another node, and also if the socket refuses
+ * this process or the path of the socket does not exist here. */
 static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
 {
     struct shard *s = &p->shards[index];
@@ -399,8 +400,8 @@ static uint64_t newest(const struct mr_params *p)
     return version;
 }
 
-/* Waits a little for shards that are a version behind. If a shard does not catch up, its older
- * version is used. */
+/* Waits a little for shards whose version is behind that of the others. If a shard does not catch
+ * up, its older version is used. */
 static int level(struct mr_params *p, mr_time deadline, struct mr_error *e)
 {
     uint64_t version = newest(p);

@@ -5,8 +5,8 @@
  *     for (uint64_t step = resume; …; step++) {
  *         err = mr_params_pull(p, version_min, deadline, &view, e);  without a copy where possible
  *         err = mr_params_buffer(p, deadline, &grads, e);
- *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);   mr_params_ready
- *         mr_params_release(p);
+ *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);
+ *         mr_params_release(p);                  before that, mr_params_ready may be called
  *         err = mr_params_push(p, step, examples, e);
  *     }
  *     (void)mr_params_flush(p, deadline, e);
@@ -16,9 +16,10 @@
  * `view.version + 1` after a push, so that the next gradient belongs to the next version.
  *
  * Errors of all functions: MR_ETIMEOUT: the deadline has passed and nothing has changed; try again.
- * MR_ECANCELED: the stop flag is set. MR_EAWAY: a server is gone; close, Join again, open anew.
- * MR_EABORTED: a server has another restore epoch; Join again for the epoch, then
- * mr_params_set_epoch, or close and open.
+ * MR_ECANCELED: the stop flag is set. MR_EAWAY: a server is gone; close the client, call
+ * Trainings.Join again, and open a new client. MR_EABORTED: a server has another restore epoch,
+ * because the session went back to a checkpoint. Call Join again, which answers with the epoch.
+ * Then call mr_params_set_epoch, or close the client and open a new one.
  *
  * A shard on this node is reached by shared memory if its socket admits this process; any other
  * shard is reached by gRPC at its address. Nothing else differs. One thread uses a client. */
@@ -78,9 +79,10 @@ void mr_params_release(struct mr_params *p);
  * the push sets the same buffer. Waits while two pushes have no answer yet. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
 
-/* Announces, before the push of `step`, that these gradients in the buffer are final. Under the
- * synchronous rule, a server of this node moves its parameters along these gradients while the
- * worker computes the others. Called in the order of mr_nn_net_follow. */
+/* Announces, before the push of `step`, that the gradients `offset` … `offset + count - 1` in the
+ * buffer are final. Under the synchronous rule, a server of this node moves its parameters along
+ * these gradients while the worker computes the others. Ranges are announced in the order in which
+ * mr_nn_net_follow reports them. */
 void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
 /* Pushes the buffer, whose gradient was computed at the last pulled view. Does not wait. `step` has

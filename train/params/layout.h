@@ -21,7 +21,8 @@
 
 enum { MR_WAITS_VERSION = 1, MR_WAITS_BUFFER = 2 };
 
-struct mr_shard_line { /* the line for one client in the server's segment */
+struct mr_shard_line {
+    /* what the server tells one client; one cache line in the server's segment */
     /* grows with each change of `done`; the client sleeps on this word */
     _Atomic uint32_t done_word;
     uint32_t unused;
@@ -37,7 +38,7 @@ struct mr_shard_buffer {
 
 struct mr_shard_page {        /* the start of the server's segment */
     _Atomic uint64_t current; /* serial of the publication << 16 | buffer */
-    /* grows with each publication and at the end; clients sleep on this word */
+    /* grows with each publication and when the shard closes; clients sleep on this word */
     _Atomic uint32_t published;
     _Atomic uint32_t is_closed;
     uint64_t unused[6];
@@ -58,7 +59,8 @@ struct mr_client_push {
     _Atomic uint64_t early_low;
 };
 
-struct mr_client_line {     /* the line for one shard in the client's segment */
+struct mr_client_line {
+    /* what a client tells one shard; two cache lines in the client's segment */
     _Atomic uint32_t pin;   /* number of the pinned buffer + 1; 0: none */
     _Atomic uint32_t waits; /* what the client sleeps for: bits MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];

@@ -104,7 +104,8 @@ static bool take_any(struct mr_shard *s, struct mr_push *out)
     return found;
 }
 
-/* Decides the outcome as far as it is known now, and remembers the push's step and incarnation. */
+/* Returns MR_PUSH_LOST or MR_PUSH_REPEAT if the push is such a one, else MR_PUSH_APPLIED, which the
+ * update rule may still change to MR_PUSH_STALE. Remembers the push's step and incarnation. */
 static enum mr_push_outcome judge(struct mr_shard *s, const struct mr_push *p)
 {
     if (p->worker >= MR_TRAIN_WORKERS_MAX) return MR_PUSH_LOST;
@@ -155,7 +156,8 @@ static const char *grads_at(const struct mr_shard *s, const struct mr_shard_clie
            s->first * sizeof(float);
 }
 
-/* True: the announced part of this gradient could be used now, because its push would count. */
+/* True: the announced part of this gradient could be used now, because its push would count. `*low`
+ * becomes the first number of that part. */
 static bool is_early(
     const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b, uint64_t *low)
 {
@@ -211,7 +213,7 @@ void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint3
     mr_monitor_leave(s->lock);
 }
 
-/* ---- what became of them ----------------------------------------------------------------------*/
+/* ---- outcomes of pushes -----------------------------------------------------------------------*/
 
 static void done_remote(struct mr_shard *s, struct mr_remote_push *p, enum mr_push_outcome outcome)
 {

@@ -47,10 +47,11 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation);
 
 /* ---- gradients that are still being computed ------------------------------------------------- */
 
-/* An announced range with fewer numbers is not worth a pass of its own. */
+/* An announced range with fewer numbers is not worth an early pass (update.h). */
 #define MR_PARAMS_EARLY_MIN ((uint64_t)65536)
 
-/* A gradient for the current version of which the worker has announced a part (mr_params_ready). */
+/* A gradient for the current version that the worker is still computing. The worker has announced
+ * that a part of the gradient is final (mr_params_ready). */
 struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */
@@ -58,8 +59,8 @@ struct mr_early {
     uint64_t low; /* numbers of the shard from here to the last trained one are final */
     const float *grad;
 };
-/* Writes at most `most` such gradients, of different workers, to `out`, and returns their number.
- * The gradients stay readable until mr_shard_early_done. */
+/* Writes at most `most` gradients with announced parts, of different workers, to `out`, and returns
+ * their number. The gradients stay readable until mr_shard_early_done. */
 uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most);
 void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n);
 

@@ -1,6 +1,6 @@
 /* The server's side of a shard. The state of clients and buffers is in private memory; the segments
- * carry messages only. shard_table.c and this file call each other: that file frees a shard when
- * its last reference is dropped, and this file lists the shard there. */
+ * have only what the other side reads. shard_table.c and this file call each other: that file frees
+ * a shard when its last reference is dropped, and this file lists the shard there. */
 #include "train/params/shard.h"
 
 #include "base/alloc.h"
@@ -226,8 +226,8 @@ uint64_t mr_shard_count(const struct mr_shard *s)
     return s->count;
 }
 
-/* Returns the lowest buffer that no reader has pinned, because most likely it has memory
- * already. */
+/* Returns the lowest buffer that is neither current nor pinned. The lowest one most likely has
+ * committed memory already. */
 static uint32_t buffer_choose(struct mr_shard *s)
 {
     uint64_t busy[MR_PARAMS_BUFFERS_MAX / 64 + 1] = {0};
@@ -243,7 +243,8 @@ static uint32_t buffer_choose(struct mr_shard *s)
     uint32_t b = 0;
     while ((busy[b / 64] >> b % 64 & 1) || atomic_load(&s->remote_pins[b])) {
         b++;
-        /* each reader pins one buffer, gRPC pins MR_PARAMS_REMOTE_PINS, and one is current */
+        /* each reader pins at most one buffer, gRPC at most MR_PARAMS_REMOTE_PINS, and one is
+         * current */
         mr_assert(b < s->buffers_count);
     }
     return b;

@@ -208,7 +208,7 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         .t = mr_shard_version(u->shard) + 1,
         .first = first,
         .count = end - first,
-        /* called for an empty shard, too, since it also publishes versions */
+        /* an empty shard needs its next buffer, too, because its versions are published as well */
         .to = mr_shard_next(u->shard),
         .from = mr_shard_params(u->shard)};
     if (first >= end) return;

@@ -42,7 +42,8 @@ struct mr_update_options {
     /* optimizer slots of this shard at the beginning; NULL: zeros. Copied */
     const float *const *slots;
     uint32_t processor; /* processor that the calling thread prefers */
-    /* number of threads that share an update, with the calling one; 0: as the rule needs */
+    /* number of threads that share an update, including the calling thread; 0: a number that suits
+     * the rule */
     uint32_t threads;
 };
 

@@ -23,7 +23,7 @@
 
 #define WORDS_MAX 4096 /* limit of the environment variables of the program */
 #define SAID_MAX 600   /* limit of the program's output that an error text shows, in bytes */
-/* After a program has failed, its role waits for the length of a lease and this time: the trainer
+/* After a program has failed, its role waits for the length of a lease plus this time: the trainer
  * may notice the loss of another member, which may be the cause. */
 #define BLAME_TIME (2 * MR_SECOND)
 
@@ -121,7 +121,8 @@ static bool should_end(void *ctx)
 }
 
 /* True: the program failed because another member was lost. Programs that communicate usually fail
- * before the trainer notices the loss, so this function waits for a new generation. */
+ * before the trainer notices the loss, so this function waits for a new generation. False: none
+ * came in time, the session has halted, or programs are not started again. */
 static bool is_excused(struct foreign *f)
 {
     mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);

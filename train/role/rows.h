@@ -1,5 +1,6 @@
-/* The rows of the training data that this worker trains on. The session keeps the row plan. Worker
- * 0 makes and sends the plan once, in the first generation. */
+/* The rows of the training data that this worker trains on. The session keeps the row plan, which
+ * gives each worker its rows (feed/row_plan.h). Worker 0 makes and sends the plan once, in the
+ * first generation. */
 #pragma once
 
 #include "train/member/role.h"

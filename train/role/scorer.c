@@ -26,7 +26,7 @@ struct scorer {
     struct mr_evaluation *evaluation;
     struct mr_chosen *chosen; /* NULL: no stop rule depends on the session's own scores */
     struct mr_params *params; /* NULL: not connected */
-    uint64_t incarnation;     /* a hash of the servers' incarnations (servers_word) */
+    uint64_t incarnation;     /* a hash of the restore epoch and the servers' incarnations */
     uint64_t version;         /* the version that was scored last */
     bool has_scored;
     mr_time next_at;

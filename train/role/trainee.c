@@ -20,7 +20,7 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
         err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
     else
         mr_feed_batch(t->feed, step, &t->batch);
-    /* the step seeds Dropout, so each worker gets other step numbers than the others */
+    /* the step seeds Dropout, so no two workers use the same step number */
     if (!err) t->batch.step = t->batch.step * t->r.plan.workers + t->r.index;
     t->r.post.counters.feed_s += mr_role_lap(&t->lap);
     t->has_batch = !err;

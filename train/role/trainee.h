@@ -28,8 +28,9 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
 /* Called when the gradient is on its way and the next batch is wanted. Returns the number of the
  * batch if a queue feeds the worker, else 0. */
 uint64_t mr_trainee_used(struct mr_trainee *t);
-/* Makes the network call `ready` while a gradient is computed, with the part that is final
- * (mr_nn_net_follow). Does nothing if gradients are clipped: then all of them change at the end. */
+/* Makes `t->net` call `ready` while a gradient is computed, with the part of the gradient that is
+ * final (mr_nn_net_follow). Does nothing if gradients are clipped: then all of them change at the
+ * end. */
 void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 void mr_trainee_report(struct mr_trainee *t, uint64_t version);
 /* Called after the last step. Waits until the session runs again (MR_OK) or the role has to end

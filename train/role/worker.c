@@ -12,7 +12,8 @@
 
 #define CPUS_MAX 64u
 
-static _Atomic uint64_t cpus_taken; /* bit k: a worker of this process prefers processor k */
+/* bit k: a worker of this process prefers processor env->processor + k */
+static _Atomic uint64_t cpus_taken;
 
 static int data_open(struct mr_trainee *t, struct mr_error *e)
 {
@@ -62,7 +63,8 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
 
 /* Moves the calling thread, which computes for this worker, to a processor that no other training
  * worker of this process prefers. Otherwise the kernel tends to wake several workers, which start
- * each step at the same time, on one processor. Returns the processor for cpu_release. */
+ * each step at the same time, on one processor. Returns a number for cpu_release; CPUS_MAX: all
+ * processors are taken. */
 static uint32_t cpu_take(const struct mr_role_env *env)
 {
     uint32_t cpu = 0;

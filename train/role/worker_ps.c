@@ -8,7 +8,7 @@
 #include "train/state/save_model.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
-/* a worker that has had no batch for this long sends empty gradients */
+/* a synchronous worker that has had no batch for this long sends empty gradients */
 #define STARVE_MAX (200 * MR_MS)
 #define STARVE_TURN (5 * MR_MS)
 
@@ -51,8 +51,8 @@ static void disconnect(struct link *l)
     mr_params_close(&l->params);
     l->version_min = l->dropped = l->passed = 0;
     l->is_pushed = false;
-    /* It is unknown whether the servers have applied the gradients of these batches, so the batches
-     * go back to the queue. */
+    /* It is unknown whether the servers have applied the gradients of the batches that are not
+     * settled yet. So these batches go back to the queue. */
     if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
 }
 
@@ -184,7 +184,7 @@ static int pass(struct link *l, struct mr_error *e)
     return err;
 }
 
-/* Handles that no batch came in time: settles the batches, and pushes an empty gradient if the
+/* Called when no batch came in time: settles the batches, and pushes an empty gradient if the
  * worker has starved for STARVE_MAX. */
 static int starve(struct link *l, struct mr_error *e)
 {

@@ -1,7 +1,8 @@
 /* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
  * steps. The reduced vector has two numbers behind those of the model, which let the ranks agree,
- * because every rank sees their sums after the same step. A rank raises the first number when it
- * has to halt or has no more data. The second number changes when any rank had a batch. */
+ * because every rank sees their sums after the same step. The first number becomes negative after a
+ * step in which some rank had to halt or had no more data. The second number changes in a step in
+ * which some rank had a batch. */
 #include "train/role/worker_ring.h"
 
 #include "base/alloc.h"
@@ -12,8 +13,8 @@
 #include "train/state/init.h"
 #include "train/state/save_model.h"
 
-/* Limit of one step. It is long, because another rank may wait for its queue; lost ranks are
- * noticed earlier. */
+/* Limit of one step. It is long, because another rank may wait for items of the queue; lost ranks
+ * are noticed earlier. */
 #define STEP_MAX (300 * MR_SECOND)
 /* limit of the wait for a new membership after the ring broke */
 #define REFORM_MAX (15 * MR_SECOND)
@@ -144,8 +145,8 @@ static int form(struct ring *g, struct mr_error *e)
     return err;
 }
 
-/* Called when there is a new membership: leaves the group if a rank was replaced. A replaced scorer
- * changes nothing. */
+/* Called when there is a new membership: leaves the group if a rank was replaced or the session
+ * went back to a checkpoint. A replaced scorer changes nothing. */
 static void check_ranks(struct ring *g)
 {
     struct mr_role *r = &g->t->r;
@@ -291,8 +292,8 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
     return mr_role_save_model(&t->r, g->kept, g->kept_version, e);
 }
 
-/* Loads the session's newest complete checkpoint from the trainer. The membership names an older
- * checkpoint, from which training began. */
+/* Asks the trainer for the session's newest complete checkpoint and loads it. The membership names
+ * an older checkpoint, from which training began. */
 static int checkpoint_take(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;

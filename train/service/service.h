@@ -14,5 +14,6 @@ struct mr_params_service *mr_params_service_open(
     struct mr_rpc_server *server, struct mr_rpc_loop *loop);
 /* Closes the services. Called after the server was closed. */
 void mr_params_service_close(struct mr_params_service **s);
-/* Returns the earliest deadline of a waiting call. The loop has to turn by then. */
+/* Returns the earliest deadline of a waiting call. The function of mr_rpc_loop_set_turn has to run
+ * by then. */
 mr_time mr_params_service_deadline(const struct mr_params_service *s);

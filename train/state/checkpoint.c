@@ -24,7 +24,7 @@ struct snapshot { /* a snapshot for the second thread */
 };
 
 struct mr_checkpointer {
-    /* the second thread uses only the role's agent, and texts that do not change */
+    /* of `role`, the second thread uses only the agent, and texts that do not change */
     struct mr_role *role;
     uint32_t shard;
     bool waits;

@@ -7,7 +7,8 @@
 #include "train/member/role.h"
 
 #define MR_CHECKPOINT_HEAD_WORDS 16
-/* numbers behind those of the model, by which the ranks of a ring agree */
+/* number of words behind the model's numbers, by which the ranks of an all-reduce agree when to
+ * halt */
 #define MR_RING_WORDS 2
 
 struct mr_checkpoint_head {

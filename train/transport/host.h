@@ -39,8 +39,8 @@ struct mr_transport_admission {
     char text[MR_TRANSPORT_TEXT_MAX];
 };
 
-/* A host. Its functions run on the socket's thread, one at a time, and never after
- * mr_transport_host_remove. */
+/* A host. Its functions run on the thread of the process's UNIX socket, one at a time, and never
+ * after mr_transport_host_remove. */
 struct mr_transport_host {
     struct mr_list node;
     const char *session;

@@ -38,8 +38,8 @@ struct mr_transport_bell {
     _Atomic uint32_t sleeps; /* 1 while the thread sleeps */
 };
 void mr_transport_bell_ring(struct mr_transport_bell *b);
-/* Sleeps until the next ring, at most MR_TRANSPORT_SLICE. `seen`: the value of `rung` before the
- * caller looked for work, so that no ring in between is missed. */
+/* Sleeps until the next ring, at most MR_TRANSPORT_SLICE and at most until `deadline`. `seen`: the
+ * value of `rung` before the caller looked for work, so that no ring in between is missed. */
 void mr_transport_bell_wait(struct mr_transport_bell *b, uint32_t seen, mr_time deadline);
 
 static inline bool mr_transport_is_stopped(const struct mr_flag *stop)
