@@ -19,7 +19,9 @@ struct feed {
     struct mr_list followers;
     char at[ID_BYTES_MAX]; /* position of the feed's live followers */
     uint64_t news;         /* number of times that the channel was reported as changed */
-    uint64_t news_read;    /* value of `news` when the last read began; a difference: read again */
+    /* value of `news` when the last read began; if `news` has grown since, the feed is read
+     * again */
+    uint64_t news_read;
     bool is_reading;
     bool is_stale; /* the feed has to be read again at once */
     struct mr_channel_answer *answer;

@@ -53,7 +53,8 @@ struct asking {
     uint32_t entries_max;
     char token[TOKEN_BYTES_MAX];
     char after_id[64];
-    uint32_t rows_max; /* only in a List: limit of its rows; the rows' names come after `channel` */
+    /* only in a List: limit of the rows. A row is a channel whose name comes after `channel` */
+    uint32_t rows_max;
     struct mr_channel_answer *answer;
 };
 

@@ -24,8 +24,8 @@ extern const struct mr_trainer_part mr_channels_part;
 typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *entry);
 
 /* Follows a channel, which need not exist yet, until mr_channels_unfollow. `after_id`: the follower
- * gets the entries after this one; "": all entries; "$": only new entries. Goes on when Redis has
- * been away. */
+ * gets the entries after this one; "": all entries; "$": only new entries. The follower goes on
+ * after Redis was away. */
 struct mr_follower *mr_channels_follow(
     struct mr_channels *c, const char *channel, const char *after_id, mr_follow_fn fn, void *ctx);
 void mr_channels_unfollow(struct mr_follower **f);

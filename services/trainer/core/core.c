@@ -253,7 +253,9 @@ void mr_trainer__enter(struct mr_trainer *t, struct session *s, enum mr_training
 void mr_trainer__fail(struct mr_trainer *t, struct session *s, const char *fmt, ...)
 {
     if (mr_trainer__is_over(s->state)) return;
-    char text[MR_TRAINING_REASON_BYTES_MAX + 2]; /* longer, so that the copy finds the cut */
+    /* longer than `reason`, so that mr_trainer__copy cuts a long text and splits no UTF-8
+     * character */
+    char text[MR_TRAINING_REASON_BYTES_MAX + 2];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -514,7 +516,7 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
     if (t->is_recovered) {
         struct session *s = ev->session.v ? mr_trainer__find(t, ev->session) : NULL;
         if (s) turn(t, s);
-        /* The event START has no id: the new session is the last one. */
+        /* The event START carries no session id: the new session is the last one. */
         if (ev->type == MR_TE_START && t->sessions_count) {
             s = t->sessions[t->sessions_count - 1];
             turn(t, s);

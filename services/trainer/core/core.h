@@ -44,7 +44,8 @@
 #define MR_TRAINING_LOSSES_MAX 10
 
 struct mr_trainer_config {
-    /* number of this start of the trainer; grows, so that no number is used twice */
+    /* number of this start of the trainer; grows with each start, so that no session's id is used
+     * twice */
     uint32_t epoch;
     uint32_t live_max;  /* limit of sessions that have not ended */
     uint32_t ended_max; /* limit of ended sessions; the oldest are forgotten */
@@ -143,8 +144,8 @@ bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t ind
 mr_training_id mr_trainer_older(const struct mr_trainer *t, mr_training_id before);
 uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state state);
 
-/* Appends the environment of a foreign role: "NAME", 0, "value", 0 … Appends nothing for other
- * roles. Addresses are HOST:PORT. A worker gets the address of worker 0 as MASTER_ADDR and
- * MASTER_PORT. */
+/* Appends the environment variables of a role that is a foreign program: "NAME", 0, "value", 0 …
+ * Appends nothing for other roles. Addresses are HOST:PORT. A worker gets the address of worker 0
+ * as MASTER_ADDR and MASTER_PORT. */
 void mr_trainer_environment(
     const struct mr_trainer *t, mr_training_id id, uint32_t member, struct mr_buf *out);

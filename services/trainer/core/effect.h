@@ -1,14 +1,14 @@
 /* The effects of the trainer's core. The shell owns one mr_trainer_effects, gives it to each step,
- * and carries out the effects BEFORE the next step. Then it clears them. To fill an answer the
- * shell reads mr_trainer_info, which shows the current state. */
+ * and carries out the effects BEFORE the next step. Then it clears them. The comment of each type
+ * lists the members of struct mr_trainer_effect that are set. To fill an answer the shell reads
+ * mr_trainer_info, which shows the current state. */
 #pragma once
 
 #include "base/buf.h"
 #include "services/trainer/core/event.h"
 
 enum mr_trainer_effect_type {
-    /* Answers to calls: MR_OK, or `err` with `text`. The comments list the other members that are
-     * set. */
+    /* Answers to calls: MR_OK, or `err` with `text`. */
     MR_TX_STARTED,   /* ticket, session, existed: the same request came before */
     MR_TX_STOPPED,   /* ticket, session */
     MR_TX_FORGOTTEN, /* ticket, session */
@@ -23,8 +23,8 @@ enum mr_trainer_effect_type {
      * is to be written, too */
     MR_TX_WRITE,
     MR_TX_DELETE, /* session, sequence: the session's record and document are to be deleted */
-    /* Effects on jobs. An event answers each one. If the scheduler did not answer, the core repeats
-     * the effect. */
+    /* Effects on jobs. An event answers each of them, except JOB_FORGET. If the scheduler did not
+     * answer, the core repeats the effect. */
     /* session; roles, feed: which job. The shell makes the request id, which must be the same each
      * time and used for no other job */
     MR_TX_JOB_SUBMIT,
@@ -37,7 +37,8 @@ enum mr_trainer_effect_type {
     /* session, version, index (the shard), object: an object of a checkpoint and its name are to be
      * deleted. Repeated after a restart, so NOT_FOUND is no error. There is no answer */
     MR_TX_ERASE,
-    /* channel: asks for the channel's last entry. LOCATED answers, as soon as Redis has answered */
+    /* channel: asks for the channel's last entry. The event LOCATED answers, as soon as Redis has
+     * answered */
     MR_TX_LOCATE,
     /* channel, text: the entries after this one ("": all entries) are to be sent as ENTRY events,
      * until UNFOLLOW or another FOLLOW of the channel */

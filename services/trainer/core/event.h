@@ -1,5 +1,6 @@
 /* The events of the trainer's core. Pointers inside an event are lent for the step, except
- * `document`, which the core takes. Every event carries the wall-clock time.
+ * `document`, which the core takes. Every event carries the wall-clock time. The comment of each
+ * type lists the members of struct mr_trainer_event that it uses.
  *
  * A ticket is the shell's number of a call that waits. It is never 0 and never used twice. Exactly
  * one effect answers a ticket, unless the event GONE comes first. */
@@ -84,7 +85,6 @@ enum mr_training_job_state {
     MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer; the core asks again */
 };
 
-/* Each comment lists the members of struct mr_trainer_event that the event uses. */
 enum mr_trainer_event_type {
     MR_TE_TICK,
     MR_TE_START,  /* ticket, text: the request id ("": none), document: taken */

@@ -76,7 +76,7 @@ static void submitted(
         return;
     }
     s->is_dirty = true;
-    s->change++; /* the job's id is part of the session */
+    s->change++; /* clients see the ids of a session's jobs */
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;

@@ -249,7 +249,8 @@ void mr_trainer__members_gone(struct session *s, uint64_t ticket)
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* Returns the attempt, which is behind the last slash of a task. `stem`: the text before it. */
+/* Returns the attempt, which is behind the last slash of a task. `*stem` becomes the text up to
+ * that slash. */
 static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
 {
     size_t at = task.n;

@@ -5,7 +5,7 @@
 
 #include "base/pack.h"
 
-/* number of the layout; layout 1 lacks the feed's job; layout 2 lacks rows and moved bytes */
+/* number of the layout; layout 1 lacks the feed's job; layouts 1 and 2 lack rows and moved bytes */
 #define LAYOUT 3
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12
@@ -360,7 +360,7 @@ static void read_rest(struct session *s, struct reader *r, uint64_t layout)
     if (layout > 2)
         read_rows(s, r);
     else
-        s->has_rows = s->started_ns != 0; /* the release with that layout always split evenly */
+        s->has_rows = s->started_ns != 0; /* releases with these layouts always split evenly */
 }
 
 /* Shows the session as failed, because its record or document cannot be read. So a client can

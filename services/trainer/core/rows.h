@@ -10,5 +10,5 @@ void mr_trainer__rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__rows_settle(struct session *s);
 void mr_trainer__rows_turn(struct mr_trainer *t, struct session *s, struct member *m);
 void mr_trainer__rows_answer(struct mr_trainer *t, const struct session *s, struct member *m);
-/* Makes a copy of the plan `rows` the session's plan. */
+/* Copies the plan `rows` into the session, as its row plan. */
 void mr_trainer__rows_take(struct session *s, const struct mr_training_rows *rows);

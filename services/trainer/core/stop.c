@@ -10,7 +10,9 @@
 void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
 {
     if (mr_trainer__is_over(s->state) || s->state == MR_TRAINING_STOPPING) return;
-    char text[MR_TRAINING_REASON_BYTES_MAX + 2]; /* longer, so that the copy finds the cut */
+    /* longer than `reason`, so that mr_trainer__copy cuts a long text and splits no UTF-8
+     * character */
+    char text[MR_TRAINING_REASON_BYTES_MAX + 2];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);

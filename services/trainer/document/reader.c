@@ -85,7 +85,8 @@ uint64_t mr_doc_uint(struct mr_doc_read *r, const struct mr_doc_part *p, const c
 {
     yyjson_mut_val *v = mr_doc_field(p, field);
     if (!v) {
-        (void)yyjson_mut_obj_add_uint(r->doc, p->at, field, fallback); /* p->at may be NULL */
+        /* if p->at is NULL, yyjson adds nothing */
+        (void)yyjson_mut_obj_add_uint(r->doc, p->at, field, fallback);
         return fallback;
     }
     uint64_t n = yyjson_mut_get_uint(v);

@@ -44,7 +44,7 @@ void mr_doc_bool(
  * required. `fallback` "": a missing field stays missing, and n = 0 is returned. */
 struct mr_str mr_doc_text(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     const char *fallback, size_t bytes_max);
-/* Checks a list of 1 to `most` texts, which may be missing. */
+/* Checks a list of 1 to `most` texts. The field may be missing. */
 void mr_doc_texts(
     struct mr_doc_read *r, const struct mr_doc_part *p, const char *field, size_t most);
 /* Returns the index of the field's text among `words`, which are separated by blanks. The first

@@ -41,7 +41,7 @@ struct mr_records {
     uint64_t commands; /* number of commands so far */
     struct mr_list copy;
     struct mr_list under_way; /* commands without an answer, in order */
-    uint32_t restoring;       /* number of answers that RESTORING still waits for */
+    uint32_t restoring;       /* number of answers that are missing in the state RESTORING */
     uint64_t restore_from;    /* number of the first command of the last restoration */
     mr_time probe_at;
 };

@@ -84,7 +84,7 @@ struct mr_queues {
 };
 
 /* service.c */
-/* Sends the request to Redis. If other requests wait in its line, the request is put behind them
+/* Sends the request to Redis. If other requests wait in its line, a new request is put behind them
  * instead. */
 void mr_queue_op_begin(struct mr_queue_op *op);
 /* Frees the request, which must not be in any list. */
@@ -119,11 +119,12 @@ void mr_queue_object_hold(struct mr_queue_op *op);
 /* Called when the put has ended with `err`. True: the object is being named; the request is
  * answered and freed after that. False: the caller answers and frees the request. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
-/* Called when a request ends: removes the name that the request has given the object, unless the
- * queue has the item or may have it. */
+/* Called when a request ends: removes the name that the request has given the object. Keeps the
+ * name if the queue has the item or may have it, or if another waiting request puts the same
+ * item. */
 void mr_queue_object_drop(struct mr_queue_op *op);
-/* Asks the store whether the objects of taken items exist. True: the reply waits for the
- * answers. */
+/* Asks the store whether the objects of taken items exist. True: the reply waits for the store's
+ * answers. False: there is nothing to ask, and the caller replies. */
 bool mr_queue_object_check(struct mr_queue_op *op);
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
 /* Makes a later turn remove the names that no item needs. */

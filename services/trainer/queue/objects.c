@@ -142,7 +142,7 @@ void mr_queue_object_drop(struct mr_queue_op *op)
     op->is_held = false;
 }
 
-/* ---- is it still there? -----------------------------------------------------------------------*/
+/* ---- lost objects -----------------------------------------------------------------------------*/
 
 struct look {
     struct mr_queue_op *op;

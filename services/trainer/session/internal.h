@@ -89,13 +89,15 @@ extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
 /* watch.c */
-/* Makes the call a follower, as its context says, or answers it at once. */
+/* Makes the call a follower of the session in its context. Answers the call at once if it has
+ * nothing to wait for. */
 void mr_training_follow(struct mr_rpc_call *call);
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
 /* Answers the Gets and Starts of this caller with the session as it is (rpc/server/waits.h). */
 void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter);
-/* Answers the Gets and Starts of all callers in this way, and ends each Watch with UNAVAILABLE. */
+/* Answers the Gets and Starts of all callers with the session as it is, and ends each Watch with
+ * UNAVAILABLE. */
 void mr_training_followers_end(struct mr_trainings *tr);
 /* Fails all calls of the list with UNAVAILABLE. */
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls);

@@ -298,7 +298,7 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
     mr_buf_fini(&packed);
 }
 
-/* ---- one question, one answer ---------------------------------------------------------------- */
+/* ---- unary calls ----------------------------------------------------------------------------- */
 
 static void ask(
     struct request *x, const char *method, const ProtobufCMessage *m, mr_rpc_on_reply fn)

@@ -19,10 +19,11 @@
 #define BATCH_MAX 64
 #define INBOX_MAX 65536
 #define SCRATCH_BYTES_MAX ((size_t)128 << 20)
-/* When no message has come for this time, all cancelled calls have ended. */
+/* When the gRPC loop has had no event for this time, all cancelled calls have ended. */
 #define SETTLE_TIME (10 * MR_MS)
 #define DRAIN_TIME (5 * MR_SECOND)
-#define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, the first epoch, since 1970 */
+/* seconds from 1970 to 2026-01-01, when epochs begin */
+#define EPOCH_BEGIN_S ((uint64_t)1767225600)
 #define EPOCH_TICK (MR_SECOND / 8)
 
 struct item {
