@@ -33,8 +33,8 @@ static int wrong_shape(const struct mr_nn_layer *l, const char *want, struct mr_
 }
 
 /* Computes the output size and the padding of a sliding window along one axis, as TensorFlow
- * defines them. False: the window does not fit; with padding "same" (`same`) it is more than twice
- * as large as the input. */
+ * defines them. False: the window is larger than the input, or, with padding "same" (`same`), more
+ * than twice as large. */
 static bool slide(struct mr_nn_layer *l, int axis, bool same)
 {
     uint64_t in = l->in.dims[axis], k = l->kernel[axis], s = l->stride[axis];

@@ -1,6 +1,6 @@
 /* A zip archive is a sequence of members, then the directory, then the end record with the place of
- * the directory. A reader uses the directory; of a member's own header it uses only the lengths of
- * the two texts. */
+ * the directory. A reader uses the directory; of a member's own header it uses only the magic and
+ * the lengths of the name and of the extra field. */
 #include "nn/model/npz_zip.h"
 
 #include "base/alloc.h"
@@ -205,7 +205,8 @@ static void inflate_fini(z_stream *s)
     (void)inflateEnd(s);
 }
 
-/* Decompresses exactly `n` bytes into `to`. MR_EFORMAT: the stream ends earlier or later. */
+/* Decompresses exactly `n` bytes into `to`. MR_EFORMAT: the stream is damaged, or ends earlier or
+ * later. */
 static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_error *e)
 {
     MR_AUTO(inflate_fini) z_stream s = {0};

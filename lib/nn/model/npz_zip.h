@@ -10,8 +10,10 @@
 
 #define MR_NN_ZIP_MEMBERS_MAX 4096
 
-/* ---- writing: begin, append the member's bytes to `out`, end --------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
+/* Writes an archive. For each member the caller calls mr_nn_zip_begin, appends the member's bytes
+ * to `out`, and calls mr_nn_zip_end. At last mr_nn_zip_finish appends the directory. */
 struct mr_nn_zip_writer {
     struct mr_buf *out;
     struct mr_buf directory;

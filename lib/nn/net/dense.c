@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Numbers of a gradient that are reported at once. Waiting threads start on them while the rest is
- * computed. */
+/* How many numbers of a gradient are reported at a time (mr_nn_net_follow). Other threads start on
+ * them while this thread computes the rest. */
 #define PART 524288
 
 struct sizes {

@@ -36,7 +36,7 @@ int mr_nn_loss_parse(const char *name, enum mr_nn_loss *out, struct mr_error *e)
 const char *mr_nn_loss_name(enum mr_nn_loss l);
 
 /* Adds n examples of k outputs to `score`. Writes the derivative of the examples' mean loss to
- * `grad` (n × k numbers, may be NULL). MR_ERANGE: a label is out of range, the sentence has the
- * number of the example, and `score` is unchanged. */
+ * `grad` (n × k numbers, may be NULL). MR_ERANGE: a label is out of range; then the error text has
+ * the number of the example, and `score` is unchanged. */
 int mr_nn_loss_add(enum mr_nn_loss loss, const float *out, struct mr_nn_labels y, uint64_t n,
     uint64_t k, float *grad, struct mr_nn_score *score, struct mr_error *e);

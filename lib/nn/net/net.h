@@ -8,7 +8,7 @@
 #include "nn/model/model.h"
 
 #define MR_NN_BATCH_MAX 65536
-/* Bytes of activations and scratch memory of one net. */
+/* Limit of the bytes of activations and scratch memory of one net. */
 #define MR_NN_NET_BYTES_MAX ((uint64_t)16 << 30)
 
 struct mr_nn_net;
@@ -37,8 +37,9 @@ int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 
 /* Makes mr_nn_net_learn report gradients as soon as they are final, while the gradients of earlier
  * layers are still computed; `ready` NULL ends the reports. Reports are ranges of `grads` without
- * overlap, from the last layer to the first, and from the end of each layer. When mr_nn_net_learn
- * returns MR_OK, the ranges cover all gradients. `ready` runs on the thread of mr_nn_net_learn. */
+ * overlap, from the last layer to the first, and within a layer from its end to its start. When
+ * mr_nn_net_learn returns MR_OK, the ranges cover all gradients. `ready` runs on the thread of
+ * mr_nn_net_learn. */
 typedef void (*mr_nn_ready)(void *ctx, uint64_t offset, uint64_t count);
 void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx);
 

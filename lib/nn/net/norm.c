@@ -8,8 +8,8 @@ static uint64_t channels(const struct mr_nn_unit *u)
     return u->layer->in.dims[u->layer->in.rank - 1];
 }
 
-/* Describes an input of any rank with the axes batch, channels, other axes, 1. The statistics of
- * the channels stay the same. */
+/* Describes an input of any rank as images of width 1: the last axis gives the channels, and the
+ * product of the other axes the height. The statistics of the channels stay the same. */
 static dnnl_memory_desc_t data_desc(const struct mr_nn_net *n, const struct mr_nn_unit *u)
 {
     uint64_t c = channels(u);

@@ -34,8 +34,7 @@ void mr_nn_rows_free(struct mr_nn_rows **r)
     *r = NULL;
 }
 
-/* Returns how many examples the next call takes as one batch, at most `left`. For callers that
- * provide examples piece by piece. */
+/* Returns the size of the next batch if `left` examples are left. */
 static uint32_t batch_of(const struct mr_nn_rows *r, uint64_t left)
 {
     return (uint32_t)MR_MIN(left, (uint64_t)r->batch_max);

@@ -1,7 +1,7 @@
 /* Stop rules of a training: a threshold that a score meets, or patience, which ends a training
  * whose scores no longer improve. The trainer applies the rules to end a training; the scorer
  * applies them to keep the best parameters. A score is a JSON object. Numbers that are not finite
- * are the texts "NaN" and "Infinity". */
+ * are the texts "NaN", "Infinity" and "-Infinity". */
 #pragma once
 
 #include "base/str.h"

@@ -23,7 +23,7 @@ enum mr_nn_optim_type {
     MR_NN_RMSPROP,
 };
 
-#define MR_NN_SLOTS_MAX 2 /* numbers of optimizer state for each parameter */
+#define MR_NN_SLOTS_MAX 2 /* limit of the optimizer's numbers for each parameter */
 
 struct mr_nn_optim {
     enum mr_nn_optim_type type;

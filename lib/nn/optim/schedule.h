@@ -8,7 +8,7 @@
  *   {"type": "inverse_time", "every": n, "factor": f}        1 / (1 + f * version / n)
  *   {"type": "cosine", "steps": n, "final": s}               half a cosine from 1 to s (default 0)
  *   {"type": "warmup", "steps": n}                           (version + 1) / n up to 1
- *   {"type": "piecewise", "at": [a, b], "rates": [r0, r1, r2]}   rates themselves: r1 from a on
+ *   {"type": "piecewise", "at": [a, b], "rates": [r0, r1, r2]}   the rate itself: r1 from a on
  *
  * All types except "warmup" may have "warmup": n, a further factor (version + 1) / n while this
  * factor is below 1. */
