@@ -64,9 +64,9 @@ struct mr_ws_tasks {
     const uint32_t *inputs_count; /* NULL: all 0 */
     const uint32_t *inputs;
     const uint32_t *last_use;         /* positions in `inputs`, ascending */
-    const int32_t *priority;          /* one a task, or NULL: all 0 */
+    const int32_t *priority;          /* one for each task; NULL: all 0 */
     const uint32_t *order;            /* NULL: equal to `index` */
-    const uint32_t *uses;             /* one a task, or NULL: all 0 */
+    const uint32_t *uses;             /* one for each task; NULL: all 0 */
     const struct mr_ws_extra *extras; /* ascending by row */
     uint32_t runs_count;
     uint32_t count;
@@ -106,6 +106,6 @@ struct mr_ws_down { /* SchedulerMessage */
 };
 
 /* Checks that the columns of a message belong together: sums, row numbers, limits. MR_EFORMAT: they
- * do not; the sentence names the column. The decoder calls this function, and the worker's core
+ * do not; the error text names the column. The decoder calls this function, and the worker's core
  * relies on the check. */
 int mr_ws_down_check(const struct mr_ws_down *m, struct mr_error *e);

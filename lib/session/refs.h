@@ -13,7 +13,7 @@
 struct mr_ws_run {
     mr_job_id job;
     uint32_t count; /* rows */
-    bool unfused;   /* in Tasks: the worker runs and reports each task of the job by itself */
+    bool unfused;   /* in Tasks: the worker runs and reports each task of the job separately */
 };
 
 struct mr_ws_refs { /* TaskRefs: attempts of tasks */
@@ -63,5 +63,5 @@ static inline bool mr_ws_walk_is_unfused(const struct mr_ws_walk *w)
 }
 
 /* Checks that the runs of a message from outside cover exactly its rows. MR_EFORMAT: they do not;
- * the sentence begins with `what`. */
+ * the error text begins with `what`. */
 int mr_ws_refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e);

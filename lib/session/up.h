@@ -39,8 +39,9 @@ struct mr_ws_completed {
     const uint64_t *object_number;
     const uint64_t *object_bytes;
     uint32_t objects_count;
-    mr_time base_ns;            /* a time of the worker's clock; `started_ns` is relative to it */
-    const uint64_t *started_ns; /* ns after base_ns; NULL, as the next three: all 0 */
+    mr_time base_ns; /* a time of the worker's clock; `started_ns` is relative to it */
+    /* ns after base_ns. This column and the next three may be NULL: all 0 */
+    const uint64_t *started_ns;
     const uint64_t *duration_ns;
     const uint64_t *cpu_ns;
     const uint32_t *slot;
@@ -97,7 +98,7 @@ struct mr_ws_register {
     const struct mr_ws_operator *ops;
     uint32_t resources_count, runtimes_count, ops_count;
     bool has_suspects;          /* true: the last process with this name crashed */
-    struct mr_ws_refs suspects; /* the tasks that ran when it crashed, perhaps none */
+    struct mr_ws_refs suspects; /* the tasks that ran when that process crashed, perhaps none */
 
     /* What the worker's core knows. */
     uint64_t incarnation; /* incarnation of the worker; 0: the scheduler has not given one yet */
@@ -131,8 +132,8 @@ struct mr_ws_up {                     /* WorkerMessage */
 };
 
 /* Checks that the columns of a message belong together, that inline values are packs (base/pack.h),
- * and that a Register is within the limits. MR_EFORMAT, MR_EINVAL and MR_ELIMIT: the sentence names
- * the column. MR_ESTATE: the worker speaks another version. The decoder calls this function, and
- * the scheduler's core relies on the check. */
+ * and that a Register is within the limits. MR_EFORMAT, MR_EINVAL and MR_ELIMIT: the error text
+ * names the column. MR_ESTATE: the worker speaks another version. The decoder calls this function,
+ * and the scheduler's core relies on the check. */
 int mr_ws_up_check(const struct mr_ws_up *m, struct mr_error *e);
 int mr_ws_version_check(const struct mr_ws_register *r, struct mr_error *e);
