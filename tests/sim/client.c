@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define WAITS_MAX 100 /* attempts to submit a job from a running task */
+#define WAITS_MAX 100 /* limit of the attempts to submit a job from a running task */
 #define REFUSALS_MAX 10
 #define CODE_DEADLINE 4
 #define CODE_INTERNAL 13
@@ -25,8 +25,8 @@ static struct mr_graph *copy_of(const struct mr_graph *g)
     return out;
 }
 
-/* Returns a running task, drawn by dice, as the parent of the next job. Its job is 0 if no task
- * runs. */
+/* Returns a running task, drawn by dice, as the parent of the next job. The result has job 0 if no
+ * task runs. */
 static struct mr_sched_parent some_parent(struct sim *s)
 {
     const struct sim_run *found = NULL;
@@ -70,7 +70,8 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     if (ev.submit.resolved_count && s->plant == PLANT_NAME) found[0].object = wrong;
     sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
     s->revived += sim_shared_revives(s, x->graph);
-    /* Computed before the submission, because other jobs may come and go before its answer. */
+    /* Whether a refusal would be right is decided before the submission, because other jobs may
+     * come and go before the answer. */
     x->may_clash = sim_shared_is_refused(s, x->graph, MR_EEXIST);
     x->may_miss = sim_shared_is_refused(s, x->graph, MR_ENOENT);
     sim_sched_step(s, &ev);
@@ -95,7 +96,7 @@ static void answered(struct sim *s, const struct mr_sched_note *n)
     struct sim_job *j = sim_job_of(s, n->job.v);
     bool is_cancel = n->ticket == TICKET_REQUEST + (uint64_t)MR_SCHED_CANCEL;
     if (n->code || !is_cancel || !j || j->was_retried) return;
-    /* The job ended, and was due to be forgotten. */
+    /* The job has ended and has been forgotten since. */
     if (mr_sched_forgotten(s->sched, n->job)) return;
     if (!mr_sched_job(s->sched, n->job, &info) || info.state < MR_JOB_DONE)
         sim_fail(s, "I8: the cancel of job %" PRIx64 " is answered before it is kept", n->job.v);
@@ -213,8 +214,8 @@ static bool has_alias(const struct mr_graph *g)
     return false;
 }
 
-/* Returns whether the loss of a value may be final. A lost value is made again, unless one of its
- * inputs may fail by now. The death of a store alone is no reason. */
+/* Returns whether the loss of a value may be final. A lost value is made again, unless the job has
+ * a deadline or an alias, or one of the value's inputs may fail or be convicted. */
 static bool may_be_lost(struct sim *s, struct sim_job *j, uint32_t index)
 {
     uint32_t n;
@@ -336,7 +337,7 @@ void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
      * failed. */
     s->revived += wish == WISH_RETRY;
     j->was_cancelled |= wish == WISH_CANCEL;
-    /* The job stays if another job holds its keys. */
+    /* The scheduler keeps a forgotten job if another job holds its keys. */
     j->may_be_gone |= wish == WISH_FORGET;
     sim_say(s, "client %s job %" PRIx64, words[wish], j->id);
     request(s, types[wish], j->id);
@@ -363,7 +364,7 @@ bool sim_client_is_content(struct sim *s)
         }
         if (s->is_forgetting || info.state < MR_JOB_DONE) return false;
     }
-    /* This covers jobs whose submission was never answered. */
+    /* Jobs whose submission was never answered must have ended, too. */
     for (uint32_t i = 0; i < s->jobs_count; i++)
         if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info) &&
             (s->is_forgetting || info.state < MR_JOB_DONE))

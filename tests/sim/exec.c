@@ -1,6 +1,7 @@
-/* Executors of the simulation. Each slot runs its strands, one item after another. A value is a
- * hash of the operator, its arguments and the values of its inputs. Dice and the operator determine
- * how long an item takes and whether it fails. */
+/* Executors of the simulation. A strand is a list of tasks, its items. Each slot of a worker has an
+ * executor, which runs strands, one item after another. A value is a hash of the operator, its
+ * arguments and the values of its inputs. Dice and the operator determine how long an item takes
+ * and whether it fails. */
 #include "tests/sim/sim.h"
 
 #define MAKER 0x5157u
@@ -63,7 +64,7 @@ static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run 
     sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
 }
 
-/* Moves values that are in no store to the store, because they have to be reported to others. */
+/* Moves values that are in no store to the store, so that the finished items can be reported. */
 static void settle(struct sim *s, struct sim_proc *p, struct sim_run *r)
 {
     for (uint32_t i = 0; r->locals && i < r->next; i++) {
@@ -164,8 +165,9 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
         sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
 
-/* True: a store has just died, so an object that the task reads, makes or persists is away. The
- * object may be the task's result, or a part of a collection, which is no input of the task. */
+/* True: the task fails, because a store has just died and an object that the task reads, makes or
+ * persists is away. The dice decide. The object may be the task's result, or a part of a
+ * collection, which is no input of the task. */
 static bool has_no_store(struct sim *s, const struct mr_strand_item *item)
 {
     if (!s->has_stores || !s->store_died || s->now > s->store_died + 500 * MR_MS) return false;
@@ -364,7 +366,7 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     r->count = MR_MIN(r->count, MR_MAX(begun, keep));
     ev.cut.count = r->count + (s->plant == PLANT_CUT && r->count < r->strand->count);
     sim_proc_step(s, p, &ev);
-    /* A strand that was cut to nothing stays behind the running one. */
+    /* A strand that has lost all its items still waits in the slot; its executor removes it. */
     if (!r->running) wake_slot(s, p, slot);
 }
 

@@ -114,9 +114,10 @@ void sim_fault(struct sim *s)
     }
 }
 
-/* Kills a worker, or breaks its stream, in the middle of a strand. This is the worst time, because
- * the scheduler does not know yet how much of the strand ran. A hash and not the run's dice
- * decides, so that the runs of older seeds stay the same. True: the worker was killed. */
+/* Sometimes kills a worker, or breaks its stream, in the middle of a strand (a list of tasks that
+ * one executor runs). This is the worst time, because the scheduler does not know yet how much of
+ * the strand ran. A hash and not the run's dice decides, so that the runs of older seeds stay the
+ * same. True: the worker was killed. */
 bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r)
 {
     uint64_t k = mr_hash_u64(s->seed * 1000003 + ++s->tears);

@@ -3,7 +3,7 @@
  * a task that was sent in the scheduler's present life. */
 #include "tests/sim/sim.h"
 
-#define SMALL 16 /* values of at most this many bytes need no room in the cache */
+#define SMALL 16 /* values of up to 16 bytes need no room in the cache of inline values */
 
 static struct sim_task *task_of(struct sim *s, uint64_t job, uint32_t index)
 {

@@ -53,7 +53,7 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
 {
     struct body w = {.s = s, .b = b};
     uint32_t in[8], n = 1 + (uint32_t)sim_below(s, 5);
-    /* the loop takes so long that the journal gets records while it runs */
+    /* true: the loop takes so long that the journal gets records while the loop runs */
     bool is_slow = sim_chance(s, 4);
     struct mr_repeat_carry carry[2] = {{.name = MR_STR("s")}, {.name = MR_STR("t")}};
     (void)snprintf(w.name, sizeof w.name, "l%" PRIu32, spec);
@@ -96,8 +96,8 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
     return 2;
 }
 
-/* Returns the last round by the expected values of `until`. `exit` gets the fate and the taint of
- * the conditions. */
+/* Returns the last round, by the expected values of the condition `until`. `exit` gets the fate of
+ * the conditions (whether they may fail) and their taint (whether they depend on random values). */
 static uint32_t last_round(
     const struct mr_graph_loop *l, const struct sim_task *task, struct sim_task *exit)
 {
@@ -133,7 +133,8 @@ bool sim_loop_expect(const struct mr_graph *g, uint32_t i, struct sim_task *task
     return false;
 }
 
-/* Returns the value of `identity` for one input, or for a number of rounds. */
+/* Returns the value of the operator `identity`: the value of its input, or, without inputs, a value
+ * made from the number of rounds. */
 uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 {
     struct mr_pack_reader r = mr_pack_read(args);
@@ -185,7 +186,7 @@ void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
 }
 
 /* Replaces a record that ends a loop by one that a scheduler would have written if the loop went on
- * (PLANT_LOOP). */
+ * (PLANT_LOOP). Returns any other record unchanged. */
 struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24])
 {
     struct loop_record t = read_record(record);

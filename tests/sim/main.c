@@ -289,7 +289,7 @@ void sim_tear_down(struct sim *s)
     mr_release(s->heap);
 }
 
-/* Runs more instances of a template, while nothing else runs. */
+/* Runs AGAIN_MAX instances of a template one after another, while nothing else runs. */
 static void again(struct sim *s)
 {
     for (uint32_t i = 0; i < AGAIN_MAX; i++) {

@@ -1,5 +1,6 @@
 /* Parts of the simulated world: events, messages on their way, streams, the journal, running
- * strands. */
+ * strands. A strand is a list of tasks that one executor runs in order. The comment of an event
+ * says what the members `a`, `b` and `c` of struct sim_ev hold. */
 #pragma once
 
 #include "base/alloc.h"
@@ -17,11 +18,13 @@
 #define NODES_MAX 3
 #define SPECS_MAX 16
 #define TEMPLATES 4 /* the last one is for instances after the faults */
-#define AGAIN_MAX 5 /* instances submitted one after another when faults are over */
+/* number of instances of a template that run one after another when faults are over */
+#define AGAIN_MAX 5
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
 #define STORE_BYTES ((uint64_t)48 << 20)
-/* Large enough that writing an object to disk takes longer than some tasks. */
+/* factor of the sizes of objects; with it, writing an object to disk takes longer than some
+ * tasks */
 #define OBJECT_SCALE 8
 #define SUSPECTS_MAX 80
 #define SHARED_MAX 16
@@ -52,7 +55,7 @@ enum sim_event {
 
 enum sim_plant { /* bugs planted in the simulation's own parts, which the checks must find */
     PLANT_NONE,
-    PLANT_RELEASE, /* a worker does not get its releases */
+    PLANT_RELEASE, /* a worker is not told which values to release */
     PLANT_VALUE,   /* a worker does not get a value that it was sent */
     PLANT_DONE,    /* the scheduler does not get some completions */
     PLANT_JOURNAL, /* a crash loses acknowledged records */
@@ -64,12 +67,12 @@ enum sim_plant { /* bugs planted in the simulation's own parts, which the checks
     PLANT_SUSPECT, /* the tasks that ran when a worker died are reported wrong */
     PLANT_NAME,    /* a name leads to the wrong object */
     PLANT_USES,    /* a worker is told that every value has just one use */
-    PLANT_EARLY,   /* a worker is told one use too few */
+    PLANT_EARLY,   /* a worker is told of one use too few of a value */
     /* An executor reports that it keeps an item of a cut strand, and never runs the item. */
     PLANT_CUT,
     /* when the journal is read, the record of a loop's end says that the loop went on */
     PLANT_LOOP,
-    PLANT_OTHER, /* a result is reported as one of another instance of its template */
+    PLANT_OTHER, /* a result is reported as the result of another instance of the same template */
     PLANT_CORE,  /* no bug here: the bug is in the core that was linked */
     PLANTS
 };

@@ -61,8 +61,8 @@ void sim_proc_start(struct sim *s, uint32_t name)
     sim_proc_turn(s, p);
 }
 
-/* Ends a stream: both sides see the end, or, if it is half open, one side sees the end first.
- * `lose`: messages are lost. */
+/* Ends a stream. Each side sees the end after a delay of its own. `lose`: messages under way and
+ * messages sent from now on are lost. */
 void sim_session_cut(struct sim *s, uint32_t id, bool lose)
 {
     struct sim_session *x = &s->sessions[id];

@@ -277,7 +277,7 @@ static struct sim_figures run(const struct scenario *c)
 {
     struct sim *s = mr_alloc(sizeof *s);
     sim_current = s;
-    s->seed = 4; /* objects of 4 to 204 KB (exec.c) */
+    s->seed = 4; /* this seed makes objects of 4 to 204 KB (exec.c) */
     s->is_steady = s->calm = true;
     s->check_every = 1000;
     sim_configure(s);
@@ -355,8 +355,8 @@ static uint32_t compare(const struct scenario *c, const uint64_t *figures, const
     return worse;
 }
 
-/* With a path, compares the figures with those of the file, and returns 1 if one is larger. Without
- * a path, prints the file. */
+/* With a path, compares the figures with those of the file, and returns 1 if one is larger, 2 if
+ * the file cannot be opened, else 0. Without a path, prints the contents of a new file. */
 int sim_schedules(const char *path)
 {
     FILE *f = path ? fopen(path, "re") : NULL;

@@ -1,7 +1,7 @@
-/* Keys that jobs have in common: definitions s0, s1 … that many jobs of a run have, some with
- * another argument (variant 1 of the key `odd`), some with a name under which their values are
- * persisted. In a namespace such a key is made once; elsewhere each job makes its own value. This
- * file also has the directory of names. */
+/* Keys that jobs have in common: s0, s1 … Many jobs of a run define them in the same way. Only the
+ * key with the number sim.odd has a second definition (variant 1) with another argument. Some keys
+ * have a name under which their values are persisted. In a namespace such a key is made once;
+ * elsewhere each job makes its own value. This file also has the directory of names. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/builder.h"
@@ -102,7 +102,7 @@ uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace,
     return n;
 }
 
-/* ---- what is refused, and rightly ------------------------------------------------------------ */
+/* ---- refusals that are right ----------------------------------------------------------------- */
 
 static bool is_there(struct sim *s, mr_job_id job, uint32_t index)
 {
@@ -138,7 +138,7 @@ bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
 
 /* `alias` false: returns whether another job of the namespace has the key with another definition.
  * `alias` true: returns whether another job has, or is about to have, a value of the key that an
- * alias can take. */
+ * alias (a reference to a key of another job) can take. */
 static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index, bool alias)
 {
     mr_job_id id = mr_sched_job_newest(s->sched);

@@ -177,7 +177,8 @@ bool sim_fair_check(struct sim *s);
 void sim_fair_sent(struct sim *s, uint64_t job);
 
 /* faults.c */
-extern const uint32_t sim_crashes; /* bits of a mask of faults that are crashes of the scheduler */
+/* the bits of faults_mask that stand for crashes of the scheduler */
+extern const uint32_t sim_crashes;
 extern const uint32_t sim_deaths_of_stores;
 void sim_fault(struct sim *s);
 void sim_calm(struct sim *s);

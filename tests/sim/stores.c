@@ -172,12 +172,12 @@ static void hold(struct sim *s, uint64_t number, uint64_t store, bool on)
     if (!c) return;
     if (!on && s->plant == PLANT_UNHOLD) return;
     c->held = on;
-    c->made = on && c->made; /* "no job holds the object" ends the maker's hold, too */
+    c->made = on && c->made; /* if no job holds the object, the maker's hold ends, too */
     if (on) c->is_unvouched = c->is_offered = false;
     collect(c);
 }
 
-/* Called when a process dies: objects that it made here are in doubt. */
+/* Called when a process dies: objects that it made in its store are in doubt. */
 void sim_store_client_gone(struct sim *s, uint32_t proc)
 {
     for (uint64_t i = 1; i <= s->objects_count; i++) {

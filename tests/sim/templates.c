@@ -14,7 +14,7 @@
 
 struct sim_places {
     /* Processes to which a task was sent, a bit for each process. The first index is the task's
-     * slot in a loop or, above these, its node. */
+     * slot in a loop; outside loops it is the number of slots plus the task's node. */
     uint64_t been[KEYS_MAX][PROCS_MAX / 64];
     uint32_t life;
     /* First attempts sent in this instance; and those of them that went where the task had been
@@ -65,8 +65,8 @@ static void tasks_write(struct sim *s, struct mr_buf *b, uint32_t count, bool is
     }
 }
 
-/* Adds a loop to a template. A round has as many parts as the parameter `n` says and ends the loop
- * when its condition is true. */
+/* Adds a loop to a template. A round has as many parts as the parameter `n` says (3 without this
+ * parameter) and ends the loop when its condition is true. */
 static void loop_write(struct sim *s, struct mr_buf *b, bool has_count)
 {
     const char *n = has_count ? "\"${n}\"" : "3";

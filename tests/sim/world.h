@@ -107,7 +107,8 @@ struct sim_spec {
     bool is_given_up; /* the job was refused too often because of keys of other jobs */
     uint32_t refusals;
     mr_duration forget_after;
-    bool may_clash, may_miss; /* at submission, keys of other jobs were a reason to refuse it */
+    /* at submission, keys of other jobs were a reason to refuse the job */
+    bool may_clash, may_miss;
 };
 
 struct sim {
@@ -123,7 +124,7 @@ struct sim {
     enum sim_plant plant;
     bool has_loops;     /* three of four jobs are loops */
     bool has_templates; /* three of four jobs are instances of templates */
-    bool has_roles;     /* jobs with gangs of roles, which end together */
+    bool has_roles;     /* some jobs have gangs of roles, which end together */
     bool has_tears;     /* workers die in the middle of strands */
     bool has_fair;      /* when faults are over, a small job is submitted beside a large one */
     uint32_t fair_many, fair_one;
@@ -149,7 +150,7 @@ struct sim {
     uint64_t losses;   /* number of processes, links and objects lost */
     uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
     uint64_t revived;  /* number of released keys that a job asked for again */
-    uint64_t guesses;  /* number of workers that died when the scheduler cannot know what ran */
+    uint64_t guesses;  /* number of times that suspects came to the scheduler too late or never */
     uint32_t roomless_life; /* life that read back a value without room for it */
 
     struct mr_arena arena;
@@ -158,7 +159,7 @@ struct sim {
     struct mr_sched_effects fx;
     uint32_t life;
     bool in_turn;
-    mr_time turn_at; /* time of the next planned turn; its event is turn_order */
+    mr_time turn_at; /* time of the next planned turn; turn_order is the `order` of its event */
     uint64_t turn_order, busy_turns;
     struct sim_journal journal;
     /* The journal as the present or last scheduler found it at its start. */

@@ -1,10 +1,12 @@
-/* After a restart, a value and another job's alias of it are recorded in two stores. The object had
- * moved to the node's next store, and the journal has a cut-off snapshot, which says so for the
- * value only. When the first store is given up, the alias loses its value. The value of the other
- * job must not count as lost with it. */
+/* An alias is a reference to a key of another job. After a restart, the scheduler believes that a
+ * value is in one store and that an alias of it is in another store: the object had moved to the
+ * node's next store, and the journal ends with a part of a snapshot, which records the move for the
+ * value only. When the first store is given up, the alias loses its value. The value itself must
+ * not count as lost. */
 #include "tests/sim/scenarios/scenario.h"
 
-/* Appends the first record of values in the snapshot to the journal again. */
+/* Appends the first record of values in the snapshot to the journal, as a snapshot does that is cut
+ * off after it. */
 static void append_values(struct rig *r, const struct mr_buf *snapshot)
 {
     for (size_t at = 0; at < snapshot->n;) {

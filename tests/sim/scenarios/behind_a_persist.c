@@ -1,5 +1,5 @@
-/* Issue 11, 12: A task of a short operator persists its value, which takes seconds. The scheduler
- * must not count the tasks behind it as nearly done: an idle worker has to get them. */
+/* A task of a short operator persists its value, which takes seconds. The scheduler must not count
+ * the tasks behind it as nearly done: an idle worker has to get them. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define BEAT (500 * MR_MS)
@@ -24,7 +24,7 @@ static void what_waits_behind_a_task_that_persists_goes_to_an_idle_worker(void *
     struct rig *r = rig_new();
     struct rig_worker busy = rig_join(r, &(struct rig_spec){.name = "busy"});
     uint64_t first = rig_submit(r, "{\"tasks\":{\"a\":{\"op\":\"f\"},\"b\":{\"op\":\"g\"}}}");
-    /* Both operators are known to be short. */
+    /* The scheduler learns that both operators are short. */
     for (int i = 0; i < 2; i++) {
         const char *key = i ? "b" : "a";
         uint32_t attempt = rig_sent(r, busy, first, rig_index(r, first, key));

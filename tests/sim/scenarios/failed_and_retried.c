@@ -1,6 +1,7 @@
 /* After a restart of the scheduler, a worker returns with a value of a failed job. The value is not
  * adopted, and the job is retried before the worker learns of that. So the task rightly runs again
- * elsewhere while the worker still has the value: the check of I10 must allow this. */
+ * elsewhere while the worker still has the value: the check of invariant I10 (tests/sim/guard.c)
+ * must allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 static void what_a_failed_job_left_at_a_worker_is_made_again(void **state)

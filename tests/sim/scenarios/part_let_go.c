@@ -1,7 +1,7 @@
 /* A collection is a value that refers to other values, its parts. A part is read back from the
  * journal, but its collection finds no room in the cache. So no task needs the part, and the part
- * is released. When a client asks for the collection, both rightly run again: the check of I10 must
- * allow this. */
+ * is released. When a client asks for the collection, both rightly run again: the check of
+ * invariant I10 (tests/sim/guard.c) must allow this. */
 #include "tests/sim/scenarios/scenario.h"
 
 #define STORE 0x51
@@ -26,7 +26,7 @@ static void a_part_is_let_go_of_when_its_collection_found_no_room(void **state)
     rig_store(r, STORE, "n");
     rig_pass(r, 60 * MR_SECOND);
     assert_false(rig_is_held(r, part));
-    /* Another worker: the first one is lost with its values. */
+    /* Another worker joins, because the first one is lost with its values. */
     w = rig_join(r, &spec);
     rig_want(r, job, "c");
     rig_done(r, w, job, "x");

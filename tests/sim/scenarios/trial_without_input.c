@@ -1,6 +1,6 @@
-/* A quarantined task was sent to a worker that was kept free for it, and then lost an input. The
- * task that makes the input again must not be placed on this worker, or both would wait for
- * ever. */
+/* A quarantined task (one that may have killed workers) was sent to a worker that was kept free for
+ * it, and then lost an input. The task that makes the input again must not be placed on this
+ * worker, or both would wait for ever. */
 #include "tests/sim/scenarios/scenario.h"
 
 static struct rig_worker join(struct rig *r, const char *name)

@@ -6,7 +6,7 @@
  * After every step the core checks its own invariants (mr_trainer_check). The simulation checks
  * what the core tells others: every call is answered once; no incarnation is given to two
  * processes; generation, restore epoch and phase never go back; a checkpoint to restore has been
- * cut by all shards and not been erased; a session that has ended stays as it is; at last every
+ * stored by all shards and not erased; a session that has ended stays as it is; at last every
  * session has ended, with a reason. */
 #include "tests/sim/trainer/trainer.h"
 
@@ -70,7 +70,7 @@ static void redis_turn(void)
     ts_step(&ev);
 }
 
-/* Ends the writes that were not acknowledged. The first of them, a random number, have reached
+/* Ends the writes that were not acknowledged. A random number of them, the first ones, have reached
  * Redis anyway. */
 static void lose_writes(void)
 {
