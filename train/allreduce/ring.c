@@ -29,7 +29,7 @@ struct mr_ring {
     struct mr_rpc_client *client; /* connection to the next rank */
     struct mr_rpc_stream *stream; /* stream to the next rank; NULL: there was no step yet */
     uint64_t step;
-    uint32_t round, rounds; /* the running round, and the rounds of the step */
+    uint32_t round, rounds; /* number of the running round; number of rounds in the step */
     uint32_t contributors;  /* number of ranks with examples in the sum that is sent next */
     /* this rank has sent all blocks of the step, so the next rank may close its end of the
      * stream */
@@ -101,9 +101,9 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
     return err;
 }
 
-/* Drives the stream until a block arrives in the inbox (its arrival wakes this thread),
- * MR_TRANSPORT_SLICE is over, or `deadline` has passed. Returns an error if the stream has ended
- * before the end of the step. */
+/* Sends and receives on the stream until a block arrives in the inbox (its arrival wakes this
+ * thread), MR_TRANSPORT_SLICE is over, or `deadline` has passed. Returns an error if the stream has
+ * ended before the end of the step. */
 static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);

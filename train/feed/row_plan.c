@@ -42,7 +42,7 @@ struct planner {
     uint32_t *sorted;      /* partitions in the order of their groups */
     struct group *groups;
     uint32_t groups_count;
-    uint64_t *flow; /* a matrix of groups and NODES */
+    uint64_t *flow; /* for each group and node, how many of the group's rows the node trains on */
     struct piece *pieces;
     uint32_t pieces_count, pieces_room;
 };

@@ -293,7 +293,7 @@ static void find_all(struct mr_rows *r, const struct mr_row_range *ranges, uint3
     uint32_t n = 0, *at = mr_alloc_array(r->parts_count + 1, sizeof *at);
     mr_object_id *ids = mr_alloc_array(r->parts_count + 1, sizeof *ids);
     const char **sources = mr_alloc_array(r->parts_count + 1, sizeof *sources);
-    uint32_t next = 0; /* grows only, since the ranges ascend */
+    uint32_t next = 0; /* never falls, since the ranges ascend */
     for (uint32_t k = 0; k < count; k++) {
         uint64_t behind = ranges[k].first + ranges[k].count;
         next = MR_MAX(next, part_of(r, ranges[k].first));

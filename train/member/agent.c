@@ -280,7 +280,8 @@ static void report(struct mr_agent *a)
     r.incarnation = a->incarnation;
     r.generation = a->view.generation;
     r.finished = a->finished && a->finished == a->view.phase;
-    if (a->failure) r.failure = a->failure; /* the three texts do not change once they are set */
+    /* failure, model_object and score_json do not change once they are set */
+    if (a->failure) r.failure = a->failure;
     if (a->model_object) r.model_object = a->model_object;
     if (a->score_json) r.score_json = a->score_json;
     bool has_checkpoint = a->checkpoints_count;

@@ -45,7 +45,7 @@ struct mr_agent_view {
     Millrace__V1__TrainingPhase phase;
     /* number of training workers that are not lost, by the trainer's last answer to Join */
     uint32_t workers_live;
-    uint64_t joined; /* number of memberships so far */
+    uint64_t joined; /* number of memberships that the agent has got so far */
     bool is_over;    /* another attempt has replaced this role, or the session has ended */
     const char *why; /* lent until mr_agent_stop */
 };

@@ -60,9 +60,10 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
  * mr_role_end. */
 int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e);
 /* Ends the task. The result is nil if `err` is 0 or the session has told its roles to exit. It is
- * MR_ECANCELED if the task was cancelled, and MR_EABORTED if another attempt has replaced this
- * role. Else it is `err` with the text of `e` (NULL: the call already has the text). A failure that
- * another attempt would repeat is reported to the trainer. */
+ * MR_ECANCELED if the task was cancelled, and MR_EABORTED if another attempt has replaced this role
+ * or the trainer has refused it (`view.is_over`). Else it is `err` with the text of `e` (NULL: the
+ * call already has the text). A failure that another attempt would repeat is reported to the
+ * trainer. */
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e);
 
 /* Takes over the trainer's latest answer into `view` and `members`, without waiting. `*is_new` (may

@@ -1,7 +1,8 @@
 /* Private to train/params: the shared memory between the server of a shard and its clients. Every
- * segment has one writer. The server writes versions and the outcomes of pushes into its segment. A
- * client writes into its own segment: the number of the buffer that it reads, and the gradients
- * that it pushes. Each side treats the other's segment as untrusted input.
+ * segment has one writer, except the bell (train/transport/segment.h), which all clients ring. The
+ * server writes versions and the outcomes of pushes into its segment. A client writes into its own
+ * segment: the number of the buffer that it reads, and the gradients that it pushes. Each side
+ * treats the other's segment as untrusted input.
  *
  * Clients protect the version that they read as hazard pointers do (Michael, "Hazard Pointers: Safe
  * Memory Reclamation for Lock-Free Objects", 2004). The client announces the buffer that it is

@@ -16,7 +16,7 @@ struct mr_shard_pin {
     uint32_t restore_epoch;
     const float *params; /* valid until mr_shard_unpin */
 };
-/* Pins the current version, if it is at least `version_min` and of the restore epoch. MR_EAGAIN:
+/* Pins the current version, if it is at least `version_min` and of `restore_epoch`. MR_EAGAIN:
  * there is no such version yet, or gRPC has pinned MR_PARAMS_REMOTE_PINS other buffers.
  * MR_EABORTED: the shard has a later epoch. MR_EAWAY: the shard is closed. */
 int mr_shard_pin(

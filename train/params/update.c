@@ -20,7 +20,8 @@
 /* A pass over fewer numbers runs on one thread, because waking others would cost more than it
  * saves. */
 #define ALONE_MAX ((uint64_t)262144)
-/* How many numbers of a slot are copied and then moved: they stay in the cache in between. */
+/* How many numbers of a slot are copied and then updated at a time; they stay in the cache in
+ * between. */
 #define COPIED ((uint64_t)8192)
 /* Limits of the threads of one update. More threads do not help: memory bandwidth is the limit. */
 #define SYNC_THREADS_MAX 4
@@ -219,8 +220,8 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
 }
 
 /* Fills `grads` and `ids` with the held gradients and `n` early ones, and returns their number.
- * Under the synchronous rule they are in order of worker, which makes the mean reproducible; under
- * the asynchronous rule in order of arrival. */
+ * Under the synchronous rule the gradients are in order of worker, which makes the mean
+ * reproducible; under the asynchronous rule they are in order of arrival. */
 static uint32_t grads_merge(struct mr_update *u, uint32_t n)
 {
     uint32_t count = 0;

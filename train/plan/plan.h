@@ -36,7 +36,7 @@ struct mr_role_plan {
     char *threshold_channel; /* NULL: the session's own channel */
     struct mr_nn_patience patience;
     mr_duration score_every;
-    uint64_t score_steps;      /* versions between two scores; 0: scores go by time */
+    uint64_t score_steps;      /* versions between two scores; 0: score_every decides */
     uint64_t score_examples;   /* 0: all examples */
     uint64_t checkpoint_steps; /* versions between two checkpoints; 0: there are none */
     char *save;

@@ -202,7 +202,8 @@ static int linger(struct foreign *f)
     }
 }
 
-/* Returns the role that the task's key names, as in "worker/3". */
+/* Returns the role that the task's key names, as in "worker/3". A key of another form means a
+ * worker. */
 static Millrace__V1__TrainingRole kind_of(const struct mr_op_call *call)
 {
     struct mr_str key = call->task.key;

@@ -1,7 +1,6 @@
 /* The operators of training (docs/training.md): the roles `train.ps`, `train.worker`,
  * `train.scorer` and `train.exec`, and `queue.put` and `queue.close`, which feed a session. A role
- * runs on an executor thread for as long as its session, and stops within 100 ms of being
- * cancelled. */
+ * runs on an executor thread for as long as its session, and ends soon after it was cancelled. */
 #pragma once
 
 #include "ops/registry/registry.h"

@@ -21,8 +21,8 @@ struct server {
     bool drops;             /* the session stops, so gradients are dropped */
 };
 
-/* Opens the shard. Waits while an earlier attempt of this role has it, which may be ending in this
- * process. */
+/* Opens the shard. An earlier attempt of this role may still be ending in this process and have the
+ * shard. Then this function waits, at most EARLIER_MAX. */
 static int shard_open(struct server *s, const struct mr_shard_options *o, struct mr_error *e)
 {
     mr_time until = mr_time_after(mr_clock_now(), EARLIER_MAX);
@@ -136,8 +136,8 @@ static uint64_t limit_of(const struct server *s)
 }
 
 /* Applies gradients for one turn. After the last version, gradients are dropped, so that no worker
- * waits for an answer. When the session stops, gradients that wait for others of the same mean are
- * dropped, too, because the others may never come. */
+ * waits for an answer. When the session stops, gradients that wait for the other gradients of their
+ * mean are dropped, too, because these may never come. */
 static int turn(struct server *s)
 {
     uint64_t last = s->r.plan.steps, version = mr_shard_version(s->shard);

@@ -160,7 +160,8 @@ static void pull_begin(
     p->restore_epoch = q->restore_epoch;
     p->until = mr_time_after(mr_clock_now(), (mr_duration)(q->wait_s * 1e9));
     p->bytes = mr_shard_count(p->shard) * sizeof(float);
-    /* noted before pull_try, so that a version which is published in between wakes this thread */
+    /* the pull is noted before pull_try, so that a version which is published in between wakes this
+     * thread */
     mr_shard_note_waiting(p->shard, 1);
     p->is_noted = true;
     if (pull_try(p))
