@@ -135,8 +135,8 @@ struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id)
 void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
     struct mr_training_member_info *out);
 /* Finds the rows of training worker `index`. `*ranges`: pairs of first row and count, lent until
- * the next step; no pairs: the even split holds. False: the plan is not decided, or Redis does not
- * have it yet. */
+ * the next step; no pairs: the rows are split evenly. False: the plan is not decided, or Redis does
+ * not have it yet. */
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count);
 /* Returns the newest session that is older than `before` (0: the newest of all); 0: there is none.

@@ -72,7 +72,7 @@ struct mr_training_rows {
     bool decides;           /* true: carries a plan; false: only asks for the plan */
     const uint64_t *ranges; /* first, count, first, count …, for one worker after another */
     const uint32_t *ends;   /* for each worker, the end of its ranges */
-    uint32_t workers;       /* 0: the even split holds */
+    uint32_t workers;       /* 0: the rows are split evenly */
 };
 
 /* The state of a job, as the scheduler reports it. */

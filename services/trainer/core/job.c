@@ -24,7 +24,8 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
     }
     if (mr_trainer__is_over(s->state) && j->state == JOB_ON && !j->cancel &&
         mr_time_after(s->since, s->document->stopping) <= t->now)
-        j->cancel = true; /* the roles should have ended by themselves within `stopping` */
+        /* the roles should have ended by themselves within the limit of the state STOPPING */
+        j->cancel = true;
     if (j->next > t->now) return;
     if (j->state == JOB_WANTED && !j->is_asked && s->is_known) {
         x = mr_trainer__emit(t, MR_TX_JOB_SUBMIT);

@@ -5,7 +5,8 @@
 
 #include "base/pack.h"
 
-/* number of the layout; layout 1 lacks the feed's job; layouts 1 and 2 lack rows and moved bytes */
+/* number of the layout; layout 1 lacks the job that feeds the queue; layouts 1 and 2 lack rows and
+ * moved bytes */
 #define LAYOUT 3
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12

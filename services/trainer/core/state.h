@@ -12,7 +12,9 @@
 #define SAMPLES_MAX 10 /* number of samples of the speed; they are 500 ms apart */
 #define LATE_MAX (500 * MR_MS)
 
-/*  MISSING ──▶ HERE ◀──▶ FINISHED
+/* The states of a member:
+ *
+ *  MISSING ──▶ HERE ◀──▶ FINISHED
  *               │ ▲
  *               ▼ │
  *              LOST                 */
@@ -165,7 +167,8 @@ struct session {
     uint32_t members_count;
     bool has_rows; /* the row plan is decided */
     uint64_t *ranges;
-    uint32_t *ranges_ends; /* for each worker, the end of its ranges; NULL: the even split holds */
+    /* for each worker, the end of its ranges; NULL: the rows are split evenly */
+    uint32_t *ranges_ends;
 };
 
 struct mr_trainer {

@@ -220,7 +220,8 @@ void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
         s->started_ns = t->wall_ns;
         mr_trainer__rows_settle(s);
         mr_trainer__enter(t, s, MR_TRAINING_RUNNING);
-        /* the feed starts after the roles, so that it cannot take their slots */
+        /* the job that feeds the queue starts after the roles, so that it cannot take their
+         * slots */
         if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED;
     }
     if (s->state == MR_TRAINING_RECOVERING && is_complete(s))

@@ -18,7 +18,8 @@
 #include <stdlib.h>
 
 #define WORDS_MAX 1024 /* limit of texts in a command, an environment or a list of objects */
-/* Limit of the batch of foreign roles, in examples; the trainer itself does not use this field. */
+/* Limit of the field data.batch if the roles are foreign programs. The trainer itself does not use
+ * the field. */
 #define FOREIGN_BATCH_MAX 1048576
 #define COUNT_MAX ((uint64_t)1 << 53)
 #define SECONDS_MAX 2592000.0 /* 30 days */

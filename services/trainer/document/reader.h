@@ -24,8 +24,8 @@ struct mr_doc_part {
 void mr_doc_refuse(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     const char *fmt, ...) MR_PRINTF(4, 5);
 /* Returns the object `field` of `of`. `known`: names of its fields, separated by blanks; other
- * fields are refused. `make`: a missing object is added to the JSON, empty. `path` must be a
- * literal. */
+ * fields are refused. `make`: if the object is missing, an empty one is added to the JSON. `path`
+ * must be a literal. */
 struct mr_doc_part mr_doc_object(struct mr_doc_read *r, const struct mr_doc_part *of,
     const char *field, const char *path, const char *known, bool make);
 void mr_doc_known(struct mr_doc_read *r, const struct mr_doc_part *p, const char *known);

@@ -31,7 +31,7 @@ struct mr_records_link {
     void *ctx;
 };
 
-/* `prefix`: of the keys in Redis; NULL: the default. */
+/* `prefix`: prefix of the keys in Redis; NULL: the default prefix. */
 struct mr_records *mr_records_new(
     const struct mr_records_link *link, uint32_t epoch, const char *prefix);
 void mr_records_free(struct mr_records **r);

@@ -31,7 +31,7 @@ struct mr_queue_line { /* the two lines of one queue: puts that wait, and takes 
     struct mr_queues *queues;
     char *queue;
     struct mr_list ops[2];        /* [0]: puts, [1]: takes; in order of arrival */
-    struct mr_queue_op *probe[2]; /* for each line, its request at Redis; NULL: none */
+    struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;      /* number of times that the queue was reported as changed */
     /* time to send the first requests again: a lease expires, or news may have been lost */
