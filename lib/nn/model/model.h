@@ -87,7 +87,8 @@ struct mr_nn_param {
 
 struct mr_nn_model {
     struct mr_nn_shape input, output;
-    /* In the order of the network. An "activation" is a layer of its own: "out.softmax". */
+    /* In the order of the network. The field "activation" makes a layer of its own, such as
+     * "out.softmax". */
     struct mr_nn_layer *layers;
     uint32_t layers_count;
     struct mr_nn_param *params; /* ordered by offset, without gaps */

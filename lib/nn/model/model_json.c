@@ -1,4 +1,5 @@
-/* Reads the fields of one layer: their types, and which layers have them. */
+/* Reads the fields of one layer. This file knows the type of each field, and which kinds of layers
+ * have the field. */
 #include "nn/model/internal.h"
 
 #include <math.h>

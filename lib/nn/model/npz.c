@@ -13,7 +13,7 @@
 
 #define HEADER_BYTES_MAX 65600 /* bytes of the header of an array */
 #define NAME_MAX_BYTES 128
-#define DEFLATE_MOST 1032 /* deflate expands 1 byte to at most 1032 */
+#define DEFLATE_MOST 1032 /* a byte of deflated data holds at most so many bytes */
 #define TEXT_MEMBER "model.json.npy"
 #define VERSION_MEMBER "model.version.npy"
 

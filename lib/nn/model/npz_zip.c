@@ -14,7 +14,7 @@ enum { LOCAL = 30, ENTRY = 46, END = 22, COMMENT_MAX = 65535 }; /* bytes */
 #define LOCAL_MAGIC 0x04034b50u
 #define ENTRY_MAGIC 0x02014b50u
 #define END_MAGIC 0x06054b50u
-#define RATIO_MAX 1040 /* deflate makes at most this many bytes of one byte, with a margin */
+#define RATIO_MAX 1040 /* a byte of deflated data holds at most so many bytes, with a margin */
 /* 1980-01-01 for every member, so that equal models give equal bytes. */
 #define DATE 0x0021
 

@@ -43,8 +43,8 @@ static dnnl_memory_desc_t bias_desc(const struct mr_nn_layer *l)
     return md;
 }
 
-/* Makes a reorder between the layout of the vector and oneDNN's layout, with memory for oneDNN's
- * layout in `*packed`. Makes nothing if the layouts agree. */
+/* Makes a reorder primitive between the layout of the vector and oneDNN's layout, with memory for
+ * oneDNN's layout in `*packed`. Makes nothing if the layouts agree. */
 static int reorder(struct mr_nn_net *n, struct mr_nn_unit *u, const dnnl_memory_desc_t *theirs,
     bool back, struct mr_nn_primitive *p, void **packed, struct mr_error *e)
 {

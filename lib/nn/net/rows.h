@@ -1,6 +1,6 @@
 /* Inference over any number of examples, in batches. The object keeps two nets: one for full
- * batches, and one for the remainder. Another call with as many examples makes no new net. One
- * thread at a time uses the object; each call may come from another thread. */
+ * batches, and one for the remainder. A further call with the same number of examples makes no new
+ * net. One thread at a time uses the object; each call may come from another thread. */
 #pragma once
 
 #include "nn/net/net.h"

@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* Partial sums that are computed in parallel. The number is fixed, so that every processor computes
- * the same bits. */
+/* Number of partial sums that are computed in parallel. It is fixed, so that every processor
+ * computes the same bits. */
 enum { LANES = 16 };
 
 MR_NN_CLONES static double norm_of(const float *g, uint64_t count)

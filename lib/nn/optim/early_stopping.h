@@ -28,7 +28,7 @@ struct mr_nn_patience {
 struct mr_nn_patience_state { /* state of the rule in one training; starts zeroed */
     bool has_best;
     double best;
-    uint32_t bad_scores; /* scores that came after the best one */
+    uint32_t bad_scores; /* number of scores since the best one */
 };
 
 enum mr_nn_patience_says {

@@ -20,7 +20,7 @@ struct step {       /* the coefficients of one update */
     float scale;    /* scale of the gradient */
     float decay;    /* weight decay, added to the gradient */
     float shrink;   /* decoupled weight decay: factor of the parameter */
-    float rate;     /* for adam with the bias correction of the first moment */
+    float rate;     /* learning rate; for adam, with the bias correction of the first moment */
     float a, not_a; /* a: momentum or beta1; not_a: 1 - a */
     float b, not_b; /* b: beta2 or rho; not_b: 1 - b */
     float b_scale;  /* for adam: the bias correction of the root of the second moment */
@@ -127,7 +127,8 @@ MR_NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, 
     }
 }
 
-/* Subtracts a gradient. State has no optimizer, so this is its whole update. */
+/* Subtracts a gradient. This is the whole update of state (model/model.h), which no optimizer
+ * changes. */
 MR_NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)
