@@ -1,5 +1,6 @@
 /* Encodes protobuf with the tables of fields.h. Default values are not written, as in proto3: 0, an
- * empty text, a message without fields. Columns are written packed, directly from the model. */
+ * empty text, a message without fields. Columns are written packed, directly from the caller's
+ * struct. */
 #include "session/encode.h"
 
 #include "base/protowire.h"
