@@ -77,7 +77,8 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     sim_sched_step(s, &ev);
 }
 
-/* Tickets of requests: this number plus the type; tickets of submissions are smaller. */
+/* The ticket of a request is this number plus the request's type. Tickets of submissions are
+ * smaller. */
 #define TICKET_REQUEST 1000000
 
 static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
@@ -196,10 +197,10 @@ static bool is_guessing(struct sim *s)
     return s->guesses;
 }
 
-/* Returns whether the scheduler may have convicted this task of killing workers. In general it may
- * if the task ran when three workers died. If a link broke, a worker slept too long, or the stream
- * of a dead worker stayed open for too long, the scheduler can only guess which tasks ran. Then
- * three losses of any kind suffice. */
+/* Returns whether the scheduler may have convicted this task of killing workers. Usually it may if
+ * the task ran when three workers died. The scheduler can only guess which tasks ran if a stream
+ * broke, a worker slept or was retired, the scheduler or a store died, or suspects came too late.
+ * Then three losses of any kind suffice. */
 static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
@@ -320,7 +321,8 @@ void sim_client_note(struct sim *s, const struct mr_sched_note *n)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " failed without a reason", n->index, j->id);
 }
 
-/* Sends a request that was planned for this job. */
+/* Sends the request `wish` for the job that was submitted for `spec`, unless the job's state does
+ * not allow it. */
 void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
 {
     static const char *const words[] = {"cancels", "retries", "forgets"};
@@ -425,8 +427,8 @@ static void unreadable(struct sim *s, struct sim_job *j, uint32_t index)
         index, j->id, t.state, t.attempt, v.kind, v.object.number, v.store, v.worker);
 }
 
-/* `want`: asks for each target of the jobs that are done. Else checks that each target has been
- * seen. `anew`: the values seen before do not count, so that each value is read once more. */
+/* If `want`, asks for each target of the jobs that are done, else checks that each target has been
+ * seen. If `anew`, the values seen before do not count, so that each value is read once more. */
 void sim_client_values(struct sim *s, bool want, bool anew)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++) {

@@ -60,8 +60,8 @@ void sim_fair_sent(struct sim *s, uint64_t job)
 }
 
 /* True: the small job has ended. Fails if too many tasks of the large job were sent before it: more
- * than a quarter of those that were ready, because jobs take turns. The time that the small job's
- * task waits at its worker does not count. */
+ * than FEW and a quarter of those that were ready. Jobs take turns, so fewer are sent. The time
+ * that the small job's task waits at its worker does not count. */
 bool sim_fair_check(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_one];

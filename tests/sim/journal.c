@@ -30,7 +30,7 @@ static void ack_later(struct sim *s)
     if (j->is_away) return;
     mr_duration wait = 20 * MR_US + sim_below(s, sim_chance(s, 10) ? 50 * MR_MS : MR_MS);
     uint64_t behind = sim_chance(s, 4) ? sim_below(s, j->count - j->acked + 1) : 0;
-    /* A write of many records: a part is acknowledged first. */
+    /* Of a write of many records, a part is acknowledged first. */
     if (behind)
         sim_push(s, wait / 2, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j) - behind});
     sim_push(s, wait, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j)});

@@ -17,7 +17,8 @@
 #define NAMES_MAX 8
 #define NODES_MAX 3
 #define SPECS_MAX 16
-#define TEMPLATES 4 /* the last one is for instances after the faults */
+/* number of templates; the last one is for instances that run after the faults */
+#define TEMPLATES 4
 /* number of instances of a template that run one after another when faults are over */
 #define AGAIN_MAX 5
 #define SESSIONS_MAX 4096

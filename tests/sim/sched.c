@@ -234,8 +234,8 @@ static void rows_say(struct sim *s, const char *what, const struct mr_ws_refs *r
     }
 }
 
-/* Counts tasks whose values were used up in a fused run (OUTCOME_USED_UP). Fails if such a task is
- * a target, or if its job wants every task reported. */
+/* Counts tasks with the outcome MR_OUTCOME_USED_UP: all uses of the value ran on its worker. Fails
+ * if such a task is a target, or if its job wants every task reported. */
 static void count_used_up(struct sim *s, const struct mr_ws_completed *c)
 {
     uint32_t run = 0, left = 0;

@@ -1,5 +1,5 @@
-/* Object stores, one a node: which store has which object, and for which objects a store has a
- * hold; and the streams to the scheduler, which break, are late and are opened again. An object
+/* Object stores, one for each node: which store has which object, and for which objects a store has
+ * a hold; and the streams to the scheduler, which break, are late and are opened again. An object
  * stays while its job holds it (first by the word of its maker, then by the scheduler's), while it
  * is pinned, or while it is on disk. An object that only a dead maker vouches for is offered to the
  * scheduler, and freed if the scheduler does not claim it. */

@@ -17,8 +17,8 @@ struct sim_places {
      * slot in a loop; outside loops it is the number of slots plus the task's node. */
     uint64_t been[KEYS_MAX][PROCS_MAX / 64];
     uint32_t life;
-    /* First attempts sent in this instance; and those of them that went where the task had been
-     * before. */
+    /* `first_sent`: number of first attempts that were sent in this instance. `known`: number of
+     * those that went where the task had been before. */
     uint32_t first_sent, known;
     uint64_t cached, repaired; /* the scheduler's counters when this instance began */
     /* Deaths of workers when this instance began, and when the instance before it began. */

@@ -24,7 +24,8 @@ struct sim_proc {
     struct mr_worker_effects fx;
     struct sim_run *runs;
     struct sim_pin pins[256];
-    uint64_t wake_order; /* order of the planned EV_WAKE; others are out of date */
+    /* order of the planned EV_WAKE; events EV_WAKE with another order are out of date */
+    uint64_t wake_order;
     mr_time wake_at;
     /* `held_bytes` and `queued`: what the worker's last heartbeat reported */
     uint64_t held_bytes;
@@ -67,7 +68,8 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     bool has_seen, is_tainted, is_target;
     enum sim_fate fate, own; /* own: the fate by its operator alone, without its inputs */
     uint32_t deaths, runs;
-    /* guard.c: the task has finished, and this life knows it, so the task must not start again */
+    /* Used by guard.c. `guard`: why the task must not start again in the life `guard_life` (enum
+     * sim_guard). */
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
@@ -84,7 +86,8 @@ struct sim_job { /* a job that a scheduler accepted, perhaps without an answer t
     uint32_t spec;
     struct sim_task *task;
     enum mr_job_state final;
-    uint32_t ends[LOOPS_SEEN]; /* by loop, as the journal has it: last round + 1 */
+    /* for each loop, as the journal has it: last round + 1, or 0 if the loop goes on */
+    uint32_t ends[LOOPS_SEEN];
     bool was_cancelled, was_retried;
     bool may_be_gone; /* the job was forgotten, or is about to be */
     bool is_lost;     /* the job was lost when Redis came back from an older copy */
@@ -122,7 +125,7 @@ struct sim {
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;
-    bool has_loops;     /* three of four jobs are loops */
+    bool has_loops;     /* three of four jobs have loops */
     bool has_templates; /* three of four jobs are instances of templates */
     bool has_roles;     /* some jobs have gangs of roles, which end together */
     bool has_tears;     /* workers die in the middle of strands */

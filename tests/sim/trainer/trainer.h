@@ -134,8 +134,8 @@ struct plan *ts_plan_of(mr_training_id id);
 void ts_role_of(const struct plan *p, uint32_t member, struct mr_trainer_event *ev);
 bool ts_is_owner(const struct plan *p, const struct mr_trainer_event *ev);
 
-/* told.c: ts_step gives the core an event, and performs and checks the effects; ts_later
- * does so later. */
+/* Functions of told.c. ts_step gives the core an event, and performs and checks the effects.
+ * ts_later does the same at a later time. */
 void ts_step(struct mr_trainer_event *ev);
 void ts_later(struct mr_trainer_event ev, mr_duration most);
 
