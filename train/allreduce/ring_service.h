@@ -6,5 +6,6 @@
 
 extern const struct mr_rpc_service mr_ring_service; /* the handlers ignore its context */
 
-/* Ends the calls for ranks that have closed. Called when the network thread was woken. */
+/* Ends the calls whose blocks go to an inbox that its rank has closed. Called when the network
+ * thread was woken. */
 void mr_ring_service_turn(void);

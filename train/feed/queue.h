@@ -13,7 +13,7 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     const char *trainer;
     const struct mr_credential *credential;
     const char *queue;
-    uint64_t inputs, outputs; /* the same as in struct mr_feed_spec */
+    uint64_t inputs, outputs; /* how many numbers one example has; how many outputs the model has */
     uint32_t batch;
     bool keep; /* an incomplete last batch is used, filled up with copies of its own rows */
     const struct mr_role_store *store; /* the store's link is used on the caller's thread */

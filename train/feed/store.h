@@ -42,8 +42,8 @@ struct mr_role_named {
 int mr_role_find(
     const struct mr_role_store *s, const char *text, struct mr_role_named *out, struct mr_error *e);
 
-/* Seals the draft, persists the object if `to_disk` is true, and gives the object the name `name`.
- * Sets `*out` to the id. After an error the object is dropped. */
+/* Seals the draft (an object that is being written), persists the object if `to_disk` is true, and
+ * gives the object the name `name`. Sets `*out` to the id. After an error the object is dropped. */
 int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
     bool to_disk, mr_object_id *out, struct mr_error *e);
 int mr_role_unname(const struct mr_role_store *s, const char *name, struct mr_error *e);

@@ -73,7 +73,8 @@ int mr_role_look(struct mr_role *r, bool *is_new);
 bool mr_role_should_stop(void *ctx);
 struct mr_stop mr_role_stop_of(struct mr_role *r);
 
-/* True: the membership is that of the present generation and restore epoch. */
+/* True: `members` is up to date: no member has come or gone, and the session has not gone back to a
+ * checkpoint since. */
 bool mr_role_is_current(const struct mr_role *r);
 /* Waits for a membership that is current. Also returns MR_OK if the phase changes first, so the
  * caller has to call mr_role_is_current. MR_ECANCELED: the role has to end. */

@@ -1,6 +1,6 @@
 /* The client of a model's shards. Each shard is reached by shared memory or by gRPC (remote.c),
  * which is decided when the client opens. This file has the shared-memory side, and the parts that
- * both sides share. */
+ * both sides share. A restore epoch begins when the session goes back to a checkpoint. */
 #include "train/params/client.h"
 
 #include "base/alloc.h"
@@ -50,7 +50,7 @@ struct mr_params {
     uint64_t incarnation, count;
     uint32_t epoch;
     uint64_t early_count;
-    uint64_t early_low; /* numbers of the current buffer from here on are final */
+    uint64_t early_low; /* gradients in the current buffer are final from this number on */
     bool reads_only, same_version;
     const struct mr_flag *stop;
     struct shard *shards;

@@ -38,7 +38,7 @@ struct mr_params_options {
     uint32_t restore_epoch;
     const struct mr_place *shards; /* one for each shard, in order; copied */
     uint32_t shards_count;
-    bool reads_only; /* a scorer: makes no gradient buffers */
+    bool reads_only; /* true for a scorer, which needs no gradient buffers */
     /* waits a little for shards whose version is behind (for the synchronous rule) */
     bool same_version;
     /* mr_params_ready announces the gradients below this number, from the last to the first, as

@@ -22,8 +22,8 @@
 
 enum { MR_WAITS_VERSION = 1, MR_WAITS_BUFFER = 2 };
 
+/* What the server tells one client: one cache line in the server's segment. */
 struct mr_shard_line {
-    /* what the server tells one client; one cache line in the server's segment */
     /* grows with each change of `done`; the client sleeps on this word */
     _Atomic uint32_t done_word;
     uint32_t unused;
@@ -60,8 +60,8 @@ struct mr_client_push {
     _Atomic uint64_t early_low;
 };
 
+/* What a client tells one shard: two cache lines in the client's segment. */
 struct mr_client_line {
-    /* what a client tells one shard; two cache lines in the client's segment */
     _Atomic uint32_t pin;   /* number of the pinned buffer + 1; 0: none */
     _Atomic uint32_t waits; /* what the client sleeps for: bits MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];

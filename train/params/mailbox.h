@@ -1,5 +1,6 @@
-/* The mailbox of a shard: gradients that wait for the server, from shared memory and from gRPC. The
- * thread of the role calls all functions, except where a comment says otherwise. */
+/* The mailbox of a shard: gradients that wait for the server, from shared memory and from gRPC. A
+ * restore epoch begins when the session goes back to a checkpoint. The thread of the role calls all
+ * functions, except where a comment says otherwise. */
 #pragma once
 
 #include "base/list.h"
@@ -56,7 +57,7 @@ struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */
     uint64_t incarnation, step; /* incarnation and step of the push that will come */
-    uint64_t low; /* numbers of the shard from here to the last trained one are final */
+    uint64_t low; /* numbers of the shard from this one to the last trained one are final */
     const float *grad;
 };
 /* Writes at most `most` gradients with announced parts, of different workers, to `out`, and returns

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <yyjson.h>
 
-#define WORDS_MAX 1024 /* limit of the texts of a command, an environment or a checkpoint */
+/* limit of the number of texts in a command, an environment or a checkpoint */
+#define WORDS_MAX 1024
 
 static yyjson_val *at(yyjson_val *v, const char *name)
 {

@@ -1,5 +1,5 @@
-/* The parameters that a shard or a slice starts from: those of a checkpoint, those of a saved
- * model, or parameters that are drawn at random from the seed. */
+/* The parameters that a shard, or a rank's slice under all-reduce, starts from: those of a
+ * checkpoint, those of a saved model, or parameters that are drawn at random from the seed. */
 #pragma once
 
 #include "train/member/role.h"

@@ -30,7 +30,8 @@ struct mr_transport_hello {
     char secret[MR_TRANSPORT_SECRET_MAX];
 };
 
-/* the answer to a hello, with descriptors: of shard and bell, or of the group's segment */
+/* the answer to a hello, with descriptors: of the shard's segment and its bell (segment.h), or of
+ * the group's segment */
 struct mr_transport_admission {
     uint32_t magic;
     int32_t err; /* MR_OK, or an error for which `text` is the reason */
