@@ -30,7 +30,7 @@ struct feed {
 struct mr_follower {
     struct mr_list node;
     struct feed *feed;
-    mr_follow_fn fn; /* NULL: the follower was released */
+    mr_follow_fn fn; /* NULL: mr_feeds_unfollow was called */
     void *ctx;
     char at[ID_BYTES_MAX];
     uint64_t news_read;

@@ -17,7 +17,8 @@ struct mr_feeds *mr_feeds_new(struct mr_trainer_shell *t);
 /* Frees the feeds. Called after Redis is closed, so that no answer can come. */
 void mr_feeds_free(struct mr_feeds **f);
 
-/* Called when the channel has changed. "" and `all`: any channel may have changed. */
+/* Called when the channel has changed. If `all`, `channel` is "", and any channel may have
+ * changed. */
 void mr_feeds_news(struct mr_feeds *f, struct mr_str channel, bool all);
 mr_time mr_feeds_turn(struct mr_feeds *f, mr_time now);
 /* Returns the number of followers. */

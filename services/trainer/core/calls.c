@@ -71,7 +71,8 @@ void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = mr_trainer__session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
-    /* only a channel whose name the document gives may have older entries */
+    /* a channel that the document names may have older entries, so its last entry is not known
+     * yet */
     if (channel.n) s->seen[0] = NOWHERE;
     s->seen[1] = NOWHERE;
     s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);

@@ -193,8 +193,8 @@ static const unsigned allowed[] = {
     [MR_TRAINING_FAILED] = 0,
 };
 
-/* True: another session follows the channel. If `on`, a session that has seen more entries than
- * this one does not count. */
+/* True: another session follows the channel. If `on`, a session that has seen a newer entry than
+ * `s` does not count. */
 static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
     struct mr_str channel = mr_trainer__channel(s, which);

@@ -37,7 +37,7 @@
 #define MR_TRAINING_SOCKET_BYTES_MAX 256
 #define MR_TRAINING_REASON_BYTES_MAX 1024
 #define MR_TRAINING_SCORE_BYTES_MAX 4096     /* a larger score is judged, but not stored */
-#define MR_TRAINING_ENTRY_BYTES_MAX 65536    /* limit of one channel entry */
+#define MR_TRAINING_ENTRY_BYTES_MAX 65536    /* limit of the size of one channel entry */
 #define MR_TRAINING_REQUEST_ID_BYTES_MAX 256 /* limit of the request id of Start */
 #define MR_TRAINING_BARRIER_BYTES_MAX 128
 /* A session fails when one member was lost this often without a new version in between. */

@@ -1,6 +1,6 @@
 /* Writes a session as a record, and reads it back. A record is a pack (MessagePack): a list of the
- * layout's number and the session's numbers, texts, jobs, members, checkpoints, doomed objects and
- * rows. */
+ * layout's number and the session's numbers, texts, jobs, members, checkpoints, objects to be
+ * erased (doomed) and rows. */
 #include "services/trainer/core/rows.h"
 
 #include "base/pack.h"

@@ -1,5 +1,6 @@
 /* Private to this folder: the state of the trainer's core. An owner is a member that has a shard of
- * the parameters. The version is the number of updates of the parameters so far. */
+ * the parameters. The version is the number of updates of the parameters so far. A restore epoch
+ * begins when the session goes back to a checkpoint. */
 #pragma once
 
 #include "base/alloc.h"

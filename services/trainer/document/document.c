@@ -17,7 +17,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define WORDS_MAX 1024 /* limit of texts in a command, an environment or a list of objects */
+/* limit of the number of texts in a command, an environment or a list of objects */
+#define WORDS_MAX 1024
 /* Limit of the field data.batch if the roles are foreign programs. The trainer itself does not use
  * the field. */
 #define FOREIGN_BATCH_MAX 1048576

@@ -45,7 +45,7 @@ struct mr_training_document {
     struct mr_nn_patience patience;
     uint64_t epochs, steps;    /* 0: there is no such stop rule */
     mr_duration time;          /* 0: there is no such stop rule */
-    uint64_t checkpoint_every; /* in steps; 0: there are no checkpoints */
+    uint64_t checkpoint_every; /* steps between two checkpoints; 0: there are none */
     uint32_t checkpoint_keep;
     mr_duration forming, recovering, stopping, lease, preparing;
     struct mr_training_words *words; /* memory of the texts; private to document.c */

@@ -34,7 +34,8 @@ struct mr_queue_line { /* the two lines of one queue: puts that wait, and takes 
     struct mr_queue_op *probe[2]; /* for each line, the request that Redis has; NULL: none */
     uint32_t ops_count; /* number of requests that refer to the struct; at 0 it is freed */
     uint64_t news;      /* number of times that the queue was reported as changed */
-    /* time to send the first requests again: a lease expires, or news may have been lost */
+    /* time when the first request of each line is sent again, because a lease expires then, or
+     * because news may have been lost */
     mr_time retry_at;
 };
 

@@ -427,7 +427,7 @@ static int queues_open(struct mr_trainer_shell *t, void **out, struct mr_error *
     struct mr_queues *q = mr_alloc(sizeof *q);
     q->trainer = t;
     q->due = MR_NEVER;
-    /* so the first turn removes the names that the previous trainer left */
+    /* due at once: the first turn removes the names that the previous trainer left */
     q->release_at = mr_clock_now();
     if (getrandom(&q->process, sizeof q->process, 0) != (ssize_t)sizeof q->process)
         q->process = mr_clock_wall();

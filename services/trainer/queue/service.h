@@ -7,6 +7,6 @@
 
 extern const struct mr_trainer_part mr_queues_part;
 
-/* Called when the queue has changed: requests that wait try again. "" and `all`: any queue may have
- * changed. */
+/* Called when the queue has changed: requests that wait try again. If `all`, `queue` is "", and any
+ * queue may have changed. */
 void mr_queues_news(struct mr_queues *q, struct mr_str queue, bool all);

@@ -24,7 +24,8 @@
 #define POLL_WAIT_S 2.0 /* the scheduler answers sooner when the job ends */
 #define FORGET_PAUSE MR_SECOND
 #define FORGET_TRIES 60
-#define TEXT_BYTES_MAX 600 /* limit of the scheduler's error text in a reason */
+/* limit of the part of the scheduler's error text that a session's reason shows */
+#define TEXT_BYTES_MAX 600
 
 #define GRPC_OK 0
 #define GRPC_CANCELLED 1
