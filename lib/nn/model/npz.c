@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define HEADER_BYTES_MAX 65600 /* bytes of the header of an array */
+#define HEADER_BYTES_MAX 65600 /* limit of the bytes of an array's header */
 #define NAME_MAX_BYTES 128
 #define DEFLATE_MOST 1032 /* a byte of deflated data holds at most so many bytes */
 #define TEXT_MEMBER "model.json.npy"

@@ -5,7 +5,7 @@
 struct mr_nn_rows {
     const struct mr_nn_model *model;
     uint32_t batch_max;
-    uint64_t in, out, labels; /* numbers of one example */
+    uint64_t in, out, labels; /* number of inputs, outputs and labels of one example */
     struct mr_nn_net *whole, *rest;
 };
 
