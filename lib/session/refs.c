@@ -1,4 +1,4 @@
-/* The check of rows that the messages of both directions share. */
+/* Checks the rows of tasks in messages of both directions. */
 #include "session/refs.h"
 
 int mr_ws_refs_check(const char *what, const struct mr_ws_refs *r, struct mr_error *e)
