@@ -199,8 +199,8 @@ static bool is_guessing(struct sim *s)
 
 /* Returns whether the scheduler may have convicted this task of killing workers. Usually it may if
  * the task ran when three workers died. The scheduler can only guess which tasks ran if a stream
- * broke, a worker slept or was retired, the scheduler or a store died, or suspects came too late.
- * Then three losses of any kind suffice. */
+ * broke, a worker slept or was retired, the scheduler or a store died, or a worker's next process
+ * reported too late what had run. Then three losses of any kind suffice. */
 static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
@@ -216,7 +216,8 @@ static bool has_alias(const struct mr_graph *g)
 }
 
 /* Returns whether the loss of a value may be final. A lost value is made again, unless the job has
- * a deadline or an alias, or one of the value's inputs may fail or be convicted. */
+ * a deadline or refers to keys of other jobs, or one of the value's inputs may fail or be convicted
+ * of killing workers. */
 static bool may_be_lost(struct sim *s, struct sim_job *j, uint32_t index)
 {
     uint32_t n;

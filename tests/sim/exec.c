@@ -30,7 +30,8 @@ static void run_free(struct sim_run *r)
     mr_release(r);
 }
 
-/* Drops what a dead process ran. The tasks that were running become suspects. */
+/* Drops what a dead process ran. The tasks that were running become suspects: the next process of
+ * the worker reports them. */
 void sim_exec_drop(struct sim *s, struct sim_proc *p)
 {
     struct sim_suspects *x = &s->suspects[p->name];

@@ -1,8 +1,8 @@
 /* The journal: records that were appended, and how many of them are acknowledged. A crash keeps the
- * acknowledged records and some of the others. Its sequence numbers differ from the core's by the
- * snapshots, as in services/scheduler/base/journal_link.c: a snapshot is ordinary records, and
- * earlier records are dropped when the whole snapshot is acknowledged. So a crash during a snapshot
- * leaves its beginning in the journal. */
+ * acknowledged records and some of the others. The journal's sequence numbers differ from the
+ * core's by the snapshots, as in services/scheduler/base/journal_link.c: a snapshot is ordinary
+ * records, and earlier records are dropped when the whole snapshot is acknowledged. So a crash
+ * during a snapshot leaves the beginning of the snapshot in the journal. */
 #include "tests/sim/sim.h"
 #include "tests/support/scheduler_same.h"
 

@@ -1,5 +1,5 @@
-/* sim --seeds N --start S: runs N worlds one after another, each from its own seed, beginning with
- * seed S. */
+/* sim --seeds N --start S: runs N simulated clusters (worlds) one after another, each from its own
+ * seed, beginning with seed S. */
 #include "tests/sim/sim.h"
 
 #include "base/str.h"

@@ -31,7 +31,8 @@ struct sim_proc {
     uint64_t held_bytes;
     uint32_t queued;
     bool has_told;
-    bool has_suspects; /* the first Register has to report suspects */
+    /* the first Register has to report which tasks ran when the process before this one died */
+    bool has_suspects;
 };
 
 struct sim_copy {
@@ -46,7 +47,7 @@ struct sim_copy {
 
 struct sim_store { /* the store of a node */
     uint64_t id;   /* incarnation of the store; 0: the node has no store now */
-    uint64_t dead; /* incarnation of the store before */
+    uint64_t dead; /* incarnation of the store that this node had before */
     bool is_up;    /* the store's stream to the scheduler is open, in `life` and `session` */
     uint32_t life, session;
     mr_time last_down;
@@ -128,8 +129,9 @@ struct sim {
     bool has_loops;     /* three of four jobs have loops */
     bool has_templates; /* three of four jobs are instances of templates */
     bool has_roles;     /* some jobs have gangs of roles, which end together */
-    bool has_tears;     /* workers die in the middle of strands */
-    bool has_fair;      /* when faults are over, a small job is submitted beside a large one */
+    /* workers die in the middle of strands (lists of tasks that one executor runs) */
+    bool has_tears;
+    bool has_fair; /* when faults are over, a small job is submitted beside a large one */
     uint32_t fair_many, fair_one;
     uint64_t fair_sent, fair_most;
     bool fair_is_sent;
@@ -140,11 +142,11 @@ struct sim {
         uint64_t end_ns;     /* virtual time from the first submission to the end of the last job */
         uint64_t jobs_ns;    /* virtual times from submission to end, added up over the jobs */
         uint64_t starts;     /* tasks started, also those that start again */
-        uint64_t messages;   /* between scheduler and workers */
+        uint64_t messages;   /* messages between the scheduler and workers */
         uint64_t wire_bytes; /* of these messages */
         uint64_t journal_bytes;
-        uint64_t stored_bytes; /* of objects that were made in stores */
-        uint64_t moved_bytes;  /* of objects that were fetched from another node */
+        uint64_t stored_bytes; /* bytes of objects that were made in stores */
+        uint64_t moved_bytes;  /* bytes of objects that were fetched from another node */
     } figures;
     bool has_rewinds; /* Redis comes back empty or from an older copy while the scheduler is down */
     uint64_t tears, draws;
@@ -153,7 +155,9 @@ struct sim {
     uint64_t losses;   /* number of processes, links and objects lost */
     uint64_t given_up; /* number of workers, dead or not, whose lease ran out */
     uint64_t revived;  /* number of released keys that a job asked for again */
-    uint64_t guesses;  /* number of times that suspects came to the scheduler too late or never */
+    /* number of times that the scheduler did not learn in time which tasks ran when a worker
+     * died */
+    uint64_t guesses;
     uint32_t roomless_life; /* life that read back a value without room for it */
 
     struct mr_arena arena;

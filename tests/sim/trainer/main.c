@@ -48,7 +48,7 @@ bool ts_is_owner(const struct plan *p, const struct mr_trainer_event *ev)
     return ev->role == (p->counts[MR_TRAINING_PS] ? MR_TRAINING_PS : MR_TRAINING_WORKER);
 }
 
-/* ---- Redis, the trainer's life --------------------------------------------------------------- */
+/* ---- Redis, and restarts of the trainer ------------------------------------------------------ */
 
 static void redis_turn(void)
 {

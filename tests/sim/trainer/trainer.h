@@ -98,7 +98,7 @@ extern struct trainer_world {
     uint32_t writes_count;
     struct cut cuts[CUTS];
     uint32_t cuts_count;
-    uint64_t digest; /* of all effects, in order */
+    uint64_t digest; /* hash of all effects, in order */
     uint64_t objects, steps, crashes, kills, done, failed, restores;
     struct mr_trainer_event later[4096]; /* events that reach the core later */
     mr_time later_at[4096];
