@@ -16,7 +16,7 @@
 
 #define MR_PARAMS_READERS_MAX 1024u
 #define MR_PARAMS_REMOTE_PINS 8u /* limit of buffers that gRPC may send from at the same time */
-/* One buffer for each reader, those that gRPC sends from, the current one, and the next one. */
+/* One buffer for each reader, MR_PARAMS_REMOTE_PINS for gRPC, the current one and the next one. */
 #define MR_PARAMS_BUFFERS_MAX (MR_PARAMS_READERS_MAX + MR_PARAMS_REMOTE_PINS + 2)
 #define MR_PARAMS_UNDER_WAY 2 /* limit of pushes of one client that have no answer yet */
 

@@ -41,7 +41,9 @@ struct mr_role_plan {
     uint64_t checkpoint_steps; /* versions between two checkpoints; 0: there are none */
     char *save;
 
-    char **exec; /* argv of foreign roles, ended by NULL; NULL: the role is no foreign program */
+    /* argv of the foreign program that is the role, ended by NULL; NULL: the role is no such
+     * program */
+    char **exec;
     char **exec_env;   /* "NAME=value" each, ended by NULL */
     bool exec_restart; /* all programs start again when a member was replaced */
     mr_duration lease; /* the document's limits.lease_s */
