@@ -163,8 +163,8 @@ static void give_gap(struct mr_follower *f, struct mr_str first_id)
     follower_read(f);
 }
 
-/* Called when the follower has read all entries: it becomes live, unless the feed has moved on
- * meanwhile. */
+/* Called when the follower has read all entries: it becomes live, unless the feed is at a later
+ * position by now. */
 static void become_live(struct mr_follower *f)
 {
     struct feed *feed = f->feed;

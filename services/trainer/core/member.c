@@ -15,8 +15,8 @@ bool mr_trainer__is_owner(const struct session *s, const struct member *m)
     return m->role == (d->rule == MR_TRAINING_ALLREDUCE ? MR_TRAINING_WORKER : MR_TRAINING_PS);
 }
 
-/* True: the loss of this member loses parameters. While the session stops, all ranks have the same
- * parameters, and only rank 0 counts. */
+/* True: parameters are lost with this member. While a session under all-reduce stops, all ranks
+ * have the same parameters, so only the loss of rank 0 matters. */
 static bool is_essential(const struct session *s, const struct member *m)
 {
     if (!mr_trainer__is_owner(s, m)) return false;

@@ -98,7 +98,7 @@ static void on_unnamed(void *ctx, const struct mr_rpc_status *status, struct mr_
 }
 
 /* Removes the name if it still refers to the object. It may refer to another object by now: the
- * same version was written again after a restore. Then only the object is deleted. */
+ * same version was written again after a restore. In that case only the object is deleted. */
 static void on_resolved(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     struct erasure *x = ctx;

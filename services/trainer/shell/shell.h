@@ -52,7 +52,8 @@ struct mr_trainer_shell {
     struct mr_rpc_auth *auth;
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
-    struct mr_redis *redis; /* one connection for all parts; blocking commands have their own */
+    /* one connection for all parts; blocking commands have connections of their own */
+    struct mr_redis *redis;
     struct mr_inbox *inbox;
     struct mr_deferred later;   /* posts of the loop's own thread for which the inbox had no room */
     struct mr_pb_arena scratch; /* memory of the current request */
