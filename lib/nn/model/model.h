@@ -24,10 +24,12 @@
 
 #define MR_NN_LAYERS_MAX 512
 #define MR_NN_NAME_BYTES_MAX 64
-#define MR_NN_RANK_MAX 4                            /* axes of one example and of one parameter */
-#define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)      /* numbers in one example at any layer */
-#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* numbers in all parameters */
-#define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* bytes of the JSON text */
+/* limit of the axes of an example or a parameter */
+#define MR_NN_RANK_MAX 4
+/* limit of the numbers of one example at any layer */
+#define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)
+#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* limit of the numbers in all parameters */
+#define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* limit of the bytes of the JSON text */
 
 enum mr_nn_kind {
     MR_NN_DENSE,

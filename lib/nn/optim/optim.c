@@ -141,8 +141,8 @@ MR_NN_CLONES static void add(float *restrict sum, const float *restrict g, size_
         sum[i] += g[i];
 }
 
-/* Adds four gradients to a sum, from left to right. The result has the same bits as four separate
- * additions, but needs one pass. */
+/* Sets `sum` to the sum of four gradients, added from left to right in one pass. The result has the
+ * same bits as three passes that add one gradient each. */
 MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
     const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
 {
@@ -150,7 +150,7 @@ MR_NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
         sum[i] = ((a[i] + b[i]) + c[i]) + d[i];
 }
 
-/* Adds a block of n gradients in order. */
+/* Sets `sum` to the sum of the blocks of n gradients, which are added in order. */
 static void add_all(const float *const *grads, uint32_t n, uint64_t at, size_t count, float *sum)
 {
     uint32_t k = 1;
