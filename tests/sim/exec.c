@@ -161,7 +161,8 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
         item->index, item->attempt, item->job.v);
     if (!j) sim_fail(s, "a task of an unknown job starts");
     j->task[item->index].runs++;
-    /* A task that makes references to lost values runs again rightly. */
+    /* A task of the operator "ref" rightly runs again when a value that it refers to is lost, so
+     * its starts are not checked. */
     if (item->op != OP_REF)
         sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
@@ -241,9 +242,9 @@ static bool is_busy(const struct sim_proc *p)
     return false;
 }
 
-/* Returns whether a large task finds room in memory. While other tasks run on its node it may find
- * none. When it runs alone it always finds room. Long-running tasks never run alone, so they always
- * find room here. */
+/* Returns whether a task finds room in memory. For a large task the dice decide while other tasks
+ * run on its node. A large task that runs alone finds room, and so do small tasks, long-running
+ * tasks, and all tasks when the faults have ended. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;

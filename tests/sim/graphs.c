@@ -97,7 +97,8 @@ static void options(struct draft *d, uint32_t node, enum sim_op op)
         o.given |= MR_OPTION_LONG_RUNNING;
         o.long_running = true;
     }
-    /* Roles have no other options, so that all of them can always run at once. */
+    /* Roles have no further options, such as resources, so that all of them can always run at
+     * once. */
     if (op == OP_ROLE) {
         o.given |= MR_OPTION_RETRIES;
         o.retries = 1000;

@@ -62,8 +62,9 @@ static void down(struct sim *s, struct sim_ev *ev)
     }
     if (!p) return;
     if (ev->kind == EV_DOWN) {
-        if (!ev->msg) return;                                  /* the message was lost on its way */
-        if (ev->msg->down.registered) p->has_suspects = false; /* the suspects have been reported */
+        if (!ev->msg) return; /* the message was lost on its way */
+        /* the scheduler knows which tasks ran when the worker's process before this one died */
+        if (ev->msg->down.registered) p->has_suspects = false;
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
         sim_proc_step(s, p, &m);
     } else {

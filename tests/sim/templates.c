@@ -233,7 +233,8 @@ void sim_template_again(struct sim *s, uint32_t round)
 }
 
 /* Checks the places of an instance that is done. The second instance finds all workers as the first
- * one left them. Before the third one a worker died, so some places are repaired once. */
+ * one left them. Before the third one a worker died, so some places are repaired (chosen anew)
+ * once. */
 void sim_template_placed(struct sim *s, uint32_t round)
 {
     struct mr_sched_totals t;
