@@ -19,22 +19,23 @@ struct mr_nn_threshold {
 
 struct mr_nn_patience {
     struct mr_str field; /* n = 0: the rule is off */
-    /* The training ends after this many scores in a row without improvement. */
+    /* The training ends after this many scores in a row without improvement. Scores that do not
+     * have the field are not counted. */
     uint32_t scores;
-    double min_delta; /* smallest change that counts as an improvement */
+    double min_delta; /* an improvement has to be larger than this */
     bool is_max;      /* true: a higher number is better; false: a lower one */
 };
 
 struct mr_nn_patience_state { /* state of the rule in one training; starts zeroed */
     bool has_best;
     double best;
-    uint32_t bad_scores; /* number of scores since the best one */
+    uint32_t bad_scores; /* number of counted scores since the best one */
 };
 
 enum mr_nn_patience_says {
     MR_NN_PATIENCE_SAME,   /* the score is no improvement, or does not have the field that the rule
                             * watches */
-    MR_NN_PATIENCE_BETTER, /* the score is the best one so far */
+    MR_NN_PATIENCE_BETTER, /* the score is an improvement, so it is the best one so far */
     MR_NN_PATIENCE_ENDS,   /* patience is exhausted: the training ends */
 };
 
