@@ -13,15 +13,15 @@ void mr_shm_group_close(struct mr_shm_group **n);
 float *mr_shm_group_params(struct mr_shm_group *n);
 float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank);
 
-/* Announces that this rank's gradients are final from number `low` to the last trained one. The
- * variant _all announces all numbers of the vector. _none does so for a rank that has no examples
- * in this step. */
+/* Announces that this rank's gradients are final from index `low` of the vector to the last trained
+ * number. The variant _all announces all numbers of the vector. _none does so for a rank that has
+ * no examples in this step. */
 void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low);
 void mr_shm_group_announce_all(struct mr_shm_group *n);
 void mr_shm_group_announce_none(struct mr_shm_group *n);
-/* Returns the number from which on the gradients of all ranks are final, up to the last trained
- * one; UINT64_MAX: some rank has announced nothing in this step. `*all`: the whole vectors are
- * final. */
+/* Returns the index in the vector from which on the gradients of all ranks are final, up to the
+ * last trained number; UINT64_MAX: some rank has announced nothing in this step. `*all`: the whole
+ * vectors are final. */
 uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
 /* Returns how many ranks have examples in this step. Valid when mr_shm_group_final no longer
  * returns UINT64_MAX. */

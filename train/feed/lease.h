@@ -42,7 +42,7 @@ void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);
 bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
 /* Returns the queue's last known state, which tells why mr_taker_next has returned false. */
 enum mr_taker_state mr_taker_state(const struct mr_taker *t);
-/* Answers an item. `reason`: why the item is dead; NULL with another `end`. */
+/* Answers an item. `reason`: why the item is unusable, with MR_TAKEN_DEAD; else NULL. */
 void mr_taker_answer(
     struct mr_taker *t, const struct mr_taken *item, enum mr_taken_end end, const char *reason);
 /* Sets the time that the use of one item takes, from which the taker computes the length of

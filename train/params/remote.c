@@ -242,8 +242,8 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
         struct mr_rpc_message *m = NULL;
         mr_time slice = mr_time_after(mr_clock_now(), SLICE);
         int err = mr_rpc_stream_read(stream, slice, &m, e);
-        /* The stream has ended without an error. The status NOT_FOUND also gives MR_ENOENT, but
-         * with a code. */
+        /* The stream has ended without an error, so its status has no code. (A stream that ends
+         * with NOT_FOUND also gives MR_ENOENT.) */
         if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code)
             return in->at == in->bytes ? MR_OK : mr_fail(e, MR_EFORMAT, "a shard sent too little");
         if (err == MR_ETIMEOUT && !mr_rpc_stream_status(stream)->code) {

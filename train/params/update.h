@@ -83,5 +83,5 @@ void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t ver
 /* Returns the slots for a checkpoint, between two runs: mr_nn_optim_slots() vectors of the shard's
  * count. */
 float *const *mr_update_slots(struct mr_update *u);
-/* Returns the totals so far. Any thread may call this function. */
+/* Sets `*out` to the totals since mr_update_open. Any thread may call this function. */
 void mr_update_counts(const struct mr_update *u, struct mr_update_counts *out);

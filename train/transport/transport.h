@@ -58,9 +58,9 @@ struct mr_transport_traffic {
     /* Connections to shards and groups, by shared memory and by gRPC. */
     _Atomic uint64_t shm_links, grpc_links;
     _Atomic uint64_t grpc_bytes; /* bytes of parameters and gradients, sent and pulled */
-    /* Totals over the rings of which ranks are in this process: steps, including the exchange at
-     * the opening; streams to the next rank; messages on these streams, and their bytes before TLS;
-     * how often the network thread has woken a rank. */
+    /* Totals over all rings that have a rank in this process: steps, including the exchange at the
+     * opening; streams to the next rank; messages on these streams, and their bytes before TLS; how
+     * often the network thread has woken a rank. */
     _Atomic uint64_t ring_steps, ring_streams, ring_messages, ring_bytes, ring_wakes;
 };
 struct mr_transport_traffic *mr_transport_traffic(void);
