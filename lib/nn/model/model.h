@@ -50,11 +50,11 @@ enum mr_nn_kind {
  * variance 1. Glorot and Bengio 2010; He et al. 2015. */
 enum mr_nn_init {
     MR_NN_GLOROT_UNIFORM, /* uniform within ±sqrt(6 / (fan_in + fan_out)); the default */
-    /* Normal, with deviation sqrt(2 / (fan_in + fan_out)); values beyond 2 deviations are drawn
-     * again. */
+    /* A normal distribution without the values beyond 2 deviations (they are drawn again), scaled
+     * to the deviation sqrt(2 / (fan_in + fan_out)). */
     MR_NN_GLOROT_NORMAL,
     MR_NN_HE_UNIFORM, /* uniform within ±sqrt(6 / fan_in) */
-    /* Normal, with deviation sqrt(2 / fan_in); values beyond 2 deviations are drawn again. */
+    /* Like MR_NN_GLOROT_NORMAL, but with the deviation sqrt(2 / fan_in). */
     MR_NN_HE_NORMAL,
     MR_NN_INITS,
 };
