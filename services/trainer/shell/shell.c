@@ -156,8 +156,8 @@ static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
     return MR_OK;
 }
 
-/* Waits until the present tick is over, so that the next trainer takes a later epoch, even if Redis
- * is empty by then. */
+/* If this trainer's epoch equals ticks_now(), waits until ticks_now() is larger, so that the next
+ * trainer takes a later epoch, even if Redis is empty by then. */
 static void outlast_tick(const struct mr_trainer_shell *t)
 {
     if (t->epoch == ticks_now()) mr_clock_sleep(EPOCH_TICK - mr_clock_wall() % EPOCH_TICK);
