@@ -70,8 +70,8 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
         bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
         t->gone_life = 0; /* the last record of a value counts */
         if (object) {
-            /* The object is lost, or on the disk of a dead store whose successor is not asked for
-             * it. */
+            /* The record's store has died, or has lost the object. The scheduler need not find a
+             * copy elsewhere, such as on the dead store's disk, so the task may start again. */
             if (!sim_store_is_alive(s, store) || !sim_object_has(s, object, store)) {
                 t->gone_life = s->life;
                 continue;

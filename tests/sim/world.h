@@ -107,7 +107,9 @@ struct sim_spec {
     uint64_t id;
     mr_duration cancel_after;
     bool wants_retry;
-    uint32_t waits;   /* times that the submission waited for a running task as parent */
+    /* number of times that the submission was put off, because no running task could be the job's
+     * parent */
+    uint32_t waits;
     bool is_given_up; /* the job was refused too often because of keys of other jobs */
     uint32_t refusals;
     mr_duration forget_after;
