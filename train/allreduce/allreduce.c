@@ -26,7 +26,7 @@ struct mr_reduce {
     float *sum;            /* sum of one piece over all ranks */
     bool passes;           /* this rank has no examples in this step */
     uint32_t contributors; /* number of ranks that have examples in this step */
-    uint64_t low;          /* the gradients of this rank are final from this number on */
+    uint64_t low;          /* the gradients of this rank are final from this index on */
     struct mr_reduce_counts counts;
 };
 

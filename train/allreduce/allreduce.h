@@ -36,8 +36,10 @@ struct mr_reduce_options {
     const char *session;
     uint32_t generation; /* all ranks of a group open with the same number */
     uint32_t rank, ranks;
-    const struct mr_place *places;   /* by rank; copied */
-    uint64_t count, trainable_count; /* numbers of the model; how many of them are trained */
+    const struct mr_place *places; /* by rank; copied */
+    /* how many numbers the vector has: those of the model, and those that the caller adds; how many
+     * of them, from the first on, are trained */
+    uint64_t count, trainable_count;
     const struct mr_nn_optim *optim; /* copied */
     uint64_t version;                /* version of the parameters, the same for all ranks */
     const float *params;             /* parameters of this rank's slice; copied */

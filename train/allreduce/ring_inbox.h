@@ -24,7 +24,7 @@ struct mr_ring_inbox {
     uint32_t users;      /* guarded by the table's lock */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
-    uint64_t count;          /* how many numbers the model has */
+    uint64_t count;          /* how many numbers the vector of a rank has */
     void (*wake)(void *ctx); /* wakes the rank when its block has come; NULL: the rank polls */
     void *ctx;
     struct mr_monitor *lock; /* guards all members below */

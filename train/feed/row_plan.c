@@ -35,7 +35,7 @@ struct planner {
     uint32_t workers;
     uint64_t rows;
     uint64_t lacks[NODES]; /* number of rows that each node still needs */
-    uint64_t *nodes;       /* for each partition, the nodes whose copy counts */
+    uint64_t *nodes;       /* for each partition, the nodes whose copies the plan considers */
     uint64_t *starts;      /* for each partition, its first row */
     uint64_t *left;        /* for each partition, how many rows at its end no node has got yet */
     uint64_t *touched;     /* for each partition, the nodes that read it */

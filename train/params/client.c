@@ -35,7 +35,8 @@ struct shard {
 
     int socket; /* -1: the shard is remote */
     uint32_t slot, buffers_count;
-    uint64_t early_low; /* the first number that was announced as final (mr_params_ready) */
+    /* index of the first number that was announced as final (mr_params_ready) */
+    uint64_t early_low;
     const struct mr_shard_page *page;
     uint64_t bytes;
     struct mr_transport_bell *bell;
@@ -50,7 +51,7 @@ struct mr_params {
     uint64_t incarnation, count;
     uint32_t epoch;
     uint64_t early_count;
-    uint64_t early_low; /* gradients in the current buffer are final from this number on */
+    uint64_t early_low; /* gradients in the current buffer are final from this index on */
     bool reads_only, same_version;
     const struct mr_flag *stop;
     struct shard *shards;

@@ -57,7 +57,7 @@ struct mr_early {
     uint32_t worker;
     uint32_t source;            /* private to mailbox.c */
     uint64_t incarnation, step; /* incarnation and step of the push that will come */
-    uint64_t low; /* numbers of the shard from this one to the last trained one are final */
+    uint64_t low; /* the shard's numbers from this index to the last trained one are final */
     const float *grad;
 };
 /* Writes at most `most` gradients with announced parts, of different workers, to `out`, and returns

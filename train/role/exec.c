@@ -122,7 +122,7 @@ static bool should_end(void *ctx)
 
 /* True: the program failed because another member was lost. Programs that communicate usually fail
  * before the trainer notices the loss, so this function waits for a new generation. False: none
- * came in time, the session has halted, or programs are not started again. */
+ * came in time, the session has halted, the role has to end, or programs are not started again. */
 static bool is_excused(struct foreign *f)
 {
     mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);

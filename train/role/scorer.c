@@ -93,7 +93,7 @@ static int pull(
         return MR_EAGAIN;
     }
     if (err == MR_ETIMEOUT && !version_min && s->params)
-        /* a server always has some version, so there is no server at this address */
+        /* a server always has some version, so a timeout means that no server is at this address */
         mr_params_close(&s->params);
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }

@@ -24,7 +24,8 @@ struct mr_transport_hello {
     uint32_t generation;
     uint32_t unused;
     uint64_t incarnation;
-    uint64_t count; /* how many numbers the whole model has */
+    /* how many numbers the whole model has; with kind RANK: the rank's vector (allreduce.h) */
+    uint64_t count;
     uint64_t version;
     char session[MR_SESSION_MAX];
     char secret[MR_TRANSPORT_SECRET_MAX];
