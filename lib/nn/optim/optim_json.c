@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <yyjson.h>
 
-#define OPTIM_BYTES_MAX 65536 /* bytes of the JSON text */
+#define OPTIM_BYTES_MAX 65536 /* limit of the bytes of the JSON text */
 
 static const char *const names[] = {
     [MR_NN_SGD] = "sgd", [MR_NN_ADAM] = "adam", [MR_NN_RMSPROP] = "rmsprop"};
