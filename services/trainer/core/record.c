@@ -361,7 +361,8 @@ static void read_rest(struct session *s, struct reader *r, uint64_t layout)
     if (layout > 2)
         read_rows(s, r);
     else
-        s->has_rows = s->started_ns != 0; /* releases with these layouts always split evenly */
+        /* releases that wrote layouts 1 and 2 always split the rows evenly */
+        s->has_rows = s->started_ns != 0;
 }
 
 /* Shows the session as failed, because its record or document cannot be read. So a client can

@@ -91,7 +91,7 @@ struct call { /* a call that waits for Redis */
     uint64_t ticket;
     enum mr_trainer_effect_type type;
     bool existed;
-    bool in_write; /* the current write has what the call waits for */
+    bool in_write; /* true: the record that Redis is being given has what the call waits for */
     mr_time until;
 };
 
