@@ -410,8 +410,8 @@ static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index
            info.state > MR_TASK_RUNNING;
 }
 
-/* True: the task is a role, and some role of its job does not run. Roles end together: none ends
- * before all of them have run at the same time. */
+/* True: the task is a role, and some role of its job neither runs nor has ended. Roles end
+ * together: none ends before all of them have run at the same time. */
 static bool waits_for_others(struct sim *s, const struct mr_strand_item *item)
 {
     struct sim_job *j = sim_job_of(s, item->job.v);

@@ -182,8 +182,9 @@ void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
     if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* Called when a failed job is retried. Its values that returning workers brought were not adopted.
- * A worker drops them when it is told, which may be after the job runs again. */
+/* Called when a failed job is retried. The scheduler has not adopted those values of the job that
+ * returning workers brought. A worker drops such a value when it is told, which may be after the
+ * job runs again. */
 void sim_guard_retried(struct sim *s, struct sim_job *j)
 {
     uint32_t n = s->specs[j->spec].graph->nodes_count;
@@ -220,7 +221,9 @@ void sim_guard_start(
     struct sim_task *t = &j->task[index];
     bool is_told = t->sent_life == s->life && t->sent_attempt == attempt &&
                    s->sessions[t->sent_session].proc == proc;
-    if (!is_told) return; /* an earlier life sent the task */
+    /* the task was sent in an earlier life, or was sent anew since, to another process or as
+     * another attempt */
+    if (!is_told) return;
     t->start_life = s->life;
     if (t->guard_life != s->life || j->was_cancelled) return;
     const char *who = NULL;

@@ -91,7 +91,7 @@ struct sim_job { /* a job that a scheduler accepted, perhaps without an answer t
     uint32_t ends[LOOPS_SEEN];
     bool was_cancelled, was_retried;
     bool may_be_gone; /* the job was forgotten, or is about to be */
-    bool is_lost;     /* the job was lost when Redis came back from an older copy */
+    bool is_lost;     /* the job was lost when Redis came back empty or from an older copy */
     bool is_formed;   /* all roles of the job have run at the same time */
 };
 
