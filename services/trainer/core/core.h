@@ -44,8 +44,7 @@
 #define MR_TRAINING_LOSSES_MAX 10
 
 struct mr_trainer_config {
-    /* number of this start of the trainer; grows with each start, so that no session's id is used
-     * twice */
+    /* number of this start of the trainer, the highest so far: so session ids never repeat */
     uint32_t epoch;
     uint32_t live_max;  /* limit of sessions that have not ended */
     uint32_t ended_max; /* limit of ended sessions; the oldest are forgotten */
