@@ -25,7 +25,7 @@ struct mr_op_run {
     struct mr_buf pack;          /* the bytes of a result that is a pack */
     struct mr_op_result *result; /* where the result is written; lent by the caller */
     struct mr_error *error;
-    uint32_t lanes; /* lanes of the host; 0: not asked yet */
+    uint32_t lanes; /* threads that may share the call's work; 0: the host was not asked yet */
     bool is_drawn;  /* true: the operator called mark_drawn */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
@@ -433,8 +433,8 @@ static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr
     return bind(r, op, mr_unconst(positional->items), positional->count, named, named_count);
 }
 
-/* True: the result is synthetic, because the operator marked it or because an input is
- * synthetic. */
+/* True: the data of the result is synthetic (drawn by an operator), because the operator marked it
+ * or because the data of an input is synthetic. */
 static bool is_of_drawn(
     const struct mr_op_run *r, const struct mr_op_input *inputs, uint32_t inputs_count)
 {

@@ -1,5 +1,6 @@
-/* Recognises denied files, without knowing why a file is opened. Each check looks the denied paths
- * up again, because a token file may be replaced while the cluster runs. */
+/* Recognises the files that operators may not read (denied_paths.h). Each check asks the file
+ * system for the denied paths again, because a token file may be replaced while the cluster runs.
+ */
 #include "ops/denied_paths.h"
 
 #include "base/alloc.h"
@@ -26,8 +27,9 @@ void mr_denied_fini(struct mr_denied *d)
     *d = (struct mr_denied){0};
 }
 
-/* Returns the absolute path with links resolved. The last component may be missing, because the
- * file may be created later. */
+/* Returns the absolute path with its links resolved. If the last component is missing, because the
+ * file may be created later, the links of the path to its directory are resolved. If the directory
+ * is missing, too, no link is resolved. NULL: the path is too long. */
 static char *canonical(const char *path)
 {
     char full[PATH_MAX], there[PATH_MAX];

@@ -8,7 +8,8 @@
 #define MR_DENIED_MAX 64
 
 struct mr_denied {
-    char *paths[MR_DENIED_MAX]; /* absolute paths; links are resolved in the part that exists */
+    /* absolute paths; links are resolved if the directory of the path existed */
+    char *paths[MR_DENIED_MAX];
     char *whats[MR_DENIED_MAX]; /* name of each path for error texts: "the cluster's secret" */
     uint32_t count;
 };

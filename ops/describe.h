@@ -1,5 +1,5 @@
-/* The types of a parameter in words, and whether a call fits a descriptor. ops/registry finds
- * descriptors by name. */
+/* Describes the parameters of operators in words, and checks whether a call fits the descriptor of
+ * an operator. ops/registry finds descriptors by name. */
 #pragma once
 
 #include "base/buf.h"

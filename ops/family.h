@@ -1,6 +1,6 @@
-/* What a file of operators includes. A *family* is the table of one file; a function returns the
- * table's descriptors and their number. The header of each folder declares its families, and
- * ops/registry/builtin.c lists them all. */
+/* The header that every file of operators includes. A *family* is the table of one file; a function
+ * returns the table's descriptors and their number. The header of each folder declares its
+ * families, and ops/registry/builtin.c lists them all. */
 #pragma once
 
 #include "base/err.h"

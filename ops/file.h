@@ -20,7 +20,7 @@ void mr_op_file_close(struct mr_op_file *f);
 int mr_op_file_read(
     struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset, void *p, uint64_t n);
 /* Reads the whole file; a gzipped file is decompressed. The bytes lie in `room` (the caller calls
- * mr_buf_fini) or in memory of the call. MR_ELIMIT: the bytes exceed the ceiling of `room`. */
+ * mr_buf_fini) or in memory of the call. MR_ELIMIT: there are more bytes than room->bytes_max. */
 int mr_op_file_take_all(
     struct mr_op_call *call, const struct mr_op_file *f, struct mr_buf *room, struct mr_str *out);
 /* Decompresses `bytes` into `room` if they are gzipped, and sets `*out` to the result; otherwise

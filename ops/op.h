@@ -22,12 +22,13 @@ enum {
     MR_OP_DETERMINISTIC = 1 << 0,
     /* Stored inputs arrive as ids (MR_ARG_OBJECT) and are not loaded. */
     MR_OP_BY_REFERENCE = 1 << 1,
-    MR_OP_LONG_RUNNING = 1 << 2, /* the task gives its slot back while it runs */
-    /* The operator waits or reads files, so other tasks are kept off its thread. */
+    MR_OP_LONG_RUNNING = 1 << 2, /* the task does not occupy a slot of the worker while it runs */
+    /* The operator waits or reads files, so no other task waits behind it on its thread. */
     MR_OP_MAY_BLOCK = 1 << 3,
     /* The last parameter takes any number of arguments, at least one if it is required. */
     MR_OP_VARIADIC = 1 << 4,
-    MR_OP_PASSES = 1 << 6, /* the result may contain an argument, with references in it */
+    /* The result may contain an argument of the call, and with it references to stored objects. */
+    MR_OP_PASSES = 1 << 6,
     /* The operator never waits. Small inputs give a small result in microseconds. */
     MR_OP_SMALL = 1 << 5,
 };
@@ -93,7 +94,7 @@ struct mr_op_services {
     /* Sets `*extent` to the value extent of a stored object, lent until the function returns. */
     int (*load)(struct mr_op_call *call, mr_object_id id, struct mr_str *extent);
     /* Returns memory that is valid until the function returns, zeroed and 64-byte aligned. NULL:
-     * one call may not have so much, and the error text is recorded. */
+     * the call would have more memory than its limit; the error text is recorded. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
 
     /* Returns how many threads may work on blocks of this call at the same time: 1 to 32. The

@@ -39,7 +39,7 @@ struct mr_arg {
         const struct mr_tensor *tensor; /* TENSOR */
     };
     /* TENSOR and VALUE: the value extent. OBJECT: the part of the value extent that is mapped;
-     * empty: none is. */
+     * empty if no part is mapped. */
     struct mr_str extent;
     /* Id of an OBJECT, and of any input that is a stored value. */
     mr_object_id object;

@@ -9,7 +9,8 @@
 /* The arguments, an input inside them, and a value inside the input may each nest MR_DEPTH_MAX
  * deep. */
 #define FRAMES_MAX (3 * MR_DEPTH_MAX)
-/* References followed one after the other: an input, its value, the pack in the value. */
+/* Bound on the references that are followed one after the other, such as an input, its value, and
+ * the pack in the value. */
 #define HOPS_MAX 4
 
 /* A list or dict whose members are being decoded. */

@@ -46,7 +46,7 @@ static int number_operand(struct mr_op_call *call, const struct mr_arg *arg, str
 
 /* ---- nested lists of numbers, or of tensors of one shape ---- */
 
-/* Returns the type of a leaf, which is a number or a tensor. NONE: the leaf is neither. */
+/* Returns the type of a leaf, which is a number or a tensor. MR_DTYPE_NONE: the leaf is neither. */
 static enum mr_dtype leaf_type(const struct mr_arg *a)
 {
     return a->type == MR_ARG_TENSOR ? a->tensor->dtype : type_of_number(a);
@@ -82,8 +82,8 @@ static int nest_shape(
     return MR_OK;
 }
 
-/* Checks that a leaf is a number, or a tensor of the same shape as the other leaves, and promotes
- * n->dtype. */
+/* Checks that a leaf is a number, or a tensor of the same shape as the other leaves. Sets n->dtype
+ * to the common type of this leaf and the leaves before it. */
 static int check_leaf(
     struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
 {

@@ -51,7 +51,8 @@ double mr_arg_f64(const struct mr_arg *arg);
 /* ---- types (types.c) ---- */
 
 enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b);
-/* Returns the result type of a function such as exp: i8 gives f16, i32 gives f64. */
+/* Returns the result type of a function such as exp. A float type stays. An integer type gives a
+ * float type: 8 bits or a bool give f16, 16 bits give f32, and 32 or 64 bits give f64. */
 enum mr_dtype mr_dtype_float_of(enum mr_dtype t);
 /* Sets `*out` to the common type of the operands, and converts weak numbers to it. MR_ERANGE: a
  * number does not fit into the type. */

@@ -14,8 +14,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define NAME_BYTES_MAX 256 /* bytes of an array's name in an archive */
-#define HEADER_BYTES 65536 /* bytes; more than any header that is accepted */
+#define NAME_BYTES_MAX 256 /* the longest name of an array in an archive */
+#define HEADER_BYTES 65536 /* bytes that are read first; no header that is accepted is longer */
 
 /* ---- constants and ranges ---- */
 
@@ -400,8 +400,9 @@ static int npy_packed(struct mr_op_call *call, const struct mr_op_file *f)
     return err;
 }
 
-/* Imports an .npy file. Reads the elements directly into the result if the file is in row-major
- * order. */
+/* Imports an .npy file. Elements in row-major order are read directly into the result. Elements in
+ * column-major order are read into scratch memory and then rearranged. A compressed file or an
+ * archive is first read as a whole. */
 static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
 {
     struct mr_str head;

@@ -1,8 +1,8 @@
-/* Mean, variance and standard deviation of an array and of a distributed array. A group is the
- * elements that are reduced to one element of the result. The moments of a part are an f64 tensor
- * of shape [4, …]: for each group its count, mean, sum of squared deviations (m2) and the low part
- * of the mean (struct mr_moments). Moments of parts can be merged in any order, as the leaves of
- * any tree (Chan, Golub and LeVeque 1983). */
+/* Mean, variance and standard deviation of an array and of a distributed array, which consists of
+ * parts. A group is the elements that are reduced to one element of the result. The moments of a
+ * part are an f64 tensor of shape [4, …]: for each group its count, mean, sum of squared deviations
+ * (m2) and the low part of the mean (struct mr_moments). The moments of parts can be merged in any
+ * order (Chan, Golub and LeVeque 1983). */
 #include "ops/array/array.h"
 
 #include "base/unconst.h"
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* The rows count, mean, m2 and low part of the mean. */
+/* Rows of a moments tensor: count, mean, m2 and low part of the mean. */
 #define ROWS 4
 
 /* ---- of a whole array ---- */
@@ -146,8 +146,8 @@ static int run_merge(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* Opens the argument "moments" and prepares the result. The result has the axes of the moments
- * without the first, and the type that "dtype" names. */
+/* Reads the argument "moments" and prepares the result. The result has the axes of the moments
+ * without the first one, and the type that the argument "dtype" names. */
 static int finished(struct mr_op_call *call, struct mr_tensor *moments, struct mr_tensor *out)
 {
     enum mr_dtype t = MR_DTYPE_NONE;

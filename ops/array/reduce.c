@@ -1,4 +1,5 @@
-/* Prepares tensors for the kernels of reductions, and computes moments. */
+/* Prepares tensors for the kernels of reductions, and computes moments. reduce.h says what outer,
+ * inner, rows and groups are. */
 #include "ops/array/reduce.h"
 
 #include "base/assert.h"
@@ -6,10 +7,10 @@
 
 #include <math.h>
 
-/* Elements of a wide row. Rows of this length vectorise well. */
+/* Elements of a wide row (reduce.h). Kernels vectorise well over rows of this length. */
 #define LANES 64
-/* Rows of a block, whose numbers are taken relative to one shift. The rounding error grows with
- * this number, not with n. */
+/* Rows of a block. The first row of a block is its shift: the kernel sums the differences of the
+ * rows from the shift. So the rounding error grows with this number, not with n. */
 #define BLOCK_ROWS 128
 #define CANCEL_BYTES ((uint64_t)16 << 20)
 
@@ -141,7 +142,7 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
     }
 }
 
-/* Working memory for the columns at one outer index. */
+/* Working memory for the columns of one outer index. */
 struct moments {
     double *shift;
     struct mr_moments block; /* at first `mean` and `m2` of the block hold sums and squares */

@@ -168,7 +168,7 @@ static int widen(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor *x
 }
 
 /* Reduces over axes into the result of the call. With `partial` the result has the accumulator's
- * type. */
+ * type, without it the type of the operator's result. */
 static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x, uint32_t axes,
     bool keepdims, bool partial)
 {

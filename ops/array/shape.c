@@ -1,6 +1,7 @@
 /* Operators that rearrange elements: reshape, transpose, slice, take, concat, stack, split, part,
- * tile, copy, astype. Results are contiguous. reshape and astype return a tensor without a copy if
- * it has the wanted shape or type already. */
+ * tile, copy, astype. Results are contiguous. If a tensor already has the shape that reshape should
+ * give it, or the type that astype should give it, the operator returns that tensor without a copy.
+ */
 #include "ops/array/array.h"
 
 #include "base/limits.h"

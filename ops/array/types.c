@@ -1,4 +1,5 @@
-/* Finds the common type and the common shape of several operands. */
+/* Finds the common type and the common shape of several operands. A weak number (array.h) is a
+ * plain number, which takes the type of a tensor beside it. */
 #include "ops/array/array.h"
 
 #include "base/assert.h"
@@ -97,7 +98,7 @@ bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t)
     uint64_t u = 0;
     char *cells[2] = {mr_unconst(p), (char *)&u};
     const ptrdiff_t step[2] = {0, 0};
-    mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* the cast keeps the bits */
+    mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* the cast keeps the value modulo 2^64 */
     if (from == MR_DTYPE_U64 && u > INT64_MAX) return t == MR_DTYPE_U64;
     return int_fits(t, (int64_t)u);
 }

@@ -77,7 +77,7 @@ static int item_of_dict(struct mr_op_call *call, const struct mr_arg *x, const s
     return missing(call, what);
 }
 
-/* Reads an index, which counts from the end if negative. False: there is no such item. */
+/* Reads an index; a negative index counts from the end. False: there is no such item. */
 static bool index_in(const struct mr_arg *key, uint64_t count, uint64_t *out)
 {
     if (key->type != MR_ARG_INT) return false;
@@ -230,7 +230,7 @@ static int run_range(struct mr_op_call *call)
     int64_t start = call->args[0].i;
     int64_t stop = call->args[1].i;
     int64_t step = call->args[2].i;
-    /* The form range(stop). */
+    /* As in Python, range(stop) has one argument. */
     if (call->args[1].type == MR_ARG_NIL) {
         stop = start;
         start = 0;

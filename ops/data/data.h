@@ -1,4 +1,4 @@
-/* The families of operators on numbers, containers, collections, tables, texts, pictures and
+/* The tables of the operators on numbers, containers, collections, tables, texts, pictures and
  * digits. */
 #pragma once
 

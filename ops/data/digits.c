@@ -104,8 +104,8 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
     }
 }
 
-/* The arguments count, seed, start and what of digits.draw and digits.load, and the argument rows
- * of digits.load. */
+/* The arguments "count", "seed", "start" and "what" of digits.draw and digits.load, and the
+ * argument "rows" of digits.load. */
 struct wish {
     int64_t count;
     int64_t seed;

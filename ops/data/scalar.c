@@ -190,7 +190,8 @@ static int run_abs(struct mr_op_call *call)
     return return_number(call, n.is_float ? of_float(fabs(n.f)) : of_int(n.i < 0 ? -n.i : n.i));
 }
 
-/* Folds several values, or the items of one list, by `op`. */
+/* Folds several values, or the items of one list, by `op`. A single tensor is reduced over all
+ * axes. */
 static int fold(struct mr_op_call *call, enum mr_binary op)
 {
     const struct mr_arg *items = call->rest;

@@ -272,7 +272,8 @@ static int run_column(struct mr_op_call *call)
     return column_rows(call, &c, &out);
 }
 
-/* Finds the columns that the argument names, or all columns of numbers. */
+/* Finds the columns that the argument "columns" names; if the argument is null, all columns of
+ * numbers. */
 static int choose(
     struct mr_op_call *call, const struct mr_table *t, struct mr_column *columns, uint32_t *count)
 {

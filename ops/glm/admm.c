@@ -1,8 +1,8 @@
-/* Consensus ADMM (Boyd, Parikh, Chu, Peleato and Eckstein 2011, chapters 7 and 8). Each chunk has
- * coefficients x of its own, which are drawn to common coefficients z; penalties act on z alone. A
- * chunk minimises its own problem by a few Newton steps from z, so its first evaluation is the loss
- * at z. With a metric M (ops/glm/metric.h) the distance of x and z and the residuals are lengths in
- * M, which amounts to uncorrelated columns. */
+/* Consensus ADMM (Boyd, Parikh, Chu, Peleato and Eckstein 2011, chapters 7 and 8). Each chunk of
+ * rows has coefficients x of its own, which are drawn to common coefficients z; penalties act on z
+ * alone. A chunk minimises its own problem by a few Newton steps from z, so its first evaluation is
+ * the loss at z. With a metric M (ops/glm/metric.h), the distance of x and z and the residuals are
+ * measured in M. This has the effect of columns that are not correlated. */
 #include "ops/glm/admm.h"
 
 #include "ops/glm/metric.h"
@@ -12,16 +12,17 @@
 #include <string.h>
 
 #define LOCAL_PASSES 30
-/* Accuracy of a chunk's own solution, as a multiple of tol. */
+/* Accuracy of a chunk's own solution, as a multiple of the fit's tol. */
 #define LOCAL_TOL 0.05
 /* Rounding error of the objective, relative to the objective. */
 #define SLACK 1e-13
 /* Change of the objective that rounding may hide, relative to the objective. */
 #define NOISE 1e-10
-/* Where rounding hides the objective, a trial is better if it reduces the directional derivative to
- * this part. */
+/* Where rounding hides the change of the objective, a trial is better if its directional derivative
+ * is below this share of the derivative at the best point. */
 #define FLATTER 0.9
-/* Bound on the Newton step of a chunk that makes no progress, as a multiple of tol. */
+/* A chunk is stuck if no trial is better than z although Newton's first step is longer than this
+ * multiple of tol. */
 #define STUCK_TOL 100.0
 #define RELAXATION 1.6
 /* If the residuals differ by this factor, rho changes. */
@@ -66,7 +67,8 @@ static void lay_out(struct local *l, double *room, uint32_t n)
     l->room = l->hessian + mr_glm_packed(n);
 }
 
-/* Returns the quadratic term rho / 2 |x - target|^2, and adds its gradient and its Hessian. */
+/* Returns the quadratic term rho / 2 |x - target|^2, and adds its gradient and its Hessian to those
+ * of `l`. */
 static double draw(const struct mr_glm *g, struct local *l, const double *x)
 {
     uint32_t n = g->columns + 1;
@@ -156,7 +158,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
     double ignored = 0;
     if (!evaluate(g, rows, &l, point, work, &found->loss, &l.best, is_cancelled, ctx)) return false;
     found->wrong = l.wrong;
-    /* The objective overflows at z, so the search starts from 0. */
+    /* If the objective overflows at z, the search starts from 0. */
     if (!isfinite(l.best)) {
         memset(point, 0, n * sizeof *point);
         if (!evaluate(g, rows, &l, point, work, &ignored, &l.best, is_cancelled, ctx)) return false;
@@ -171,7 +173,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
             l.trial[j] = point[j] + length * l.direction[j];
         if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
             return false;
-        /* The next pass tries half the step. */
+        /* If the trial is not better, the next pass tries half the step. */
         if (!is_better(&l, n, length, objective)) {
             length *= 0.5;
             continue;
@@ -287,8 +289,9 @@ static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p,
 }
 
 /* Changes rho so that the two residuals become alike (He, Yang and Wang 2000). With a metric the
- * residuals themselves are compared. Without a metric rho has units, so the ratio is corrected
- * half-way to the ratio of the relative residuals (Wohlberg 2017). */
+ * residuals themselves are compared. Without a metric rho has units. Then the geometric mean of two
+ * ratios is compared: the ratio of the residuals, and the ratio of the relative residuals (Wohlberg
+ * 2017). */
 static void balance(struct mr_glm *g, const struct residuals *r)
 {
     double apart = r->primal / r->dual;

@@ -5,8 +5,8 @@
 #include "ops/glm/partial.h"
 #include "ops/glm/state.h"
 
-/* Returns the number of doubles of `room` in mr_glm_local. Its `work` has
- * mr_glm_work_bytes(columns, true). */
+/* Returns the number of doubles of the parameter `room` of mr_glm_local. Its parameter `work` has
+ * mr_glm_work_bytes(columns, true) bytes. */
 size_t mr_glm_local_numbers(uint32_t columns);
 struct mr_glm_found {
     double *point;      /* memory of the caller for the x of the chunk */

@@ -14,8 +14,8 @@ int mr_glm_state(
 /* Makes a copy of the numbers of a one-dimensional f64 tensor. */
 int mr_glm_numbers_of(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     double **numbers, uint64_t *count);
-/* Reads x as rows of f64. A contiguous f64 tensor is borrowed; any other is converted to a copy.
- * `chunk` is for error texts. */
+/* Reads x as rows of f64. A contiguous f64 tensor is borrowed; any other argument is converted to a
+ * copy. `chunk` is for error texts. */
 int mr_glm_rows(
     struct mr_op_call *call, const struct mr_arg *x, int64_t chunk, struct mr_glm_rows *out);
 /* Reads one number for each row. For the argument null `*out` stays as it is. */

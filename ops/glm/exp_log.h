@@ -9,9 +9,9 @@
 #define MR_GLM_EXP_MIN (-708.0)
 #define MR_GLM_EXP_MAX 709.0
 
-/* Computes exp(x) = 2^n exp(r) with |r| <= ln 2 / 2 (argument reduction of Cody and Waite 1980). 13
- * terms of the series of exp(r) are exact to the last bit. x is clamped to the range in which 2^n
- * is a normal number; NaN stays NaN. */
+/* Computes exp(x) = 2^n exp(r) with |r| <= ln 2 / 2 (argument reduction of Cody and Waite 1980).
+ * exp(r) is the sum of 13 terms of its series; the terms left out change no bit. x is clamped to
+ * the range in which 2^n is a normal number; NaN stays NaN. */
 static inline double mr_glm_exp(double x)
 {
     /* 1.5 * 2^52: adding this number rounds to an integer. */

@@ -1,7 +1,7 @@
 /* The operators of the loop that fits a generalized linear model: glm.start, glm.add, glm.step and
  * glm.converged. glm.part, which works on rows, is in ops/glm/part.c; the results of a fit are in
- * ops/glm/model.c. The operators pass on states (ops/glm/state.h) and partials
- * (ops/glm/partial.h). */
+ * ops/glm/model.c. The arguments and results of these operators are states (ops/glm/state.h) and
+ * partials (ops/glm/partial.h). */
 #include "ops/glm/glm.h"
 
 #include "ops/array/array.h"
@@ -89,7 +89,8 @@ static int moments_of(struct mr_op_call *call, struct mr_glm_head *h, struct mr_
     return MR_OK;
 }
 
-/* Opens the argument "from", an earlier fit whose coefficients are the starting point. */
+/* Reads the argument "from", an earlier fit whose coefficients are the starting point. If the
+ * argument is null, `from` stays as it is. */
 static int take_from(struct mr_op_call *call, struct mr_glm_head *h, struct mr_glm *from)
 {
     if (call->args[10].type == MR_ARG_NIL) return MR_OK;
@@ -137,7 +138,7 @@ static int run_start(struct mr_op_call *call)
     if (!err) err = moments_of(call, &h, &moments);
     if (!err) err = take_from(call, &h, &from);
     if (!err) err = real(call, 11, 1e300, &h.step);
-    /* The solver newton uses the Hessian of each step instead of a metric. */
+    /* The solver newton uses the Hessian of each step instead of a metric (ops/glm/metric.h). */
     h.metric = call->args[12].boolean && (int)h.solver != MR_GLM_NEWTON;
     if (!err) err = mr_glm_columns_check(call, &h, (uint64_t)h.columns);
     if (err) return err;

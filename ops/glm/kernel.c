@@ -1,9 +1,10 @@
-/* The loops over rows. Rows are taken in blocks that stay in the L1 cache: first eta of all rows of
- * a block, then loss and residuals of the family, then the block again for the gradient. Inside a
- * block, loops take eight rows together. Dot products take eight numbers at a time, and so read
- * beyond the end of a row into the next row; the coefficients for these numbers are 0. The last
- * rows of a chunk are copied to memory with room behind them. A NaN or an infinity also spoils the
- * row before its own, which does no harm, because such a chunk is refused. */
+/* The loops over rows; kernel.h defines eta and the families. Rows are taken in blocks that stay in
+ * the L1 cache: first eta of all rows of a block, then loss and residuals of the family, then the
+ * block again for the gradient. Inside a block, loops take eight rows together. Dot products take
+ * eight numbers at a time, and so read beyond the end of a row into the next row; the coefficients
+ * for these numbers are 0. The last rows of a chunk are copied to memory with room behind them. A
+ * NaN or an infinity also spoils the row before its own, which does no harm, because such a chunk
+ * is refused. */
 #include "ops/glm/kernel.h"
 
 #include "ops/glm/exp_log.h"
@@ -16,10 +17,12 @@
 #define BLOCK_NUMBERS 1536u /* numbers of X in a block: 12 KiB */
 #define TAIL_ROWS 16u
 #define CANCEL_NUMBERS ((uint64_t)1 << 20) /* numbers of X between two checks for cancellation */
-#define PART_NUMBERS ((uint64_t)49152)     /* numbers of X in a block of a pass: about 45 us */
+/* numbers of X in a block of mr_glm_pass_block: about 45 us of work */
+#define PART_NUMBERS ((uint64_t)49152)
 /* With a Hessian, a row of p columns costs 1 + p / HESSIAN_COLUMNS times as much as without. */
 #define HESSIAN_COLUMNS 8u
-#define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* numbers in the sums of all blocks: 2 MiB */
+/* numbers in the sums of all blocks of mr_glm_pass_block: 2 MiB */
+#define SUMS_NUMBERS_MAX ((uint64_t)1 << 18)
 
 struct work {
     double *eta;      /* one number for each row of a block: BLOCK_ROWS */
@@ -136,7 +139,7 @@ MR_CLONES static void square(const double *restrict x, uint32_t rows, uint32_t c
     }
 }
 
-/* Computes loss, residual and variance of a row from its eta (h) and its y (t). */
+/* Computes loss (`part`), mean and variance (`spread`) of a row from its eta (h) and its y (t). */
 #define LOGISTIC_ROW(h, t)                                                                         \
     double size = (h) < 0 ? (h) : -(h);                                                            \
     double e = mr_glm_exp(size);                                                                   \

@@ -1,8 +1,8 @@
 /* One pass over the rows of a generalized linear model: loss, gradient and, if wanted, the Hessian
- * at given coefficients. Each row is read from memory once. Knows no solver, no penalty and no
- * task.
+ * at given coefficients. Each row is read from memory once. Solvers, penalties and tasks are not
+ * known here.
  *
- * With eta = X w + b + offset, summed over rows, each row times its weight:
+ * Loss and mean of one row, where eta = X w + b + offset (the sums take each row times its weight):
  *   family    loss                           mean                       y
  *   logistic  log(1 + exp(eta)) - y eta      1 / (1 + exp(-eta))        in [0, 1]
  *   normal    (y - eta)^2 / 2                eta                        any

@@ -1,8 +1,9 @@
-/* The proximal operator in a metric has no closed form. Two methods alternate until coordinate
- * descent finds no more progress. Coordinate descent solves problems with weakly correlated
- * columns. With strongly correlated columns it finds which coefficients are 0. With these zeros and
- * the signs of the other coefficients fixed, the rest is one linear system, solved up to the first
- * change of a sign (feature-sign search, Lee, Battle, Raina and Ng 2007). */
+/* The metric M of a fit (metric.h) and the proximal operator in this metric, which has no closed
+ * form. Two methods alternate until coordinate descent finds no more progress. Coordinate descent
+ * solves problems with weakly correlated columns. With strongly correlated columns it finds which
+ * coefficients are 0. With these zeros and the signs of the other coefficients fixed, the rest is
+ * one linear system, solved up to the first change of a sign (feature-sign search, Lee, Battle,
+ * Raina and Ng 2007). */
 #include "ops/glm/metric.h"
 
 #include "ops/glm/solve.h"
@@ -17,7 +18,7 @@
 #define SYSTEMS 20
 /* Work on linear systems in one call, about a second: the sum of n^3 over the systems. */
 #define SYSTEMS_WORK 1e10
-#define RIDGE_MIN 1e-12 /* the smallest ridge, relative to a diagonal of 1 */
+#define RIDGE_MIN 1e-12 /* the smallest ridge that is added to M, relative to a diagonal of 1 */
 /* A coordinate whose relative change is smaller has converged. */
 #define STILL 1e-14
 

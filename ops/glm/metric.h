@@ -1,6 +1,7 @@
 /* The metric of a preconditioned fit: M, the Hessian of the smooth part of the objective at the
- * start of the fit. Steps are measured by M. This has the effect of a change of variables to
- * uncorrelated ones, R w where M = R^T R, without changing w: penalties keep acting on w. */
+ * start of the fit. Steps are measured by M. With M = R^T R, this has the effect of fitting the
+ * variables R w, which are not correlated. But w itself does not change, so penalties keep acting
+ * on w. */
 #pragma once
 
 #include "ops/glm/state.h"
@@ -12,10 +13,12 @@ size_t mr_glm_metric_numbers(uint32_t columns);
 
 /* Returns d^T M d, or d^T d without a metric. */
 double mr_glm_metric_square(const struct mr_glm *g, const double *d, double *room);
-/* Replaces d by M^-1 d. For the solvers gd and lbfgs, and for proximal without an l1 penalty. */
+/* Replaces d by M^-1 d. Only for fits that store the factor of M: those of the solvers gd and
+ * lbfgs, and those of proximal without an l1 penalty. */
 void mr_glm_metric_solve(const struct mr_glm *g, double *d);
 
-/* The problem to minimise x^T M x / 2 - c^T x + l1 |x|_1 + l2 / 2 |x|^2. */
+/* A problem: minimise x^T M x / 2 - c^T x + l1 |x|_1 + l2 / 2 |x|^2. The last coordinate, the
+ * intercept, has no penalty. */
 struct mr_glm_prox {
     const double *metric;
     const double *c;

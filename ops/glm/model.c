@@ -12,8 +12,8 @@
 /* The largest mean that is drawn in one piece: exp(-500) does not underflow. */
 #define MEAN_PIECE_MAX 500
 
-/* Opens a fit that has begun. `*raw`: its coefficients for the original columns, in memory of the
- * call. */
+/* Reads the argument "state", a fit that has begun. Sets `*raw` to its coefficients for the
+ * original columns, in memory of the call. MR_EINVAL: no step was made yet. */
 static int open_fit(struct mr_op_call *call, struct mr_glm *g, double **raw)
 {
     int err = mr_glm_state(call, &call->args[0], "state", g);

@@ -1,5 +1,5 @@
-/* glm.part: loss, gradient and Hessian of one chunk of rows at the trial point of a state, or the
- * chunk's own solution for ADMM. */
+/* glm.part computes loss, gradient and Hessian of one chunk of rows at the trial point of a state,
+ * or the chunk's own solution for ADMM. */
 #include "ops/array/array.h"
 #include "ops/glm/admm.h"
 #include "ops/glm/args.h"
@@ -152,11 +152,11 @@ struct pass { /* a pass over a chunk, in blocks */
     enum mr_glm_family family;
     const double *raw;
     uint32_t blocks;
-    unsigned char *work; /* working memory of each lane */
+    unsigned char *work; /* working memory of each thread (lane) that computes blocks */
     size_t work_bytes;
     double *sums; /* the sums of each block: loss, wrong, gradient, Hessian */
-    /* Numbers of doubles: of a gradient; of a Hessian, 0 if it is not wanted; and from the sums of
-     * one block to those of the next. */
+    /* Sizes in doubles: of a gradient; of a Hessian, or 0 if none is wanted; and of the sums of one
+     * block, rounded up to whole cache lines. */
     size_t gradient, hessian, stride;
 };
 

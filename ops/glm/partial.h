@@ -40,6 +40,7 @@ size_t mr_glm_partial_numbers(const struct mr_glm_partial_head *h);
 void mr_glm_partial_lay_out(struct mr_glm_partial *p, double *numbers);
 int mr_glm_partial_open(
     double *numbers, size_t count, struct mr_glm_partial *out, struct mr_error *e);
-/* Adds `from` to `to`. Points are appended at *entry; `to` has room for them. */
+/* Adds `from` to `to`. Appends the points of `from` at number `*entry` and raises `*entry` by their
+ * number; `to` has room for them. */
 void mr_glm_partial_add(
     struct mr_glm_partial *to, const struct mr_glm_partial *from, uint32_t *entry);

@@ -26,7 +26,8 @@
 #define SLACK 1e-14
 /* The same bound where columns have means far from 0. */
 #define NOISE 1e-10
-/* Where rounding hides the objective, a step reduces the directional derivative to this part. */
+/* Where rounding hides the change of the objective, a step is accepted if it reduces the
+ * directional derivative to less than this share of its value. */
 #define FLATTER 0.9
 #define REJECTED_MAX 60u /* trial points in a row that are rejected before the fit ends */
 #define CURVATURE_MIN 1e-12
@@ -198,7 +199,8 @@ static double metric_size(const struct mr_glm *g)
     return fmax(size_of(g), g->family == MR_GLM_NORMAL ? 0 : LOSS_MIN);
 }
 
-/* Returns the Newton decrement, with M divided by the step length in place of the Hessian. */
+/* Returns the Newton decrement relative to the scale of the objective, with M divided by the step
+ * length in place of the Hessian. */
 static double metric_criterion(const struct mr_glm *g, double *room)
 {
     double size = metric_size(g);
@@ -236,8 +238,9 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     double size = size_of(g);
     g->h->criterion = size > 0 ? sqrt(fmax(-g->h->slope, 0) / size) : 0;
     if (g->h->criterion > g->h->tol) return;
-    memcpy(g->w, g->trial, n * sizeof *g->w); /* the loss does not distinguish trial from w */
-    /* A ridge means that columns are collinear, and then there is no diagonal. */
+    memcpy(g->w, g->trial, n * sizeof *g->w); /* trial and w have the same loss up to rounding */
+    /* A ridge means that columns are collinear. Then the inverse Hessian has no useful diagonal,
+     * and `spread` stays 0. */
     for (uint32_t j = 0; j < n && ridge == 0; j++) {
         memset(d, 0, n * sizeof *d);
         d[j] = 1;
@@ -369,7 +372,8 @@ static void go_back(struct mr_glm *g, double *room)
     g->h->rejected += 1;
     g->h->step *= 0.5;
     g->h->slope *= 0.5;
-    /* After many halvings, the step returns to the metric's own length. */
+    /* After many halvings, the step is at most 1, the length at which the metric stands for the
+     * Hessian. */
     if (g->metric && g->h->rejected == REJECTED_MAX / 2) g->h->step = fmin(g->h->step, 1);
     for (uint32_t j = 0; j <= g->columns && !by_prox(g); j++)
         g->trial[j] = 0.5 * (g->trial[j] + g->w[j]);
@@ -420,8 +424,8 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         proximal_trial(g, room);
         h->criterion = g->metric ? metric_criterion(g, room) : proximal_criterion(g);
     }
-    /* If rounding made a direction that does not lead downhill, the negative gradient replaces
-     * it. */
+    /* If rounding made a direction that does not lead downhill, the negative gradient (in the
+     * metric) replaces the direction. */
     if (!by_prox(g) && !(h->slope < 0)) {
         h->pairs = h->pairs_at = 0;
         for (uint32_t j = 0; j < n; j++)

@@ -147,6 +147,6 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
         last[j] = (last[j] - g->center[j] * last[p]) / g->scale[j];
     if (g->h->intercept != 0) return;
     memset(last, 0, p * sizeof *last);
-    /* A pivot of 1 and a gradient of 0, so that the intercept stays where it is. */
+    /* Sets a pivot of 1, so that with the gradient of 0 the intercept stays where it is. */
     last[p] = 1;
 }

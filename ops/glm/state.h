@@ -7,7 +7,7 @@
  *   sum of weight × loss / sum of weights + alpha (l1_ratio |w|_1 + (1 - l1_ratio) / 2 |w|^2)
  *
  * If the columns are standardised, the state holds w for standardised columns, and mr_glm_raw
- * converts w to the original columns. Knows no tasks. */
+ * converts w to the original columns. */
 #pragma once
 
 #include "base/err.h"
@@ -109,7 +109,8 @@ extern const char *const mr_glm_statuses[MR_GLM_STATUSES];
 bool mr_glm_is_square(const struct mr_glm_head *h);
 /* Returns the number of doubles in a state with this head. */
 size_t mr_glm_numbers(const struct mr_glm_head *h);
-/* Opens `numbers` doubles as a state. MR_EINVAL: the doubles are not a state. */
+/* Checks `numbers` doubles, and makes `*out` a view of them. MR_EINVAL: the doubles are not a
+ * state. */
 int mr_glm_open(double *state, size_t numbers, struct mr_glm *out, struct mr_error *e);
 /* Copies head and vectors to a state whose head may know more (columns, chunks). `to` has
  * mr_glm_numbers(head) zeroed doubles. `from` NULL: the state is that of a new fit. */

@@ -137,7 +137,7 @@ static uint64_t next_u64(struct mr_stream *s)
     return s->buffer[4 - s->buffered--];
 }
 
-/* Returns the halves of a u64, the low half first. */
+/* Returns one half of a u64: first the low half, and at the next call the high half. */
 static uint32_t next_u32(struct mr_stream *s)
 {
     if (s->has_half) {

@@ -3,8 +3,8 @@
 #include "ops/kernel/macros.h"
 
 /* Adds up rows. Takes two rows at a time, so that each accumulator is loaded and stored half as
- * often. Four rows would be four streams of memory, more than the hardware prefetcher follows
- * well. */
+ * often. With four rows at a time, there would be more streams of memory than the hardware
+ * prefetcher follows well. */
 #define ADD_ROWS(name, T, A)                                                                       \
     MR_CLONES static void name##_sum(const void *px, size_t rows, size_t width, void *pa)          \
     {                                                                                              \

@@ -37,8 +37,8 @@ enum setting_kind { SET_NAME, SET_COUNT, SET_REAL, SET_FLAG };
 struct setting {
     const char *name;
     enum setting_kind kind;
-    /* For SET_REAL. 0: the value must be 0 or more. Below 0: any finite number is allowed. For the
-     * setting tol null is allowed, too, and stands for -INFINITY. */
+    /* For SET_REAL: 0 if the value must be 0 or more; below 0 if any finite number is allowed. The
+     * setting "tol" may be null, too, which stands for -INFINITY. */
     double min;
     const char *const *names;
     unsigned names_count;
@@ -247,7 +247,7 @@ static int prepare(struct mr_op_call *call, struct fit *f, struct mr_classes *cl
     return MR_OK;
 }
 
-/* Makes an argument of the classes: a tensor, or a list of texts. */
+/* Makes a value of the classes: a tensor, or a list of texts. */
 static int classes_arg(struct mr_op_call *call, const struct mr_classes *c, struct mr_arg *out)
 {
     uint64_t n = c->count;

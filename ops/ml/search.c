@@ -253,7 +253,7 @@ static int run_rank(struct mr_op_call *call)
     return MR_OK;
 }
 
-/* Opens the argument "ranking". The operator takes inputs by reference, so a stored ranking is
+/* Reads the argument "ranking". The operator takes inputs by reference, so a stored ranking is
  * loaded here. */
 static int open_ranking(struct mr_op_call *call, struct mr_tensor *t)
 {

@@ -7,7 +7,8 @@
 #include <math.h>
 
 #define SLOPE_MAX 1e12 /* bound on the derivative of the loss */
-/* A smaller scale is multiplied into the weights, and becomes 1. */
+/* If the scale of the weights is smaller than this, the scale is multiplied into the weights and
+ * becomes 1. */
 #define SCALE_MIN 1e-9
 /* Work between two checks for cancellation, as rows × columns / 64. */
 #define CANCEL_ROWS 65536.0
@@ -49,7 +50,7 @@ static double slope_of(enum mr_sgd_loss loss, double p, double y)
     return p - y;
 }
 
-/* ---- weights: stored × scale ---- */
+/* ---- the weights are w × scale ---- */
 
 struct state {
     double *w;

@@ -32,8 +32,8 @@ struct fit {
     enum mr_nn_loss loss;
     uint32_t batch;
     uint32_t seed;
-    uint64_t inputs;  /* numbers of one example */
-    uint64_t outputs; /* numbers of one prediction */
+    uint64_t inputs;  /* how many numbers an example has */
+    uint64_t outputs; /* how many numbers a prediction has */
     uint64_t epochs;  /* epochs so far, with those of the model to continue */
     uint64_t version; /* updates so far, with those of the model to continue */
     uint64_t more;    /* epochs to train now */
@@ -265,7 +265,7 @@ static int take_examples(struct mr_op_call *call, struct fit *f)
         call, f, &v->items[0], &v->items[1], "validation", "validation", &f->validation);
 }
 
-/* ---- the result; its memory is allocated first, and the training writes into it ---- */
+/* ---- the memory of the result, into which the training writes ---- */
 
 static void *scratch_memory(void *ctx, uint64_t bytes)
 {
@@ -273,7 +273,7 @@ static void *scratch_memory(void *ctx, uint64_t bytes)
     return call->does->scratch(call, bytes);
 }
 
-struct extent { /* memory for the value that mr_nn_model_value_new makes */
+struct extent { /* memory for the model value that mr_nn_model_value_new makes */
     struct mr_op_call *call;
     void *p;
     uint64_t bytes;
