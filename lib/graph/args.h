@@ -20,6 +20,6 @@ struct mr_args {
     struct mr_pack_reader named;      /* stands at the first name: a text, then its value, … */
 };
 
-/* Opens the arguments of a task. MR_EFORMAT: the value does not have the form above. The arguments
- * themselves are not checked. */
+/* Opens the arguments of a task: sets the counts and the readers of `*out`. MR_EFORMAT: the value
+ * does not have the form above. The arguments themselves are not checked. */
 int mr_args_open(struct mr_str pack, struct mr_args *out, struct mr_error *e);

@@ -1,3 +1,4 @@
+/* Splits the bytes of a graph into sections and checks the sections (columns.h). */
 #include "graph/columns.h"
 
 #include "base/alloc.h"
@@ -63,8 +64,8 @@ static int read_frame(
     return rest->n ? bad(e, "more bytes than sections") : MR_OK;
 }
 
-/* Expands compact columns to full width. Columns of full width, such as all of version 1, stay as
- * they are. */
+/* Expands the columns that have a compact form (int_column.h) to full width. Other columns, such as
+ * all of version 1, stay as they are. */
 static int read_numbers(struct mr_columns *c, struct mr_error *e)
 {
     uint64_t n = c->nodes_count, keys = n + c->culled_count, inputs = c->at[MR_COLUMN_INPUTS].n;

@@ -7,16 +7,16 @@
  * clients may send.
  *
  *   1 head      u32 nodes, u32 culled keys, u32 arguments, u32 option sets, u32 ops, u32 targets
- *   2 kind      u8 a node: enum mr_node_kind
- *   3 op        u16 a node: index in ops; 0 if it is not a task
- *   4 key_n     u16 a node, then u16 a culled key: length
+ *   2 kind      u8 per node: enum mr_node_kind
+ *   3 op        u16 per node: index in ops; 0 if it is not a task
+ *   4 key_n     u16 per node, then u16 per culled key: length
  *   5 keys      the keys, then the culled keys, end to end
- *   6 args_of   u32 a node: index of its arguments
+ *   6 args_of   u32 per node: index of its arguments
  *   7 args_n    u32 each: bytes of these arguments
  *   8 args      the arguments (args.h), end to end
- *   9 input_n   u32 a node: how many inputs
+ *   9 input_n   u32 per node: how many inputs
  *  10 inputs    u32 each: nodes, by slot
- *  11 option_of u32 a node: index of its option set, 2^32-1 for none; empty: no node has options
+ *  11 option_of u32 per node: index of its option set, 2^32-1 for none; empty: no node has options
  *  12 options   each a map (options_pack.h)
  *  13 ops       each a text in MessagePack
  *  14 targets   u32 each
@@ -24,7 +24,7 @@
  * Version 2 has two more sections, for loops:
  *  16 loops     each: u32 rounds, u32 exits, u32 bytes of its name, rounds - 1 nodes, the exits,
  *               the name
- *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round
+ *  17 slots     u32 per node: its slot, 2^32-1 for none; then u32 per node: its round
  *
  * Version 3, with or without loops, stores sections 2 to 4, 6, 7, 9 to 11 and 14 in a form of
  * int_column.h. All other sections, and all of versions 1 and 2, have form 0. */

@@ -1,3 +1,4 @@
+/* Copies a graph with new values in place of its placeholders (copy.h). */
 #include "graph/copy.h"
 
 #include "base/alloc.h"

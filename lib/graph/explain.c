@@ -63,8 +63,8 @@ static bool is_marked(const unsigned char *bits, uint32_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-/* Every kept node is a target or has a dependent, so following the first dependents ends at a
- * target. */
+/* Every kept node is a target or has a dependent. So a walk from each node to its first dependent
+ * ends at a target. */
 uint32_t mr_graph_path_to_target(
     const struct mr_graph *g, uint32_t node, uint32_t *nodes, uint32_t nodes_max)
 {

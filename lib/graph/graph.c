@@ -74,7 +74,8 @@ void mr_graph_link(struct mr_graph *g)
     uint32_t n = g->nodes_count, edges = g->input_at[n];
     g->dependent_at = mr_alloc_array((size_t)n + 1, sizeof *g->dependent_at);
     g->dependents = mr_alloc_array(edges, sizeof *g->dependents);
-    if (!edges) return; /* without edges nothing is written, so the pages stay uncommitted */
+    /* without edges nothing is written, so the kernel need not commit the pages */
+    if (!edges) return;
     for (uint32_t i = 0; i < edges; i++)
         g->dependent_at[g->inputs[i]]++;
     uint32_t at = 0;

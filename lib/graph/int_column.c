@@ -1,9 +1,10 @@
+/* Writes and reads columns of numbers in as few bytes as possible (int_column.h). */
 #include "graph/int_column.h"
 
 #include "base/assert.h"
 
 /* Copies up to MR_INT_COLUMN_SOME numbers into `out`, from number `from` on, and returns how many.
- * The numbers come from one of the two arrays, so there may be fewer. */
+ * All numbers come either from c->p or from c->more, so there may be fewer. */
 static uint32_t some_of(const struct mr_int_column *c, uint32_t from, uint32_t *out)
 {
     bool is_more = from >= c->count;

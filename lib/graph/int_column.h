@@ -7,9 +7,10 @@
 #include <stdbool.h>
 
 enum mr_int_column_form {
-    /* The full width. Forms 1 to 3: each number has this many bytes, little endian. */
+    /* Each number has the full width of its column. The forms 1, 2 and 3 have no names: each number
+     * has 1, 2 or 3 bytes, little endian. */
     MR_INT_COLUMN_FULL,
-    MR_INT_COLUMN_SAME = 4, /* one number of the full width: all numbers equal it */
+    MR_INT_COLUMN_SAME = 4, /* the section has one number of full width, which all numbers equal */
 };
 
 /* A column in memory: numbers, or offsets whose differences are the numbers (one offset more than

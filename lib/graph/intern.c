@@ -1,3 +1,4 @@
+/* A hash table with open addressing that numbers texts (intern.h). */
 #include "graph/intern.h"
 
 #include "base/alloc.h"
@@ -7,8 +8,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Allocates the slots and writes to each page at once. A page that is read before it is written is
- * mapped twice, and the second mapping interrupts all other threads (TLB shootdown). */
+/* Allocates the slots, and writes to each page immediately. A page that is read before it is
+ * written is mapped twice, and the second mapping interrupts all other threads (TLB shootdown). */
 static void slots_make(struct mr_intern *t, uint32_t slots)
 {
     t->slots = mr_alloc_aligned(slots * sizeof *t->slots, 64);
@@ -25,8 +26,8 @@ void mr_intern_init(struct mr_intern *t, uint32_t count_hint)
     t->at = mr_alloc_array((size_t)t->room + 1, sizeof *t->at);
     t->text = mr_alloc(t->text_room);
     slots_make(t, slots);
-    /* The seed is an address, so that a client cannot prepare a million keys that collide. No
-     * result depends on the order of the slots. */
+    /* The seed is made of an address, so that a client cannot prepare a million keys that collide.
+     * No result depends on the order of the slots. */
     t->seed = mr_hash_u64((uint64_t)(uintptr_t)t->slots);
 }
 
@@ -66,7 +67,7 @@ static void room_for(struct mr_intern *t, size_t texts, size_t bytes)
     if (t->room - t->count < texts) {
         uint32_t room = MR_MAX(t->room * 2, t->count + (uint32_t)texts);
         size_t n = ((size_t)room + 1) * sizeof *t->at;
-        /* Not zeroed, so pages that are never touched are not committed. */
+        /* The new part is not zeroed, so pages that are never touched are not committed. */
         t->at = mr_grow(t->at, n, n);
         t->room = room;
     }

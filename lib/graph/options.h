@@ -1,4 +1,4 @@
-/* Options of tasks and of jobs: their bounds and copies. */
+/* The options of tasks and of jobs: checks their bounds and copies them. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
-/* Writes and reads the maps. The names are those of the job's JSON. Durations are in ns and amounts
- * in millionths, so that nothing is rounded. */
+/* Writes and reads the options of tasks and jobs as maps in MessagePack. The names are those of the
+ * job's JSON. Durations are in ns and amounts in millionths, so that nothing is rounded. */
 #include "graph/options_pack.h"
 
 #include "base/limits.h"

@@ -1,3 +1,5 @@
+/* Culls and orders nodes (order.h). To make a node means to compute its value. The value is held
+ * until all dependents of the node are made. */
 #include "graph/order.h"
 
 #include "base/alloc.h"
@@ -302,8 +304,8 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
         return false;
     }
     size_t n = (size_t)g->count + 1;
-    /* All of this memory is written at once, because a page that is read before it is written is
-     * mapped twice. */
+    /* All of this memory is written immediately, because a page that is read before it is written
+     * is mapped twice. */
     struct plan p = {.g = g, .topo = topo, .out = out};
     p.at = mr_alloc_aligned(n * sizeof *p.at, 64);
     cull(&p);

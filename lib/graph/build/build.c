@@ -1,5 +1,6 @@
-/* Makes the graph of a builder: gives nodes without a definition their meaning, checks the tasks,
- * orders the nodes, and copies the columns into the graph. */
+/* Makes a graph of the nodes of a builder: makes each node without a definition an alias or reports
+ * it, checks the tasks, drops (culls) the nodes that no target needs, orders the kept nodes, and
+ * copies the columns into the graph. */
 #include "graph/build/build.h"
 
 #include "base/alloc.h"
@@ -260,7 +261,8 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
 /* ---- columns that are in canonical order already --------------------------------------------- */
 
 /* True: the nodes are independent tasks, all of them are targets, and the targets and the arguments
- * are in the order of the nodes. This order is then the canonical one. */
+ * are in the order of the nodes. This order is then the canonical one (graph/graph.h). False: one
+ * of these conditions does not hold. */
 static bool is_in_order(const struct mr_builder *b)
 {
     uint32_t n = b->keys.count, args = 0;

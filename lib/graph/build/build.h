@@ -1,4 +1,5 @@
-/* A builder's nodes become a graph: checked, culled to the targets, ordered. */
+/* Makes a graph of a builder's nodes: checks them, drops (culls) those that no target needs, and
+ * orders the others. */
 #pragma once
 
 #include "base/err.h"
@@ -9,7 +10,8 @@ struct mr_graph_param {
     bool required;
 };
 
-/* What the check has to know of an operator. Each parameter can be given by position or by name. */
+/* What the check of a task has to know of its operator. Each parameter can be given by position or
+ * by name. */
 struct mr_graph_op_info {
     const struct mr_graph_param *params; /* lent until mr_graph_build returns */
     uint32_t params_count;
@@ -28,7 +30,8 @@ struct mr_graph_catalogue {
 
 struct mr_builder;
 
-/* Builds a graph and takes the builder. A node without a definition is an alias of another job's
- * key if the job has a namespace, and an error otherwise. The error names the key at fault. */
+/* Builds a graph. Frees the builder, also after an error. A node without a definition is an alias
+ * of another job's key if the job has a namespace, and an error otherwise. The error names the key
+ * at fault. */
 int mr_graph_build(struct mr_builder **b, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);

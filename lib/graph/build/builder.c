@@ -1,3 +1,4 @@
+/* Collects the nodes of a graph as columns (builder_state.h), and shares equal arguments. */
 #include "graph/build/builder.h"
 
 #include "base/alloc.h"
@@ -298,7 +299,7 @@ int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, str
 
 int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
 {
-    /* A copy, because the builder's memory of keys moves when it grows. */
+    /* The key is copied, because the builder's memory of keys moves when it grows. */
     char text[MR_KEY_BYTES_MAX];
     struct mr_str key = mr_builder_key(b, node);
     mr_assert(key.n <= sizeof text);
@@ -423,7 +424,7 @@ int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e)
     if (err) return err;
     err = open_push(b, node, true, e);
     if (err) return err;
-    /* Arguments of the operator `identity`: a list of the one value. */
+    /* Begins the arguments of the operator `identity`: a list with one item, the value. */
     mr_pack_list(mr_builder_args(b), 1);
     return MR_OK;
 }

@@ -1,7 +1,7 @@
 /* Collects the nodes of a graph in any order; mr_graph_build then makes the graph. The JSON parser,
- * the protobuf translation, the reader of column streams and tests use a builder, so a builder
- * knows no notation. The builder numbers nodes in the order of first mention; the finished graph
- * has other numbers.
+ * the protobuf translation, the reader of column streams and tests use a builder, so a builder does
+ * not depend on any notation. The builder numbers nodes in the order of first mention; the finished
+ * graph has other numbers.
  *
  *   uint32_t x, y;
  *   mr_builder_node(b, MR_STR("x"), &x, e);

@@ -24,8 +24,8 @@ struct mr_open_task {
     uint32_t *inputs;
     uint32_t count;
     uint32_t room;
-    /* The hash table, NULL for a few inputs. Upper half: node + 1; lower half: the input's number.
-     */
+    /* The hash table; NULL: there are only a few inputs. Each entry has node + 1 in its upper half
+     * and the input's number in its lower half. */
     uint64_t *seen;
     uint32_t seen_slots;
     /* The first number that mr_builder_node_under tries in the key of the next nested task. */
@@ -42,8 +42,8 @@ struct mr_builder_loop {
     uint32_t clones;
     uint32_t *inside; /* all nodes of round 0: tasks and values */
     uint32_t inside_count;
-    uint32_t until; /* slot of the condition; MR_NODE_NONE: no condition */
-    uint32_t *exits;
+    uint32_t until;  /* slot of the condition; MR_NODE_NONE: no condition */
+    uint32_t *exits; /* the nodes with the results of the loop */
     uint32_t exits_count;
 };
 

@@ -1,4 +1,5 @@
-/* The check of a builder's tasks: their operators exist, and the arguments fit the parameters. */
+/* Checks the tasks of a builder: whether their operators exist, and whether the arguments fit the
+ * parameters. */
 #pragma once
 
 #include "graph/build/builder.h"

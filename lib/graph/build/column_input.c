@@ -1,3 +1,4 @@
+/* Adds nodes to a builder as columns (column_input.h). */
 #include "graph/build/column_input.h"
 
 #include "base/alloc.h"

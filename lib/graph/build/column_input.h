@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Columns of nodes. `inputs` has node numbers of the builder, also of nodes that are added
- * later. */
+/* Columns of nodes. `inputs` has node numbers of the builder; a number may also be that of a node
+ * that is added later. */
 struct mr_node_columns {
     uint32_t count;
     struct mr_str keys; /* the keys, end to end; the arguments are stored in the same way */
@@ -31,8 +31,8 @@ struct mr_node_op {
 bool mr_builder_add_columns(struct mr_builder *b, const struct mr_node_columns *c,
     struct mr_node_op *ops, uint32_t ops_count);
 /* Appends undefined nodes in the order of their keys. MR_EFORMAT, without an error text: a key is
- * invalid or exists already. MR_ELIMIT: the bound on nodes or on keys. After an error the builder
- * can only be freed. */
+ * invalid or exists already. MR_ELIMIT: there are too many nodes or bytes of keys. After an error
+ * the builder can only be freed. */
 int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t *key_bytes,
     uint32_t count, struct mr_error *e);
 /* Defines existing nodes from `first` on. The caller has checked the columns, and `op` is the

@@ -1,4 +1,4 @@
-/* The options of a builder's nodes and of its job. */
+/* Sets the options of a builder's nodes and of its job. */
 #pragma once
 
 #include "base/err.h"

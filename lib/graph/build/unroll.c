@@ -1,3 +1,6 @@
+/* Unrolls loops (unroll.h). The body of a loop is the tasks that are copied for each round. A
+ * carried name stands for a value that each round computes for the next one. A slot is the number
+ * of a task in the body. A loop may have a condition (`until`), which ends it early. */
 #include "graph/build/unroll.h"
 
 #include "base/alloc.h"
@@ -9,13 +12,13 @@
 
 enum from { FROM_OUTSIDE, FROM_BODY, FROM_CARRY };
 
-struct input { /* an input of a task of the body */
+struct input { /* an input of a task of a loop's body */
     enum from from;
     /* The number of a node, of a slot, or of a carried name, as `from` tells. */
     uint32_t of;
 };
 
-/* The state while a body is copied for the later rounds. */
+/* The state while the body of one loop is copied for the later rounds. */
 struct body {
     struct mr_builder *b;
     const struct mr_repeat *r;

@@ -1,6 +1,5 @@
 /* Unrolls a loop (`repeat`) into a builder. The caller writes the body once, as the tasks of round
- * 0. Every other round is a copy with its own inputs. This file knows no notation (JSON,
- * columns).
+ * 0. Every other round is a copy with its own inputs. The nodes get these keys:
  *   name[0].state   the state before round 0: a node for each carried name
  *   name[r].key     the body's tasks in round r
  *   name.state      the state after the last round; name.count: the number of rounds that ran */
@@ -12,7 +11,7 @@
 struct mr_repeat_carry {
     struct mr_str name;
     uint32_t first; /* the node "name[0].carry": the value before round 0 */
-    /* The node whose value the next round gets; MR_NODE_NONE: not given yet. */
+    /* The node whose value the next round gets; MR_NODE_NONE: the node is not known yet. */
     uint32_t next;
 };
 

@@ -1,3 +1,4 @@
+/* Writes a graph as bytes, and reads it back. columns.h describes the sections of these bytes. */
 #include "graph/bytes/bytes.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Builds a graph from a parsed document, and sets the limits of the builder. */
 #include "graph/json/build.h"
 
 #include "base/alloc.h"
@@ -27,8 +28,8 @@ void mr_json_free(struct mr_json **jp)
     mr_release(j);
 }
 
-/* Bytes of a slice's text. The parsed values of such a slice fit into the cache of one processor
- * core. */
+/* A large text is parsed in slices (slice.h) of about this many bytes. The parsed values of such a
+ * slice fit into the cache of one processor core. */
 #define SLICE_BYTES 65536
 
 /* Returns the limits for a text of `text_bytes` bytes. A short document with "for" can ask for any

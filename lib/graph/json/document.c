@@ -1,4 +1,5 @@
-/* A job's document: its fields, its entries in two passes (keys, then their meaning), its targets.
+/* Reads a job's document: its fields, its targets, and its entries in two passes (first the keys,
+ * then the rest).
  *
  *   {"tasks": {"x": {"value": 1},
  *              "part-${i}": {"op": "slice", "args": [{"ref": "x"}, "${i}"], "for": {"i": "${n}"}},

@@ -92,8 +92,8 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 {
-    /* Not 0 if the job has loops, whose exits are nodes already, or if this is the body of a
-     * loop. */
+    /* `first` is not 0 if the job has loops, because the nodes with their results exist already, or
+     * if this is the body of a loop. */
     uint32_t first = j->b->keys.count;
     if (!first)
         mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
@@ -163,8 +163,8 @@ int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
         to += key[i].n;
         lengths[i] = key[i].n;
     }
-    /* Only MR_ELIMIT has an error text here. After another error the whole text is read again,
-     * which finds the error text. */
+    /* Only MR_ELIMIT has an error text here. After another error the caller reads the whole text
+     * again, which finds the error text. */
     return mr_builder_add_keys(
         s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
 }
@@ -243,8 +243,8 @@ int mr_json_read_parallel(
         mr_json_fast_path_read(plain, pieces + i, n, true);
         for (uint32_t k = 0; k < n && !err; k++, i++) {
             bool taken = false;
-            /* In dsk, a text that was no key when it was read may now be the key of a nested
-             * task. */
+            /* In "dsk" (Dask's notation), a text that was no key when it was read may now be the
+             * key of a nested task. */
             bool is_stale = s->j->dsk && s->j->b->keys.count != keys;
             if (!is_stale) err = mr_json_fast_path_add(plain, k, &taken);
             at = pieces[i].first;
@@ -255,9 +255,9 @@ int mr_json_read_parallel(
     return err;
 }
 
-/* Runs the second pass on several threads, which read the simple slices. This thread reads the
- * other slices and adds all slices in order. Each entry is one node, because no entry has a
- * "for". */
+/* Runs the second pass on several threads. These read the simple slices (fast_path.h); this thread
+ * reads the other slices and adds all slices in order. Each entry is one node, because no entry has
+ * a "for". */
 static int slices_by_many(
     struct mr_json_slicer *s, struct mr_str text, const struct mr_json_slices *split, uint32_t at)
 {

@@ -32,7 +32,8 @@ int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struc
 
 struct mr_json_piece mr_json_piece_of(
     struct mr_str text, const struct mr_json_slices *split, uint32_t slice, uint32_t first);
-/* Adds the keys of a simple slice (slice.h) as the builder's next nodes. */
+/* Adds the keys of a slice as the builder's next nodes. The slice's is_plain must be true
+ * (slice.h). */
 int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
     const struct mr_json_slices *split, const struct mr_json_slice *slice);
 /* Reads slices on the threads that were lent to the builder. The keys of all slices must have nodes

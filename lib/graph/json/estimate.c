@@ -110,8 +110,8 @@ static uint64_t list_size(struct mr_json_estimate *x, const yyjson_val *list)
     return x->measured_size;
 }
 
-/* Sets the size of a loop variable, and the value with which inner loops count: the mean of the
- * numbers, or the first item of the list. */
+/* Sets the size of a loop variable, and the value that the variable has in inner loops: the mean of
+ * the numbers, or the first item of the list. */
 static void give_size(struct mr_json_estimate *x, const struct mr_json_loop *loop, uint32_t var)
 {
     struct mr_json_binding *b = &x->j->bindings[loop->bindings_at + var];
@@ -315,7 +315,8 @@ static int entry(struct mr_json_estimate *x, yyjson_val *key, uint64_t rounds)
     yyjson_val *spec = mr_json_entry_loop(x->j, v);
     uint32_t bindings = x->j->bindings_count;
     if (spec) mode.times = open_loop(x, spec);
-    /* Rounds of "repeat" and of "for". The rounds of a "repeat" share their arguments. */
+    /* `all` is the number of copies by "repeat" and by "for". Arguments are counted once for all
+     * rounds of a "repeat", because these share their arguments. */
     uint64_t all = times(rounds, mode.times);
     x->nodes = add(x->nodes, all);
     x->key_bytes = add(x->key_bytes, times(text_size(x, mr_json_text(key)), all));

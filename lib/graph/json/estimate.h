@@ -1,12 +1,12 @@
-/* A check of bounds before the entries are read: how many tasks and bytes "for", "each" and "${…}"
- * make of a document. */
+/* Checks bounds before the entries are read: counts how many tasks and bytes "for", "each" and
+ * "${…}" make of a document. */
 #pragma once
 
 #include "graph/json/internal.h"
 
 struct mr_json_estimate;
 
-/* To be called when the parameters have values, before the first entry is read. */
+/* Makes an estimate. The parameters must have values already, and no entry has been read yet. */
 struct mr_json_estimate *mr_json_estimate_new(struct mr_json *j);
 void mr_json_estimate_free(struct mr_json_estimate **x);
 

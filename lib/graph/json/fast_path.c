@@ -1,3 +1,5 @@
+/* Reads slices of simple entries on several threads (fast_path.h). A slice with any other entry is
+ * not simple, and is left to the caller. */
 #include "graph/json/fast_path.h"
 
 #include "base/alloc.h"
@@ -9,7 +11,7 @@
 
 #define LOOK_AHEAD 8
 #define SLICES_A_WORKER 8
-/* Bytes of a slice. A longer slice, which a long entry makes, is not simple. */
+/* A longer slice is not simple. Only a long entry makes a slice this long. */
 #define SLICE_BYTES_MAX (1u << 20)
 
 struct part { /* what has been read of one slice */

@@ -13,7 +13,7 @@
 struct mr_json_binding {
     struct mr_str name;
     yyjson_val *value;
-    yyjson_val own; /* `value` points here if the variable counts */
+    yyjson_val own; /* `value` points here if the variable runs through numbers */
 };
 
 /* A "for": `{"i": 3, "j": ["a", "b"]}` runs through all combinations, the last variable fastest. */
@@ -25,7 +25,7 @@ struct mr_json_loop {
     struct {
         uint64_t n;
         uint64_t i;
-        yyjson_val *list; /* NULL: the variable counts */
+        yyjson_val *list; /* NULL: the variable runs through the numbers below n */
         yyjson_arr_iter iter;
     } vars[MR_JSON_LOOP_VARS_MAX];
 };
@@ -53,7 +53,8 @@ struct mr_json {
     struct mr_buf text; /* the last text with `${…}` replaced */
     yyjson_val text_val;
 
-    /* Values are written into this buffer instead of the open task; NULL: into the open task. */
+    /* Values are written into this buffer instead of the arguments of the open task; NULL: into
+     * these arguments. */
     struct mr_buf *plain;
     struct mr_json_frame *frames;
     uint32_t frames_count;
@@ -61,8 +62,10 @@ struct mr_json {
 };
 
 struct mr_json_mode {
-    bool refs;       /* references, nested tasks and `each` have a meaning; not inside literals */
-    bool substitute; /* `${name}` has a meaning; not inside {"literal": …} and parameters */
+    /* true: objects such as {"ref": key}, nested tasks and `each` are interpreted; false in
+     * literals */
+    bool refs;
+    bool substitute; /* true: `${name}` is replaced; false in {"literal": …} and in parameters */
 };
 
 /* ---- params.c ---- */
@@ -90,7 +93,8 @@ int mr_json_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val 
     yyjson_val *kwargs, bool skip_first);
 bool mr_json_is_op(const struct mr_json *j, struct mr_str name);
 int mr_json_no_duplicates(struct mr_json *j, yyjson_val *object);
-/* Appends a JSON value as data in MessagePack, without references and `${…}`. */
+/* Appends a JSON value to `out` in MessagePack, as data: references and `${…}` are not interpreted.
+ */
 int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 
 /* ---- entries.c ---- */
@@ -99,8 +103,8 @@ int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
 
 /* ---- repeat.c ---- */
 
-/* mr_json_repeat_declare makes the nodes of the loops' exits. mr_json_repeat adds the loops, when
- * all other keys have nodes. */
+/* mr_json_repeat_declare makes the nodes for the results of the loops. mr_json_repeat adds the
+ * loops, when all other keys have nodes. */
 int mr_json_repeat_declare(struct mr_json *j, yyjson_val *repeat);
 int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
 
@@ -128,7 +132,8 @@ struct mr_json_limits mr_json_widest(size_t text_bytes); /* the limits that ever
 
 /* ---- document.c ---- */
 
-/* Where the entries are that the parsed document lacks. All zeros: the document is complete. */
+/* Tells where the entries are that the parsed document lacks. All zeros: the document is complete.
+ */
 struct mr_json_entries_source {
     struct mr_str text;                  /* the whole text; empty: unknown, as in a template */
     const struct mr_json_slices *slices; /* the entries in `text`; NULL: the document has them */

@@ -18,8 +18,8 @@ static int fill(struct mr_str text, const struct mr_json_slices *slices,
     return err;
 }
 
-/* Reads a large text in slices. After an error in a slice, the text is read again as a whole, which
- * finds the error text. */
+/* Reads a large text in slices (slice.h). After an error in a slice, the text is read again as a
+ * whole, which finds the error text. */
 static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
 {

@@ -37,7 +37,7 @@ static void add_real(struct mr_buf *out, double d)
     mr_buf_add_text(out, text);
 }
 
-/* Fast, because loops write millions of numbers. */
+/* Writes the digits without snprintf, because loops write millions of numbers. */
 static void add_uint(struct mr_buf *out, uint64_t v)
 {
     char digits[20];

@@ -37,7 +37,7 @@ static int malformed(struct mr_str text, const yyjson_read_err *err, struct mr_e
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
-/* Bounds the memory of parsing as a whole. The parsed form of a text may take sixteen times the
+/* Bounds the memory of one call of the parser. The parsed form of a text may take sixteen times the
  * bytes of the text. */
 #define PARSED_BYTES_MAX ((size_t)2 << 30)
 

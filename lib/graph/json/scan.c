@@ -1,6 +1,6 @@
-/* Scans a slice in two passes. The first pass writes the arguments with a gap for each reference,
- * and collects the references. The second pass looks them up together, so that the cache misses in
- * the table of keys overlap. */
+/* Scans a slice (slice.h) in two passes. The first pass writes the arguments with a gap for each
+ * reference, and collects the references. The second pass looks the references up together, so that
+ * the cache misses in the table of keys overlap. */
 #include "graph/json/scan.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 
 /* Every decimal integer of 18 digits fits into 64 bits. */
 #define DIGITS_MAX 18
-/* Items of a list whose head in MessagePack is one byte. */
+/* The most items of a list whose head in MessagePack is one byte. */
 #define LIST_MAX 15
 
 struct reader {

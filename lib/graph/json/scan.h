@@ -24,7 +24,7 @@ struct mr_json_columns { /* the nodes of one slice */
     struct mr_buf args;
     struct mr_json_ref *refs;
     uint32_t refs_count, refs_room;
-    /* The slice has the operator op_text, which no earlier task has. */
+    /* True: the slice has the operator op_text, which no earlier task has. */
     bool misses_op;
     char op_text[MR_OP_NAME_BYTES_MAX];
     size_t op_bytes;

@@ -1,3 +1,4 @@
+/* Finds the boundaries of the entries of a job, and cuts the entries into slices (slice.h). */
 #include "graph/json/slice.h"
 
 #include "base/alloc.h"
@@ -28,8 +29,8 @@ static bool take(struct cursor *c, char want)
     return true;
 }
 
-/* Returns a word with the highest bit of each byte of `eight` that equals `byte`. Only the lowest
- * of these bits is exact: higher bits may be set for other bytes. */
+/* Returns a word in which each byte of `eight` that equals `byte` has its highest bit set. Only the
+ * lowest set bit is exact: higher bits may be set for other bytes. */
 static uint64_t bytes_like(uint64_t eight, unsigned char byte)
 {
     uint64_t x = eight ^ (0x0101010101010101u * byte);
@@ -137,7 +138,8 @@ static bool cut_entry(const char *text, struct cursor *c, struct mr_json_slices 
 }
 
 /* Finds the boundaries of all entries, and moves from after the opening brace to after the closing
- * brace. False: an entry is malformed. */
+ * brace. Stops, and returns true, when there are more than MR_TASKS_MAX keys. False: an entry is
+ * malformed. */
 static bool cut_entries(
     const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_slices *s)
 {

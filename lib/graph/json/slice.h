@@ -11,12 +11,12 @@ struct mr_json_slice {
     uint32_t n;
     uint32_t keys_at; /* its keys are keys[keys_at .. keys_at + keys_count) */
     uint32_t keys_count;
-    /* The slice is simple: no escapes in the keys, and no "for" in the values. */
+    /* True: no key has an escape, and no entry has a "for". */
     bool is_plain;
 };
 
 struct mr_json_slices {
-    uint32_t from; /* begin of the text between the braces of "tasks" or "dsk" */
+    uint32_t from; /* where the text between the braces of "tasks" or "dsk" begins */
     uint32_t to;
     struct mr_json_slice *slices;
     uint32_t slices_count;
@@ -31,8 +31,8 @@ struct mr_json_slices {
 
 /* Finds the slices of a whole text. False, with nothing to free: the text has another form and has
  * to be parsed as a whole, which also finds the text of an error. If the text has more than
- * MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A slice ends at the first entry that ends past
- * `slice_bytes`. */
+ * MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A slice ends with the first entry that ends
+ * `slice_bytes` or more after the slice's begin. */
 bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *out);
 
 /* Takes the first part of a text, and returns the position after the opening brace of the entries.

@@ -1,5 +1,6 @@
-/* The text stays in the pieces in which it arrived. Each piece is cut into slices of complete
- * entries. An entry that two pieces share is copied into a small piece of its own:
+/* Reads a job in JSON while it arrives (stream.h). The text stays in the pieces in which it
+ * arrived. Each piece is cut into slices of complete entries. An entry that two pieces share is
+ * copied into a small piece of its own:
  *
  *   … , "a": {…}, "b": {"op":      "inc", "args": [1]}, "c": {…}, "d
  *   ─── piece ── ┴── a piece of one entry ──────────┴── piece ──┴──   and so on
@@ -20,12 +21,12 @@
  * entry ends the early reading. */
 #define REST_BYTES_MAX ((size_t)4 << 20)
 #define REST_STEP_BYTES ((size_t)4 << 10)
-/* Slices are read again at most this many times because an operator is new. */
+/* The slices of a piece are read again at most this many times because of new operators. */
 #define NEW_OPS_MAX 8
 
 enum phase {
     HEAD,    /* before the entries: `head` has the text so far */
-    ENTRIES, /* inside the entries: `rest` has the begin of an incomplete entry */
+    ENTRIES, /* inside the entries: `rest` has the beginning of an incomplete entry */
     TAIL,    /* after the entries: `rest` has the text after them */
     OFF,     /* the text is only collected; the end of the stream reads it */
 };
@@ -158,8 +159,8 @@ static void put_off(struct mr_json_stream *a, const struct mr_json_piece *piece)
     a->put_off[a->put_off_count++] = *piece;
 }
 
-/* Adds operators to the builder that exist, and that the slices have but no earlier task. True: at
- * least one was added, so the slices should be read again. */
+/* Adds operators to the builder: those that exist, that the slices have, and that no earlier task
+ * has. True: at least one was added, so the slices should be read again. */
 static bool brings_op(struct mr_json_stream *a, uint32_t count)
 {
     bool found = false;

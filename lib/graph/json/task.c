@@ -1,4 +1,4 @@
-/* One entry of "tasks" or "dsk": its form and its options. */
+/* Reads one entry of "tasks" or "dsk": its form and its options. */
 #include "graph/json/internal.h"
 #include "graph/build/unroll.h"
 #include "graph/options.h"
@@ -287,8 +287,8 @@ static int write_object_entry(struct mr_json *j, uint32_t node, yyjson_val *obje
     return err;
 }
 
-/* True: a member makes the object one of the forms. False: the object is a dict, if the job is in
- * dsk. */
+/* True: the object is an entry of one form: it has "op", or only one of "value", "literal", "ref",
+ * "object" and "name". False: it has no form; in "dsk" it is then a dict. */
 static bool has_form(yyjson_val *object)
 {
     if (yyjson_obj_get(object, "op")) return true;

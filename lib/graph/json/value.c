@@ -303,7 +303,8 @@ static int put_name(struct mr_json *j, struct mr_str name)
     return mr_builder_input(j->b, node, j->e);
 }
 
-/* Recursion has one level, because inside a literal no object has a special meaning. */
+/* put and put_special call each other. This recursion is one level deep, because inside a literal
+ * or a value no object has a special meaning. */
 static int put(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
 
 /* Writes an object with one member that has a special meaning, such as {"ref": key}. `*taken`

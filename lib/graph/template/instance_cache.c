@@ -1,3 +1,5 @@
+/* The cache of a template's graphs (instance_cache.h). A marker is a text that stands for the value
+ * of a parameter in a cached graph. A form is a cached graph with its markers. */
 #include "graph/template/instance_cache.h"
 
 #include "base/alloc.h"
@@ -13,7 +15,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Graphs in the cache: one for each set of values of the parameters that are not markers. */
+/* The most graphs in the cache. There is one for each set of values of the parameters that are not
+ * markers. */
 #define FORMS_MAX 4
 #define VALUE_BYTES_MAX 256 /* bytes; an instance with a larger value is not cached */
 #define ARGS_BYTES_MAX ((uint64_t)256 << 20)
