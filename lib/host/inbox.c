@@ -32,7 +32,7 @@
 /* How long an eager wait polls before it sleeps; a wait up to this length is a short wait. */
 #define LOOK (400 * MR_US)
 #define SHORT_WAITS 3       /* an eager wait polls if `short_waits` is at least this number */
-#define SHORT_WAITS_MAX 8   /* `short_waits` grows no further */
+#define SHORT_WAITS_MAX 8   /* `short_waits` does not grow beyond this number */
 #define CROWD (200 * MR_US) /* a sched_yield that took longer has let another thread run */
 #define CROWDED (20 * MR_MS)
 

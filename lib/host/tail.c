@@ -1,3 +1,4 @@
+/* A bounded buffer of lines under one lock (tail.h). */
 #include "host/tail.h"
 
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* Starts threads, and moves them to the processors that they prefer (thread.h). */
 #include "host/thread.h"
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 #define SHORT_SLICE_NS 300000
 #define RETURN_PAUSE (50 * MR_MS)
 #define RETURN_PAUSE_MAX (2 * MR_SECOND)
-#define CPU_IS_BUSY (MR_MS) /* if getting the processor took longer, the processor is busy */
+#define CPU_IS_BUSY (MR_MS) /* if moving to the processor took longer, the processor is busy */
 
 struct mr_thread {
     pthread_t id;

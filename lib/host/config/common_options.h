@@ -25,8 +25,8 @@
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME",              \
         .init = "node", .help = (text), .at = (offset)}
 
-/* Rows for Redis: one for a program that needs Redis, and one for a program that also works without
- * it. */
+/* Rows for Redis: MR_OPTION_REDIS for a program that needs Redis, and MR_OPTION_REDIS_IF_ANY for a
+ * program that also works without Redis. */
 #define MR_OPTION_REDIS(offset)                                                                    \
     MR_OPTION_REDIS_IF_ANY(offset, "Redis: unix:PATH or HOST:PORT", .init = "127.0.0.1:6379")
 

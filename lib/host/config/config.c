@@ -123,7 +123,8 @@ static int set_from_outside(
     return set(o, o->init, config, where, e);
 }
 
-/* The Levenshtein distance of `a` and `b`, for the "did you mean" of an unknown flag. */
+/* Returns the Levenshtein distance of `a` and `b`, for the "did you mean" of an unknown flag.
+ * SIZE_MAX: `a` or `b` is too long. */
 static size_t distance(struct mr_str a, const char *b)
 {
     size_t row[64];

@@ -1,3 +1,4 @@
+/* A table of the users who have requests, under one lock. allowance.h describes the bound. */
 #include "host/limit/allowance.h"
 
 #include "base/alloc.h"
@@ -6,7 +7,7 @@
 
 #include <pthread.h>
 
-struct user { /* a user with requests whose bytes are charged to the allowance */
+struct user { /* a user who has requests with bytes that count */
     uint64_t id;
     uint64_t bytes;
     uint32_t holds;

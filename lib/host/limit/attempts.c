@@ -1,3 +1,4 @@
+/* A table of recent failures with a fixed number of entries, under one lock (attempts.h). */
 #include "host/limit/attempts.h"
 
 #include "base/alloc.h"

@@ -16,7 +16,7 @@ struct mr_attempts;
 struct mr_attempts *mr_attempts_new(uint32_t failures_max, mr_duration window);
 void mr_attempts_free(struct mr_attempts **a);
 
-/* True: the key may try again; always so for the empty key. False: the key has failed
- * `failures_max` times within its window. */
+/* True: the key may try again; the empty key always may. False: the key has failed `failures_max`
+ * times within its window. */
 bool mr_attempts_may(struct mr_attempts *a, struct mr_str key, mr_time now);
 void mr_attempts_fail(struct mr_attempts *a, struct mr_str key, mr_time now);

@@ -1,5 +1,5 @@
-/* A hash table of chains under one lock. The table has few entries, and each connection makes one
- * look-up. */
+/* A hash table of chains under one lock. Threads hold the lock only for a
+ * look-up, and the table has few entries. */
 #include "host/limit/quota.h"
 
 #include "base/alloc.h"

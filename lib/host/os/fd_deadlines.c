@@ -1,5 +1,5 @@
-/* A table with one entry a descriptor, under one lock. The lock is held during shutdown(2), so
- * after mr_fd_deadlines_forget has returned, no shutdown of that descriptor is under way. */
+/* A table with one entry for each descriptor, under one lock. The lock is held during shutdown(2),
+ * so after mr_fd_deadlines_forget has returned, no shutdown of that descriptor is under way. */
 #include "host/os/fd_deadlines.h"
 
 #include "base/alloc.h"

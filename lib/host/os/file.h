@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 /* Appends the content of the file to `out`. MR_ENOENT: there is no such file. MR_EPERM: this
- * process may not read it. MR_EIO: reading failed. MR_ETOOBIG: the file does not fit under the
- * ceiling of `out`. */
+ * process may not read it. MR_EIO: reading failed. MR_ETOOBIG: `out` would have more than
+ * out->bytes_max bytes. */
 int mr_file_read(const char *path, struct mr_buf *out, struct mr_error *e);
 
 /* Replaces the content of a file: writes a temporary file beside it, calls fsync, renames the

@@ -1,5 +1,5 @@
-/* Which users may connect to a UNIX socket. All listeners use the same rule: the user of this
- * process, root, and the users of --allow-uid. */
+/* Decides which users may connect to a UNIX socket. All listeners use the same rule: the user of
+ * this process, root, and the users of --allow-uid. */
 #pragma once
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
-/* Notices that a file has changed, and chooses the thread that reads it again. The content of the
- * files is the caller's. */
+/* Notices that a file has changed, and chooses the thread that reads the file again. The caller
+ * does the reading. */
 #include "host/os/reread.h"
 
 #include "host/clock.h"

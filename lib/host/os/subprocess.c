@@ -1,3 +1,5 @@
+/* Runs a child process (subprocess.h). `err` is the process's stderr: the end of it is kept, or its
+ * lines are passed to on_err. */
 #include "lib/host/os/subprocess.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* A lock protects the next item. An item takes tens of microseconds, the lock tens of
- * nanoseconds. */
+/* A lock protects the number of the next item. Taking the lock costs little: it takes tens of
+ * nanoseconds, an item tens of microseconds. */
 #include "host/pool/thread_pool.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,10 @@
-/* A slot's state is one word: the blocks that have not begun, and the number of stealers inside. A
- * thread claims a block, and a stealer comes in, by an atomic change of this word; so no stealer
- * comes in when no block is left. The owner waits until no stealer is inside; until then stealers
- * may read the slot's `work`. Idle threads wait as at an eventcount: a thread sets `idle` and then
- * reads the epoch, an owner adds to the epoch and then reads `idle`; one of the two sees the other.
- */
+/* A stealer is a thread that runs blocks of another thread, the owner of the work (work_sharing.h).
+ * A slot's state is one word: the number of blocks that have not begun, and the number of stealers
+ * inside. A thread claims a block, and a stealer enters, by an atomic change of this word; so no
+ * stealer enters when no block is left. The owner waits until no stealer is inside; until then
+ * stealers may read the slot's `work`. Idle threads wait as at an eventcount: a thread sets `idle`
+ * and then reads the epoch, an owner adds to the epoch and then reads `idle`; one of the two sees
+ * the other's change. */
 #include "host/pool/work_sharing.h"
 
 #include "base/alloc.h"
@@ -153,7 +154,7 @@ static mr_duration wait_for_stealers(struct slot *p)
     return mr_clock_thread_cpu() - cpu;
 }
 
-/* Wakes at most `wanted` idle threads: a larger number would find no block. */
+/* Wakes at most `wanted` idle threads, because more threads would find no block. */
 static void wake_idle(struct mr_work_sharing *h, uint32_t wanted)
 {
     if (!atomic_load(&h->idle_count)) return;

@@ -82,7 +82,7 @@ int mr_certificate_read_key(const char *path, EVP_PKEY **out, struct mr_error *e
     return MR_OK;
 }
 
-/* ---- what is wrong with it ------------------------------------------------------------------- */
+/* ---- what is wrong with a certificate -------------------------------------------------------- */
 
 static void write_time(const ASN1_TIME *at, char out[64])
 {
@@ -199,7 +199,7 @@ int mr_certificate_check(const struct mr_certificate_files *f, struct mr_error *
     return has_cert ? check_signed(f, kind, cert, store, e) : MR_OK;
 }
 
-/* ---- how long, and for whom ------------------------------------------------------------------ */
+/* ---- how long a certificate lasts, and for which names --------------------------------------- */
 
 static bool is_for(X509 *cert, const char *name)
 {

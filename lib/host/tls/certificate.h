@@ -37,7 +37,7 @@ struct mr_certificate_spec {
 int mr_certificate_make_ca(const char *cert_path, const char *key_path,
     const struct mr_certificate_spec *spec, struct mr_error *e);
 /* Makes a certificate for servers and clients, signed by the CA in `ca_path`. If `key_path` exists,
- * its key is kept. Then one rename replaces the certificate, and no process reads a certificate and
+ * its key is kept. Then one rename replaces the certificate, so no process reads a certificate and
  * a key that do not match. */
 int mr_certificate_make(const char *ca_path, const char *ca_key_path, const char *cert_path,
     const char *key_path, const struct mr_certificate_spec *spec, struct mr_error *e);
