@@ -1,8 +1,8 @@
 /* Measures how fast values are checked, hashed, imported and exported in one thread, compared with
  * memcpy:
  *     format_bench [filter]
- * Each row is the best of several runs over warm memory. GB/s are of the value's bytes for tensors,
- * and of the text's bytes for CSV and JSON. */
+ * Each row is the best of several runs over warm memory. GB/s count the bytes of the value for
+ * tensors, and the bytes of the text for tables in CSV and JSON. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"

@@ -1,7 +1,7 @@
 /* Measures how fast a graph is read from JSON, and the parts of that work.
  *     bench_graph [tasks] [rounds] [letters of the parts to run: abcdt]
  * Prints, for each shape and notation, the size of the text, the time of the best and of the median
- * round, and the ns a task and the tasks/s of the median round. */
+ * round, and the ns per task and the tasks/s of the median round. */
 #include "base/alloc.h"
 #include "graph/build/builder_state.h"
 #include "graph/bytes/bytes.h"

@@ -1,6 +1,6 @@
 /* Measures training steps in one thread: forward, backward, Adam.
  *     nn_bench cnn|mlp [batch]
- * Reads numbers of steps from its input. Does so many steps for each number, and prints two lines:
+ * Reads numbers from its input. For each number, does this number of steps and prints two lines:
  * the seconds of forward and backward, and the seconds of Adam. bench/nn_peer.py lets this program
  * and PyTorch take turns. */
 #include "base/alloc.h"

@@ -2,7 +2,7 @@
  * machine: a parameter server with 1, 2 and 4 workers, all-reduce groups, and both over gRPC with a
  * UNIX socket, compared with memcpy.
  *
- *     params_bench [numbers, in millions; 2.8]
+ *     params_bench [numbers, in millions; default 2.8]
  *
  * Workers compute nothing, so all the time is in the exchange. Roles are threads of this process
  * with connections and mappings of their own, as in separate processes. */
@@ -229,7 +229,8 @@ static void reduce_bench(const char *name, const char *optim, uint32_t ranks, bo
     for (uint32_t i = 0; i < ranks; i++)
         mr_thread_join(&k[i].thread);
     double s = (double)k[0].took / 1e9 / (double)steps;
-    /* Bytes that move: the gradients of all ranks are read, the parameters read and written. */
+    /* Bytes that move: the gradients of all ranks are read, and the parameters are read and
+     * written. */
     double bytes = (double)count * sizeof(float) * (ranks + 2);
     (void)printf(
         "%-28s %u ranks: %.2f ms a step, %.1f GB/s\n", name, ranks, s * 1e3, bytes / s / 1e9);

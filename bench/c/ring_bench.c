@@ -71,7 +71,7 @@ static void net_run(void *ctx)
 static void net_open(struct net *n, const struct plan *p, uint32_t rank)
 {
     struct mr_error e;
-    const struct mr_rpc_server_options o = {0}; /* as in services/worker/shell/shell.c */
+    const struct mr_rpc_server_options o = {0};
     int port = 0;
     n->loop = mr_rpc_loop_new();
     n->server = mr_rpc_server_new(n->loop, &o);
@@ -284,7 +284,7 @@ int main(int argc, char **argv)
         transfer(down[i][1], addresses, sizeof addresses, true);
     uint64_t *ns = mr_alloc_array(p.steps, sizeof *ns);
     struct told told[RANKS_MAX];
-    for (uint32_t i = p.ranks; i-- > 0;) { /* rank 0 is last, so that its times stay */
+    for (uint32_t i = p.ranks; i-- > 0;) { /* rank 0 is last, so that its times stay in `ns` */
         transfer(up[i][0], &told[i], sizeof told[i], false);
         transfer(up[i][0], ns, p.steps * sizeof *ns, false);
     }

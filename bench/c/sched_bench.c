@@ -167,7 +167,8 @@ static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *
     b->done += r->count;
 }
 
-/* Answers the batches that the scheduler's shell would send at the end of a turn. */
+/* Answers the batches that the scheduler's shell would send at the end of one round of its event
+ * loop. */
 static void flush(struct bench *b)
 {
     for (size_t i = 0; i < b->fx.dirty_workers.n / sizeof(uint32_t); i++) {

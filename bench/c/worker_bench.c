@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BATCH 1000u /* tasks a message */
+#define BATCH 1000u /* tasks in one message */
 #define JOB ((mr_job_id){7})
 
 struct bench {
@@ -21,7 +21,8 @@ struct bench {
     struct mr_worker_effects fx;
     struct mr_inbox *inbox;
     struct mr_executor_env env;
-    struct mr_executor **executors; /* NULL: run_here ends all tasks at once */
+    /* NULL: there are no executors, and run_here ends all tasks at once */
+    struct mr_executor **executors;
     uint32_t slots;
     uint64_t done;
     uint64_t strands;
