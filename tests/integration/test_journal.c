@@ -31,7 +31,7 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     struct fixture *f = *state;
     struct mr_journal_info info;
     struct mr_journal *j = journal_open(f, &info);
-    append(j, 1, 300); /* one call makes one entry of the stream */
+    append(j, 1, 300); /* one call of append makes one entry of the stream */
     wait_acked(f, 300);
     mr_journal_set_base(j, 151);
     append(j, 301, 301);
@@ -99,7 +99,7 @@ static void who_attends_may_be_busy_for_longer_than_an_answer_takes(void **state
     mr_redis_attend(r, true);
     (void)mr_redis_send(r, 1, ping, count_answer, &answers);
     for (int i = 0; i < 5000 && atomic_load(&answers) < 2; i++)
-        nap(); /* this thread promises to read, and never does */
+        nap(); /* this thread has called mr_redis_attend, but never reads the answers */
     assert_int_equal(atomic_load(&answers), 2);
     mr_redis_close(&r);
 }

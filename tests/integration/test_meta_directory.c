@@ -1,4 +1,4 @@
-/* store/meta/directory against a real redis-server on a private socket. */
+/* Tests store/meta/directory with a real redis-server on a private socket. */
 #include "store/meta/directory.h"
 #include "store/meta/redis.h"
 #include "tests/integration/redis_rig.h"
@@ -186,7 +186,8 @@ static void a_place_is_found_until_it_is_taken_away(void **state)
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
     wait_done(f);
-    assert_int_equal(f->err, MR_OK); /* a node removes only its own record: the one of n1 stays */
+    /* a node removes only its own record, so the record of node n1 stays */
+    assert_int_equal(f->err, MR_OK);
     mr_directory_unplace(f->directory, place.object, MR_STR("n1"), on_done, f);
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);

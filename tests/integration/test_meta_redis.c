@@ -1,6 +1,6 @@
-/* Tests store/meta/redis with a server that the test plays itself, so that the server can close at
- * an exact moment. SIGPIPE has its default action, because programs that link the module need not
- * ignore it. */
+/* Tests store/meta/redis with a server that the test plays itself, so that the server can close a
+ * connection at an exact moment. SIGPIPE has its default action, because programs that link the
+ * module need not ignore it. */
 #include "host/clock.h"
 #include "store/meta/redis.h"
 #include "tests/integration/redis_rig.h"

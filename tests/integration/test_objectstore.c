@@ -1,4 +1,4 @@
-/* The real mr-objectstore with real clients, some of them in processes of their own: sharing,
+/* Tests the real mr-objectstore with real clients, some of them in processes of their own: sharing,
  * waiting, the death of a client or the store, spilling, pulls, and many threads that make and drop
  * objects. */
 #include "base/alloc.h"
@@ -356,7 +356,7 @@ static void an_object_of_another_node_is_pulled_once(void **state)
     node_fini(&b);
 }
 
-/* ---- churn: threads that make, read, keep and drop, over a memory too small for all ---------- */
+/* ---- churn: threads that make, read, keep and drop objects in a memory that is too small ----- */
 
 struct churn {
     struct mr_store *st;

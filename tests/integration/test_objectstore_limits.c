@@ -107,7 +107,7 @@ static void a_store_that_says_nothing_can_be_given_up(void **state)
         mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
     kill(n.pid, SIGCONT);
     assert_int_equal(
-        /* The store answers the requests that were given up first, and then this one. */
+        /* The store first answers the requests that were given up, and then this one. */
         mr_store_stats(st, &stats, &e), MR_OK);
     assert_int_equal(stats.objects, 0);
     assert_int_equal(mr_store_create(st, 20 * MIB, WAIT, &draft, &e), MR_OK);

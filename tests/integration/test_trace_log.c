@@ -1,5 +1,6 @@
 /* Tests store/meta/trace/log with a real redis-server on a private socket. Each span is read back
- * once. Beyond a limit a block goes to a file or is counted as lost. No caller waits for Redis. */
+ * once. When a limit is reached, a block of spans goes to a file or is counted as lost. No caller
+ * waits for Redis. */
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
@@ -163,7 +164,8 @@ static void what_goes_in_is_read_back_once(void **state)
 {
     struct fixture *f = *state;
     struct read r;
-    add(f, JOB, 50, 100); /* some blocks wait, some are under way, some are in Redis */
+    /* some blocks wait, some are on their way to Redis, and some are in Redis */
+    add(f, JOB, 50, 100);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
         assert_all(f, JOB, 5000);
@@ -217,7 +219,8 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
     assert_true(r.spans > 0 && r.spans < 400000);
     assert_int_equal(r.spans + t.not_recorded, 400000);
-    /* The next scheduler finds both jobs. It deletes the traces of jobs that are not in `alive`. */
+    /* The next scheduler knows both jobs (`alive`). The log deletes the traces of all other jobs.
+     */
     const mr_job_id alive[] = {OTHER, JOB};
     log_close(f);
     f->config.jobs = alive;

@@ -1,7 +1,7 @@
 /* The interop test's client on lib/rpc. Runs every case against one server: ours, or one of another
  * gRPC implementation.
  *     mr-interop-client ADDRESS
- * Prints one line a case. Exits with status 1 if a case failed. */
+ * Prints one line for each case. Exits with status 1 if a case failed. */
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "interop.pb-c.h"
@@ -16,7 +16,7 @@
 #define TIMEOUT (20 * MR_SECOND)
 
 static struct mr_rpc_client *client;
-static const char *failure; /* why the running case has failed; NULL: it has not */
+static const char *failure; /* why the running case has failed; NULL: it has not failed */
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
