@@ -1,3 +1,5 @@
+/* Runs operators (call.h). A run is the memory in which one thread makes its calls. A pack is a
+ * value as MessagePack; an extent is a value as one block of bytes with a header. */
 #include "ops/call.h"
 
 #include "base/alloc.h"
@@ -300,7 +302,7 @@ static uint32_t takes_bit(enum mr_arg_type type)
     return bits[type];
 }
 
-/* Makes a number of a tensor without axes. */
+/* Turns a tensor without axes into a number. */
 static void unwrap_number(struct mr_arg *arg)
 {
     const struct mr_tensor *t = arg->tensor;
@@ -451,7 +453,7 @@ static void mark_result(
     struct mr_op_result *result = r->result;
     result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
     if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
-        /* The extent is this result's own memory. */
+        /* The extent may be changed, because it is this result's own memory. */
         mr_value_mark_drawn(mr_unconst(result->extent.p));
 }
 
@@ -501,7 +503,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
         .inputs_count = inputs_count,
         .by_reference = op->flags & MR_OP_BY_REFERENCE};
     struct mr_arg all;
-    /* Not zeroed, because the text has a thousand bytes and zeroing them takes time. */
+    /* `why` is not zeroed, because its text has a thousand bytes and zeroing them takes time. */
     struct mr_error why;
     why.text[0] = 0;
     int err = mr_resolve(&x, args, &all, &why);

@@ -1,3 +1,4 @@
+/* Decodes the arguments of an operator (resolve.h). */
 #include "ops/resolve.h"
 
 #include "base/assert.h"

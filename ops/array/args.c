@@ -106,7 +106,7 @@ static int fill_leaf(
 {
     (void)name;
     size_t width = mr_dtype_bytes(n->dtype);
-    /* Numbers only (bool, i64, u64 or f64), which is the frequent case. */
+    /* All leaves are numbers (bool, i64, u64 or f64), as in most calls. */
     if (!n->tensors) {
         double v = mr_arg_f64(a);
         uint64_t i = a->type == MR_ARG_BOOL ? a->boolean : a->u;

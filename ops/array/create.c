@@ -339,7 +339,7 @@ static bool is_archive(struct mr_str bytes)
 }
 
 /* Finds the member of an .npz that the argument "name" names ("x" or "x.npy"). Without a name, the
- * archive must have one member. */
+ * archive must have exactly one member. */
 static int pick_member(
     struct mr_op_call *call, const struct mr_nn_zip *z, char name[NAME_BYTES_MAX])
 {

@@ -69,8 +69,8 @@ static int shapes_do_not_fit(
     return call->does->fail(call, MR_EINVAL, "%s and %s cannot be multiplied", x, y);
 }
 
-/* Makes a vector a matrix of one row, or with `column` of one column. The result of matmul does not
- * have the added axis. */
+/* Turns a vector into a matrix of one row, or with `column` of one column. The result of matmul
+ * does not have the added axis. */
 static void as_matrix(struct mr_tensor *x, bool column)
 {
     int64_t stride = x->strides[0];
@@ -189,7 +189,8 @@ static int run_matmul(struct mr_op_call *call)
     if (!data) return MR_ELIMIT;
     mr_tensor_init(&out, t, ndim, shape, data);
     struct mr_tensor made = out;
-    /* The product is computed in a wider type and then cast; integers keep their low bits. */
+    /* If `t` is narrower, the product is computed in a wider type and then cast; integers keep
+     * their low bits. */
     if (t != p.t) {
         made.data = call->does->scratch(call, mr_tensor_elements(&out) * mr_dtype_bytes(p.t) + 8);
         if (!made.data) return MR_ELIMIT;

@@ -123,7 +123,7 @@ void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b
 {
     double count = count_a + count_b;
     if (count_b == 0) return;
-    /* The formula below would round `low` away in `delta`. */
+    /* If `a` is empty, `b` is copied, because the formula below would lose `low` by rounding. */
     if (count_a == 0) {
         memcpy(a->mean, b->mean, n * sizeof *a->mean);
         memcpy(a->low, b->low, n * sizeof *a->low);

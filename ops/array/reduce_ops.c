@@ -1,5 +1,5 @@
-/* array.sum … array.argmax. array.reduce_partial and array.reduce_merge reduce a distributed array:
- * part by part, then the parts' results. */
+/* Operators that reduce arrays: array.sum … array.argmax. A distributed array is reduced in two
+ * steps: array.reduce_partial reduces each part, and array.reduce_merge combines the results. */
 #include "ops/array/array.h"
 
 #include "base/assert.h"

@@ -55,7 +55,8 @@ int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t)
 
 /* ---- reshape, transpose ---- */
 
-/* Reads a shape in which one length may be -1. This length is computed from the others. */
+/* Reads a shape in which one length may be -1. This length is computed from the other lengths and
+ * the number of elements. */
 static int wanted_shape(
     struct mr_op_call *call, const struct mr_tensor *x, unsigned *ndim, uint64_t *shape)
 {
@@ -82,7 +83,7 @@ static int wanted_shape(
     }
     uint64_t n = mr_tensor_elements(x);
     if (open == *ndim && known == n) return MR_OK;
-    /* With n = 0 the open length becomes 0: a tensor without elements can become 0 × 4. */
+    /* If x has no elements, the length given as -1 becomes 0, as in 0 × 4. */
     if (open < *ndim && known && n % known == 0) {
         shape[open] = n / known;
         return MR_OK;

@@ -120,7 +120,7 @@ static int run_columns(struct mr_op_call *call)
     return call->does->return_arg(call, &list);
 }
 
-/* Returns the bytes of text in the first `rows` rows. */
+/* Returns the number of bytes of text in the first `rows` rows. */
 static uint64_t text_bytes(const struct mr_column *c, uint64_t rows)
 {
     uint64_t n = 0;

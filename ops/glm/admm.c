@@ -1,8 +1,8 @@
 /* Consensus ADMM (Boyd, Parikh, Chu, Peleato and Eckstein 2011, chapters 7 and 8). Each chunk of
- * rows has coefficients x of its own, which are drawn to common coefficients z; penalties act on z
- * alone. A chunk minimises its own problem by a few Newton steps from z, so its first evaluation is
- * the loss at z. With a metric M (ops/glm/metric.h), the distance of x and z and the residuals are
- * measured in M. This has the effect of columns that are not correlated. */
+ * rows has coefficients x of its own, which are pulled towards common coefficients z; penalties act
+ * on z alone. A chunk minimises its own problem by a few Newton steps from z, so its first
+ * evaluation gives the loss at z. With a metric M (ops/glm/metric.h), the distance of x and z and
+ * the residuals are measured in M. This has the effect of columns that are not correlated. */
 #include "ops/glm/admm.h"
 
 #include "ops/glm/metric.h"

@@ -18,7 +18,7 @@ int mr_glm_numbers_of(struct mr_op_call *call, const struct mr_arg *arg, const c
  * copy. `chunk` is for error texts. */
 int mr_glm_rows(
     struct mr_op_call *call, const struct mr_arg *x, int64_t chunk, struct mr_glm_rows *out);
-/* Reads one number for each row. For the argument null `*out` stays as it is. */
+/* Reads one number for each row. If the argument is null, `*out` stays as it is. */
 int mr_glm_vector(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     int64_t chunk, uint64_t rows, const double **out);
 /* Checks the number of columns. MR_ELIMIT: the solver of the fit does not accept so many. */

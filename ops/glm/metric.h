@@ -6,14 +6,14 @@
 
 #include "ops/glm/state.h"
 
-/* Stores the Hessian of the first evaluation, in units of w, as the metric. `room` has
- * mr_glm_metric_numbers doubles. */
+/* Stores `packed_hessian`, the Hessian of the first evaluation with respect to w, as the metric.
+ * `room` has mr_glm_metric_numbers doubles. */
 void mr_glm_metric_take(struct mr_glm *g, const double *packed_hessian, double *room);
 size_t mr_glm_metric_numbers(uint32_t columns);
 
 /* Returns d^T M d, or d^T d without a metric. */
 double mr_glm_metric_square(const struct mr_glm *g, const double *d, double *room);
-/* Replaces d by M^-1 d. Only for fits that store the factor of M: those of the solvers gd and
+/* Replaces d by M^-1 d. The fit must store the factor of M, as do the fits of the solvers gd and
  * lbfgs, and those of proximal without an l1 penalty. */
 void mr_glm_metric_solve(const struct mr_glm *g, double *d);
 

@@ -19,7 +19,8 @@ struct mr_glm_partial_head { /* members without a comment are as in mr_glm_head 
     double wrong;
     double loss;
     double hessian; /* 1: the Hessian is present */
-    /* Number of chunks. With `points`, one (chunk number, vector) follows for each. */
+    /* Number of chunks. If `points` is 1, each chunk adds its number and its vector at the end of
+     * the partial. */
     double entries;
     double points;
     double stuck; /* chunks of ADMM that made no progress towards their minimum */

@@ -223,8 +223,8 @@ static void go(struct mr_glm *g, const double *d)
     g->h->slope = dot(d, g->gradient, n);
 }
 
-/* Computes Newton's trial point and the criterion. At convergence also computes the diagonal of the
- * inverse Hessian. Overwrites `a`. */
+/* Computes Newton's trial point and the criterion of convergence. At convergence also computes the
+ * diagonal of the inverse Hessian. Overwrites `a`. */
 static void newton_trial(struct mr_glm *g, double *a, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -408,7 +408,7 @@ static void move(struct mr_glm *g, const struct mr_glm_partial *p, double object
     h->rejected = 0;
 }
 
-/* Chooses the next trial point, and sets criterion and status. */
+/* Chooses the next trial point, and sets the criterion of convergence and the status. */
 static void look_ahead(struct mr_glm *g, double *hessian, double *room)
 {
     struct mr_glm_head *h = g->h;
@@ -452,7 +452,7 @@ static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
     return known ? fmax(counts / means, GROWTH_MIN) : 1;
 }
 
-/* Takes the first evaluation: refuses a start without finite loss, gradient or Hessian, and takes
+/* Takes the first evaluation: refuses a start without finite loss, gradient or Hessian, and stores
  * the metric. */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)

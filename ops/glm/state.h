@@ -50,7 +50,7 @@ struct mr_glm_head { /* the first numbers of the tensor; all are doubles */
     double l2; /* weight of the l2 penalty: alpha × (1 - l1_ratio) */
     double tol;
     double iterations_max; /* 0: no limit */
-    double memory;         /* pairs that L-BFGS stores */
+    double memory;         /* the most pairs that L-BFGS stores */
     double columns;        /* 0: not known yet, and all coefficients are 0 */
     double chunks;         /* chunks of ADMM; 0: not known yet */
     double status;
@@ -112,8 +112,8 @@ size_t mr_glm_numbers(const struct mr_glm_head *h);
 /* Checks `numbers` doubles, and makes `*out` a view of them. MR_EINVAL: the doubles are not a
  * state. */
 int mr_glm_open(double *state, size_t numbers, struct mr_glm *out, struct mr_error *e);
-/* Copies head and vectors to a state whose head may know more (columns, chunks). `to` has
- * mr_glm_numbers(head) zeroed doubles. `from` NULL: the state is that of a new fit. */
+/* Copies head and vectors to a state whose head may have more values (columns, chunks) than `from`.
+ * `to` has mr_glm_numbers(head) zeroed doubles. `from` NULL: the state is that of a new fit. */
 void mr_glm_copy(
     const struct mr_glm *from, const struct mr_glm_head *head, double *to, struct mr_glm *out);
 

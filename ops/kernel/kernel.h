@@ -1,5 +1,6 @@
-/* The element-wise kernels: casts, operations of one and of two operands, and where. A kernel is a
- * loop over elements of fixed dtypes. ops/kernel/strided_loop.h runs kernels over tensors. */
+/* The element-wise kernels: casts, operations of one and of two operands, and the operation
+ * "where". A kernel is a loop over elements of fixed dtypes. ops/kernel/strided_loop.h runs kernels
+ * over tensors. */
 #pragma once
 
 #include "base/err.h"
@@ -69,5 +70,5 @@ enum mr_unary {
  * kernels, because it is computed in f32. */
 mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t);
 mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t);
-/* Returns the kernel of where: operands of the types bool, t, t, and a result of the type t. */
+/* Returns the kernel of "where": operands of the types bool, t, t, and a result of the type t. */
 mr_kernel mr_where_kernel(enum mr_dtype t);

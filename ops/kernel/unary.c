@@ -1,4 +1,4 @@
-/* The kernels with one operand, and where (ops/kernel/kernel.h). */
+/* The kernels with one operand, and the kernel of "where" (ops/kernel/kernel.h). */
 #include "ops/kernel/kernel.h"
 
 #include "ops/kernel/macros.h"
@@ -120,8 +120,8 @@ mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t)
     return kernels[t][op];
 }
 
-/* The operation where copies elements, so one kernel for each width serves all dtypes of that
- * width. */
+/* The operation "where" only copies elements, so one kernel for each width serves all dtypes of
+ * that width. */
 #define WHERE(name, T)                                                                             \
     MR_CLONES static void name(char *const *p, size_t n, const ptrdiff_t *step)                    \
     {                                                                                              \

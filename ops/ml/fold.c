@@ -15,7 +15,7 @@ struct folding {
     uint32_t k;
     bool shuffle;
     struct mr_mt mt;
-    int64_t *fold; /* for each row, the fold that tests it */
+    int64_t *fold; /* for each row, the fold whose test rows include it */
 };
 
 /* Makes the folds of KFold: blocks of nearly equal length over the rows, in order or shuffled. */

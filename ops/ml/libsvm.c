@@ -59,7 +59,8 @@ static bool read_number(struct cursor *line, char until, double *out)
     return end == copy + n && isfinite(*out);
 }
 
-/* Reads index:value. `*index` is 0 at the end of the line. False: the line has something else. */
+/* Reads index:value. `*index` is 0 at the end of the line. False: the line has something else
+ * there. */
 static bool read_pair(struct cursor *line, uint64_t *index, double *value)
 {
     skip_blanks(line);

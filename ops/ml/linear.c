@@ -181,9 +181,9 @@ struct fit {
     struct mr_mt mt;
 };
 
-/* Returns the seed of the row shuffle, drawn in scikit-learn's order. scikit-learn draws a seed of
- * its data set before, which is not used here. With several classifiers, each classifier has a
- * generator of its own, with the seed `own`. */
+/* Returns the seed of the row shuffle, drawn in scikit-learn's order. Before it, scikit-learn draws
+ * a seed of its data set; that number is drawn, too, and is not used. With several classifiers,
+ * each classifier has a generator of its own, with the seed `own`. */
 static uint32_t shuffle_seed(struct fit *f, uint32_t own)
 {
     if (f->separators == 1) {

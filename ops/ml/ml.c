@@ -24,7 +24,7 @@ struct labels {
     enum label_kind kind;
     uint64_t n;
     const struct mr_arg *texts; /* for LABEL_TEXT */
-    /* For the other kinds: contiguous i64 or f64 after as_kind. */
+    /* Labels of the other kinds; after as_kind they are contiguous i64 or f64. */
     struct mr_tensor t;
 };
 

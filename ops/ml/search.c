@@ -218,8 +218,8 @@ struct place {
     int64_t i;
 };
 
-/* Compares scores: the best score is the smallest here. NaN comes last; equal scores keep their
- * order. */
+/* Compares scores, which are negated if the largest score is the best. The smallest comes first and
+ * NaN last; equal scores keep their order. */
 static int by_score(const void *a, const void *b)
 {
     const struct place *x = a;
