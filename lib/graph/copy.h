@@ -5,8 +5,9 @@
 #include "graph/graph.h"
 
 struct mr_graph_placeholder { /* one item of the arguments that is replaced */
-    uint32_t at, bytes; /* in g->args; ascending; each lies inside the arguments of one node */
-    uint32_t value;     /* index in mr_graph_fill.values */
+    /* offset in g->args, ascending, and size; each lies inside the arguments of one node */
+    uint32_t at, bytes;
+    uint32_t value; /* index in mr_graph_fill.values */
 };
 
 struct mr_graph_fill {

@@ -97,8 +97,9 @@ static mr_graph_hash hash_bytes(const void *p, size_t n)
     return (mr_graph_hash){h.high64, h.low64};
 }
 
-/* Hashes the definition of a task: its operator, its arguments, the definitions of its inputs in
- * the order of their numbers, and whether it is pure. No other option changes the task's value. */
+/* Hashes the definition of a task: its operator, its arguments, the definitions of its inputs (in
+ * the order in which the arguments number them), and whether the task is pure. No other option
+ * changes the task's value. */
 static mr_graph_hash hash_task(const struct mr_graph *g, uint32_t node, mr_graph_hash op,
     mr_graph_hash args, mr_graph_hash *scratch)
 {

@@ -48,7 +48,7 @@ struct mr_graph_resource {
 struct mr_task_options {
     uint32_t given; /* the options that are set: bits MR_OPTION_… */
     uint32_t retries;
-    int32_t priority;    /* -100 to 100 (MR_PRIORITY_MAX), as of a job; larger runs sooner */
+    int32_t priority; /* -100 to 100 (MR_PRIORITY_MAX), like a job's priority; larger runs sooner */
     mr_duration timeout; /* in ns; 0: no timeout */
     bool allow_other_workers;
     bool pure; /* valid with MR_OPTION_PURE; otherwise mr_graph_is_pure has the default */
@@ -96,7 +96,7 @@ struct mr_graph {
     unsigned char *args;
     uint32_t args_count;
     uint32_t *input_at;     /* offsets into inputs; nodes_count + 1 of them */
-    uint32_t *inputs;       /* the inputs of each node, in the order of their numbers; none twice */
+    uint32_t *inputs;       /* the inputs of each node, as its arguments number them; none twice */
     uint32_t *dependent_at; /* offsets into dependents; nodes_count + 1 of them */
     uint32_t *dependents;   /* the dependents of each node, ascending */
     mr_graph_hash *hash;    /* by node; NULL: hashes are not needed (mr_graph_wants_hashes) */

@@ -356,7 +356,9 @@ int mr_builder_name_node(
     mr_pack_text(&b->options_scratch, name);
     struct mr_str key = mr_str_of(stem, MR_MIN((size_t)n, (size_t)MR_KEY_BYTES_MAX));
     while (key.n && !mr_utf8_is_valid(key))
-        key.n--; /* the prefix and the name may be longer than a key: cut between two characters */
+        /* The prefix and the name may be longer than a key, which is then cut between two
+         * characters. */
+        key.n--;
     return node_shared(b, key, MR_NODE_NAME, mr_buf_str(&b->options_scratch), node, e);
 }
 

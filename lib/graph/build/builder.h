@@ -34,7 +34,7 @@ int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, str
 /* Returns the node of a key. MR_NODE_NONE: no node has this key. */
 uint32_t mr_builder_find(const struct mr_builder *b, struct mr_str key);
 bool mr_builder_is_defined(const struct mr_builder *b, uint32_t node);
-/* Lent until the next node is added. */
+/* The returned text is lent until the next node is added. */
 struct mr_str mr_builder_key(const struct mr_builder *b, uint32_t node);
 /* Makes a node with the first free key of "parent#0", "parent#1" … */
 int mr_builder_node_under(

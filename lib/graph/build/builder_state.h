@@ -32,8 +32,8 @@ struct mr_open_task {
     uint32_t under_next;
 };
 
-/* A loop in the builder. Slots number the tasks of the body. In round r > 0, slot k is the node
- * clones + (r - 1) * slots + k. */
+/* A loop in the builder. A slot is the number of a task in the body. In round r > 0, slot k is the
+ * node clones + (r - 1) * slots + k. */
 struct mr_builder_loop {
     struct mr_str name;
     uint32_t rounds;

@@ -13,8 +13,8 @@ struct check {
     const struct mr_graph_catalogue *c;
     struct mr_graph_op_info *infos; /* by number of the operator; valid if known[] */
     bool *known;
-    /* By number of the operator: a number of positional arguments that has passed, plus 1; 0: none.
-     */
+    /* By number of the operator: a number of positional arguments that has passed the check, plus
+     * 1; 0: none. */
     unsigned char *good;
     uint32_t last_op; /* operator of the last task that has passed the check; `last_args` are its
                        * arguments */

@@ -1,6 +1,6 @@
-/* The entries of a job in two passes, from one parsed document or slice by slice. The first pass
- * adds every key, the second reads the entries, because a text may be a reference to a later key.
- */
+/* Reads the entries of a job in two passes, from one parsed document or slice by slice. The first
+ * pass adds every key, the second reads the entries, because a text may be a reference to a later
+ * key. */
 #include "graph/json/entries.h"
 
 #include "base/alloc.h"
@@ -182,7 +182,8 @@ static int malformed_slice(struct mr_json *j)
     return mr_fail(j->e, MR_EFORMAT, "malformed");
 }
 
-/* True: no text of the entries has `${…}` or names of loops to replace. */
+/* True: all texts are taken as they are: no `${…}` is replaced, and no key gets the name of a loop
+ * as a prefix. */
 static bool takes_texts_as_they_are(const struct mr_json *j)
 {
     return !j->has_params && !j->bindings_count && !j->b->scope;

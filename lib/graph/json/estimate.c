@@ -13,7 +13,7 @@
 
 enum frame_kind { FRAME_LIST, FRAME_MAP, FRAME_TASK, FRAME_ONE };
 
-/* How the content of a value counts. `times` is the number of its copies. */
+/* How the content of a value is counted. `times` is the number of its copies. */
 struct mode {
     uint64_t times;
     bool refs, substitute; /* the same meaning as in mr_json_mode */
@@ -167,8 +167,8 @@ static void count(struct mr_json_estimate *x, uint64_t bytes, struct mode mode)
     x->bytes = add(x->bytes, times(bytes, mode.times));
 }
 
-/* Counts a list. In "dsk" the list may be a task whose first item is the operator, which then does
- * not count. */
+/* Counts a list. In "dsk" the list may be a task whose first item is the operator, which is then
+ * not counted. */
 static void list(struct mr_json_estimate *x, yyjson_val *v, struct mode mode)
 {
     count(x, 1, mode);

@@ -1,5 +1,5 @@
-/* Parameters and loops: the replacement of `${name}`. A job without "params" has no replacements
- * outside "for". `$${` stands for the text `${`. */
+/* Replaces `${name}` by the value of a parameter or of a loop's variable. A job without "params"
+ * has no replacements outside "for". `$${` stands for the text `${`. */
 #include "base/pack.h"
 #include "base/unconst.h"
 #include "graph/json/internal.h"

@@ -41,7 +41,7 @@ bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_jso
 uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk);
 /* Adds the complete entries from `*at` on, at most `entries_max`, and moves `*at` past the comma or
  * the brace after the last of these entries. True: a brace followed, so there are no more entries.
- * A malformed entry never is complete. */
+ * A malformed entry is never complete. */
 bool mr_json_slices_add(struct mr_str text, uint32_t *at, uint32_t entries_max,
     uint32_t slice_bytes, struct mr_json_slices *s);
 void mr_json_slices_fini(struct mr_json_slices *s);

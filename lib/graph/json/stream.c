@@ -41,7 +41,7 @@ struct cut_text { /* entries that have been cut from a text and are not read yet
     struct mr_json_slices split;
 };
 
-/* Texts that come of one piece: the entry that began in an earlier piece, and the rest of this
+/* Texts that come from one piece: the entry that began in an earlier piece, and the rest of this
  * piece. */
 #define CUT_MAX 2
 

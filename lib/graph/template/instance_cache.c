@@ -20,9 +20,10 @@
 #define FORMS_MAX 4
 #define VALUE_BYTES_MAX 256 /* bytes; an instance with a larger value is not cached */
 #define ARGS_BYTES_MAX ((uint64_t)256 << 20)
-/* Parameters of a template are tried one by one only if there are at most this many. */
+/* Parameters of a template are tried as markers one by one only if there are at most this many. */
 #define TRIES_MAX 16
-/* Parameters are tried one by one only if all trials together make at most this many nodes. */
+/* Parameters are tried as markers one by one only if all trials together make at most this many
+ * nodes. */
 #define TRIES_NODES_MAX (1u << 20)
 #define MARKER_BYTES 12
 
