@@ -54,7 +54,7 @@ struct mr_inbox {
     alignas(LINE) uint32_t head;
     uint32_t short_waits;  /* grows with a short wait, shrinks with a long one; used by the owner
                             * only */
-    mr_time crowded_until; /* no polling before this time; used by the owner only */
+    mr_time crowded_until; /* the owner does not poll before this time; used by the owner only */
     /* The bit ASLEEP, plus WAKER for each sender that is inside a wake. */
     alignas(LINE) _Atomic uint32_t sleep;
     /* 1: mr_inbox_wake was called, and no wait has returned since. */

@@ -1,5 +1,5 @@
-/* A hash table of chains under one lock. Threads hold the lock only for a
- * look-up, and the table has few entries. */
+/* A hash table of chains under one lock. Threads hold the lock only for a look-up, and the table
+ * has few entries. */
 #include "host/limit/quota.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,8 @@
 /* A process claims a directory by an exclusive flock on it. Between mkdtemp and flock a new
- * directory has no lock, and a sweep may remove it. So the maker looks again once it has the lock,
- * and makes another directory if the first one is gone. Processes sweep once, at their start, so
- * one or two tries are usual. The bound is for a base directory where no lock is ever granted. */
+ * directory has no lock, and a sweep may remove it. So the maker takes the lock, checks that the
+ * directory is still there, and makes another one if it is gone. Processes sweep once, at their
+ * start, so one or two tries are usual. The bound on the tries is for a base directory where no
+ * lock is ever granted. */
 #include "host/os/process_dir.h"
 
 #include "base/alloc.h"

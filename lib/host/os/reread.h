@@ -1,9 +1,10 @@
-/* When to read files again that may change while a process runs: certificates, tokens, secrets.
+/* Decides when to read files again that may change while a process runs: certificates, tokens,
+ * secrets.
  *
- * The user of the files asks at each use. At most every two seconds, asking costs a stat(2) of each
- * file. If a file has changed, or the last reading failed, the asking thread reads the files and
- * reports the result. Any thread may ask. One thread reads at a time; the others go on with the
- * version in memory.
+ * A thread that uses the files calls mr_reread_begin at each use. At most every two seconds, this
+ * call costs a stat(2) of each file. If a file has changed, or the last reading failed, the calling
+ * thread reads the files and reports the result with mr_reread_end. Any thread may call. One thread
+ * reads at a time; the others go on with the version in memory.
  *
  *     mr_reread_init(&r, path, NULL);        before the first reading
  *     if (mr_reread_begin(&r, false)) {

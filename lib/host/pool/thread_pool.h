@@ -22,7 +22,7 @@ uint32_t mr_thread_pool_workers(const struct mr_thread_pool *p);
 uint32_t mr_thread_pool_workers_here(uint32_t most);
 /* Calls `work` once for each item below `count`, on any of the pool's threads and in any order.
  * Returns when all items are done; the caller then sees what they wrote. `worker` is below
- * mr_thread_pool_workers, and no two calls at the same time have the same `worker`. One run at a
- * time. */
+ * mr_thread_pool_workers, and no two calls at the same time have the same `worker`. A pool does one
+ * run at a time. */
 void mr_thread_pool_run(struct mr_thread_pool *p,
     void (*work)(void *ctx, uint32_t item, uint32_t worker), void *ctx, uint32_t count);
