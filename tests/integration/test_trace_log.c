@@ -219,8 +219,7 @@ static void past_a_cap_blocks_lie_in_files(void **state)
     struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
     assert_true(r.spans > 0 && r.spans < 400000);
     assert_int_equal(r.spans + t.not_recorded, 400000);
-    /* The next scheduler knows both jobs (`alive`). The log deletes the traces of all other jobs.
-     */
+    /* The next scheduler knows both jobs (`alive`); the log deletes the traces of all others. */
     const mr_job_id alive[] = {OTHER, JOB};
     log_close(f);
     f->config.jobs = alive;
