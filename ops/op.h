@@ -58,8 +58,8 @@ struct mr_op_task {
 };
 
 /* The services of a call. A service that returns int returns MR_OK, or a negative code of
- * base/err.h after it has recorded an error text. The function passes this code on. A function that
- * returns MR_OK has called one of the `return_…` services before: `return
+ * base/err.h after it has recorded an error text. The operator's function passes this code on. A
+ * function that returns MR_OK has called one of the `return_…` services before: `return
  * call->does->return_int(call, 3);`. */
 struct mr_op_services {
     /* Returns memory for a result of `bytes` bytes in its final place, 64-byte aligned and not

@@ -23,8 +23,8 @@ struct frame {
     bool dict;
     /* True: references to inputs are allowed, which holds for the arguments themselves only. */
     bool slots;
-    /* True: this container lies in the bytes that the frame around it reads, so that frame goes on
-     * where this one ends. False: the container is an input or lies in one. */
+    /* True: this container lies in the bytes that the frame around it reads, so the frame around it
+     * continues where this container ends. False: the container is an input or lies in one. */
     bool shared;
 };
 

@@ -34,8 +34,8 @@ struct fit {
     uint32_t seed;
     uint64_t inputs;  /* how many numbers an example has */
     uint64_t outputs; /* how many numbers a prediction has */
-    uint64_t epochs;  /* epochs so far, with those of the model to continue */
-    uint64_t version; /* updates so far, with those of the model to continue */
+    uint64_t epochs;  /* epochs so far, including those of the model that is continued */
+    uint64_t version; /* updates so far, including those of the model that is continued */
     uint64_t more;    /* epochs to train now */
     bool shuffle;
     float *slots; /* state of the optimizer: slots_count × count numbers */
