@@ -79,7 +79,7 @@ uint32_t mr_int_column_write(
     uint32_t width = c->form && c->form != MR_INT_COLUMN_SAME ? c->form : c->bytes;
     uint32_t write = c->form == MR_INT_COLUMN_SAME ? !from : count;
     for (uint32_t i = 0; i < write; i++)
-        /* Copies four bytes; the next number overwrites those beyond `width`. */
+        /* Copies four bytes; the next number overwrites the bytes beyond `width`. */
         memcpy(out + (size_t)i * width, &some[i], 4);
     *n = (size_t)write * width;
     return count;

@@ -134,8 +134,9 @@ int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct m
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
 
 /* Grow the columns for a caller that adds many items at once. mr_builder_nodes_room grows the
- * columns of nodes to `nodes` nodes in total. The other two make room for `more` inputs or targets
- * and return the address of this room; the caller then adds to inputs_count or targets_count. */
+ * columns of nodes to `nodes` nodes in total. mr_builder_inputs_room and mr_builder_targets_room
+ * make room for `more` items and return the address of this room; the caller then adds to
+ * inputs_count or targets_count. */
 void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes);
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more);
 uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more);
