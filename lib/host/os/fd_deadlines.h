@@ -14,8 +14,8 @@ void mr_fd_deadlines_free(struct mr_fd_deadlines **d);
 
 /* Sets or replaces the deadline of a socket, on any thread. MR_NEVER: no deadline. */
 void mr_fd_deadlines_set(struct mr_fd_deadlines *d, int fd, mr_time deadline);
-/* Removes the deadline of `fd`. The owner calls it before closing `fd`. After the return this
- * module does not touch the descriptor. */
+/* Removes the deadline of `fd`. The owner calls this function before closing `fd`. After the return
+ * this module does not touch the descriptor. */
 void mr_fd_deadlines_forget(struct mr_fd_deadlines *d, int fd);
 
 /* Shuts down the sockets whose deadline has passed, and returns their number. Sets `*next` to the

@@ -43,8 +43,8 @@ static void remove_tree(const char *path)
 }
 
 /* Opens and locks a directory, and returns its descriptor. -1: another process has the lock, or the
- * directory is gone or not ours. It is ours if its owner is the user as whom this thread uses files
- * (host/os/user.h). */
+ * directory is gone, or its owner is not the user as whom this thread uses files (host/os/user.h).
+ */
 static int claim(const char *path)
 {
     struct stat there, locked;

@@ -50,7 +50,7 @@ struct mr_gauge *mr_stats_gauge(
 struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, const double *bounds, uint32_t bounds_count, double unit);
 
-/* Make a gauge or a counter whose value the caller keeps. `ask` returns the value. It is called
+/* Make a gauge or a counter whose value the caller keeps. `ask` returns the value, and is called
  * whenever the text is written, on the thread that writes the text. */
 void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, double (*ask)(void *ctx), void *ctx);
