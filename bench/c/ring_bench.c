@@ -1,7 +1,7 @@
 /* Measures how long an all-reduce between nodes takes. Each rank is a process with a network
  * thread, like a worker's process; the ranks form a ring over gRPC on this machine. Prints how long
- * the steps of rank 0 took and what a step cost it: processor time, context switches, bytes sent,
- * and the share of the time that it waited.
+ * the steps of rank 0 took and what a step cost rank 0: processor time, context switches, bytes
+ * sent, and the share of the time that rank 0 waited.
  *
  *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp]
  *                [--tls CERT KEY CA]

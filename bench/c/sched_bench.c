@@ -2,11 +2,11 @@
  * that answer at once, and how much memory a task takes. There is no network, and the journal stays
  * in memory.
  *     sched_bench [TASKS] [WORKERS] [wide|chain|tree|chains|diamonds] [told]
- * In `chains` (of ten tasks) and `diamonds`, workers keep only the value of the last task of each
- * and report the other values as used up, as a worker that fuses tasks does; with `told`, they
- * report all values. A task changes its state at least four times, to waiting, ready, running and
- * done, and to released if it is no target. So the core makes at least four times tasks/s changes a
- * second. */
+ * In `chains` (of ten tasks) and `diamonds`, workers keep only the value of the last task of a
+ * chain or diamond and report the other values as used up, as a worker that fuses tasks does; with
+ * `told`, they report all values. A task changes its state at least four times, to waiting, ready,
+ * running and done, and to released if it is no target. So the core makes at least four times
+ * tasks/s changes a second. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
@@ -138,7 +138,8 @@ static void room_make(struct bench *b, uint32_t n)
     }
 }
 
-/* Answers for the worker: all tasks that it was just sent are done, each in a microsecond. */
+/* Answers for a worker: reports all tasks that the worker was just sent as done, each after a
+ * microsecond. */
 static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *x)
 {
     const struct mr_sched_rows *r = &x->tasks;
