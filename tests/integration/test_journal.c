@@ -169,7 +169,8 @@ static void another_lineage_is_never_gone_on_with(void **state)
         MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
         MR_STR("9")};
     command(f, MR_ARRAY_LEN(older), older);
-    append(j, 5, 5); /* Redis has sequence number 9, and would take record 5 for one that it has */
+    /* Redis has sequence number 9, so it would take record 5 for one that it has */
+    append(j, 5, 5);
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
     assert_int_equal(atomic_load(&f->rewinds), 1);

@@ -321,7 +321,8 @@ static void changes_that_end_a_wait_leave_a_mark(void **state)
     /* The first item that waits adds an entry to the change feed. */
     assert_int_equal(put(f, "x", "1", false), MR_OK);
     assert_int_equal(put(f, "y", "1", false), MR_ELIMIT);
-    assert_int_equal(take(f, 1, 60000), 1); /* a leased item still takes its place in the queue */
+    /* a leased item still counts towards the queue's limit */
+    assert_int_equal(take(f, 1, 60000), 1);
     char receipt[256];
     receipt_of(f, 0, receipt);
     /* The queue has room again, which adds an entry to the change feed. */

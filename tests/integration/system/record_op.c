@@ -1,7 +1,7 @@
 /* test.record(value, seconds=0, bytes=0) lets a test count how often each task starts. It appends a
  * line "job index attempt" to the file that MILLRACE_RECORD named when the worker started, waits
- * `seconds`, and returns `value`. If `bytes` is not 0, it returns that many bytes instead, each the
- * low byte of `value`. */
+ * `seconds`, and returns `value`. If `bytes` is not 0, it returns that many bytes instead, each of
+ * which is the low byte of `value`. */
 #include "ops/op.h"
 
 #include <fcntl.h>
