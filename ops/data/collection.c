@@ -24,7 +24,7 @@ static int part_from_header(
     out->dtype = (enum mr_dtype)h.dtype;
     out->nbytes = h.nbytes;
     memcpy(out->shape, extent.p + sizeof h, h.ndim * sizeof(uint64_t));
-    return h.ndim; /* the number of axes, which is not negative */
+    return h.ndim;
 }
 
 static enum mr_value_kind kind_of(const struct mr_arg *a)

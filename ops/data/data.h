@@ -1,5 +1,5 @@
-/* The tables of the operators on numbers, containers, collections, tables, texts, pictures and
- * digits. */
+/* The families (ops/family.h) of the operators on numbers, containers, collections, tables, texts,
+ * pictures and digits. */
 #pragma once
 
 #include "ops/family.h"
