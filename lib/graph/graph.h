@@ -2,8 +2,9 @@
  * times. A graph comes from a builder (graph/build/builder.h), from JSON (graph/json/json.h) or
  * from bytes (graph/bytes/bytes.h). Afterwards only the lazy index of keys and the hashes change.
  *
- * Canonical order: only nodes that the targets need, depth first, so that values are released
- * early, and topological, so that every input has a smaller index than its node. */
+ * Canonical order: only nodes that the targets need (the others are culled), depth first, so that
+ * values are released early, and topological, so that every input has a smaller index than its
+ * node. */
 #pragma once
 
 #include "base/id.h"

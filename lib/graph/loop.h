@@ -21,9 +21,9 @@
 /* The most rounds of one loop. An exit has up to two inputs for each round, and a task has at most
  * MR_TASK_INPUTS_MAX inputs. */
 #define MR_LOOP_ROUNDS_MAX 32768
-#define MR_LOOP_TASKS_MAX (1u << 20) /* tasks in the bodies of all rounds of one loop */
-#define MR_LOOPS_MAX 64              /* loops of one job */
-#define MR_LOOP_CARRY_MAX 64         /* values carried from round to round */
+#define MR_LOOP_TASKS_MAX (1u << 20) /* the most tasks in the bodies of all rounds of one loop */
+#define MR_LOOPS_MAX 64              /* the most loops of one job */
+#define MR_LOOP_CARRY_MAX 64         /* the most values that a loop carries from round to round */
 #define MR_LOOP_NAME_BYTES_MAX 64
 
 struct mr_graph_loop {

@@ -11,7 +11,7 @@
 struct check {
     const struct mr_builder *b;
     const struct mr_graph_catalogue *c;
-    struct mr_graph_op_info *infos; /* by number of the operator; valid if known[] */
+    struct mr_graph_op_info *infos; /* by number of the operator; valid where known[] is true */
     bool *known;
     /* By number of the operator: a number of positional arguments that has passed the check, plus
      * 1; 0: none. */

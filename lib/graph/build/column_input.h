@@ -23,7 +23,8 @@ struct mr_node_columns {
 
 struct mr_node_op {
     struct mr_str name;
-    uint32_t number_1; /* the builder's number of the operator, plus 1; 0: not used yet */
+    /* the builder's number of the operator, plus 1; 0: the builder was not asked for it yet */
+    uint32_t number_1;
 };
 
 /* Appends nodes with definitions, in this order. False: there is an error, and the builder can only

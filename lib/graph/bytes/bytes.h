@@ -12,7 +12,7 @@ int mr_graph_to_bytes(const struct mr_graph *g, struct mr_buf *out, struct mr_er
 struct mr_graph_pieces {
     unsigned char *(*next)(void *ctx, size_t n, uint64_t total);
     void *ctx;
-    size_t bytes; /* of each piece but the last */
+    size_t bytes; /* bytes of each piece but the last */
     uint64_t bytes_max;
 };
 int mr_graph_to_pieces(const struct mr_graph *g, const struct mr_graph_pieces *to, uint64_t *total,

@@ -7,7 +7,7 @@
 #include "graph/json/entries.h"
 
 #define MR_JSON_FAST_INPUTS_MAX 64 /* inputs of one entry; an entry with more is not simple */
-#define MR_JSON_FAST_LISTS_MAX 8   /* nesting of lists in an entry */
+#define MR_JSON_FAST_LISTS_MAX 8   /* how deep lists may nest in an entry */
 
 struct mr_json_ref { /* a key in an argument, whose node has to be looked up */
     uint32_t hash;
