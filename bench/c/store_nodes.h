@@ -21,7 +21,7 @@
 
 struct node {
     char control[128];
-    char address[2][128]; /* by kind: UNIX socket, TCP */
+    char address[2][128]; /* [0]: UNIX socket; [1]: TCP */
     pid_t pid;
 };
 

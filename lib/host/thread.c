@@ -84,7 +84,7 @@ void mr_thread_set_short_slice(bool on)
 static _Thread_local struct {
     bool is_set;
     int cpu;
-    mr_time again;     /* no return to the processor before this time */
+    mr_time again;     /* the thread does not return to the processor before this time */
     mr_duration pause; /* the pause between two returns */
 } preferred;
 

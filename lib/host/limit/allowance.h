@@ -26,4 +26,4 @@ int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, str
     uint64_t bytes, struct mr_error *e);
 /* Gives back all bytes that the request has taken. */
 void mr_allowance_drop(struct mr_allowance *q, struct mr_allowance_hold *hold);
-uint64_t mr_allowance_bytes(struct mr_allowance *q); /* bytes that count at present */
+uint64_t mr_allowance_bytes(struct mr_allowance *q); /* returns the bytes that count at present */
