@@ -50,8 +50,8 @@ struct mr_op_host {
     void (*log)(void *ctx, struct mr_str line); /* `line` has no newline at its end */
     /* Opens a file below the data roots for reading (ops/roots.h). */
     int (*open)(void *ctx, struct mr_str path, int *fd, struct mr_error *e);
-    /* Returns the extent of a stored object, valid until the call ends; the host fetches the object
-     * if necessary. NULL: the host cannot load objects. */
+    /* Sets `*extent` to the extent of a stored object, valid until the call ends. The host fetches
+     * the object if necessary. If `load` is NULL, the host cannot load objects. */
     int (*load)(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
     /* The functions for work sharing (mr_op_services.parallel). NULL: all blocks run on the calling
      * thread. */

@@ -36,7 +36,7 @@ struct mr_arg {
         double f;
         struct mr_str bytes;            /* of a TEXT or BYTES */
         const struct mr_arg *items;     /* of a LIST or DICT */
-        const struct mr_tensor *tensor; /* TENSOR */
+        const struct mr_tensor *tensor; /* of a TENSOR */
     };
     /* TENSOR and VALUE: the value extent. OBJECT: the part of the value extent that is mapped;
      * empty if no part is mapped. */

@@ -90,7 +90,8 @@ int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *from, void *t
 int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t);
 int mr_array_concat(
     struct mr_op_call *call, const struct mr_arg *parts, uint32_t count, int64_t axis);
-/* Returns the tensor in an IDX file. With `rows`, all axes but the first are joined into one. */
+/* Returns the tensor of an IDX file as the result. With `rows`, all axes but the first are joined
+ * into one. */
 int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool rows);
 
 /* ---- families of operators ---- */

@@ -243,7 +243,7 @@ REDUCE_RUN(any, MR_REDUCE_ANY)
 REDUCE_RUN(all, MR_REDUCE_ALL)
 REDUCE_RUN(mean, MR_REDUCE_MEAN)
 
-/* Returns the index of an extreme along one axis, or in the flattened array. */
+/* The result is the index of an extreme along one axis, or in the flattened array. */
 static int arg_extreme(struct mr_op_call *call, bool max)
 {
     struct mr_tensor x;

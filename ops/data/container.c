@@ -101,7 +101,7 @@ static int no_such_item(struct mr_op_call *call, const struct mr_arg *key, uint6
     return missing(call, what);
 }
 
-/* Returns the item at one index along axis 0, or at a list of indices along several axes. */
+/* The result is the item at one index along axis 0, or at one index for each of the first axes. */
 static int item_of_tensor(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *key)
 {
     struct mr_tensor t = *x->tensor;

@@ -231,7 +231,7 @@ static int by_count(const void *a, const void *b)
     return by_word(a, b);
 }
 
-/* Returns the counts as a dict sorted by word, so that equal counts give equal bytes. */
+/* The result is a dict of the counts, sorted by word, so that equal counts give equal bytes. */
 static int return_counts(struct mr_op_call *call, struct counts *c)
 {
     if (c->count) qsort(c->items, c->count, sizeof *c->items, by_word);
