@@ -1,5 +1,5 @@
 /* Copies a checked graph and replaces values in its arguments. Nodes, edges, order and options
- * stay. Templates make their graphs in this way. */
+ * stay. A template (graph/template/template.h) makes its graphs in this way. */
 #pragma once
 
 #include "graph/graph.h"

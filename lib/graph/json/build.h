@@ -1,5 +1,5 @@
 /* Builds graphs from a parsed JSON document: many from one document, each with its own values for
- * the job's parameters. For templates; other callers have json.h. */
+ * the job's parameters. Only for templates (graph/template/); other callers use json.h. */
 #pragma once
 
 #include "graph/build/build.h"

@@ -26,7 +26,8 @@ int mr_json_sliced_entries(
     struct mr_json *j, struct mr_str text, const struct mr_json_slices *split);
 
 struct mr_json_estimate;
-/* Adds the slices that have a "for" to the estimate. */
+/* Adds the entries of every slice that may have a "for" (not is_plain) to the estimate
+ * (estimate.h). A slice that is too large is skipped; reading it fails later. */
 int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struct mr_str text,
     const struct mr_json_slices *split);
 
