@@ -22,5 +22,5 @@ const char *mr_nearest_hint(const struct mr_nearest *n, char out[MR_NEAREST_HINT
 /* For error texts: `"key \"%.*s\"", MR_SHOWN(key)` shows at most 120 bytes of the key. */
 #define MR_SHOWN(s) (int)MR_MIN((s).n, (size_t)120), ((s).p ? (s).p : "")
 
-/* Puts `what "name": ` before the sentence in `e`. Returns `err`. */
+/* Puts `what "name": ` before the error text in `e`. Returns `err`. */
 int mr_fail_within(struct mr_error *e, int err, const char *what, struct mr_str name);

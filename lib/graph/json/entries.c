@@ -18,7 +18,7 @@
  * references. */
 #define ENTRY_BYTES_MAX ((uint32_t)128 << 20)
 
-/* Puts `key "y": ` before the sentence of the error, unless the sentence begins with a key. */
+/* Puts `key "y": ` before the error text, unless the error text begins with a key. */
 static int within_key(struct mr_json *j, int err, struct mr_str key)
 {
     if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
