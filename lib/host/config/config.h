@@ -70,7 +70,7 @@ enum mr_config_action {
 /* Fills `config`, the program's struct. Its texts point into argv, the environment and the table.
  * argv[0] is skipped. `rest` (NULL if rest_max is 0) receives the arguments that are not flags.
  * `*action` receives what the program has to do next. MR_EINVAL: a value, a flag or an argument is
- * wrong; the sentence names the flag or the variable. */
+ * wrong; the error text names the flag or the variable. */
 int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, void *config,
     struct mr_texts *rest, enum mr_config_action *action, struct mr_error *e);
 

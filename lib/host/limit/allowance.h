@@ -21,7 +21,7 @@ struct mr_allowance *mr_allowance_new(uint64_t bytes_max, uint64_t free_bytes);
 void mr_allowance_free(struct mr_allowance **q);
 
 /* Takes `bytes` more for a request of `user`. MR_ELIMIT: the allowance is used up, and no bytes are
- * taken; `e` has the sentence for the client. */
+ * taken; `e` has the error text for the client. */
 int mr_allowance_add(struct mr_allowance *q, struct mr_allowance_hold *hold, struct mr_str user,
     uint64_t bytes, struct mr_error *e);
 /* Gives back all bytes that the request has taken. */

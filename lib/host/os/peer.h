@@ -15,8 +15,8 @@ struct mr_peer_rules { /* all zeros: only the user of this process and root */
     size_t uids_count;
 };
 
-/* Parses the values of --allow-uid, which are user ids. The sentence of MR_EINVAL names the
- * flag. */
+/* Parses the values of --allow-uid, which are user ids. The error text of MR_EINVAL names
+ * the flag. */
 int mr_peer_rules_parse(
     const struct mr_texts *allowed, struct mr_peer_rules *out, struct mr_error *e);
 

@@ -16,8 +16,8 @@ struct mr_process_dir { /* all zeros: no directory is open */
     int lock_fd;
 };
 
-/* Makes the directory BASE/KIND-XXXXXX with mode 0700. The sentence of MR_EIO names the directory
- * and the reason. */
+/* Makes the directory BASE/KIND-XXXXXX with mode 0700. The error text of MR_EIO names the
+ * directory and the reason. */
 int mr_process_dir_open(
     struct mr_process_dir *s, const char *base, const char *kind, struct mr_error *e);
 /* Removes the directory with its content, without following links. Does nothing for a struct of

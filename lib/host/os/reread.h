@@ -45,8 +45,8 @@ void mr_reread_init(struct mr_reread *r, const char *path, const char *other);
  * less than two seconds ago. A caller uses `at_once` when it has received a token or secret that it
  * does not know. */
 bool mr_reread_begin(struct mr_reread *r, bool at_once);
-/* Ends a reading, whose result is `err` with the sentence `e`. A failed reading is repeated after
- * two seconds even if the files have not changed, because the cause may have been temporary, such
- * as a lack of descriptors. True: the reading failed for another reason than the last one, and
+/* Ends a reading, whose result is `err` with the error text in `e`. A failed reading is repeated
+ * after two seconds even if the files have not changed, because the cause may have been temporary,
+ * such as a lack of descriptors. True: the reading failed for another reason than the last one, and
  * should be logged. False: nothing is to be logged. */
 bool mr_reread_end(struct mr_reread *r, int err, const struct mr_error *e);
