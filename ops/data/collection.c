@@ -140,8 +140,8 @@ static int collect(
     return return_collection(call, parts, count, (unsigned)ndim, axis, alike);
 }
 
-/* Runs collection. The parts are the arguments. If the only argument is a list that is not itself
- * an input, the parts are the members of the list. */
+/* Runs the operator collection. The parts are the arguments. If the only argument is a list that is
+ * not itself an input, the parts are the members of the list. */
 static int run_collection(struct mr_op_call *call)
 {
     const struct mr_arg *first = &call->rest[0];

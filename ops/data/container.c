@@ -26,7 +26,8 @@ static int run_list(struct mr_op_call *call)
     return call->does->return_arg(call, &list);
 }
 
-/* Runs dict. Accepts a dict, or a list of [name, value] pairs; the last of equal names counts. */
+/* Runs the operator dict. Accepts a dict, or a list of [name, value] pairs; the last of equal names
+ * counts. */
 static int run_dict(struct mr_op_call *call)
 {
     const struct mr_arg *x = &call->args[0];

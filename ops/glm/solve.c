@@ -24,7 +24,7 @@
 #define ARMIJO 1e-4
 /* Bound on the rounding error of the objective, relative to the objective. */
 #define SLACK 1e-14
-/* The same bound where columns have means far from 0. */
+/* Like SLACK, but for columns whose means are far from 0. */
 #define NOISE 1e-10
 /* Where rounding hides the change of the objective, a step is accepted if it reduces the
  * directional derivative to less than this share of its value. */

@@ -137,7 +137,8 @@ void mr_glm_units(const struct mr_glm *g, double *gradient, double *a)
     double *last = a + mr_glm_packed(p);
     for (size_t i = 0; i < mr_glm_packed(p + 1); i++)
         a[i] *= per;
-    for (uint32_t j = 0; j < p && g->scale; j++) /* must come before the last row changes below */
+    /* This loop reads the last row, so it runs before the loop that changes the last row. */
+    for (uint32_t j = 0; j < p && g->scale; j++)
         for (uint32_t k = 0; k <= j; k++)
             a[mr_glm_packed(j) + k] =
                 (a[mr_glm_packed(j) + k] - g->center[j] * last[k] - g->center[k] * last[j] +
