@@ -22,7 +22,7 @@ static inline double mr_glm_exp(double x)
     uint64_t n;
     memcpy(&n, &t, sizeof n); /* n lies in the low bits */
     t -= shift;
-    /* The number ln 2 is split in two parts, of which the first is exact. */
+    /* ln 2 is split in two parts, so that t times the first part is exact. */
     double r = x - t * 0x1.62e42fefa3800p-1;
     r = r - t * 0x1.ef35793c76730p-45;
     double r2 = r * r;

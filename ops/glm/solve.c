@@ -303,7 +303,7 @@ static void remember_pair(struct mr_glm *g, const double *gradient)
     double sy = 0;
     double ss = 0;
     double yy = 0;
-    /* The pair takes the place of the oldest pair. */
+    /* If no place is free, the pair takes the place of the oldest pair. */
     for (uint32_t j = 0; j < n; j++) {
         s[j] = g->trial[j] - g->w[j];
         y[j] = gradient[j] - g->gradient[j];
