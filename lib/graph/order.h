@@ -28,8 +28,8 @@ struct mr_order {
 
 /* Keeps the nodes that the targets need and orders them depth first. Among the inputs of a node,
  * the input that needs the most values at the same time comes first (Sethi and Ullman). A node
- * whose inputs are made comes at once if making it releases a value. Takes the time n +
- * e·log(inputs of one node), without recursion. False: there is a cycle, perhaps among nodes that
- * would be culled. */
+ * whose inputs are made comes at once if making it releases a value. Takes O(n + e·log k) time for
+ * n nodes with e inputs in all and at most k inputs each, without recursion. False: there is a
+ * cycle, perhaps among nodes that would be culled. */
 bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out);
 void mr_order_fini(struct mr_order *o);
