@@ -1,3 +1,4 @@
+/* The arena of one call (call_arena.h), as a list of blocks of memory. */
 #include "ops/call_arena.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Describes operators in words, and checks calls against descriptors (describe.h). */
 #include "ops/describe.h"
 
 #include "base/assert.h"

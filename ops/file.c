@@ -1,3 +1,4 @@
+/* Reads files below the data roots, for operators (file.h). */
 #include "ops/file.h"
 
 #include "store/object/gzip.h"

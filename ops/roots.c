@@ -1,3 +1,4 @@
+/* Opens files below the data roots (roots.h). */
 #include "ops/roots.h"
 
 #include "base/alloc.h"

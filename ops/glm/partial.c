@@ -1,3 +1,4 @@
+/* Checks partials, which are sums over chunks of rows, and adds them (partial.h). */
 #include "ops/glm/partial.h"
 
 #include "ops/glm/state.h"

@@ -1,3 +1,4 @@
+/* Checks, copies and converts states of fits of generalized linear models (state.h). */
 #include "ops/glm/state.h"
 
 #include "base/assert.h"

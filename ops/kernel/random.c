@@ -1,3 +1,4 @@
+/* Random streams with the bits of NumPy (random.h). */
 #include "ops/kernel/random.h"
 
 #include <math.h>

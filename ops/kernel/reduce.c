@@ -1,3 +1,4 @@
+/* The kernels of reductions (reduce.h). */
 #include "ops/kernel/reduce.h"
 
 #include "ops/kernel/macros.h"

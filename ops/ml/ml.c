@@ -1,3 +1,4 @@
+/* Labels as class numbers, matrices and results, for the operators for learning (ml.h). */
 #include "ops/ml/ml.h"
 
 #include "base/assert.h"

@@ -1,3 +1,4 @@
+/* NumPy's legacy generator and scikit-learn's row shuffle (random.h). */
 #include "ops/ml/random.h"
 
 #define MIDDLE 397

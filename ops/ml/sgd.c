@@ -1,3 +1,4 @@
+/* Fits one linear classifier by stochastic gradient descent (sgd.h). */
 #include "ops/ml/sgd.h"
 
 #include "ops/kernel/macros.h"

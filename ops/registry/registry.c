@@ -1,3 +1,4 @@
+/* Keeps the descriptors of all operators, sorted by name, and loads plug-ins (registry.h). */
 #include "ops/registry/registry.h"
 
 #include "base/alloc.h"
