@@ -1,3 +1,4 @@
+/* Reads the arguments of a task (args.h). */
 #include "graph/args.h"
 
 static int wrong(struct mr_error *e)

@@ -1,3 +1,4 @@
+/* Finds the node of a key, and tells why a key is in the graph or not (explain.h). */
 #include "graph/explain.h"
 
 #include "base/alloc.h"

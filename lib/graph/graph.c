@@ -1,3 +1,4 @@
+/* Reads, links, hashes and checks a job's graph in memory (graph.h). */
 #include "graph/graph.h"
 
 #include "base/alloc.h"

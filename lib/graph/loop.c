@@ -1,3 +1,4 @@
+/* Finds, writes, reads and checks the loops of a graph (loop.h). */
 #include "graph/loop.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,4 @@
+/* Finds the known word that is nearest to an unknown word, for error texts (suggest.h). */
 #include "graph/suggest.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Parses the JSON of a job, and finds line and column of an error (parsed.h). */
 #include "graph/json/parsed.h"
 
 #include "base/alloc.h"

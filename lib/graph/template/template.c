@@ -1,3 +1,4 @@
+/* Makes many graphs of one JSON document (template.h). */
 #include "graph/template/template.h"
 
 #include "base/alloc.h"

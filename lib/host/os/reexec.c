@@ -1,3 +1,4 @@
+/* Runs the program again with an environment variable set (reexec.h). */
 #include "host/os/reexec.h"
 
 #include <limits.h>
