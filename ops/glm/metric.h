@@ -29,6 +29,6 @@ struct mr_glm_prox {
 
 /* c += by × M x. */
 void mr_glm_metric_add(const double *metric, uint32_t n, double by, const double *x, double *c);
-/* Solves the problem in place, starting from `x`. The work is bounded. If the bound is reached, `x`
- * is better than before, but not the minimum. */
+/* Solves problem `p`, starting from `x`, and writes the solution to `x`. The work is bounded. If
+ * the bound is reached, `x` is better than before, but not the minimum. */
 void mr_glm_metric_prox(const struct mr_glm_prox *p, double *x, double *room);

@@ -1,5 +1,5 @@
-/* A lock protects the number of the next item. Taking the lock costs little: it takes tens of
- * nanoseconds, an item tens of microseconds. */
+/* A fork-join thread pool (thread_pool.h). A lock protects the number of the next item of work.
+ * Taking the lock costs little: it takes tens of nanoseconds, an item tens of microseconds. */
 #include "host/pool/thread_pool.h"
 
 #include "base/alloc.h"
