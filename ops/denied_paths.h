@@ -8,7 +8,7 @@
 #define MR_DENIED_MAX 64
 
 struct mr_denied {
-    /* absolute paths; links are resolved if the directory of the path existed */
+    /* Absolute paths. Links are resolved if the directory of a path existed when it was added. */
     char *paths[MR_DENIED_MAX];
     char *whats[MR_DENIED_MAX]; /* name of each path for error texts: "the cluster's secret" */
     uint32_t count;
