@@ -43,7 +43,7 @@ bool mr_json_columns_op(
 /* Sets `*slot` to the number of a node among the inputs of the entry whose inputs begin at `from`.
  * False: the entry has too many inputs. */
 bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t node, uint32_t *slot);
-/* Scans one slice into `c`, which has room for all entries of the slice. `has_all` has
- * the same meaning as for mr_json_fast_path_read. The builder is not changed. */
+/* Scans one slice into `c`, which has room for all entries of the slice. `has_all` has the same
+ * meaning as for mr_json_fast_path_read. The builder is not changed. */
 enum mr_json_scan_result mr_json_scan(const struct mr_json *j, const struct mr_json_piece *piece,
     bool has_all, struct mr_json_columns *c);

@@ -77,7 +77,7 @@ void mr_user_enter(const struct mr_user *u)
     mr_assert(!cleared);
     (void)setfsgid(u->gid);
     (void)setfsuid(u->uid);
-    /* -1 is invalid: changes nothing and returns the present value. */
+    /* -1 is not a valid user, so the call changes nothing and returns the present user. */
     uid_t now = (uid_t)setfsuid((uid_t)-1);
     mr_assert(now == u->uid);
 }
