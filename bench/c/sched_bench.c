@@ -138,8 +138,8 @@ static void room_make(struct bench *b, uint32_t n)
     }
 }
 
-/* Answers for a worker: reports all tasks that the worker was just sent as done, each after a
- * microsecond. */
+/* Answers for a worker: reports that all tasks which the worker was just sent are done, each after
+ * a microsecond. */
 static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *x)
 {
     const struct mr_sched_rows *r = &x->tasks;
