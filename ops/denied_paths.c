@@ -27,21 +27,34 @@ void mr_denied_fini(struct mr_denied *d)
     *d = (struct mr_denied){0};
 }
 
-/* Returns the absolute path with its links resolved. If the last component is missing, because the
- * file may be created later, the links of the path to its directory are resolved. If the directory
- * is missing, too, no link is resolved. NULL: the path is too long. */
+/* True: one of the components is "..". */
+static bool goes_back(const char *path)
+{
+    for (const char *p = strstr(path, ".."); p; p = strstr(p + 1, ".."))
+        if ((p == path || p[-1] == '/') && (!p[2] || p[2] == '/')) return true;
+    return false;
+}
+
+/* Returns the absolute path. The links of that part of it are resolved which exists, since the rest
+ * may be created later. NULL: the path is too long, or the rest has "..", so where it will lead is
+ * not known. */
 static char *canonical(const char *path)
 {
-    char full[PATH_MAX], there[PATH_MAX];
-    if (realpath(path, there)) return mr_copy_text(there);
-    char here[PATH_MAX];
+    char full[PATH_MAX], there[PATH_MAX], here[PATH_MAX];
     if (path[0] == '/' || !getcwd(here, sizeof here)) here[0] = 0;
     int n = snprintf(full, sizeof full, "%s%s%s", here, here[0] ? "/" : "", path);
     if (n < 0 || (size_t)n >= sizeof full) return NULL;
-    char *slash = strrchr(full, '/');
-    *slash = 0;
-    if (!realpath(full[0] ? full : "/", there)) return mr_format("%s/%s", full, slash + 1);
-    return mr_format("%s/%s", strcmp(there, "/") == 0 ? "" : there, slash + 1);
+    const char *rest = full + n; /* the part that does not exist */
+    while (!realpath(full[0] ? full : "/", there)) {
+        char *slash = strrchr(full, '/');
+        if (!slash) return NULL;
+        if (rest < full + n) full[strlen(full)] = '/';
+        *slash = 0;
+        rest = slash + 1;
+    }
+    if (goes_back(rest)) return NULL;
+    if (!*rest) return mr_copy_text(there);
+    return mr_format("%s/%s", strcmp(there, "/") == 0 ? "" : there, rest);
 }
 
 int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struct mr_error *e)

@@ -8,14 +8,16 @@
 #define MR_DENIED_MAX 64
 
 struct mr_denied {
-    /* Absolute paths. Links are resolved if the directory of a path existed when it was added. */
+    /* Absolute paths. The links of that part of a path are resolved which existed when the path was
+     * added. */
     char *paths[MR_DENIED_MAX];
     char *whats[MR_DENIED_MAX]; /* name of each path for error texts: "the cluster's secret" */
     uint32_t count;
 };
 
 void mr_denied_fini(struct mr_denied *d);
-/* Denies a file, or a directory with everything below it. The path need not exist yet. */
+/* Denies a file, or a directory with everything below it. The path need not exist yet. MR_EINVAL:
+ * the path is too long, or has ".." in the part that does not exist. */
 int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struct mr_error *e);
 /* Denies the file that each variable MILLRACE_…_FILE or MILLRACE_…_KEY names. Services started from
  * one shell have the paths of each other's secrets in these variables. */

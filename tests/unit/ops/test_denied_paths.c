@@ -64,7 +64,8 @@ static int teardown(void **state)
 {
     static const char *const files[] = {"data/in", "data/tokens", "data/state/secret",
         "data/state/run/x", "data/state/late", "data/link", "data/hard", "data/harder", "data/deep",
-        "data/new", "data/state/run", "data/state", "data/mount", "data"};
+        "data/new", "data/a/b/c", "data/a/b", "data/a", "data/state/run", "data/state",
+        "data/mount", "data"};
     mr_roots_fini(*state);
     for (size_t i = 0; i < MR_ARRAY_LEN(files); i++)
         (void)remove(at(files[i]));
@@ -163,6 +164,31 @@ static void a_denied_file_need_not_exist_at_the_start(void **state)
     refused(r, "data/new", "made later");
 }
 
+/* The denied directory and the one above it do not exist yet. The part of its path that exists is a
+ * link. */
+static void a_denied_directory_below_a_link_need_not_exist_at_the_start(void **state)
+{
+    struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(symlink(".", at("data/link")), 0);
+    assert_int_equal(mr_denied_add(&r->denied, at("data/link/a/b"), "made later", &e), MR_OK);
+    assert_int_equal(mkdir(at("data/a"), 0700), 0);
+    assert_int_equal(mkdir(at("data/a/b"), 0700), 0);
+    make("data/a/b/c", "x");
+    refused(r, "data/a/b/c", "made later");
+    refused(r, "data/link/a/b/c", "made later");
+}
+
+/* Where a path with ".." leads is not known while a directory before ".." does not exist. */
+static void a_denied_path_that_goes_back_from_nowhere_is_no_path(void **state)
+{
+    struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(mr_denied_add(&r->denied, at("data/none/../tokens"), "x", &e), MR_EINVAL);
+    assert_non_null(strstr(e.text, "none/../tokens"));
+    assert_int_equal(mr_denied_add(&r->denied, at("data/none/..x"), "x", &e), MR_OK);
+}
+
 static void a_denied_directory_that_is_mounted_twice_is_refused(void **state)
 {
     const struct mr_roots *r = *state;
@@ -247,6 +273,8 @@ int main(void)
         TEST(a_token_file_that_was_replaced_is_refused),
         TEST(a_token_file_that_is_replaced_while_it_is_opened_is_refused),
         TEST(a_denied_file_need_not_exist_at_the_start),
+        TEST(a_denied_directory_below_a_link_need_not_exist_at_the_start),
+        TEST(a_denied_path_that_goes_back_from_nowhere_is_no_path),
         TEST(a_denied_directory_that_is_mounted_twice_is_refused),
         TEST(files_of_proc_are_refused),
         TEST(why_a_file_is_not_opened_is_said),
