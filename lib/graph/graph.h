@@ -3,8 +3,7 @@
  * from bytes (graph/bytes/bytes.h). Afterwards only the lazy index of keys and the hashes change.
  *
  * Canonical order: only nodes that the targets need (the others are culled), depth first, so that
- * values are released early, and topological, so that every input has a smaller index than its
- * node. */
+ * values are released early, and topological: every input has a smaller index than its node. */
 #pragma once
 
 #include "base/id.h"

@@ -45,14 +45,13 @@ struct mr_store_view {
     uint64_t bytes;
     mr_object_id id;
     uint64_t pin;   /* private */
-    bool is_pulled; /* true: this get has copied the object from another store */
+    bool is_pulled; /* this get has copied the object from another store */
 };
 
-/* Reserves room for a new object under a new id. For up to 256 KiB the client mostly has room, and
- * sends no message to the store; a larger object may need one round trip. If the store is full, or
- * has as many objects as it may keep, the call waits until the store has spilled or freed other
- * objects. MR_ELIMIT: this has not happened within `timeout`. MR_ETOOBIG: no object may be that
- * large. */
+/* Reserves room for a new object under a new id. Up to 256 KiB mostly need no message to the store,
+ * more may need one round trip. If the store is full, or has as many objects as it may keep, the
+ * call waits until the store has spilled or freed other objects. MR_ELIMIT: `timeout` is over.
+ * MR_ETOOBIG: no object may be that large. */
 int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 
@@ -90,14 +89,13 @@ struct mr_store_completion {
     struct mr_store_view view; /* after an error only the view's id is set */
 };
 
-int mr_store_fd(const struct mr_store *st); /* the descriptor is readable while completions wait */
+int mr_store_fd(const struct mr_store *st); /* readable while completions wait */
 size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out, size_t n_max);
 
 /* Prefetches: asks the store to restore those of the objects that are on disk, as far as there is
  * free memory. `at_once`: a get for them follows soon. Nothing is pinned. */
 void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once);
-/* true: at least one object is on disk and not in memory */
-bool mr_store_has_spilled(const struct mr_store *st);
+bool mr_store_has_spilled(const struct mr_store *st); /* an object is on disk and not in memory */
 
 /* ---- life of an object ----------------------------------------------------------------------- */
 
@@ -123,8 +121,8 @@ void mr_store_hold(
 void mr_store_unhold(
     struct mr_store *st, const mr_object_id *ids, size_t n, struct mr_store_holder holder);
 
-/* Frees objects. MR_ESTATE: an object has a holder other than this client, and the error names this
- * holder. With `force`, such an object is freed, too. Unknown ids are skipped. */
+/* Frees objects. Unknown ids are skipped. MR_ESTATE: an object has a holder other than this client;
+ * the error text names the holder. With `force`, such an object is freed, too. */
 int mr_store_delete(
     struct mr_store *st, const mr_object_id *ids, size_t n, bool force, struct mr_error *e);
 

@@ -1,7 +1,6 @@
-/* The tables of the core. Private to services/objectstore/core. Rows are known by number. Numbers
- * start at 1; 0 means none. A client writes a draft into one of its segments and then seals it:
- * from then on it is an object. The cluster's directory, in Redis, tells which nodes have an
- * object. */
+/* The tables of the core. Private to services/objectstore/core. Rows are known by number, from 1; 0
+ * means none. A client writes a draft into one of its segments and then seals it: from then on it
+ * is an object. The cluster's directory, in Redis, tells which nodes have an object. */
 #pragma once
 
 #include "base/assert.h"
