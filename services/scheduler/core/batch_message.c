@@ -1,5 +1,6 @@
-/* The message's columns are those of the batch, without a copy. Only columns that have the core's
- * numbers of operators or stores are copied, with the session's numbers. */
+/* The columns of the message are those of the batch, without a copy. Columns that name operators or
+ * stores are the exception: they are copied, and each id of the core is replaced by the session's
+ * number for the same operator or store. */
 #include "services/scheduler/core/batch_message.h"
 
 #include "base/alloc.h"
@@ -7,7 +8,7 @@
 #include "services/scheduler/core/query.h"
 #include "services/scheduler/core/state/state.h"
 
-/* A flag of a store's number in a session: the worker was told of the store without an address. */
+/* A flag of a store's number in a session: the store was named to the worker without an address. */
 #define STORE_BARE 0x80000000u
 
 struct message { /* a message under construction */
@@ -16,8 +17,8 @@ struct message { /* a message under construction */
     struct mr_sched_numbers *n;
     const struct mr_ws_memory *memory;
     struct mr_ws_down *out;
-    struct mr_str *ops; /* operators, and below nodes, that are new in this message */
-    struct mr_ws_node *nodes;
+    struct mr_str *ops;       /* operators that get their session number in this message */
+    struct mr_ws_node *nodes; /* stores that get a session number in this message */
 };
 
 void mr_sched_numbers_fini(struct mr_sched_numbers *n)
@@ -54,9 +55,9 @@ static uint32_t op_number(struct message *m, uint32_t op)
     return *number;
 }
 
-/* Returns the session's number of a store; 0: there is no such store. The journal has no addresses.
- * A store that the worker was told of without an address gets another number when the address is
- * known. */
+/* Returns the session's number of a store; 0: there is no such store. A store that is known only
+ * from the journal has no address. A store that was named to the worker without an address gets
+ * another number when the address is known. */
 static uint32_t store_number(struct message *m, uint32_t store)
 {
     uint32_t *number = number_of(&m->n->store, &m->n->stores_room, store);
@@ -72,7 +73,7 @@ static uint32_t store_number(struct message *m, uint32_t store)
     return m->n->stores_count;
 }
 
-/* Tells the worker of each living store, if stores have changed since the last message. A task may
+/* Names all living stores to the worker, if stores have changed since the last message. A task may
  * load objects that no message names, from any node: parts of a collection, the data of a training
  * role. */
 static void all_stores(struct message *m)

@@ -243,7 +243,7 @@ static void check_counts(const struct mr_sched *s)
     }
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         if (!s->jobs[i].id) continue;
-        /* a job that is being forgotten has left the list by age */
+        /* a job that is being forgotten is no longer in the list that orders jobs by age */
         jobs += !(s->jobs[i].flags & J_FORGETTING);
         queued += s->jobs[i].queued;
         reclaims += (s->jobs[i].flags & J_RECLAIMING) != 0;
@@ -320,7 +320,7 @@ static void check_numbers(const struct mr_sched *s)
     mr_assert(taken == s->numbers.top);
 }
 
-/* Checks the list of jobs by age, and the indexes by id and by request id. */
+/* Checks the list that orders jobs by age, and the indexes of jobs by id and by request id. */
 static void check_job_list(const struct mr_sched *s)
 {
     uint32_t count = 0, older = NONE, requests = 0;
@@ -337,7 +337,8 @@ static void check_job_list(const struct mr_sched *s)
     mr_assert(s->job_list.by_request.count == requests);
 }
 
-/* Checks the lists of tasks that share a key, and the count of tasks in rounds that did not run. */
+/* Checks the lists of tasks that share a key. Checks the count of skipped tasks: those in rounds of
+ * a loop after its last round. */
 static void check_shared(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];

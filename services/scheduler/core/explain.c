@@ -187,7 +187,7 @@ static void abandoned(const struct mr_sched *s, uint32_t task, struct mr_buf *ou
         if (s->tasks[j->base + d[i]].state == MR_TASK_ERRED) user = j->base + d[i];
     mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
         s->tasks[task].attempt ? "was stopped" : "will not run");
-    if (user == NONE) return; /* no consumer failed itself: its consumers were abandoned, too */
+    if (user == NONE) return; /* no consumer of `task` has failed: all were abandoned, too */
     const struct failure *st = mr_sched__failure(s, s->tasks[user].cause);
     mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
