@@ -399,7 +399,7 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
     if (is_current(t, r->worker, r->attempt)) return false;
     if (!is_done(t) || t->value >= LITERAL) return true;
     const struct value *v = &s->values[t->value];
-    /* else the row answers a fetch */
+    /* a row for the attempt whose value the worker keeps is not late: it answers a fetch */
     return v->worker != r->worker || v->attempt != r->attempt;
 }
 

@@ -163,8 +163,8 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     return mr_sched__shared_key_is_waited(s, task);
 }
 
-/* Treats values that the worker made and does not report as lost. Values that the worker has and
- * that tasks on other workers wait for are fetched. */
+/* If the worker made a value but does not report it, the value is treated as lost. If the worker
+ * has a value that tasks on other workers wait for, the value is fetched. */
 static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 {
     uint32_t *lost = s->stack + s->stack_count, n = 0, next;
