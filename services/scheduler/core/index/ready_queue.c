@@ -42,7 +42,8 @@ static struct level *level_of(struct mr_sched *s, const struct job *j)
     return l;
 }
 
-/* Adds the work that was sent since the last call to the job's virtual time. */
+/* Advances the job's virtual time by the work of its tasks that were sent since settle was last
+ * called. */
 static void settle(struct mr_sched *s, struct job *j)
 {
     if (!j->charged_ns) return;

@@ -55,8 +55,9 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* If a worker reported the end of an attempt twice, the sum would be wrong, and
- * mr_sched__is_stopping would be true until STOPPING_MAX has passed. */
+/* `stopping` of a worker is the sum of the marks of the attempts that it was told to stop and that
+ * have not ended. If a worker reported the end of an attempt twice, the sum would not return to 0,
+ * and mr_sched__is_stopping would be true until STOPPING_MAX has passed. */
 void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
@@ -65,9 +66,9 @@ void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
     if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
 
-/* Called when `task` starts. If it starts on the node that is kept free for another task, that
- * task's attempt does not count as undisturbed. This happens if `task` was sent before its inputs
- * existed, or if a worker that registered again still had it. */
+/* Called when `task` starts. If a node is kept free for another task, and `task` starts there, the
+ * attempt of that other task does not count as undisturbed. This happens if `task` was sent before
+ * its inputs existed, or if a worker that registered again still had `task`. */
 void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
