@@ -77,10 +77,10 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
 }
 
 /* Called for a ready task that found no worker. True: dispatch stops here and leaves the queue as
- * it is, because the tasks behind this task would find no worker either. While the run time of the
- * operator is unknown, this is assumed when PARKED_UNKNOWN_MAX tasks of the class are parked.
- * False: the task is to be parked, and the tasks behind it may be sent: the task has special
- * demands, waits for memory, or is of an operator whose run time is unknown. */
+ * it is, because no worker would take the tasks behind this task either. False: the task is to be
+ * parked, and the tasks behind it may be sent. This is so if the task has special demands or only
+ * waits for memory. If the run time of the task's operator is unknown, the result is a guess: true
+ * when PARKED_UNKNOWN_MAX tasks of the class are parked. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,9 +1,9 @@
-/* Retries of tasks that had too little memory: the worker had pinned some inputs, and the others or
- * the result did not fit beside what other tasks had pinned. The worker unpins everything and gives
- * the task back, and the task is tried again. If that fails twice, the task runs on a node that is
- * kept free for it: nothing runs beside it but long-running tasks, so the store can spill
- * everything else. A task that does not fit then never will; it fails with the numbers. One node at
- * a time is kept free, so that other nodes go on. */
+/* Retries of tasks that had too little memory: the worker had pinned some inputs, and the other
+ * inputs or the result did not fit beside what other tasks had pinned. The worker unpins everything
+ * and gives the task back, and the task is tried again. If that fails twice, the task runs on a
+ * node that is kept free for it: nothing runs beside it but long-running tasks, so the store can
+ * spill everything else. A task that does not fit even there fails, and the error text names the
+ * sizes. One node at a time is kept free, so that other nodes go on. */
 #include "services/scheduler/core/place/memory_retry.h"
 
 #include "base/units.h"
@@ -18,10 +18,12 @@
 
 #include <stdio.h>
 
-/* limit of refused attempts after which the task is tried again: two beside other tasks, one
- * alone */
+/* So many attempts of a task are refused for want of memory and followed by another attempt: two
+ * beside other tasks, one on a node that is kept free. A later refused attempt fails the task if no
+ * tasks but long-running ones were beside it. */
 #define OOM_RETRIES_MAX 3
-/* a worker whose lease ran out counts for this many leases as one that may have objects pinned */
+/* after the lease of a worker has ended, the worker may still have objects pinned for this many
+ * lease times */
 #define LOST_LEASES 3
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
@@ -178,7 +180,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
     bool is_last = s->tasks[task].oom_retries == OOM_RETRIES_MAX;
     uint32_t store = find_store(s, c);
     if (is_last && may_lost_hold(s, store))
-        store = 0; /* other tasks use the node while the lost worker may still hold objects */
+        store = 0; /* no node is kept free while a lost worker there may have objects pinned */
     reserve_node(s, store);
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
@@ -240,9 +242,9 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* True: other tasks, which will end, ran or held objects on the node beside a long-running task. No
- * node is kept free for a long-running task, because it may never end; it is tried until it ran
- * beside no such task. */
+/* True: on the node of `store`, tasks that will end run or hold objects. Asked when a long-running
+ * task was refused there. No node is kept free for a long-running task, because it may never end.
+ * So refused attempts count only if no such tasks were beside it. */
 static bool ran_beside_others(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
@@ -264,7 +266,7 @@ void mr_sched__memory_retry_refused(
         fail(s, task, worker, was_alone, why);
         return;
     }
-    /* attempts of a long-running task beside other tasks do not count */
+    /* attempts of a long-running task beside tasks that will end do not count */
     if (is_long && !is_last) t->oom_retries = 1;
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sched__task_requeue(s, task);

@@ -1,12 +1,14 @@
 /* Placement: chooses the worker for a task. A root is a task without inputs, or with literals only.
  * A sibling of a task is another input of the same consumer. A keeper is a worker that keeps the
- * value of an input. A crowded worker has too little memory for the result of another root.
+ * value of an input. A crowded worker has too little memory for the result of another root. The
+ * sticky worker is the one that place_root chose last to take several roots in a row. The warm
+ * worker is the sticky worker while it is idle: its CPU caches still help a short root.
  *
  * The first rule that applies decides:
  *
  *  1. mr_sched__cached (placement_cache.c): a task of a loop or template goes to its cached worker.
- *  2. place_ahead: a task whose inputs do not all exist goes to the worker to which all missing
- *     inputs were sent. If there is no such worker, the task is placed when it is ready.
+ *  2. place_ahead: a task whose inputs do not all exist goes to the worker that computes all of the
+ *     missing inputs. If there is no such worker, the task is placed when it is ready.
  *  3. may_go: all rules below pass over a worker that may not run the task (mr_sched__may_run) or
  *     has no room for it (mr_sched__has_room).
  *  4. fewest_long: a long-running task goes to a worker that it prefers (the option `workers` with
@@ -40,15 +42,15 @@
 #include "services/scheduler/core/task/refcount.h"
 
 #define SLOT_QUEUE_MAX 4096 /* tasks queued for each slot, however short they are */
-#define QUEUES_AHEAD 6      /* factor on a queue's length for tasks that are not ready */
+#define QUEUES_AHEAD 6      /* a queue may be so many times longer for a task not yet ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 /* limit of long-running tasks of a worker; the worker checks the same bound */
 #define LONG_MAX 64
 #define LONG_PLAIN 48 /* of these, the limit of tasks without a priority */
 /* limit of workers visited in the order of load, if every worker may run the task */
 #define LOAD_LOOK_MAX 64
-#define INPUTS_MAX 16 /* inputs that one placement looks at */
-#define KEEPERS_MAX 4 /* workers with inputs of the task that one placement scores */
+#define INPUTS_MAX 16 /* one placement looks at this many inputs at most */
+#define KEEPERS_MAX 4 /* one placement scores this many keepers of inputs at most */
 
 /* Bounds and margins, in ns. */
 /* load by which a sibling's worker may exceed the least load */
@@ -65,8 +67,8 @@
 #define MESSAGE_BYTES_PER_NS 4
 #define DISK_NS_PER_BYTE 2 /* to spill and to read back */
 
-/* The warm worker is the idle worker to which the last root went. It is chosen before the least
- * loaded worker if it keeps at most this many bytes more. */
+/* The warm worker is the sticky worker while it is idle. It is chosen before the least loaded
+ * worker if the values that it keeps have at most this many bytes more. */
 #define WARM_BYTES_MAX ((uint64_t)1 << 20)
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
@@ -117,12 +119,12 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
     return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
 }
 
-/* True: the worker's queue has room. The queue takes one task for each slot while the run time of
- * the task's operator is unknown. Of other tasks it takes the configured amount of work, and at
- * least two for each slot, so that the inputs of the next task arrive in time. For a job of which
- * nothing runs it takes three, so that the job waits for running tasks only. Tasks that take
- * resources may take twice those of the worker. Long-running tasks have a limit of their own
- * (long_max). `queues`: factor on the configured amount. */
+/* True: the worker's queue has room for the task. While the run time of the task's operator is
+ * unknown, the queue takes one such task for each slot. Of other tasks it takes `queues` times the
+ * configured amount of work, and at least two for each slot, so that the inputs of the next task
+ * arrive in time. A ready task of a job of which nothing runs finds room up to three for each slot,
+ * so that such a job seldom waits for room. Tasks that take resources may take twice those of the
+ * worker. Long-running tasks have a limit of their own (long_max). */
 static bool queue_has_room(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
@@ -161,8 +163,10 @@ static bool worker_has_room(
     if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (queue_has_room(s, w, t, queues)) return true;
-    /* A long-running task on the worker may hold resources until it ends. Then a task that takes
-     * resources finds none, so for such a task the long-running task does not count as waiting. */
+    /* The queue is full, but the worker takes a ready task if all tasks there wait. A long-running
+     * task there counts as one that waits, with two exceptions: the task to place is long-running,
+     * too (long_max limits these), or it takes resources, which the other may hold until it
+     * ends. */
     bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
@@ -217,10 +221,11 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     return ns;
 }
 
-/* True: a task that was sent to `from` would start earlier on `worker`, which also gets `taken` ns
- * of other tasks. The margin is SIBLING_NS, as in near_sibling, so that placement near a sibling
- * does not send the task back to `from`. Placement on the sticky worker may do so, for at most
- * STICKY_NS of work. */
+/* Called for work stealing: `worker` would take the task from `from`. True: the task would start
+ * earlier on `worker`, even after other tasks of `taken` ns that `worker` takes, too. The margin is
+ * SIBLING_NS, as in near_sibling. So when a stolen task is placed, the rule for siblings does not
+ * choose `from` again. The rule for the sticky worker may choose `from`, for at most STICKY_NS of
+ * work. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -264,10 +269,10 @@ static bool is_crowded(
 }
 
 /* Back-pressure on producers. While more than three quarters of a worker's memory are in use, a
- * root is sent to the worker only if no task but long-running ones runs there: without new results
- * nothing would be freed. Roots whose measured results are large wait while the store is nearly
- * full. While consumers are sent in order to free memory (memory_order.c), such roots are not sent
- * to busy workers. */
+ * root is not sent to the worker if a task runs there that will end. If only long-running tasks run
+ * there, the root is sent: without new results no memory would be freed. Roots whose measured
+ * results are large wait while the store is nearly full. While consumers are sent in order to free
+ * memory (memory_order.c), such roots are not sent to busy workers. */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     return is_crowded(s, w, t, &s->totals.roots_held);
@@ -397,9 +402,10 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* Returns the worker to which all missing inputs of the task were sent; NONE: the task is not sent
- * before its inputs exist. A task whose value will refer to its inputs is never sent so early,
- * because the ids of the inputs are known only when they are done. */
+/* Returns the worker to which the tasks that compute the missing inputs of `task` were sent. NONE:
+ * there is no such worker, and the task is sent when its inputs exist. A task whose value will
+ * refer to its inputs is never sent so early, because the ids of the inputs are known only when
+ * they are done. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -181,10 +181,10 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_ws_refs *
     return false;
 }
 
-/* True: the task may have run when the worker crashed. If `ran` is not NULL, it has the tasks that
- * ran. Else these tasks count: those that the worker reported as running, those that were on a
- * worker that crashed before, quarantined ones, and of the others the first *guesses that were
- * sent; each of these decrements *guesses. */
+/* True: the task may have run when the worker crashed. If `ran` is not NULL, it lists the tasks
+ * that ran. Else a task with all inputs counts if the worker reported it as running, if it was on a
+ * worker that crashed before, or if it is quarantined. Of all other tasks the first *guesses to be
+ * asked about count; each decrements *guesses. */
 static bool may_have_run(
     struct mr_sched *s, uint32_t task, const struct mr_ws_refs *ran, uint32_t *guesses)
 {
