@@ -145,7 +145,7 @@ enum scan_type {
 
 #define SCAN_IDS_MAX ((size_t)1 << 18) /* limit of object ids that one scan searches for */
 
-struct scan { /* a walk over all values: the first of the ring is running, the others wait */
+struct scan { /* a walk over all values; scans wait in a ring, and the first one runs */
     enum scan_type type;
     uint32_t store;
     uint32_t heir;     /* REPLACED: the store that took the place of `store` */

@@ -12,9 +12,9 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* `bytes` not 0: adds this estimated size of the result that `task` is computing to the sum of the
- * store. `bytes` 0: subtracts the mean size of the results in the sum. The estimate that was added
- * may have changed since; with means the sum is zero after the last task. */
+/* `bytes` not 0: adds this estimated size of the result that `task` is computing to the store's
+ * sum. `bytes` 0: subtracts the mean size of the results in the sum, because the estimate that was
+ * added may have changed since. So the sum is 0 when no task is left. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

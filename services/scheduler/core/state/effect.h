@@ -19,7 +19,7 @@ enum mr_sched_note_type {
     /* ticket, code, text, job: the reply to SUBMIT, CANCEL, RETRY, FORGET; index: PENDING if this
      * reply announces a new job, otherwise 0; existed: SUBMIT found the job there already */
     MR_NOTE_REPLY,
-    MR_NOTE_JOB_STATE,    /* job, index: its new state; sequence: event number, for Watch */
+    MR_NOTE_JOB_STATE,    /* job; index: the job's new state; sequence: event number, for Watch */
     MR_NOTE_JOB_PROGRESS, /* job: its counts have changed; at most 10 notes a second for each job */
     MR_NOTE_TARGETS_READY, /* job, at, count: targets in `ready` whose values can be read */
     /* job, index, text: the value, as a pack (base/pack.h), that WANT asked for */
@@ -32,8 +32,8 @@ enum mr_sched_note_type {
     /* slot, incarnation, session, code, text: the worker is lost; its stream is to be ended */
     MR_NOTE_WORKER_CLOSE,
     MR_NOTE_WORKER_JOINED, /* slot, incarnation, session */
-    MR_NOTE_STORE_JOINED,  /* slot: the store's number, incarnation */
-    MR_NOTE_STORE_LOST,    /* slot, incarnation, code (EEXIST: replaced on its node), text */
+    MR_NOTE_STORE_JOINED,  /* incarnation; slot: the store's number */
+    MR_NOTE_STORE_LOST,    /* slot, incarnation, text; code: EEXIST if replaced on its node */
 };
 
 struct mr_sched_note {

@@ -194,8 +194,7 @@ struct job {
     struct loop *loops;
     /* first the entries by the graph's loop slot; then, if the job has a template, those by node */
     struct cached_placement *cache;
-    /* 1 + the number of the table that all jobs of the template share; 0: the job has its own
-     * table */
+    /* 1 + the number of the struct shape whose table `cache` is; 0: `cache` is the job's own */
     uint32_t shape_1;
     uint32_t base; /* number of the job's first task */
     uint32_t span; /* how many task numbers the job has: its nodes, rounded up to JOB_ALIGN */
