@@ -47,7 +47,8 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
 
 bool mr_sched__is_lost_journal(const struct mr_sched *s, uint32_t tag)
 {
-    /* unknown: the tag was not drawn at random, or the ring has lost an incarnation */
+    /* in two cases it is unknown whether a lost journal used the tag: the tag was not drawn at
+     * random, or the ring `writers` has lost an incarnation */
     if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false;
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;

@@ -1,5 +1,6 @@
-/* Ids of a lost journal, and the epoch above all that workers and stores have seen. For the core's
- * own files only. */
+/* Recognises ids that a scheduler gave while it wrote a journal that Redis has lost since. Keeps
+ * this scheduler's epoch higher than any epoch that workers and stores report. For the core's own
+ * files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

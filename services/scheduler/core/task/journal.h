@@ -1,6 +1,6 @@
-/* Records to the journal, and announcements that wait until Redis has acknowledged a record. The
- * open record collects values of one job until the turn (pass of the shell's loop) ends. For the
- * core's own files only. */
+/* Writes records for the journal, and keeps each announcement until Redis has acknowledged its
+ * record. The open record collects values of one job until the turn (pass of the shell's loop)
+ * ends. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -41,8 +41,9 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* If the worker may have dropped its copy and another copy exists, the worker no longer counts as
- * its keeper, and is told to release the value if it is connected. */
+/* If the worker may have dropped its copy of the value and another copy exists, the worker no
+ * longer counts as the value's keeper. If the worker is connected, it is told to release the
+ * value. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -89,7 +90,7 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
 }
 
 /* Plans a released task again: counts the inputs that it waits for, takes references to all inputs,
- * and pushes those inputs that were released. */
+ * and pushes on the stack those inputs that were released. */
 static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -162,8 +163,8 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Pushes the done tasks that share the value. They lose the value, too, if it is an object or
- * refers to a lost value. */
+/* Pushes on the stack the done tasks that share the value of `task`. They lose the value, too, if
+ * it is an object or refers to a lost value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
     for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
@@ -178,10 +179,10 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* Called when an object of `task` is lost. Returns the task that loses its value first. This is the
- * source, if `task` is an alias (a reference to a key of another job, whose task is the source)
- * with the same object in the same store (when the source loses its value, the alias loses its
- * value, too); else `task` itself. */
+/* Called when an object of `task` is lost. Returns the task that loses its value first. Usually
+ * this is `task`. But `task` may be an alias: a node that refers to a key of another job. Its
+ * source is the task that has that key. If both have the same object in the same store, the source
+ * loses its value first, and then the alias with it. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);
@@ -209,7 +210,8 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
 
 /* Performs the consequences of a lost value, in this order:
  *   1. A stored object cannot be computed again: its consumers fail.
- *   2. An object that is shared with another job is lost to the job that made it.
+ *   2. If the task shares the lost object with the task of another job that made the object, the
+ *      walk begins with that other task, because it is the one to be computed again.
  *   3. A value that refers to a lost value is lost, too. The walk collects all such values before
  *      any is computed again. Each of their tasks releases its value and makes its dependents wait,
  *      but keeps its references, so that no input is released before the next attempt.

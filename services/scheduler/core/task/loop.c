@@ -177,9 +177,9 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
     mr_sched__journal_loop(s, job, loop);
 }
 
-/* Makes the exits drop their references to rounds `from` to `to`, except to the state of the last
- * round. Later rounds come first: their tasks drop their references to a round before the round is
- * released. */
+/* Makes the exits drop their references to the rounds `from` to `to`, but not the reference to the
+ * state of the loop's last round. Goes from round `to` down to `from`: the tasks of round r + 1 are
+ * released first and drop their references to round r, so that round r can be released next. */
 static void unref_stack(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
@@ -331,9 +331,9 @@ void mr_sched__loop_replay(
     if (l->is_over) j->skipped += mr_graph_loop_tail(j->graph, loop, stop_at);
 }
 
-/* After a restart, finds rounds that ran: a value of a round proves that the round before was not
- * the last. The exception: the `until` of the round before has a value that ends the loop; then the
- * round was sent too early, before the restart. */
+/* After a restart, finds which round the loop has reached. A value of round r + 1 proves that round
+ * r was not the last. The exception: the `until` of round r has a value that ends the loop. Then a
+ * task of round r + 1 was sent before that value existed, and its value proves nothing. */
 void mr_sched__loop_infer(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];

@@ -15,7 +15,7 @@ void mr_sched__loop_new(struct mr_sched *s, uint32_t job);
 bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* True: the edge from this input to the exit counts. */
 bool mr_sched__loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* True: this input is one of those to which the exit holds references, as long as it holds any. */
+/* Asked only while the exit holds references. True: the exit holds one to this input. */
 bool mr_sched__loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* True: the loop of this `until` keeps the value that decided it. */
 bool mr_sched__loop_holds(const struct mr_sched *s, uint32_t until);
@@ -42,8 +42,8 @@ void mr_sched__loop_settle(struct mr_sched *s, uint32_t job);
 void mr_sched__loop_again(struct mr_sched *s, uint32_t job);
 void mr_sched__loop_replay(
     struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop);
-/* Called after recovery, when every worker has reported its values: a round with a value has
- * run. */
+/* Called after recovery, when every worker has reported its values. Finds which round each loop has
+ * reached: a round has run if a task of it has a value. */
 void mr_sched__loop_infer(struct mr_sched *s, uint32_t job);
 void mr_sched__loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines);
 

@@ -156,8 +156,8 @@ void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
     t->refs = REF_ALL;
 }
 
-/* Pushes the done tasks that refer to `task`, which is done, too. The pushed tasks are about to be
- * computed again, so they take references to all of their inputs. */
+/* Pushes on the stack the done tasks that refer to `task`, which is done, too. The pushed tasks are
+ * about to be computed again, so they take references to all of their inputs. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

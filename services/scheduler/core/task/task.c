@@ -155,8 +155,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-/* Takes the task off its worker, where the task no longer counts as the last use of its inputs.
- * Pushes those inputs that were consumed in a fused run. */
+/* Takes the task off its worker. From now on the task does not count there as the last use of its
+ * inputs. Pushes on the stack the inputs that the task consumed in a fused run. */
 static void unsend_one(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -176,8 +176,8 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     t->worker = NONE;
 }
 
-/* Called for a task that ran: its worker has dropped the inputs whose last use the task was. Pushes
- * those inputs of which there is no other copy. */
+/* Called for a task that ran and was the last use of some inputs: its worker has dropped them.
+ * Pushes on the stack those inputs of which there is no other copy. */
 static void drop_inputs(struct mr_sched *s, uint32_t task)
 {
     uint32_t n, worker = s->tasks[task].worker;
