@@ -113,7 +113,7 @@ static void put_named(
     *to = *span;
     to->op_id = name_number(&g->ops, span->op);
     to->worker_id = name_number(&g->workers, span->worker);
-    /* the block lends both texts, and they end with the block */
+    /* both texts are lent: they are freed with the block that the span was read from */
     to->op = to->worker = (struct mr_str){0};
 }
 

@@ -31,12 +31,13 @@ struct mr_trace_row {
 struct mr_trace_gather {
     struct mr_trace_want want;
     struct mr_trace_names ops, workers; /* op_id and worker_id of `spans` are indexes into these */
-    /* TIMELINE: sorted by end, when finished; TASK: at most one span */
+    /* TIMELINE: after mr_trace_gather_finish, sorted by end. TASK: at most one span */
     struct mr_trace_span *spans;
     uint32_t count, room;
     uint64_t matched;
     bool more;
-    struct mr_trace_row *rows; /* PROFILE: the longest time first, when finished */
+    /* PROFILE: after mr_trace_gather_finish, the longest time first */
+    struct mr_trace_row *rows;
     uint32_t rows_room;
     uint32_t last_op;
     uint64_t first_ns, last_ns, cpu_ns;
