@@ -57,8 +57,8 @@ static bool has_ended_early(const struct mr_sched_job_info *info)
     return info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
 }
 
-/* True: the node's value exists, on a worker or not yet in the journal. It comes even if the job
- * has failed. */
+/* True: the node's value exists, but only a worker has it, or the journal does not have it yet. The
+ * value becomes readable even if the job has failed. */
 static bool is_coming(
     const struct mr_watcher *w, uint32_t node, const struct mr_sched_job_info *info)
 {

@@ -25,15 +25,15 @@ static void *take(void *arena, size_t bytes)
     return mr_pb_arena_take(arena, bytes);
 }
 
-/* True: the batch only releases values, and few of them, or there is no batch. No process waits for
- * such a batch. False: it asks for something, or answers a heartbeat that has nothing else to
- * travel with. */
+/* True: there is no batch, or the batch only releases values, and few of them. No process waits for
+ * such a batch. False: the batch asks the worker for something, or it answers a heartbeat and has
+ * no releases to send with the answer. */
 static bool is_lazy(const struct mr_sched_batch *b)
 {
     if (!b) return true;
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
                 b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
-    /* an answer to a heartbeat has no other message to travel with */
+    /* a batch without releases is sent at once if it answers a heartbeat */
     if (b->heard && !b->release.count) return false;
     return !asks && b->release.count <= LAZY_ROWS_MAX;
 }
