@@ -1,11 +1,11 @@
-/* Three queues, each with its own thread. A thread parses its requests in order (parse.c). It has
- * its own operators and its own connection to Redis; one of the threads also has the templates.
- * Large jobs have their own queue, so that a small job never waits for a large one. A small body
- * that asks for a large graph moves to that queue. The core thread has its own operators for tiny
- * requests.
+/* Three queues, each with its own thread: for small jobs, for templates and for large jobs. A
+ * thread parses the requests of its queue in order (parse.c). It has its own connection to Redis
+ * and its own table of known operators (ops.h). The core thread has such a table, too, since it
+ * parses tiny requests. A small job never waits for a large one. A small body that asks for a large
+ * graph moves to the queue for large jobs.
  * A large body is parsed while it arrives: its pieces go to the thread for large jobs, before the
- * request itself does. The stream then belongs to that thread, so a call that ends early sends a
- * drop message behind its pieces. */
+ * request itself does. The stream then belongs to that thread, so a call that ends early sends one
+ * more piece, which has no bytes and tells the thread to free the stream (is_drop). */
 #include "services/scheduler/submit/parser.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,8 @@
 #include "store/meta/directory.h"
 #include "store/meta/redis.h"
 
-/* limit of requests in a queue; the inbox has room for operators besides */
+/* limit of requests in a queue; the queue's inbox is larger, since names of operators and pieces of
+ * bodies also go through it */
 #define WAITING_MAX 1024
 #define STREAMS_MAX 8 /* limit of bodies that are parsed while they arrive */
 
@@ -53,7 +54,7 @@ struct mr_parser {
     /* owned by the core thread: */
     struct mr_parser_ops core_ops;
     uint32_t streams_open;
-    struct piece *drops[STREAMS_MAX]; /* drop messages for which the inbox had no room */
+    struct piece *drops[STREAMS_MAX]; /* pieces with is_drop for which the inbox had no room */
     uint32_t drops_count;
 };
 
@@ -277,7 +278,8 @@ void mr_parser_parse_ahead(struct mr_parser *p, struct mr_parser_request *r)
     struct piece *x = mr_alloc(sizeof *x);
     x->stream = r->stream;
     x->bytes = r->body;
-    /* the bytes stay in the body: the next call, or the request itself, takes them */
+    /* if the inbox is full, the bytes stay in the body: the next call or mr_parser_push sends
+     * them */
     if (push_piece(p, x)) {
         mr_release(x);
         return;
@@ -294,7 +296,7 @@ void mr_parser_drop(struct mr_parser *p, struct mr_parser_request **request)
         struct piece *x = mr_alloc(sizeof *x);
         x->is_drop = true;
         x->stream = MR_STEAL(r->stream);
-        /* each stream adds at most one drop message, so there is room */
+        /* each stream adds at most one piece with is_drop, so there is room */
         if (push_piece(p, x)) p->drops[p->drops_count++] = x;
     }
     mr_parser_request_free(request);

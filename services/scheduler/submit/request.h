@@ -45,7 +45,7 @@ struct mr_parser_request {
 
 struct mr_parser_result {
     enum mr_parser_form form;
-    bool has_stream; /* the request had a stream, which has ended */
+    bool has_stream; /* the request's `stream` was not NULL; that stream has ended */
     bool is_dropped; /* no answer to a request: the call ended before its body was complete */
     bool is_moved;   /* no answer yet: the request moved to the queue for large jobs */
     uint32_t queue;  /* the queue that the request was counted in */
