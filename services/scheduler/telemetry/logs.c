@@ -222,8 +222,8 @@ void mr_logs_answer(
         r.attempt = tail.attempt;
         r.dropped = tail.lost;
         r.worker = mr_shell_text(sh, tail.worker);
-        /* the output was kept before a restart; the failure still has the end of it */
     } else if (task.has_error) {
+        /* no output is kept, as after a restart; the error still has the end of the output */
         r.text = mr_shell_text(sh, task.error.log);
         r.worker = mr_shell_text(sh, task.error.worker);
     }

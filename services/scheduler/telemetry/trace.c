@@ -40,7 +40,7 @@ struct mr_trace {
     uint32_t ops_told;
     /* struct lost each: numbers of dropped spans that the writer does not know yet */
     struct mr_buf lost;
-    /* struct mr_trace_message each: ends of jobs, which follow the spans in order */
+    /* struct mr_trace_message each: ends of jobs; the writer gets them after the pending spans */
     struct mr_buf job_ends;
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;

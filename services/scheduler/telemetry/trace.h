@@ -26,7 +26,8 @@ void mr_trace_tick(struct mr_shell *sh, mr_time now);
 struct mr_trace_ask {
     mr_job_id job;
     struct mr_trace_want want;
-    /* TASK: answers the call. `span`: NULL if no span of the task is recorded. */
+    /* Set if want.kind is MR_TRACE_TASK: called with the task's last span, to answer the call.
+     * `span` is NULL if no span of the task is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);
 };

@@ -42,7 +42,7 @@ struct mr_trace_writer {
     struct mr_trace_encoder *spare;
     struct mr_counter bytes_taken;
     const char *dir; /* directory of trace files, named in log lines */
-    int said_err;    /* the error of a write to a file that was logged last */
+    int said_err;    /* last state of the files that was logged: MR_OK or the error of a write */
     mr_time stop_at; /* the thread ends at this time at the latest; MR_NEVER: it runs on */
 };
 
