@@ -1,5 +1,5 @@
-/* Splits the HOST:PORT of --grpc, and tries to listen at the three ports before the services start,
- * so that a taken port is reported at once. */
+/* Splits the HOST:PORT of --grpc. Tries to listen at PORT, PORT + 1 and PORT + 2 before the
+ * services start, so that a taken port is reported at once. */
 #include "cli/up/grpc.h"
 
 #include "base/defs.h"

@@ -132,9 +132,10 @@ const struct mr_config_spec mr_up_spec = {.program = "millrace up",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
-/* Asks the gateway again and again until a job could run. MR_SUPERVISOR_TIMEOUT: a job could run.
- * MR_SUPERVISOR_GAVE_UP: no job could run within READY_TIMEOUT, or the supervisor gave up; `e` has
- * the reason. MR_SUPERVISOR_STOP: a signal came. */
+/* Asks the gateway again and again until the cluster is ready to run jobs. Meanwhile the supervisor
+ * runs. Returns MR_SUPERVISOR_TIMEOUT when the cluster is ready. MR_SUPERVISOR_GAVE_UP: the cluster
+ * was not ready within READY_TIMEOUT, or the supervisor gave up; `e` has the reason.
+ * MR_SUPERVISOR_STOP: a signal came. */
 static enum mr_supervisor_event wait_ready(struct mr_up *u, const char *url, struct mr_error *e)
 {
     mr_time until = mr_clock_now() + READY_TIMEOUT;

@@ -150,8 +150,9 @@ static void open_side(struct follow *f, unsigned i)
         s->again = mr_clock_now() + AGAIN;
 }
 
-/* Handles the end of a stream. Returns an error if the answer to the stream of the state is an
- * error that will not pass. MR_OK: the stream will be opened again. */
+/* Handles the end of one of the two streams. Returns an error if the gateway has answered the
+ * request for the session's states with a permanent error. MR_OK: the stream will be opened
+ * again. */
 static int on_end(struct follow *f, unsigned i, const struct mr_error *outcome, struct mr_error *e)
 {
     struct side *s = &f->sides[i];
