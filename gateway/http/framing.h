@@ -22,8 +22,9 @@
 #define MR_FRAMING_FIELDS_MAX 256
 #define MR_FRAMING_EXTENSION_BYTES_MAX 256
 #define MR_FRAMING_TRAILER_BYTES_MAX ((size_t)8 << 10)
-/* The output may have this many bytes more than the input: the substitute for a refused request, or
- * the end of its body. */
+/* The output may have this many bytes more than the input, because the filter writes bytes of its
+ * own after a refusal: a whole substitute request if it refused a head, or the bytes that end a
+ * chunked body if it refused a part of the body. */
 #define MR_FRAMING_REFUSAL_BYTES_MAX 128
 
 enum mr_framing_state {

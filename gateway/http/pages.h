@@ -9,8 +9,9 @@
  * the store's own token to the request, which is in wire format. */
 uint32_t mr_pages_begin(struct mr_buf *request);
 
-/* Makes the page's next token name the page's store, or the next store after the last page of a
- * store. After the last page of the last store the token stays empty. With fewer than two stores
- * the token does not change. `text` holds the token and has to outlive the use of `page`. */
+/* Writes the number of a store into `page->next_page_token`. This is `store`, or after the last
+ * page of `store` the next store. After the last page of the last store the token stays empty. With
+ * fewer than two stores the token does not change. `text` holds the token and has to outlive the
+ * use of `page`. */
 void mr_pages_next(Millrace__V1__ListObjectsResponse *page, uint32_t store, uint32_t stores_count,
     struct mr_buf *text);

@@ -119,7 +119,8 @@ struct mr_request {
 
     struct mr_exchange *x;
     bool is_over; /* true: END was taken from the queue */
-    /* True: OPENED was taken from the queue, so the stream may be answered without a message. */
+    /* True: OPENED was taken from the queue, so the answer of a stream may begin before the first
+     * message has come. */
     bool is_open;
     struct mr_reply held; /* a reply that was taken from the queue and is not used yet */
     bool has_held;

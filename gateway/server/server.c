@@ -116,7 +116,8 @@ static void flush_upload(struct mr_request *r, bool more)
     if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
 }
 
-/* Takes the next reply, which may be an early end of the call, or room for another CHUNK. */
+/* Takes replies from the queue up to the first one that begins or ends the answer. This reply is
+ * held in r->held. Each TAKEN before this reply makes room for another CHUNK. */
 static void look(struct mr_request *r)
 {
     if (is_started(r) && !r->has_held) r->has_held = mr_request_next(r, &r->held);
@@ -165,7 +166,8 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
 
 static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
 {
-    /* The body is dropped, because a client that still sends might not read the answer. */
+    /* The request is refused. Its body is still read, and dropped, before the answer is sent,
+     * because a client that still sends might not read the answer. */
     if (r->error.code) {
         r->body_bytes += *n;
         *n = 0;

@@ -34,7 +34,8 @@ struct mr_http;
  * tokens. */
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e);
 void mr_http_quiesce(struct mr_http *h); /* refuses new connections */
-void mr_http_close(struct mr_http **h);  /* to be called when every exchange has its END */
+/* To be called when every exchange has got its last reply (MR_REPLY_END in bridge/exchange.h). */
+void mr_http_close(struct mr_http **h);
 /* Returns the gauge that counts connections of which no request has been answered yet. */
 const struct mr_gauge *mr_http_unanswered(const struct mr_http *h);
 int mr_http_port(const struct mr_http *h); /* 0: the server listens on a UNIX socket */

@@ -91,8 +91,8 @@ static void write_end(struct mr_request *r)
         /* Without an error event the client reconnects and resumes. */
         mr_sse_heartbeat(&r->out);
     } else if (r->answer_kind == MR_ANSWER_EVENTS && x->error) {
-        /* Entries of a channel were deleted before the client read them. With this id a client that
-         * reconnects starts at the oldest entry. */
+        /* If is_gap, entries of a channel were deleted before the client read them. The error event
+         * then has the id BEGINNING, so a client that reconnects starts at the oldest entry. */
         bool is_gap = x->error == MR_ERANGE && x->method->response == CHANNEL_ENTRY;
         mr_sse_event(
             &r->out, is_gap ? MR_STR(BEGINNING) : mr_str_of("", 0), "error", mr_buf_str(&status));
