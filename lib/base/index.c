@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* Returns the slot where the search for an item begins. `hash` is the upper half of the item's
- * hash. Each slot stores this half, so mr_index_remove finds the first slot of every item that it
- * moves without a call of the caller's functions. */
+ * hash. Each slot stores this half, so mr_index_remove needs no hash function of the caller when it
+ * moves items. */
 static uint32_t home_of(const struct mr_index *x, uint32_t hash)
 {
     return (hash * 0x9e3779b1u) & x->mask;

@@ -10,7 +10,8 @@ struct mr_list {
     struct mr_list *prev;
 };
 
-/* Makes `l` an empty list if it is a head, or a node that is on no list. */
+/* Makes `l` point to itself. A head that points to itself is an empty list. A node that points to
+ * itself is on no list. */
 static inline void mr_list_init(struct mr_list *l)
 {
     l->next = l->prev = l;
