@@ -165,7 +165,7 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
 }
 
 /* Replaces the text of the status of a call whose connection failed because of TLS. The new text
- * names the reason and the flag. */
+ * names the reason and the command-line option that has to change, such as --tls-ca. */
 static void explain(struct mr_rpc_call *call)
 {
     struct mr_error e;

@@ -111,7 +111,8 @@ struct mr_rpc_call {
     bool auto_read;   /* after each message the next one is requested */
     bool read_wanted; /* mr_rpc_call_read has requested one message */
     bool defers_read; /* the next read may wait until the answer has been sent */
-    bool has_waited;  /* the deferred read has waited for one sleep of the loop */
+    /* true: the deferred read was put off over one sleep of the loop, and is not put off again */
+    bool has_waited;
     /* A call of health or reflection, which the server's calls_count leaves out. */
     bool ours;
     bool one_reply; /* client: the reply comes together with the status */

@@ -142,11 +142,12 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
-/* Requests the next messages of calls. A request makes gRPC write a window update, which wakes the
- * peer, unless the update travels with a message that was sent in between. So if this thread slept
- * for a message, the call's next read waits until the handler has acted on the message. The read of
- * a call with `defers_read` waits for one more sleep. In a busy turn reads do not wait. True: some
- * reads still wait. */
+/* Requests the next message of each call on `owed`. A request makes gRPC write a window update. The
+ * update wakes the peer unless it travels together with a message. So in a turn with few events, a
+ * call stays on `owed` until its handler has acted on the last message and may have sent an answer.
+ * If `may_wait`, a call with `defers_read` stays on `owed` until the loop has slept once more,
+ * unless a message of the call is being sent. In a busy turn no call stays. True: some calls have
+ * stayed. */
 static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
 {
     bool some = false;
@@ -219,8 +220,8 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
     return ev;
 }
 
-/* Runs the events of a turn. What the callback of the first event queues is sent at once, for low
- * latency. In a busy turn, messages are sent together after up to FLUSH_EVERY events. */
+/* Runs the events of a turn. The messages from the callback of the first event are sent at once,
+ * for low latency. In a busy turn, messages are sent together after up to FLUSH_EVERY events. */
 static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 {
     const gpr_timespec at = gpr_time_0(GPR_CLOCK_MONOTONIC);

@@ -81,8 +81,8 @@ struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
 bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
 
 /* Sends a message. Queued messages leave together in the loop's next turn. MR_ETOOBIG: more than
- * MR_MESSAGE_BYTES_MAX. MR_ELIMIT: the queue is full and nothing is queued. MR_ESTATE: this side
- * has finished or half-closed the call. MR_ECANCELED: the call is over. */
+ * MR_MESSAGE_BYTES_MAX. MR_ELIMIT: the queue is full, so this message was not queued. MR_ESTATE:
+ * this side has finished or half-closed the call. MR_ECANCELED: the call is over. */
 int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes); /* copies */
 
 /* A part of a message. A part with `release` is not copied: its bytes are borrowed until

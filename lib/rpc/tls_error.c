@@ -1,5 +1,5 @@
 /* Recognises the texts in which gRPC and libcrypto report a connection that failed because of TLS,
- * and writes sentences that name the address and the flag. */
+ * and writes sentences that name the address and the command-line option. */
 #include "rpc/core.h"
 
 #include "host/clock.h"
