@@ -22,14 +22,16 @@ struct mr_nn_unit {
     float *x, *y;   /* input and output; equal for layers that work in place */
     float *owned;   /* memory of y; NULL: y shares other memory */
     float *dx, *dy; /* derivatives of the loss by x and by y; dx is NULL if no layer needs it */
-    /* w, dw, state, dstate: the layer's part of the caller's vectors in this call */
+    /* The layer's part of the caller's vectors in this call: w and state of the parameters, dw and
+     * dstate of the gradient. `state`: BatchNorm's moving mean and variance (model/model.h) */
     const float *w;
     float *dw;
     const float *state;
     float *dstate;
 
     struct mr_nn_primitive forward, backward, backward_w, infer;
-    /* These primitives reorder the kernel between the vector's layout and oneDNN's. */
+    /* For a convolution whose kernel has another layout in oneDNN than in the model's vector
+     * (model/model.h): reorder the kernel for oneDNN, and its gradient back. */
     struct mr_nn_primitive pack, pack_backward, unpack;
     void *packed, *packed_backward, *packed_dw, *workspace;
     float *mean, *variance; /* mean and variance of the channels of this batch */

@@ -28,8 +28,9 @@ int mr_nn_net_new_for_use(
 void mr_nn_net_free(struct mr_nn_net **n);
 uint32_t mr_nn_net_batch(const struct mr_nn_net *n);
 
-/* Runs the forward and the backward pass in training mode. Writes all `count` gradients of the
- * batch's mean loss (for the state see model/model.h) and adds the batch to `score`. With
+/* Runs the forward and the backward pass in training mode. Writes to `grads` the gradient of the
+ * batch's mean loss by each number of `params`. For BatchNorm's moving mean and variance, the
+ * gradient is the amount to subtract (model/model.h). Adds the batch to `score`. With
  * cross-entropy, a Softmax at the end of the model is part of the loss. A model without a final
  * Softmax is taken to end in logits. */
 int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,

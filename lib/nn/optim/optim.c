@@ -12,7 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Numbers of a block; with two slots the numbers stay in the L1 cache. */
+/* Number of parameters in a block. They stay in the L1 cache together with the optimizer's numbers
+ * for them, of which there are at most MR_NN_SLOTS_MAX for each parameter. */
 #define BLOCK 1024
 #define GROUP 32 /* gradients whose coefficients are computed together */
 
@@ -127,8 +128,8 @@ MR_NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, 
     }
 }
 
-/* Subtracts a gradient. This is the whole update of state (model/model.h), which no optimizer
- * changes. */
+/* Subtracts a gradient. This updates BatchNorm's moving mean and variance, the model's state
+ * (model/model.h), to which no rule of an optimizer applies. */
 MR_NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
 {
     for (size_t i = 0; i < n; i++)

@@ -45,8 +45,9 @@ int mr_nn_optim_read(
     struct yyjson_val *v, const char *where, struct mr_nn_optim *out, struct mr_error *e);
 const char *mr_nn_optim_name(enum mr_nn_optim_type t);
 
-/* Returns the number of state vectors for each parameter vector, 0 to MR_NN_SLOTS_MAX. State
- * vectors start at 0. */
+/* Returns the number of slots, 0 to MR_NN_SLOTS_MAX. A slot is a vector with one number of the
+ * optimizer for each parameter, such as the momentum. Before the first update these numbers are
+ * 0. */
 uint32_t mr_nn_optim_slots(const struct mr_nn_optim *o);
 /* Returns the learning rate of update t = 1, 2, …, which is the schedule at version t - 1. */
 double mr_nn_optim_rate(const struct mr_nn_optim *o, uint64_t t);
@@ -60,8 +61,8 @@ struct mr_nn_range {
     float *const *slots;
     uint64_t first; /* start of the range in the vector */
     uint64_t count; /* length of the range */
-    /* `trainable_count` of the model. The numbers after these are state, which an update changes to
-     * to[i] = from[i] - g[i]. */
+    /* `trainable_count` of the model: the vector's numbers from this index on are the model's state
+     * (model/model.h). An update with the gradient g sets them to to[i] = from[i] - g[i]. */
     uint64_t trainable_count;
 };
 
