@@ -1,4 +1,5 @@
-/* mr-trainer: reads the options and lists the parts. */
+/* The program mr-trainer: reads the command line, and runs the trainer with its parts, the services
+ * Channels, Queues and Trainings (shell/shell.h). */
 #include "base/buf.h"
 #include "host/config/common_options.h"
 #include "host/config/config.h"

@@ -1,6 +1,7 @@
-/* Reads of feeds and followers. A position is the id of the last entry that a follower has
- * received. While a read is running, the feed or follower that reads must stay in memory. So
- * mr_feeds_unfollow only marks a follower, and a later turn frees the follower and its feed. */
+/* How feeds and followers (fanout.h) read channels from Redis. A position is the id of the last
+ * entry that a follower has received. While a read is running, the feed or follower that reads must
+ * stay in memory. So mr_feeds_unfollow only marks a follower, and a later turn frees the follower
+ * and its feed. */
 #include "services/trainer/channel/fanout.h"
 
 #include "base/alloc.h"

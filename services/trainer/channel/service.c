@@ -53,7 +53,8 @@ struct asking {
     uint32_t entries_max;
     char token[TOKEN_BYTES_MAX];
     char after_id[64];
-    /* only in a List: limit of the rows. A row is a channel whose name comes after `channel` */
+    /* only in a List: limit of the names in the answer. The answer lists the channels whose names
+     * come after the text in `channel` */
     uint32_t rows_max;
     struct mr_channel_answer *answer;
 };

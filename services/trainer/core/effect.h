@@ -12,9 +12,10 @@ enum mr_trainer_effect_type {
     MR_TX_STARTED,   /* ticket, session, existed: the same request came before */
     MR_TX_STOPPED,   /* ticket, session */
     MR_TX_FORGOTTEN, /* ticket, session */
-    MR_TX_JOINED,    /* ticket, session, role, index, joined; mr_trainer_info has the members */
-    MR_TX_REPORTED,  /* ticket, session, instruction */
-    MR_TX_BARRIER,   /* ticket, session, instruction.generation */
+    /* ticket, session, role, index, joined; mr_trainer_info has all roles of the session */
+    MR_TX_JOINED,
+    MR_TX_REPORTED, /* ticket, session, instruction */
+    MR_TX_BARRIER,  /* ticket, session, instruction.generation */
     /* ticket, session, role, index; mr_trainer_rows has the rows, if they are decided */
     MR_TX_ROWS,
     /* Effects on Redis: one record for each session, overwritten as a whole. Sequences grow by
@@ -44,8 +45,9 @@ enum mr_trainer_effect_type {
      * until UNFOLLOW or another FOLLOW of the channel */
     MR_TX_FOLLOW,
     MR_TX_UNFOLLOW, /* channel */
-    /* session, change: number of the change, which Redis has; 0: there is only progress, at most
-     * twice a second. For Watch, and for Get and Start that wait */
+    /* session, change. The shell informs the Watches of the session, and the Gets and Starts that
+     * wait for its end. `change`: number of a change that Redis has stored; 0: only the progress
+     * has changed, which is told at most twice a second */
     MR_TX_CHANGED,
 };
 

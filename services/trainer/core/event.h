@@ -61,7 +61,7 @@ struct mr_training_report {
     struct mr_str failure;
     uint64_t checkpoint_version;    /* version of `checkpoint_object` */
     mr_object_id checkpoint_object; /* no id: there is no new checkpoint */
-    mr_object_id model_object;      /* only from the saver */
+    mr_object_id model_object;      /* only from the saver (see MR_TRAINING_KEEP) */
     struct mr_str score_json;       /* only from the saver */
 };
 
@@ -71,7 +71,7 @@ struct mr_training_report {
 struct mr_training_rows {
     bool decides;           /* true: carries a plan; false: only asks for the plan */
     const uint64_t *ranges; /* first, count, first, count …, for one worker after another */
-    const uint32_t *ends;   /* for each worker, the end of its ranges */
+    const uint32_t *ends;   /* for each worker, how many ranges it and the workers before it have */
     uint32_t workers;       /* 0: the rows are split evenly */
 };
 
@@ -87,11 +87,11 @@ enum mr_training_job_state {
 
 enum mr_trainer_event_type {
     MR_TE_TICK,
-    MR_TE_START,  /* ticket, text: the request id ("": none), document: taken */
-    MR_TE_STOP,   /* ticket, session, text: the reason, abandon */
+    MR_TE_START,  /* ticket; text: the request id ("": none); document: taken */
+    MR_TE_STOP,   /* ticket, session, abandon; text: the reason */
     MR_TE_FORGET, /* ticket, session */
     MR_TE_JOIN,   /* ticket, session, role, index, join, wait */
-    /* ticket, session, role, index, incarnation, text: the barrier's name, parties, wait */
+    /* ticket, session, role, index, incarnation, parties, wait; text: the barrier's name */
     MR_TE_BARRIER,
     MR_TE_REPORT, /* ticket, session, role, index, incarnation, report */
     MR_TE_ROWS,   /* ticket, session, role, index, incarnation, rows, wait */

@@ -32,8 +32,8 @@ struct member {
     bool exhausted, halted;
     enum mr_training_phase instructed; /* the phase that the member was told last */
     mr_object_id checkpoint;           /* the checkpoint object that the member reported last */
-    uint32_t losses;                   /* losses since the last new version */
-    uint64_t best_at_loss;
+    uint32_t losses;       /* how often the member was lost since the session last made progress */
+    uint64_t best_at_loss; /* the session's highest version when the member was lost last */
     struct {
         uint64_t ticket;
         mr_time until;

@@ -1,11 +1,12 @@
-/* The states of the connection:
+/* The copy is the list of all records that Redis has acknowledged. The states of the connection:
  *
  *   HERE ──failure──▶ LOST ──turn: on_away──▶ AWAY ──probe──▶ RESTORING ──copy written──▶ HERE
  *                                              ▲──────failure─────┘                 (on_back)
  *
  * A failed command drops all commands that are under way. A late answer to one of them names an
- * unknown command and changes nothing. Whatever Redis received out of order is overwritten, first
- * by the copy and then by the owner. */
+ * unknown command and changes nothing. Redis may have executed a dropped command. Its effect is
+ * overwritten, first when this module writes the copy, and then when the user of this module writes
+ * the newer records again. */
 #include "services/trainer/link/record_log.h"
 
 #include "base/alloc.h"

@@ -26,7 +26,7 @@ struct mr_records_link {
     void (*on_acked)(void *ctx, uint64_t sequence);
     /* Redis is away: writes that were not acknowledged are dropped. */
     void (*on_away)(void *ctx);
-    void (*on_back)(void *ctx); /* Redis has the whole copy again: the owner may write */
+    void (*on_back)(void *ctx); /* Redis has the whole copy again: the user may write */
     void (*on_refused)(void *ctx);
     void *ctx;
 };
@@ -41,8 +41,8 @@ void mr_records_known(
     struct mr_records *r, struct mr_str id, struct mr_str record, struct mr_str document);
 
 /* Writes a record. Copies all texts. `document` with p = NULL: the document stays as it was.
- * Sequences grow from write to write. While Redis is away the call has no effect: the owner writes
- * again after `on_back`. */
+ * Sequences grow from write to write. While Redis is away the call has no effect: the user of this
+ * module writes again after `on_back`. */
 void mr_records_write(struct mr_records *r, uint64_t sequence, struct mr_str id,
     struct mr_str record, struct mr_str document);
 void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id);

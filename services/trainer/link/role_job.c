@@ -162,7 +162,8 @@ static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
     }
 }
 
-/* Makes an empty job: every result of the graph goes to the queue, so no data is prepared. */
+/* Makes a job with one empty task. Used if the session's graph only fills the queue that the
+ * session trains from, so that there is no data to prepare before the training. */
 static void copy_nothing(struct job *j)
 {
     yyjson_mut_val *tasks = yyjson_mut_obj(j->doc);

@@ -70,8 +70,8 @@ void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect
 /* Checks the time to wait in a request. False: the call was failed. */
 bool mr_training_take_wait(
     struct mr_rpc_call *call, double wait_s, double most_s, mr_duration *out);
-/* Checks a text that records and answers to other clients will show; "" is allowed. False: the call
- * was failed. */
+/* Checks a text of a request. The text will appear in records and in the answers to other clients.
+ * An empty text is allowed. False: the text was refused, and the call has ended with an error. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max);
 /* Checks the session's id and the role of a request. False: the call was failed. */

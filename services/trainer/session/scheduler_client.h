@@ -44,6 +44,6 @@ void mr_sched_link_poll(struct mr_sched_link *l, const struct mr_sched_link_job 
 void mr_sched_link_cancel(struct mr_sched_link *l, const struct mr_sched_link_job *j);
 void mr_sched_link_forget(struct mr_sched_link *l, const struct mr_sched_link_job *j);
 
-/* Reports requests that could not be sent, and repeats those requests to forget a job whose time
- * has come. Returns the time of the next call, or MR_NEVER if nothing is due. */
+/* Reports requests that could not be sent. Repeats failed requests to forget a job, each after its
+ * pause. Returns the time of the next call, or MR_NEVER if nothing is due. */
 mr_time mr_sched_link_turn(struct mr_sched_link *l, mr_time now);
