@@ -27,9 +27,9 @@
 
 #define MARK_NONE (((uint64_t)1 << MARK_BITS) - 1)
 
-/* What a rank has announced: step << MARK_BITS | what. `what` is 0 if all gradients are final, 1 +
- * low if the trained ones from `low` on are final, and MARK_NONE if all are final and the rank has
- * no examples. */
+/* What a rank has announced in a step: step << MARK_BITS | what. `what` is 0 if the rank's whole
+ * gradient is final. It is 1 + low if the gradient is final from index `low` to the last trained
+ * number. It is MARK_NONE if the gradient is final and the rank has no examples. */
 struct mark {
     _Atomic uint64_t word;
     uint64_t unused[7];

@@ -26,8 +26,9 @@
 #define LEASE_MAX (600 * MR_SECOND)
 #define LEASE_ITEMS 30u /* a lease is long enough for the use of this many items */
 #define CALL_TIMEOUT (5 * MR_SECOND)
+/* Limits of the time in which mr_taker_stop sends the last answers for items. The second limit is
+ * for a cancelled task, which has to end soon. */
 #define STOP_MAX MR_SECOND
-/* limit of the last answers after a cancellation: a cancelled task has to end soon */
 #define STOP_CANCELLED (300 * MR_MS)
 #define RETRY (100 * MR_MS)
 #define STATE_EVERY (100 * MR_MS)
@@ -50,7 +51,7 @@ struct mr_taker {
     struct mr_flag stop;
     _Atomic int state;
     _Atomic uint64_t lease;
-    _Atomic uint64_t until; /* deadline of the last answers; 0: the taker is not stopping */
+    _Atomic uint64_t until; /* deadline for the last answers; 0: the taker is not stopping */
 
     /* members that only the thread uses: */
     struct mr_role_link *link;

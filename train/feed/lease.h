@@ -1,6 +1,6 @@
-/* Items of a queue (the trainer's service Queues) under leases. A thread takes items ahead and
- * acknowledges them, so the user of this module never waits for the network. This module does not
- * know the contents of an item. One thread uses a taker. */
+/* Items of a queue (the trainer's service Queues) under leases. A struct mr_taker has a thread of
+ * its own, which takes items ahead and acknowledges them, so the user of the taker never waits for
+ * the network. The user is one thread. A taker does not know the contents of an item. */
 #pragma once
 
 #include "base/id.h"

@@ -218,7 +218,7 @@ static int nothing_came(struct mr_queue_feed *f)
         mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_DONE, NULL);
         item_close(f, &f->items[i]);
     }
-    /* every open item is used up: rows that are left would be in the batch */
+    /* No open item has rows left, because the batch has taken all rows. So all items are closed. */
     f->items_count = f->used = f->filled = 0;
     return MR_EAGAIN;
 }

@@ -37,7 +37,7 @@ struct planner {
     uint64_t lacks[NODES]; /* number of rows that each node still needs */
     uint64_t *nodes;       /* for each partition, the nodes whose copies the plan considers */
     uint64_t *starts;      /* for each partition, its first row */
-    uint64_t *left;        /* for each partition, how many rows at its end no node has got yet */
+    uint64_t *left;        /* for each partition, how many of its last rows are not dealt yet */
     uint64_t *touched;     /* for each partition, the nodes that read it */
     uint32_t *sorted;      /* partitions in the order of their groups */
     struct group *groups;

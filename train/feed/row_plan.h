@@ -34,7 +34,7 @@ struct mr_row_plan {
     uint32_t workers;
     /* ranges of one worker after another; those of a worker ascend and are disjoint */
     struct mr_row_range *ranges;
-    /* For each worker, the end of its ranges, which start where those of the worker before end. */
+    /* For each worker, how many ranges it and the workers before it have together. */
     uint32_t *ends;
     uint64_t moved_bytes; /* bytes that nodes fetch from other stores */
     /* number of these fetches; a partition counts once for each node that fetches it */

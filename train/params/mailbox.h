@@ -29,9 +29,10 @@ struct mr_push {
     const float *grad;
 };
 
-/* Sets `*out` to the next gradient to apply. This function itself answers lost and repeated
- * gradients. The caller may hold several gradients at once. MR_ETIMEOUT: no gradient came by the
- * deadline. MR_ECANCELED: the stop flag is set. */
+/* Sets `*out` to the next gradient to apply. Gradients with the outcome MR_PUSH_LOST or
+ * MR_PUSH_REPEAT are not returned: this function drops them and tells the worker the outcome. The
+ * caller may hold several gradients at once. MR_ETIMEOUT: no gradient came by the deadline.
+ * MR_ECANCELED: the stop flag is set. */
 int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out);
 /* Used to wait for gradients and for announcements together. The caller reads the word, looks for
  * work (mr_shard_next_push with deadline 0, mr_shard_early), and then sleeps until the word has

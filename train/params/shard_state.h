@@ -21,7 +21,7 @@ struct mr_shard_client { /* guarded by the shard's lock */
     uint32_t held; /* number of pushes and early gradients that were handed out and are not done */
 };
 
-/* The newest incarnation of the worker with one index, and its last push. */
+/* One for each worker index: the newest incarnation of this worker, and its last push. */
 struct mr_shard_worker {
     uint64_t incarnation;
     uint64_t step;

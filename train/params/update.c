@@ -49,8 +49,9 @@ struct mr_update {
     uint32_t aggregate, live;
     /* early passes are possible, because the gradients of all workers are to be aggregated */
     bool is_early;
-    /* Early passes have moved the numbers from `early_low` to `early_top` to version
-     * `early_version` (0: none), along the gradients `early_of`, which are in order of worker. */
+    /* Early passes have already computed version `early_version` of the shard's numbers early_low …
+     * early_top - 1, with the gradients `early_of`, which are in order of worker. early_version 0:
+     * there was no early pass for the next version. */
     uint64_t early_version, early_low, early_top;
     struct gradient_id *early_of;
     uint32_t early_count;
@@ -61,7 +62,7 @@ struct mr_update {
     uint32_t slots_count;
     struct mr_push *held; /* gradients of the next update */
     uint32_t held_count;
-    bool *passed; /* sync, by worker: true if the worker has no gradient for `passed_version` */
+    bool *passed; /* sync, by worker: true: it has pushed an empty gradient for `passed_version` */
     uint32_t passed_count;
     uint64_t passed_version;
     const float **grads;     /* memory for HELD_MAX gradients */
@@ -336,8 +337,8 @@ static void pass_set(struct mr_update *u, uint32_t worker, bool on)
     u->passed_count = on ? u->passed_count + 1 : u->passed_count - 1;
 }
 
-/* True: the mean can be taken. Workers that have no gradient for this version are not waited for,
- * but there has to be one gradient. */
+/* True: the mean can be taken, because enough workers have pushed. A worker that has pushed an
+ * empty gradient for this version counts, too, but there has to be one gradient with examples. */
 static bool is_enough(const struct mr_update *u)
 {
     bool counts = u->passed_version == mr_shard_version(u->shard);

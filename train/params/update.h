@@ -80,8 +80,9 @@ void mr_update_set_live(struct mr_update *u, uint32_t workers);
 void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t version,
     const float *params, const float *const *slots);
 
-/* Returns the slots for a checkpoint, between two runs: mr_nn_optim_slots() vectors of the shard's
- * count. */
+/* Returns the optimizer slots of the shard's present version, for a checkpoint: mr_nn_optim_slots()
+ * vectors with the shard's count of numbers. Valid until the next mr_update_run or
+ * mr_update_restore. */
 float *const *mr_update_slots(struct mr_update *u);
 /* Sets `*out` to the totals since mr_update_open. Any thread may call this function. */
 void mr_update_counts(const struct mr_update *u, struct mr_update_counts *out);

@@ -136,8 +136,8 @@ static uint64_t limit_of(const struct server *s)
 }
 
 /* Applies gradients for one turn. After the last version, gradients are dropped, so that no worker
- * waits for an answer. When the session stops, gradients that wait for the other gradients of their
- * mean are dropped, too, because these may never come. */
+ * waits for an answer. While the session stops, an update may wait for gradients that never come.
+ * Then the gradients that have come for this update are dropped, too. */
 static int turn(struct server *s)
 {
     uint64_t last = s->r.plan.steps, version = mr_shard_version(s->shard);

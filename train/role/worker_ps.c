@@ -24,7 +24,7 @@ struct link {
      * push of its gradient. Under the synchronous rule, the batch is kept until then, because a
      * late gradient is dropped and has to be computed anew. */
     uint64_t pushed;        /* number of the batch that was pushed last */
-    uint64_t dropped;       /* number of dropped pushes at the last settle */
+    uint64_t dropped;       /* number of dropped pushes at the last call of settle() */
     bool is_pushed;         /* sync: the gradient of the current batch was pushed */
     uint64_t passed;        /* sync: 1 + the version for which an empty gradient was pushed */
     mr_time starving_since; /* time since which the queue gives no items; 0: it gives items */

@@ -4,16 +4,18 @@
 
 #include "train/member/role.h"
 
-struct mr_role_state { /* numbers first … first + count - 1 of the vector, with optimizer slots */
+/* A range of the model's parameters, with the optimizer's slots for these parameters. */
+struct mr_role_state {
     uint64_t version;
     float *params;
     float *slots[MR_NN_SLOTS_MAX];
     bool has_slots; /* false: the slots are zeros */
 };
 
-/* Loads the checkpoint that the membership names. If the membership names none, loads what the
- * document's `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the
- * checkpoint has them. */
+/* Loads the numbers from `first` to `first + count - 1` of the model's vector. Takes them from the
+ * checkpoint that the membership names. If the membership names none, loads what the document's
+ * `init` says. Numbers behind those of the model (MR_RING_WORDS) are 0, unless the checkpoint has
+ * them. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
 /* Does the same as mr_role_state_load with `checkpoint`; NULL: loads what the document's `init`

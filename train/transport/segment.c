@@ -1,4 +1,4 @@
-/* memfd segments with seals, futex waits, and the bell. */
+/* Shared memory (memfd with seals), waits on a word (futex), and struct mr_transport_bell. */
 #include "train/transport/segment.h"
 
 #include "base/alloc.h"
