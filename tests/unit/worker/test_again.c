@@ -1,5 +1,6 @@
-/* The worker's core: tasks that are sent again, while an earlier attempt runs or because its result
- * or what it refers to is gone. */
+/* The worker's core: tasks that are sent again, because the result of an earlier attempt, or an
+ * object that the result names, is gone; also while the earlier attempt still runs. A task may be
+ * marked as the last use of an input: the worker drops the input after that task. */
 #include "tests/unit/worker/test.h"
 
 static void cancel(struct rig *r, uint32_t index, uint32_t attempt)
@@ -331,8 +332,8 @@ static void what_was_not_kept_may_come_again_with_its_number(void **state)
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_OK);
 }
 
-/* The task that waits gets the last uses that the scheduler named for the later attempt, not those
- * of the first one. */
+/* The task waits for input 90 when its second attempt comes. The last uses of the second attempt
+ * replace those of the first attempt. */
 static void a_waiting_task_takes_the_last_uses_of_its_later_attempt(void **state)
 {
     struct rig *r = *state;

@@ -129,8 +129,9 @@ static void a_steal_of_a_task_that_is_being_stopped_is_answered_at_once(void **s
     assert_int_equal(rig_find(r, 1)->outcome, MR_OUTCOME_CANCELLED);
 }
 
-/* The executor's answer to the cut says that the task has begun. So the worker answers the steal
- * with "started". The completion, which comes later, adds no second answer. */
+/* A steal makes the core ask the executor whether the task has begun. The executor says that it
+ * has, so the worker answers the steal with "started". The completion, which comes later, adds no
+ * second answer. */
 static void a_steal_of_a_running_task_is_answered_once(void **state)
 {
     struct rig *r = *state;
@@ -298,7 +299,8 @@ static void a_lost_input_is_told_even_if_its_task_is_not_wanted(void **state)
     assert_int_equal(r->missing, 1);
     assert_int_equal(r->missing_rows[0].index, 20);
     assert_int_equal(r->done_count, 0);
-    rig_turn(r); /* the message has borrowed the text until now */
+    /* frees the error text of the missing input, which the last message has borrowed */
+    rig_turn(r);
     assert_null(mr_worker_leftover(r->w));
 }
 

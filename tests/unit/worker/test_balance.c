@@ -1,6 +1,7 @@
 /* The worker's core: which tasks an idle slot takes from the strands of other slots, and when the
  * core looks for such tasks. To look means to ask an executor which items of its strand have begun.
- */
+ * The core looks with a cut, which takes the items that have not begun off the end of the
+ * strand. */
 #include "tests/unit/worker/test.h"
 
 static int setup_three(void **state)
@@ -209,8 +210,8 @@ static void an_idle_slot_takes_from_a_strand_that_has_not_begun(void **state)
     assert_int_equal(r->last[MR_WORKER_TAKE].item.at, 1);
 }
 
-/* The executors answered the first cuts that all items had begun. Strands that use the same memory
- * later can be cut all the same. */
+/* The executors answer the first cuts: all items have begun. Later strands use the same memory, and
+ * the core must still be able to cut these strands. */
 static void a_strand_that_is_used_again_can_be_cut_again(void **state)
 {
     struct rig *r = *state;

@@ -473,7 +473,9 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     }
     rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
     rig_deliver(r);
-    rig_run_all(r); /* runs task 6, and task 2, whose input was sent and had a row */
+    /* Task 6 needs no input. The input of task 2, value 12, was sent above. It had a row in the
+     * table of values already. */
+    rig_run_all(r);
     assert_int_equal(rig_find(r, 2)->outcome, MR_OUTCOME_OK);
     rig_task(r, RIG_JOB, 7, 2, OP_BLOCK, NULL); /* after the cancel there is room again */
     rig_deliver(r);
@@ -484,7 +486,9 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     r->m.down.forget_jobs_count = 1;
     rig_deliver(r);
     rig_turn(r);
-    assert_null(mr_worker_leftover(r->w)); /* no row of job 6 is left either */
+    /* Nothing is left of RIG_JOB. Nothing is left of job 6 either, whose task and value found no
+     * room. */
+    assert_null(mr_worker_leftover(r->w));
     rig_free(&r);
 }
 

@@ -1,5 +1,6 @@
 /* The worker's core: tasks that do not end by themselves: they are cancelled or stolen, run into
- * their timeout, or lose an input. */
+ * their timeout, or lose an input. A cut takes the tasks that have not begun off the end of a
+ * strand (a list of tasks that one executor runs in order). */
 #include "tests/unit/worker/test.h"
 
 static void a_waiting_task_is_cancelled_at_once(void **state)
@@ -190,9 +191,10 @@ static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
     assert_false(r->stopped[0]);
 }
 
-/* A client submits and cancels one small task after another, behind a task of a short operator that
- * runs long. Strands that were cut to nothing stay in the executor's inbox. The worker must give
- * the executor no more strands than its inbox has room for (issue 11, point B). */
+/* An operator was short so far, and now one of its tasks runs for long. Behind this task, a client
+ * submits and cancels one small task after another. Strands from which a cut took all tasks stay in
+ * the executor's inbox. The worker must give the executor no more strands than its inbox has room
+ * for (issue 11, point B). */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
 {
     struct rig *r = *state;
@@ -200,7 +202,7 @@ static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
     for (uint32_t i = 0; i < 8; i++)
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
-    /* Now the operator is known to be short. */
+    /* These runs tell the core that the operator is short. */
     rig_run_all(r);
     uint32_t before = r->starts, done = r->done_count;
     for (uint32_t i = 100; i < 102; i++) {

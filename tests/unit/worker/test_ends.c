@@ -1,5 +1,7 @@
 /* The worker's core: tasks that do not simply succeed. The tests check the outcome, the error and
- * the times that are reported, stops and their grace, and inputs that cannot be fetched. */
+ * the times that are reported, stops and their grace, and inputs that cannot be fetched. A cut
+ * takes the tasks that have not begun off the end of a strand (a list of tasks that one executor
+ * runs in order). */
 #include "tests/unit/worker/test.h"
 
 static struct heard { /* the last failure that the worker has sent */
@@ -164,7 +166,8 @@ static void a_timeout_is_kept_beside_other_tasks(void **state)
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[1]->id);
 }
 
-/* A cancelled task has ended, but the executor has not answered the cut yet. */
+/* The cancel makes the core cut the strand of the task. The task ends before the executor answers
+ * the cut. */
 static void what_ended_while_a_cut_is_under_way_is_not_stopped(void **state)
 {
     struct rig *r = *state;
@@ -208,7 +211,8 @@ static void what_runs_into_its_timeout_and_is_cancelled_then_timed_out(void **st
     assert_int_equal(r->last[MR_WORKER_STOP].item.strand, r->strands[0]->id);
     cancel(r, 1, 1);
     assert_int_equal(r->stops, 1);
-    assert_int_equal(r->takes, 0); /* the core knows that the task runs, so it asks for no cut */
+    /* The core knows that the task runs, so the core does not cut the strand. */
+    assert_int_equal(r->takes, 0);
     assert_int_equal(end_as(r, 1, MR_STRAND_STOPPED, MR_OK)->outcome, MR_OUTCOME_TIMEOUT);
 }
 
@@ -499,7 +503,7 @@ static void an_object_that_is_asked_for_again_is_taken_from_who_has_not_begun(vo
     assert_true(mr_object_id_eq(r->strands[0]->items[0].inputs[0].object, (mr_object_id){1, 2}));
 }
 
-/* A task failed because one input found no room, or was lost. It was the last user of another
+/* A task failed because one input found no room, or was lost. The task was the last user of another
  * input, which must stay. */
 static void what_could_not_start_leaves_its_inputs(void **state)
 {
@@ -518,7 +522,9 @@ static void what_could_not_start_leaves_its_inputs(void **state)
     }
 }
 
-/* A strand used up the value of task 2. So the last use of the input of task 2 counts as well. */
+/* Task 3, the only user of the value of task 2, runs in the same strand. So the worker does not
+ * keep the value. The last use of the input of task 2 still counts: the worker drops the input,
+ * too. */
 static void what_is_used_up_lets_go_of_its_inputs(void **state)
 {
     struct rig *r = *state;
@@ -534,7 +540,8 @@ static void what_is_used_up_lets_go_of_its_inputs(void **state)
     assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
-/* A cancelled task has stopped, while the answer to the drain's cut is still missing. */
+/* A drain makes the core cut all strands. A cancelled task stops before the executor answers the
+ * cut of its strand. */
 static void what_has_stopped_is_not_killed(void **state)
 {
     struct rig *r = *state;

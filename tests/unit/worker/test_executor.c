@@ -1,5 +1,6 @@
-/* Executors on real threads: strands run in order, and reports agree with cuts. Runs under TSan as
- * well. */
+/* Executors on real threads. A strand is a list of items (tasks) that one executor runs in order. A
+ * cut takes the items that have not begun off the end of a strand. The executor reports exactly the
+ * items that the cut has left. Runs under TSan as well. */
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/pack.h"
@@ -449,7 +450,7 @@ static void what_waits_does_not_compute_however_short_it_was_before(void **state
 {
     struct rig *r = *state;
     moody.waits = moody.computes = 0;
-    /* Now the operator is known to be short. */
+    /* These runs tell the executor that the operator is short. */
     (void)run_moody(r, 50);
     moody.waits = 100 * MR_MS;
     struct mr_strand_result waited = run_moody(r, 1);

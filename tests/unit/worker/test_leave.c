@@ -1,5 +1,6 @@
 /* The worker's core: tasks that leave their slot, because they wait for jobs that they have
- * submitted. They then occupy a place for long-running tasks. */
+ * submitted. They then occupy a place for long-running tasks. A cut takes the tasks that have not
+ * begun off the end of a strand (a list of tasks that one executor runs in order). */
 #include "tests/unit/worker/test.h"
 
 static void leave(struct rig *r, uint32_t index, uint32_t attempt)
@@ -27,7 +28,8 @@ static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **s
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
     rig_deliver(r);
     rig_run_all(r);
-    /* Two tasks run. The others are cancelled; up to three wait behind each of the two. */
+    /* Two tasks run. Each of the four other tasks is cancelled before it begins, and its empty
+     * strand stays in an executor's inbox. */
     for (uint32_t i = 100; i < 106; i++) {
         rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
         rig_deliver(r);
@@ -266,8 +268,8 @@ static void a_task_that_leaves_does_not_wait_for_the_strand_behind_it(void **sta
     rig_free(&r);
 }
 
-/* The task's last report came before the answer to a cut. The next Register does not say again that
- * the task has left its slot. */
+/* A cancel made the core cut the task's strand. The task ended before the executor answered the
+ * cut. The next Register does not say again that the task has left its slot. */
 static void what_left_and_has_ended_is_not_said_again(void **state)
 {
     struct rig *r = *state;

@@ -279,7 +279,8 @@ static void an_object_above_the_budget_is_fetched_when_nothing_else_goes_on(void
     assert_int_equal(r->fetches, 2);
 }
 
-/* An object above the budget also waits while a task is ready and cannot start yet. */
+/* The fetch of an object above the budget waits for running tasks, and for a ready task, too. Here
+ * the ready task cannot start, because the outbox is full. */
 static void an_object_above_the_budget_waits_for_what_is_ready(void **state)
 {
     static const struct mr_worker_config small = {.slots = 1,

@@ -1,5 +1,6 @@
 /* The worker's core and its session with the scheduler: absence, return, revocation, drain,
- * forgotten jobs, heartbeats. */
+ * forgotten jobs, heartbeats. Register, the worker's first message on a stream, offers the values
+ * and names the tasks that the worker has. Registered is the answer. */
 #include "tests/unit/worker/test.h"
 
 static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void **state)
@@ -35,8 +36,9 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     assert_int_equal(rig_find(r, 4)->outcome, MR_OUTCOME_OK);
 }
 
-/* Task 1 was used up and task 3 failed while the scheduler was away. Another scheduler sends both
- * again as attempt 1. The worker must run them, not answer with the old ends. */
+/* While the scheduler was away, tasks 1 and 2 ended and task 3 failed. The worker dropped the value
+ * of task 1, because task 2 was its only user. Another scheduler sends tasks 1 and 3 again as
+ * attempt 1. The worker must run them, not answer with the old ends. */
 static void what_ended_without_a_value_is_told_by_its_absence_on_return(void **state)
 {
     struct rig *r = *state;
@@ -252,8 +254,8 @@ static void an_object_that_is_read_slowly(struct rig *r)
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
 }
 
-/* A running task was to be the last user of an object. The object is lost while Register offers it,
- * and its task makes it again. */
+/* Task 2 runs and is the last user of the object of task 1. Register offers the object. Before the
+ * answer the object is lost, so the scheduler sends task 1 again. */
 static void what_was_lost_while_it_was_offered_is_let_go_with_its_last_use(void **state)
 {
     struct rig *r = *state;
@@ -291,8 +293,8 @@ static void what_the_same_scheduler_let_go_stays_let_go(void **state)
     assert_int_equal(r->drops, 1);
 }
 
-/* One input is missed before Register, one after it. The new scheduler knows only the second one,
- * because its task was in that Register. */
+/* Two tasks find that an input is gone, one before Register and one after it. Register named only
+ * the second task, so the worker tells the new scheduler only of the second input. */
 static void what_is_missed_after_register_is_told_to_another_scheduler(void **state)
 {
     struct rig *r = *state;

@@ -103,7 +103,7 @@ static void a_strand_has_a_bounded_number_of_tasks(void **state)
     assert_int_equal(r->done_count, 300);
 }
 
-/* Sends three tasks that read input 50 `n` times each. */
+/* Sends three tasks. Each task names value 50 as an input `n` times. */
 static void read_often(struct rig *r, uint32_t n)
 {
     static int inputs[1100];
@@ -367,8 +367,8 @@ static void urgent_work_that_has_started_takes_nothing_back(void **state)
     assert_int_equal(r->takes, 0);
 }
 
-/* The outbox is full, so no task may start. A slot is idle, and still urgent tasks take nothing
- * back. */
+/* A slot is idle, but the outbox is full, so no task may start. So the core takes nothing back for
+ * urgent tasks. */
 static void urgent_work_that_cannot_start_takes_nothing_back(void **state)
 {
     static const struct mr_worker_config small = {.slots = 2,
@@ -440,7 +440,7 @@ static void a_task_whose_inputs_find_no_room_fails_in_words(void **state)
     assert_int_equal(r->done[0].outcome, MR_OUTCOME_ERROR);
     assert_int_equal(r->done[0].code, MR_ELIMIT);
     assert_int_equal(r->done[0].attempt, 4);
-    rig_turn(r); /* the message has borrowed the texts until now */
+    rig_turn(r); /* frees the error texts, which the last message has borrowed */
     assert_null(mr_worker_leftover(r->w));
     rig_free(&r);
 }

@@ -87,7 +87,8 @@ static void columns_that_are_not_sent_have_their_usual_values(void **state)
 }
 
 /* If the store has spilled objects, the worker names to the store the objects that a task will
- * read. The worker names neither small values nor inputs of operators by reference. */
+ * read. The worker does not name small values. It does not name the inputs of an operator "by
+ * reference" either, because such an operator gets only the ids of its inputs. */
 static void what_is_wanted_in_memory_is_named(void **state)
 {
     struct rig *r = *state;
@@ -140,7 +141,7 @@ static void a_release_before_the_value_is_made_does_nothing(void **state)
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 1));
 }
 
-/* An operator by reference gets the object and the node of each input. */
+/* An operator "by reference" gets the id and the node of each input's object. */
 static void a_reference_names_object_and_node(void **state)
 {
     struct rig *r = *state;
@@ -396,7 +397,7 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_int_equal(r->heartbeat.running, 2);
     assert_int_equal(r->heartbeat.queued, 0);
     assert_int_equal(r->heartbeat.tasks_done, 1);
-    /* A task counts as started when the executor has reported it. */
+    /* A task counts as started only when its executor has reported that the task ended. */
     assert_int_equal(r->heartbeat.tasks_started, 1);
     assert_int_equal(r->heartbeat.running_tasks.count, 2);
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
