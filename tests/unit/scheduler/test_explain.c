@@ -275,7 +275,7 @@ static void what_failed_long_ago_has_no_reason_any_more(void **state)
     assert_int_equal(rig_task(r, job, "t").cause_error.message.n, 0);
 }
 
-/* If a task fails because of many inputs, the explanation looks at the first eight inputs. */
+/* If many inputs of a task have failed, the explanation lists the first eight failed inputs. */
 static void what_fell_with_many_names_some(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static void assert_seen(struct rig *r, const struct mr_buf *before)
     mr_buf_fini(&now);
 }
 
-/* ---- jobs that have all there is ------------------------------------------------------------- */
+/* ---- jobs that are over ---------------------------------------------------------------------- */
 
 static struct rig_worker join(struct rig *r, const char *name)
 {

@@ -65,7 +65,7 @@ static void what_only_a_failure_needed_is_not_done(void **state)
                       "\"before\":{\"op\":\"rare\",\"args\":[{\"ref\":\"first\"}]},"
                       "\"both\":{\"op\":\"f\",\"args\":[{\"ref\":\"bad\"},{\"ref\":\"before\"}]},"
                       "\"good\":{\"op\":\"f\",\"args\":[3]}},\"targets\":[\"both\",\"good\"]}");
-    /* No worker has the operator "rare", so first and before never ran. */
+    /* No worker has the operator "rare", so the tasks "first" and "before" never ran. */
     rig_end(r, w, job, "bad", MR_OUTCOME_ERROR);
     struct mr_sched_job_info info = info_of(r, job);
     assert_int_equal(info.counts[MR_TASK_ERRED], 2);
@@ -80,7 +80,8 @@ static void what_only_a_failure_needed_is_not_done(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     assert_int_equal(info_of(r, job).abandoned, 2);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
-    info = info_of(r, job); /* after the retry, first and before are to run */
+    /* After the retry, the tasks "first" and "before" are to run. */
+    info = info_of(r, job);
     assert_int_equal(info.abandoned, 0);
     assert_false(rig_task(r, job, "first").is_abandoned);
 }

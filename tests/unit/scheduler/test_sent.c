@@ -16,7 +16,7 @@
 
 /* Copies of what one worker was sent, because a batch lives for one step only. */
 static struct sent {
-    uint32_t slot; /* slot of that worker */
+    uint32_t slot; /* row number of that worker */
     uint32_t count, values_count, batches;
     struct sent_row {
         uint64_t job;
@@ -383,7 +383,7 @@ static void a_batch_says_nothing_of_the_batch_before(void **state)
         1u << MR_COLUMN_INDEX | 1u << MR_COLUMN_ARGS_BYTES | 1u << MR_COLUMN_PRIORITY);
     assert_false(seen.frees || seen.more || seen.registered || seen.drain);
     assert_int_equal(seen.cancelled + seen.released + seen.adopted + seen.kept, 0);
-    rig_done(r, w, job, "x"); /* a small value frees no object */
+    rig_done(r, w, job, "x"); /* the value of "x" is small: no store has it */
     look(r);
     assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
     assert_int_equal(seen.released, 1);
@@ -458,7 +458,7 @@ static void each_value_of_a_batch_has_its_own_bytes(void **state)
                       y[] = "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy";
     rig_done_value(r, a, job, "x", mr_str(x));
     rig_done_value(r, a, job, "y", mr_str(y));
-    /* Collects what the next worker is sent, which gets the slot after b's. */
+    /* The next worker gets the row after b's. Collects what that worker is sent. */
     look_at(r, (struct rig_worker){.slot = b.slot + 1});
     (void)rig_join(r, &(struct rig_spec){.name = "c", .slots = 4, .ops = "g"});
     assert_int_equal(sent.values_count, 2);
@@ -524,8 +524,8 @@ static void a_value_that_leaves_its_worker_is_sent_without_uses(void **state)
     assert_int_equal(row_of(r, job, "d")->uses, 0);
 }
 
-/* A worker drops a value that it was sent when no task there needs the value any more. So each
- * batch with tasks that need the value has it once. */
+/* A worker drops a received value as soon as no task of that worker needs the value. So each batch
+ * with tasks that need the value has the value once. */
 static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
 {
     (void)state;
@@ -543,8 +543,9 @@ static void a_value_is_sent_with_each_batch_that_needs_it(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 2);
 }
 
-/* The cache has no room for the value of "x". The core asks the worker that made the value for the
- * bytes only once, and sends the bytes to each worker that needs them. */
+/* The cache has no room for the value of "x". The core fetches the bytes from the worker that made
+ * the value. The core asks that worker only once, and sends the bytes to each worker that needs
+ * them. */
 static void a_value_that_only_its_worker_has_is_fetched_for_the_others(void **state)
 {
     (void)state;

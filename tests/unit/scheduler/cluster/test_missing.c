@@ -139,7 +139,8 @@ static void an_object_that_a_task_misses_is_made_again(void **state)
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_DONE);
 }
 
-/* The worker made the value and lost it before it reported both in one message. */
+/* The worker made a value and then lost the value. One message reports that the value is made and
+ * that the value is missing. */
 static void a_value_that_is_reported_and_missed_in_one_message_is_made_again(void **state)
 {
     (void)state;

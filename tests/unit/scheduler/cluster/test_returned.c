@@ -14,7 +14,9 @@
 #define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
 #define AT_A ",\"workers\":[\"a\"]"
 #define AT_B ",\"workers\":[\"b\"]"
-#define LARGE 900 /* bytes of a small value for which a cache of 8 blocks has no room */
+/* Bytes of a value that is sent inline, not as an object. The cache of `with_small_cache` has 8
+ * blocks of 32 bytes, so the cache has no room for such a value. */
+#define LARGE 900
 
 static const mr_object_id no_object = {0, 0};
 

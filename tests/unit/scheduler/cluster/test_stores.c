@@ -344,7 +344,7 @@ static void lost_objects_are_looked_for_a_few_values_a_step(void **state)
     for (; mr_sched_deadline(r->s) <= r->now && ticks < 100; ticks++)
         tick(r);
     assert_int_equal(left(r, job), 0);
-    assert_in_range(ticks, 3, 5); /* one more search serves both reports */
+    assert_in_range(ticks, 3, 5); /* one search serves both reports of `then` */
 }
 
 static void the_objects_of_a_lost_store_are_made_again(void **state)
@@ -423,7 +423,8 @@ static void two_searches_at_once_both_end(void **state)
         tick(r);
         ticks++;
     }
-    assert_in_range(ticks, 10, 20); /* three searches look at five values each */
+    /* each tell() above starts a search, and each search looks at five values */
+    assert_in_range(ticks, 10, 20);
     assert_int_equal(left(r, job), 3);
 }
 

@@ -58,7 +58,7 @@ static void play(
 static void what_a_condition_became_is_named(void **state)
 {
     const struct {
-        struct mr_str value; /* empty: the value is an object */
+        struct mr_str value; /* empty: the value is in an object store */
         const char *what;
     } cases[] = {{MR_STR("\xc0"), "null"}, {MR_STR("\xa1x"), "a text"},
         {MR_STR("\xc4\x01x"), "bytes"}, {MR_STR("\x91\x01"), "a list"},

@@ -39,7 +39,7 @@ static struct mr_sched_totals totals(struct rig *r)
     return t;
 }
 
-/* Returns the slot of the worker that the task was sent to. */
+/* Returns the row number (`rig_worker.slot`) of the worker that the task was sent to. */
 static uint32_t at(struct rig *r, uint64_t job, const char *key)
 {
     assert_true(rig_task(r, job, key).is_sent);

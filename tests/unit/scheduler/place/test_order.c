@@ -49,7 +49,8 @@ static uint32_t sent(struct rig *r, struct rig_worker w, uint64_t job)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-/* Loads compare as different if they differ by about an eighth of a power of two. */
+/* The core sorts workers into buckets by load, with eight buckets for each doubling of the load.
+ * The two loads of each case are in different buckets. */
 static void the_least_loaded_worker_is_found_among_small_and_large_loads(void **state)
 {
     (void)state;

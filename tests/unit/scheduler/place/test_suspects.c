@@ -116,7 +116,7 @@ static void the_least_loaded_worker_is_kept_free_for_a_suspect(void **state)
     say(r, s.job, "x",
         "it is in quarantine, since a worker crashed while it ran (crashes blamed on it: 1; 3 fail "
         "it): next it runs alone on an empty worker\n");
-    /* Worker b is not kept free, though it has more to do than a. */
+    /* Worker a has less to do than b, so a is kept free, and b still gets tasks. */
     assert_true(gets_tasks(r, s.b));
     rig_done(r, s.a, s.at_a, "p");
     assert_false(is_at(r, s.a, s.job, "x"));
