@@ -19,8 +19,8 @@ static void what_cannot_be_persisted_is_said_at_once(void **state)
     assert_int_equal(effect(w, MR_OX_DONE)->request, 3);
     uint32_t segment = grant(w, 1, 8 * MIB);
     seal(w, 1, id_of(1, 1), segment, 0, 100, 5);
-    /* When job 5 lets go of the object, the object is deleted. It is still there, because the get
-     * has pinned it. */
+    /* Job 5 lets go of the object, so the object counts as deleted. The memory of the object is not
+     * free yet, because the get above has pinned the object. */
     unhold(w, 1, id_of(1, 1), 5);
     persist(w, 4, id_of(1, 1));
     assert_int_equal(done(w), MR_ELOST);
@@ -240,7 +240,9 @@ static void so_much_is_prefetched_at_a_time_and_no_more(void **state)
     want.flags = 0;
     want.id = id_of(7, 1);
     act(w, want);
-    assert_null(effect(w, MR_OX_RESTORE)); /* the object of one byte is being restored */
+    /* Still no restore of object 1: the restore of the one-byte object 2 has not ended, and both
+     * together exceed 8 MiB. */
+    assert_null(effect(w, MR_OX_RESTORE));
 }
 
 int main(void)

@@ -393,8 +393,8 @@ static void each_waits_as_long_as_it_said(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EINVAL);
 }
 
-/* A reader has pinned the object in a page of shared memory. The core learns of such a pin only
- * when an eviction fails. */
+/* A reader has pinned the object. The pin is written into shared memory, so the core learns of the
+ * pin only when an eviction fails. */
 static void a_deleted_object_that_stays_pinned_is_tried_less_and_less_often(void **state)
 {
     static const uint32_t waits_ms[] = {20, 20, 40, 80, 160, 320, 640, 1000, 1000};
