@@ -1,5 +1,5 @@
 /* A ring of ranks over gRPC: how many messages a step may cost, and which error the ranks get when
- * one of them leaves, dies or is stopped. test_allreduce.c checks the numbers. */
+ * one of them leaves, dies or is stopped. test_allreduce.c checks the results of the steps. */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
-/* train/feed/row_plan: workers train on the partitions of their own node. Rows move between nodes
- * only as far as each worker needs them to have as many rows as in an even split. */
+/* train/feed/row_plan: workers train on the partitions (parts) of their own node. Each worker has
+ * as many rows as in an even split. A node gets rows from other nodes only if its own rows are too
+ * few for its workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,8 +176,8 @@ static void test_copies_count_on_each_node(void **state)
     add_workers(&f, 1, 0);
     add_workers(&f, 1, 1);
     assert_int_equal(moved(&f), 0);
-    /* Node 1 has to leave the second part to node 2, which has no other part, and takes one that
-     * node 0 has, too. */
+    /* The second part is on nodes 1 and 2, and node 2 has no other part. So node 1 has to leave
+     * that part to node 2. Node 1 takes a part that is on nodes 0 and 1. */
     struct facts chain = {0};
     add_parts(&chain, 1, 3);
     add_parts(&chain, 1, 6);
@@ -244,8 +245,9 @@ static void test_even_where_nothing_is_gained(void **state)
     assert_true(is_even(&nothing));
 }
 
-/* Checks the bound: if each part has one copy, a node receives at most the rows that it lacks and,
- * from each other node, less than one part of other rows. */
+/* Checks a bound of the moved rows, if each part has one copy. A node receives the rows that it
+ * lacks. Because parts move whole, the node may receive surplus rows, too: from each other node
+ * fewer rows than one part has. */
 static void bound(const struct facts *f, uint32_t nodes)
 {
     struct mr_row_plan p;

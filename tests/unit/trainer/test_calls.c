@@ -341,7 +341,7 @@ static void long_texts_are_cut_between_characters(void **state)
         memcpy(text + i, "\xc3\xa9", 2);
     struct cast c = run(r, "");
     const struct mr_training_report f = {.failure = mr_str(text)};
-    /* "worker 0: " before the text has 10 bytes. */
+    /* The core puts "worker 0: " in front of the text: 10 bytes. */
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
     assert_int_equal(look(r).reason.n, 1024);
     struct mr_training_report odd = {.failure = mr_str(text)};

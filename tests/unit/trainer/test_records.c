@@ -511,7 +511,7 @@ static void a_session_that_cannot_be_read_is_shown_and_can_be_forgotten(void **s
     rig_end(&next);
 }
 
-/* An ended session needs no document. The session stays as it was when its document is missing. */
+/* An ended session needs no document. If its document is missing, the session stays unchanged. */
 static void an_ended_session_outlives_its_document(void **state)
 {
     struct rig *r = *state;

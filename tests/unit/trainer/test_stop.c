@@ -58,8 +58,8 @@ static void what_another_channel_says_before_it_runs_does_not_stop_it(void **sta
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
-    /* The score is older than the session, because the end of channel "v" has not been located
-     * yet. */
+    /* A score counts only if it is newer than the last entry that channel "v" had before the
+     * session. The core does not know that entry yet, so this score does not count. */
     score(r, "v", 1, "{\"v\": 0}");
     located(r, "5-1");
     assert_string_equal(r->text, "5-1");
