@@ -138,7 +138,7 @@ static bool step_reader(struct explorer *x, struct model_state *s, int p)
     enum variable slot = p ? SLOT_2 : SLOT;
     if (s->rounds[p] == READS) return false;
     switch (s->at[p]) {
-    case 0: /* reads the word and the place */
+    case 0: /* reads WORD; only a sealed object is pinned */
         s->word[p] = load(s, p, WORD);
         if ((s->word[p] & 3) == SEALED)
             s->at[p]++;

@@ -85,7 +85,8 @@ static void forms_that_nobody_writes_are_refused(void **state)
     unsigned char out[16];
     const struct mr_str four = mr_str_of("abcd", 4);
     assert_false(mr_int_column_read(four, 5, 4, 4, out));
-    /* A single number is never stored as equal numbers. */
+    /* The form 4 stores one number that all numbers equal. The writer never uses this form for a
+     * column of one number. */
     assert_false(mr_int_column_read(four, 4, 1, 4, out));
     /* Numbers that are one byte wide cannot be narrowed. */
     assert_false(mr_int_column_read(four, 1, 4, 1, out));

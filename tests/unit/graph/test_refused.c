@@ -1,5 +1,5 @@
 /* Jobs in JSON that are refused: the error names what is wrong, and limits are checked before
- * memory is used. Priorities have one range. */
+ * memory is used. The same priorities are allowed in every form in which a graph arrives. */
 #include "tests/unit/graph/fixture.h"
 
 #include "base/limits.h"

@@ -86,7 +86,7 @@ static void the_least_of_the_groups_above_holds_in_v2(void **state)
     struct mr_machine m = look(t);
     assert_int_equal(m.memory_bytes, 2 * GIB);
     assert_true(m.is_limited);
-    assert_int_equal(m.cpus, 2); /* the quota is 1.5 processors */
+    assert_int_equal(m.cpus, 2); /* group b has the least quota, 1.5 processors, rounded up */
     /* memory.high is a limit, too: the kernel throttles a group that exceeds it. */
     put(t, "/sys/fs/cgroup/a/b/c/memory.high", "1073741824\n");
     assert_int_equal(look(t).memory_bytes, GIB);

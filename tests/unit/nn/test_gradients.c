@@ -122,8 +122,8 @@ static void differences_agree(const char *json, enum mr_nn_loss loss)
             fail_msg("%s: parameter %llu: %g, but the difference quotient is %g", json,
                 (unsigned long long)i, got, want);
     }
-    /* A wrong gradient would need a second look at many parameters, just as a kink does. So the
-     * number of second looks is bounded. */
+    /* Few parameters lie near a kink. If many parameters need a second look, the gradients are
+     * wrong. */
     if (again * 100 > KINKS_MAX * g.model->trainable_count)
         fail_msg("%s: %llu of %llu parameters needed a second look", json,
             (unsigned long long)again, (unsigned long long)g.model->trainable_count);

@@ -292,7 +292,7 @@ static void tensors_become_pictures(void **state)
     static const int64_t same[] = {5, 5};
     v = tensor_of(MR_DTYPE_I64, 2, (uint64_t[]){1, 2}, same);
     check_png(&v, NULL, PNG_FORMAT_GRAY, (const unsigned char *)"\0\0", 2);
-    /* This is the same picture with its axes exchanged. */
+    /* The tensor `grey` with its axes exchanged is a picture of three rows and two columns. */
     v = tensor_of(MR_DTYPE_U8, 2, (uint64_t[]){2, 3}, grey);
     v.tensor.shape[0] = 3;
     v.tensor.shape[1] = 2;

@@ -179,7 +179,7 @@ static void a_denied_directory_below_a_link_need_not_exist_at_the_start(void **s
     refused(r, "data/link/a/b/c", "made later");
 }
 
-/* Where a path with ".." leads is not known while a directory before ".." does not exist. */
+/* If a directory before ".." does not exist, nobody knows yet to which place the path leads. */
 static void a_denied_path_that_goes_back_from_nowhere_is_no_path(void **state)
 {
     struct mr_roots *r = *state;

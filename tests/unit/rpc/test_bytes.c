@@ -81,7 +81,7 @@ static void malformed_descriptors_are_refused(void **state)
     struct mr_descriptors d;
     mr_descriptors_init(&d);
     assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a"), NULL), MR_EFORMAT);
-    /* A file descriptor without a name is refused. */
+    /* A FileDescriptorProto without a name is refused. */
     assert_int_equal(mr_descriptors_add(&d, MR_STR("\x0a\x00"), NULL), MR_EFORMAT);
     mr_descriptors_fini(&d);
 }

@@ -184,8 +184,9 @@ static void a_full_queue_holds_the_sender_back(void **state)
     mr_rpc_call_cancel(call);
 }
 
-/* mr_rpc_call_has_room may ask for a queue that is shorter than MR_RPC_QUEUE_BYTES_HIGH. When it
- * returns false, on_writable is called later, although the call is still writable. */
+/* The limit that the caller gives to mr_rpc_call_has_room may be below MR_RPC_QUEUE_BYTES_HIGH. If
+ * more bytes than this limit are queued, mr_rpc_call_has_room returns false, and on_writable is
+ * called later, although the call is still writable. */
 static void a_sender_with_a_lower_mark_hears_when_there_is_room(void **state)
 {
     struct world *w = *state;

@@ -537,7 +537,7 @@ static void a_message_that_needs_too_much_memory_is_refused(void **state)
     struct rig *r = *state;
     size_t began = mr_protowire_begin(&r->once, 6);
     for (int i = 0; i < 1000; i++)
-        mr_protowire_add_bytes(&r->once, 1, MR_STR("")); /* adds an empty run to `cancel` */
+        mr_protowire_add_bytes(&r->once, 1, MR_STR("")); /* adds an empty message Run to `cancel` */
     mr_protowire_end(&r->once, began);
     r->memory.bytes_max = 1000;
     assert_int_equal(decode_down(r), MR_ELIMIT);
