@@ -28,7 +28,9 @@ struct download {
     char *accept;
     char *name;
     double wait_s;
-    int64_t offset; /* offset in the request; negative: counted from the end */
+    /* first byte that the client asks for, in the bytes of the format; negative: counted from the
+     * end */
+    int64_t offset;
     uint64_t bytes_max;
     size_t piece;   /* index of the next piece to send */
     uint64_t at;    /* position in this piece of the next byte to send */

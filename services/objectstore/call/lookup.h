@@ -1,6 +1,6 @@
-/* Asks the directory (control/directory.h), for a call, for names of objects and for the node that
- * has an object. The directory answers on any thread. The answer is copied and continues the call
- * on the gRPC thread. Names in an answer are in call->names. */
+/* The questions of a call to the directory (control/directory.h): which object a name means, and
+ * which node has an object. The directory answers on any thread. The answer is copied and continues
+ * the call on the gRPC thread. Names in an answer are in call->names. */
 #pragma once
 
 #include "services/objectstore/call/call.h"

@@ -134,16 +134,16 @@ static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
     struct sending *g = call->more;
     unsigned char head[64];
     size_t at = 0;
-    head[at++] = 1 << 3 | 0; /* key of the field offset */
+    head[at++] = 1 << 3 | 0; /* key of the field `offset` */
     at += mr_protowire_put_varint(head + at, g->at);
-    head[at++] = 3 << 3 | 1; /* key of the field checksum */
+    head[at++] = 3 << 3 | 1; /* key of the field `checksum` */
     memcpy(head + at, &sum, sizeof sum);
     at += sizeof sum;
     if (!g->first_sent) {
-        head[at++] = 4 << 3 | 0; /* key of the field nbytes */
+        head[at++] = 4 << 3 | 0; /* key of the field `nbytes` */
         at += mr_protowire_put_varint(head + at, g->cargo->view.bytes);
     }
-    head[at++] = 2 << 3 | 2; /* key of the last field, data */
+    head[at++] = 2 << 3 | 2; /* key of the last field, `data` */
     at += mr_protowire_put_varint(head + at, n);
     g->first_sent = true;
     atomic_fetch_add(&g->cargo->count, 1);

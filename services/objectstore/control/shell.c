@@ -278,8 +278,9 @@ static void on_ask_event(struct mr_ostore_shell *sh, struct mr_ask *ask)
             sh->asks, sh->asks_count * sizeof(void *), (sh->asks_count + 1) * sizeof(void *));
         sh->asks[sh->asks_count++] = ask;
     }
+    /* a copy, because the step may answer `ask`, which the gRPC thread may then free */
     struct mr_ostore_event ev = ask->ev;
-    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* the step may give the question back */
+    if (!ask->err) mr_ostore_shell_step(sh, &ev);
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 

@@ -107,12 +107,12 @@ struct mr_ostore_shell {
     struct mr_ostore_effect *evicts; /* EVICT effects of the running step */
     size_t evicts_count, evicts_room;
 
-    struct mr_ask **asks; /* EVENT questions that wait for an effect */
+    struct mr_ask **asks; /* questions of type MR_ASK_EVENT that wait for their answer */
     uint32_t asks_count;
     uint64_t ask_number;
 
     /* Callbacks of the gRPC side, called on the control thread with `answer_ctx`. */
-    void (*answer)(void *ctx, struct mr_ask *ask); /* gives a question back */
+    void (*answer)(void *ctx, struct mr_ask *ask); /* hands an answered question over */
     /* Starts a copy. `source` NULL: the cluster's directory tells where the object is. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
     void (*lost)(void *ctx, mr_object_id id); /* tells the scheduler that the object is lost */

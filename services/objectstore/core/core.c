@@ -390,7 +390,8 @@ static void check_segment(const struct mr_ostore *s, const struct segment *g)
     mr_assert(&s->segments[s->segment_slots[g->number]] == g);
 }
 
-/* Checks that the rows in use and the free rows of each table are all rows that were ever used. */
+/* Checks for each table that the number of rows in use and the number of free rows add up to the
+ * number of rows that were ever used. */
 static void check_free(const struct mr_ostore *s)
 {
     uint32_t links = 0, waiters = 0, objects = s->objects_count, segments = s->segments_count;

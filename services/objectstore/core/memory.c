@@ -426,8 +426,8 @@ static void start_group_leavers(struct mr_ostore *s, struct group *g, uint64_t n
     }
 }
 
-/* True: an object of the group will leave memory when its write has ended. Pinned objects do not
- * count: after the first attempt they are on disk, and are not written again. */
+/* True: an object of the group will leave memory when its write has ended. An object that is still
+ * pinned after its write stays in memory. It no longer counts, because it is not written again. */
 static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
 {
     uint32_t o = g->head;
@@ -436,9 +436,10 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
     return false;
 }
 
-/* Returns how many bytes of a refused grant a retry will lack. A task that found no room releases
- * its inputs and runs again. Inputs that leave memory meanwhile are restored into segments of the
- * store, for which the group is not charged. */
+/* Returns how many bytes the group still lacks for a grant that was refused and will be asked for
+ * again. The task whose grant was refused releases its inputs and runs again, and its inputs should
+ * leave memory before that. They are then restored into segments of the store, for which the group
+ * is not charged. */
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
     struct group *g = &s->groups[at];

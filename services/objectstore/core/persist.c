@@ -31,8 +31,8 @@ void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     struct object *x = &s->objects[o];
     bool asked = x->to_persist;
     x->to_persist = true;
-    /* While a spill or a pull runs, mr_ostore__written or mr_ostore__seal starts the write
-     * afterwards. */
+    /* If a spill or a pull of the object runs now, this write starts when the spill or the pull has
+     * ended: in mr_ostore__written or in mr_ostore__seal. */
     bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
     if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore__write(s, o);
 }

@@ -129,7 +129,7 @@ struct segment {
 struct group {
     uint64_t id;          /* 0: the slot is free */
     uint64_t limit_bytes; /* the group's memory limit */
-    uint64_t own_bytes;   /* memory that the group's clients use without the store */
+    uint64_t own_bytes;   /* memory that the group's clients themselves use, besides segments */
     uint32_t clients;     /* number of connected clients */
     uint64_t bytes;       /* sum of the group's segments */
     uint64_t leaving;     /* sum of the rooms of the group's objects that are `leaving` */
@@ -149,7 +149,7 @@ struct client {
     uint64_t maker;
     bool internal;
     uint32_t group;     /* the client's control group; 0: no group with a limit */
-    uint64_t own_bytes; /* memory of the group that the client uses without the store */
+    uint64_t own_bytes; /* memory that the client itself uses, besides its segments */
     bool reclaiming;    /* the client was sent RECLAIM, and its last RETURN has not come */
     /* a room of the client was freed, or the client got a segment, since it said that it has no
      * empty segment */

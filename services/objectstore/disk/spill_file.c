@@ -21,8 +21,8 @@
 
 #define NONE UINT32_MAX
 #define SIZES 160u /* number of sizes: four for each doubling, from one page up */
-/* Free slots keep at most this many bytes of pages or, if this is more, as many bytes as the slots
- * in use have. */
+/* Free slots give their pages back to the file system when these pages have more bytes than this
+ * limit and more bytes than the slots in use. */
 #define PAGES_KEPT_MAX ((uint64_t)256 << 20)
 #define PUNCH (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
