@@ -39,10 +39,11 @@ struct mr_worker_event {
         } report;
         struct {
             uint32_t strand;
-            uint32_t count; /* the executor will not start items from this one on */
+            uint32_t count; /* the executor will start only items 0..count-1 */
         } cut;
         struct {
-            uint32_t value; /* as in the effect FETCH, like `serial` */
+            /* `value` and `serial` are those of the effect FETCH that this event answers */
+            uint32_t value;
             uint32_t serial;
             int err;
             struct mr_str why;
@@ -78,16 +79,19 @@ struct mr_worker_effect {
     union {
         struct mr_strand *strand; /* START */
         struct {
-            /* at: of TAKE the first item that shall not start, of STOP the item, of LOOK 0 */
+            /* `at` in TAKE: the first item that shall not start; in STOP: the item whose cancel
+             * flag is set; in LOOK: 0 */
             uint32_t strand, at;
         } item;
         struct { /* MOVE: `to` is a free place for long-running tasks */
             uint32_t from, to;
         } move;
-        struct { /* FETCH; UNPIN sets `serial`, DROP `object` and `job`, WANT `object` */
+        /* FETCH sets all members, UNPIN only `serial`, WANT only `object`, DROP only `object` and
+         * `job` */
+        struct {
             uint32_t value;
             uint32_t serial;
-            uint32_t node; /* of FETCH: mr_worker_node() has its address */
+            uint32_t node; /* mr_worker_node() has the address of this node */
             uint64_t bytes;
             mr_object_id object;
             mr_job_id job;

@@ -77,7 +77,8 @@ static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
 }
 
 /* strand.c */
-/* moves each strand whose task waits for a job that the task has submitted out of its slot */
+/* moves strands out of their slots: those whose running task may wait for a job that the task
+ * itself submitted */
 void mr_worker__strands_leave(struct mr_worker *w);
 void mr_worker__strands_report_left(struct mr_worker *w);
 void mr_worker__strands_dispatch(struct mr_worker *w);

@@ -4,8 +4,9 @@
 #include "services/worker/core/internal.h"
 
 #define HOLD (3 * MR_MS)
-/* Longest time that rows wait for more rows. They wait for half the time for which the slots have
- * work, or until the slots have work for ENOUGH only, whichever is longer. */
+/* Limit of the time for which completions wait in the outbox for more completions. Let T be the
+ * time for which the queued tasks keep the slots busy: completions wait for T / 2 or T - ENOUGH,
+ * whichever is longer. */
 #define HOLD_MAX (24 * MR_MS)
 #define ENOUGH (8 * MR_MS)
 #define HOLD_ROWS 1024u

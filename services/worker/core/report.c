@@ -339,7 +339,8 @@ void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
-    /* A strand that ends later than the cut asked for has begun its last item. */
+    /* The cut was asked for from item `asked` on. The executor keeps later items only if it has
+     * begun them, so then all items that it keeps have begun. */
     s->begun = s->begun || keep > s->asked;
     /* Of the items that have begun, only the last may still run. The others have ended and need no
      * cancel flag. */

@@ -98,7 +98,7 @@ struct task {
     uint32_t uses; /* number of users of the value, if all are known; 0: unknown */
     uint32_t order;
     int32_t priority;
-    uint8_t needs; /* class of needs */
+    uint8_t needs; /* what the task needs to run: a row of `needs` in struct mr_worker */
     bool of_loop;  /* a loop reads the value too, as its condition */
     bool solo;     /* runs in a strand of its own */
     bool cancel, steal;

@@ -25,9 +25,11 @@ struct build {
     uint32_t mark;
     uint32_t share; /* number of tasks to take from the ready queue */
     uint32_t taken;
-    uint32_t idle;      /* number of idle slots */
-    uint32_t siblings;  /* number of ready tasks among the candidates */
-    uint64_t branch_ns; /* of several dependents, those that take longer go to other slots */
+    uint32_t idle;     /* number of idle slots */
+    uint32_t siblings; /* number of ready tasks among the candidates */
+    /* if a value has several dependents, those whose estimated time is longer than this do not join
+     * the strand; UINT64_MAX: all may join */
+    uint64_t branch_ns;
     /* tasks that may join: those that the strand makes ready, and siblings (siblings_add) */
     uint32_t candidates[CANDIDATES_MAX];
     uint32_t candidates_count;
@@ -141,7 +143,8 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
-/* Counts one more missing input of the task under this mark. True: it was the last one. */
+/* Counts the missing inputs of a task that one search finds; called once for each of them. `mark`:
+ * number of the search. True: the search has found all missing inputs of the task. */
 static bool comes_last(struct task *t, uint32_t mark)
 {
     if (t->mark != mark) t->mark_count = 0;
@@ -470,9 +473,9 @@ static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
     }
 }
 
-/* Moves strands whose task has left its slot to a place of long-running tasks. The executor moves
- * along, so items behind that task, in its strand and in its slot, are cut first. A strand stays in
- * its slot while no place is free. */
+/* Moves strands with a task that shall leave its slot (leave_at) to places for long-running tasks.
+ * The executor moves with its strand. So items behind that task, in the strand and in the slot, are
+ * cut first. A strand stays in its slot while no place is free. */
 void mr_worker__strands_leave(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {

@@ -76,7 +76,7 @@ struct mr_strand_item {
     bool report;
     bool want_object; /* put even a small value into the store */
     bool persist;
-    mr_duration timeout_ns; /* the core watches the timeout; runtimes may pass it on */
+    mr_duration timeout_ns; /* watched by the core, not by the executor; 0: no timeout */
     struct mr_str key;
     struct mr_str persist_name;
     struct mr_str definition;
@@ -95,15 +95,16 @@ struct mr_strand {
     const struct mr_ws_node *nodes; /* addresses end with a NUL; row 0: unknown */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
 
-    /* the core's own */
+    /* The core's own. TAKE and LOOK are effects of the core, CUT is an event (event.h). */
     uint32_t reported;
     uint32_t done; /* end of the report that is being taken */
     uint32_t inputs_count;
     uint32_t take_from; /* the core wants a cut from this item on */
     uint32_t asked;     /* the item from which on the last TAKE asked for a cut */
     uint32_t stop_at;   /* the item whose cancel flag was set */
-    uint32_t leave_at;  /* the item that is to run on without a slot, as the last of the strand */
-    int32_t priority;   /* the smallest priority of the strand's tasks; larger numbers run first */
+    /* the item that continues without a slot, after the items behind it are cut off; NONE: none */
+    uint32_t leave_at;
+    int32_t priority; /* the smallest priority of the strand's tasks; larger numbers run first */
     bool alive;
     bool held;     /* the executor has not released the strand */
     bool taking;   /* TAKE was sent, and CUT has not come */
@@ -111,14 +112,14 @@ struct mr_strand {
     bool begun;    /* all remaining items have begun, though not all are reported */
     bool measured; /* the costs of all its operators are measured */
     bool is_line;  /* each item needs the item before it, so no other slot could run any of them */
-    uint8_t needs; /* class of needs of its tasks */
+    uint8_t needs; /* what its tasks need to run (resources, alone): a row of the core's `needs` */
     uint64_t cost_ns; /* estimate */
     mr_time moved_ns; /* when the strand was given, or last reported */
-    mr_time look_ns;  /* earliest time of the next LOOK */
+    mr_time look_ns;  /* when the core next asks which items are finished (effect LOOK) */
     /* when the strand was given to an idle slot; 0: the slot had another strand */
     mr_time given_ns;
     mr_time stop_ns; /* when the running item reaches its timeout */
-    mr_time kill_ns; /* when the grace period of `stop_at` ends */
+    mr_time kill_ns; /* until when the item `stop_at` must end after its cancel flag was set */
     struct mr_strand_input *inputs;
     void *inputs_held;
 };

@@ -3,10 +3,10 @@
  * the last tasks off a strand. */
 #include "services/worker/core/internal.h"
 
-/*  WAITING ──▶ READY ──▶ GIVEN ──▶ FREE (reported)
- *     ▲ │        ▲ │        │
- *     │ └──▶ FREE│ └──▶FREE │      (cancelled, stolen, returned, input lost)
- *     └──────────┴──────────┘      (cut, skipped, attempted again; an input went away)      */
+/* The states of a task: WAITING ──▶ READY ──▶ GIVEN ──▶ FREE (the task has run).
+ * - Any state ──▶ FREE: the task was cancelled, stolen or returned, or an input was lost.
+ * - READY ──▶ WAITING: an input went away.
+ * - GIVEN ──▶ WAITING: the task was cut or skipped, or is attempted again. */
 #define S(x) (1u << TASK_##x)
 static const unsigned allowed[] = {
     [TASK_FREE] = S(WAITING),
@@ -319,7 +319,8 @@ void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
     }
 }
 
-/* Handles `leave`: tasks that run and may wait for jobs that they have submitted. */
+/* Handles `leave` of a message from the scheduler: running tasks that shall leave their slots,
+ * because they may wait for jobs that they have submitted. */
 void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct mr_ws_walk walk = {.runs = m->runs};
