@@ -130,7 +130,9 @@ static int env_fill(struct mr_op_call *call, struct texts *out)
     if (!has_path) err = text_add(call, out, mr_copy_text("PATH=/usr/local/bin:/usr/bin:/bin"));
     if (!err && !has_home) err = text_add(call, out, mr_copy_text("HOME=/nonexistent"));
     if (err) return err;
-    char job[MR_JOB_ID_TEXT_MAX]; /* a job that the program submits names its parent in this form */
+    /* MILLRACE_TASK names this task. The program sends the value as the parent of each job that it
+     * submits. */
+    char job[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(call->task.job, job);
     return text_add(
         call, out, mr_format("MILLRACE_TASK=%s/%u/%u", job, call->task.index, call->task.attempt));

@@ -305,9 +305,9 @@ static void count_uses(struct mr_executor *x)
     }
 }
 
-/* Moves `x->settled` forward: items before it may be reported. These are all finished items when no
- * local value is in use. `all`: local values go to the store first. False: one of them could not be
- * copied to the store, and its item failed. */
+/* Sets `x->settled`, the number of items that may be reported, to `done`, the number of finished
+ * items. Does not change it while the strand has local values. `all`: copies all local values to
+ * the store first. False: a local value could not be copied, and its item failed. */
 static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
     bool ok = !all || mr_executor_local_value_settle(x);

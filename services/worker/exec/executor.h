@@ -73,7 +73,7 @@ bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_str
 /* Waits until the executor has run all strands that it was given, and frees the executor. */
 void mr_executor_stop(struct mr_executor **x);
 
-/* Called on any thread. Appends what the running task has written since the last call to `out`.
+/* Called on any thread. Appends to `out` what the running task has written since the last call.
  * `tag`: job, index and attempt of the task. `lost`: bytes before this output that were dropped.
  * False: there is no output. */
 bool mr_executor_take_log(

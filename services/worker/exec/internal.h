@@ -104,9 +104,9 @@ void mr_executor_result_drop(struct mr_executor *x); /* frees a draft that will 
 /* local_value.c: large values in the executor's own memory, which only its strand uses. Returns a
  * buffer for the item's value; NULL: the value goes to the store. */
 void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);
-/* Makes the buffer that was taken the item's value, of `bytes` bytes. */
+/* The buffer of the last `take` becomes the item's value. `bytes`: size of the value. */
 void mr_executor_local_value_keep(struct mr_executor *x, uint64_t bytes);
-/* Gives the buffer that was taken back: the item has another value, or none. */
+/* Releases the buffer of the last `take`, because the item has another value or none. */
 void mr_executor_local_value_drop(struct mr_executor *x);
 /* Called when no item will use the value of this item again. */
 void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item);
