@@ -12,8 +12,8 @@
 #include "host/clock.h"
 #include "services/worker/shell/effects.h"
 
-#define NAP (32 * MR_MS) /* longest first sleep while reports are left in the inbox */
-#define NAP_MAX (128 * MR_MS)
+#define NAP (32 * MR_MS)      /* limit of the first sleep while reports are left in the inbox */
+#define NAP_MAX (128 * MR_MS) /* limit of the later sleeps */
 #define BATCH 64
 #define TURNS_MAX 8 /* turns (steps of the core with TURN) in a row on a delegate's thread */
 
@@ -96,7 +96,7 @@ static bool run_as_delegate(struct mr_worker_shell *sh)
     return ok;
 }
 
-/* Called by executors with a thread, on their threads. */
+/* Takes a report of an executor that has a thread. Called on the executor's thread. */
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;

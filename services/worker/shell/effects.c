@@ -161,8 +161,9 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     switch (e->kind) {
     case MR_WORKER_START:
     case MR_WORKER_MOVE:
-    case MR_WORKER_SEND: /* done by `perform` before: what these effects lend lives until the next
-                            step */
+    case MR_WORKER_SEND:
+        /* `perform` has carried these out before the other effects. The other effects may step the
+         * core, and the message of SEND is lent only until the next step. */
         break;
     case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
     case MR_WORKER_LOOK: look(sh, e->item.strand); break;

@@ -21,7 +21,7 @@ struct mr_worker_identity {
     struct mr_str runtimes[MR_WORKER_RUNTIMES_MAX];
     uint32_t runtimes_count;
     const struct mr_registry *ops;
-    const struct mr_registry *builtin; /* the scheduler knows what these operators take */
+    const struct mr_registry *builtin; /* the scheduler knows their arguments: not sent */
     struct mr_ws_refs suspects;
     /* `suspects` are all tasks, maybe none, that the worker's previous process ran when it
      * crashed */

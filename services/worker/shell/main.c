@@ -197,8 +197,8 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
-/* Returns the limit of this process's control group for the store: values that this process makes
- * are in shared memory, and count towards its control group. */
+/* Returns the memory limit of this process's control group, which the store has to know: the kernel
+ * charges shared memory that this process writes, with its values, to this group. */
 static struct mr_store_limit limit_of(const struct config *c)
 {
     struct mr_machine machine;

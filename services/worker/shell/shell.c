@@ -23,8 +23,8 @@
 
 #define BATCH 256
 #define INBOX_MAX 16384u
-#define STORE_WAIT (60 * MR_SECOND) /* the wait at the start for a store that is starting too */
-#define DRAIN_MAX (30 * MR_SECOND)  /* the wait after a signal for running tasks */
+#define STORE_WAIT (60 * MR_SECOND) /* limit of the wait for the store when this process starts */
+#define DRAIN_MAX (30 * MR_SECOND)  /* after a signal, running tasks have this time to end */
 #define TASKS_MAX (1u << 20)
 #define VALUES_MAX (1u << 23)
 #define OUTBOX_MAX (1u << 20)
