@@ -98,7 +98,7 @@ struct mr_ctl_seal {
     uint32_t flags;
     uint64_t offset;
     uint64_t bytes;
-    /* Size of the room with the extent head, as FREED returns it. */
+    /* Bytes that the object takes in the segment, with its extent head. FREED returns them. */
     uint64_t room;
     uint64_t job;
     uint32_t task;

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Makes a memfd of `bytes` bytes with mode 0400, close-on-exec and not yet sealed. MR_EIO comes
- * with a sentence. */
+/* Makes a memfd of `bytes` bytes with mode 0400, close-on-exec and not yet sealed. MR_EIO: the text
+ * of `e` tells which call failed and why. */
 int mr_segment_make(const char *name, uint64_t bytes, int *fd, struct mr_error *e);
 
 /* Seals a memfd: no process can change its size or make a new writable mapping any more. Existing
@@ -16,8 +16,8 @@ int mr_segment_seal(int fd, struct mr_error *e);
 
 /* Checks a descriptor from another process. It must be a memfd of at least `bytes_min` bytes that
  * cannot shrink, so that reading never raises SIGBUS. With `written`, it must also be impossible to
- * map it for writing again. `*bytes` receives its size. The sentence of MR_EPERM names the missing
- * seal. */
+ * map it for writing again. `*bytes` receives its size. MR_EPERM: the text of `e` names the
+ * missing seal. */
 int mr_segment_check(int fd, uint64_t bytes_min, bool written, uint64_t *bytes, struct mr_error *e);
 
 #define MR_HUGE_BYTES ((uint64_t)2 << 20) /* a huge page on x86-64 and arm64 */
