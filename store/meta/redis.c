@@ -357,8 +357,8 @@ static void serve(struct mr_redis *r)
         if (more && r->writing_at == r->writing.n) continue;
         set_wants_room(r, more);
         bool has_some = sleep_until(r, slice_ms);
-        /* The answers are read even without an event, because an attending thread may be busy for
-         * longer than the timeout. */
+        /* The answers are read even without an event. The thread that reads them in place of this
+         * one (mr_redis_attend) may be busy for longer than the timeout. */
         if (!read_or_look(r)) break;
         if (!has_some && is_late(r)) break;
     }

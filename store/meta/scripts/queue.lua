@@ -1,7 +1,7 @@
 -- The common first part of the scripts for one queue: the text of queue_<operation>.lua follows it.
 -- KEYS: queue, all queues, change feed, names of objects that may be released.
--- ARGV: name, bound of the change feed, most dead items that are kept, most expired leases that one
--- call ends, then the arguments of the operation.
+-- ARGV: name, bound of the change feed, limit of the dead items that are kept, limit of the expired
+-- leases that one call ends, then the arguments of the operation.
 -- An entry is added to the change feed when a change may end a wait: the first item is waiting,
 -- there is room again, or a closed queue has become empty.
 local q, name, tail_max = KEYS[1], ARGV[1], ARGV[2]

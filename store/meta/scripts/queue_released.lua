@@ -1,6 +1,6 @@
 -- Looks at some items of deleted queues, and names objects that may be released.
--- KEYS: names of objects that may be released, prefix of queues. ARGV: items to look at, names to
--- answer.
+-- KEYS: names of objects that may be released, prefix of queues.
+-- ARGV: number of items to look at, limit of the names in the answer.
 -- Answers {number of deleted queues whose items wait, names}.
 local call, aside = redis.call, KEYS[1] .. ':aside'
 local g = call('LINDEX', aside, 0)

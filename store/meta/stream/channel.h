@@ -65,5 +65,6 @@ int mr_channel_list(struct mr_redis *r, mr_channel_fn fn, void *ctx);
 
 /* True: the id has the form "<ms>-<n>". */
 bool mr_channel_id_is_good(struct mr_str id);
-/* Compares two well-formed ids, as memcmp does; "" is less than all others. */
+/* Compares two well-formed ids by number: first <ms>, then <n>. Negative: a is less. "" is less
+ * than all other ids. */
 int mr_channel_id_cmp(struct mr_str a, struct mr_str b);

@@ -63,7 +63,7 @@ void mr_queue_answer_free(struct mr_queue_answer **ap)
     mr_release(a);
 }
 
-/* Returns a number as Redis stored it: as an integer or as a text. */
+/* Returns the number that a reply holds as an integer or as a text. */
 static uint64_t number_of(const struct mr_reply *r)
 {
     if (mr_reply_type(r) == MR_REPLY_INT) return (uint64_t)MR_MAX(mr_reply_int(r), 0);

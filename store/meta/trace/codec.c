@@ -17,9 +17,8 @@
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
  * - Without a flag: started minus the lane's last finished, and finished minus started.
  * - ACCOUNTED: accounted minus finished. Absent: accounted is the lane's last accounted.
- * - CPU: processor time: twice its difference from finished minus started, or, if the time itself
- *   is smaller than this difference, one more than twice the time. Absent: the time equals finished
- *   minus started.
+ * - CPU: the processor time C. D is C minus (finished minus started), zigzag-encoded. The field is
+ *   2 C + 1 if C is smaller than D, otherwise 2 D. Absent: C equals finished minus started.
  *
  * A lane is an executor thread. Its next task usually begins right after its last one, and messages
  * carry many tasks, so most differences are small or absent. The times of a new lane are relative

@@ -1,4 +1,5 @@
-/* Encodes the counts of a job and places in files; reads and writes files of blocks. */
+/* Encodes the counts of a job and the place of a block in a file. Reads and writes files of
+ * blocks. */
 #include "store/meta/trace/parts.h"
 
 #include "base/alloc.h"
