@@ -16,7 +16,7 @@
 
 #include <inttypes.h>
 
-/* ---- the extent itself, raw bytes and text --------------------------------------------------- */
+/* ---- the formats "value" (an extent as it is), "raw" and "text" ------------------------------ */
 
 static int import_value(struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e)

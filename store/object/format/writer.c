@@ -104,8 +104,8 @@ static size_t f64_text(char *out, double v)
         size_t n = mr_number_i64(out, (int64_t)v);
         if (n <= 16) return n + put_word(out + n, ".0");
     }
-    /* yyjson finds the shortest decimal, but has no other function for a single number. The pool
-     * for yyjson is on the stack. */
+    /* yyjson finds the shortest decimal, but writes a number only as the value of a node. The node
+     * and the memory pool of yyjson are on the stack. */
     char pool[512];
     yyjson_alc alc;
     bool ok = yyjson_alc_pool_init(&alc, pool, sizeof pool);

@@ -1,5 +1,5 @@
-/* Private to this folder: a buffer before a sink, which turns many small writes into few large
- * ones, and numbers as text. */
+/* Private to this folder. The mr_out functions collect many small writes and pass few large ones to
+ * a sink. The mr_number functions write numbers as text. */
 #pragma once
 
 #include "store/object/format/format.h"
