@@ -134,8 +134,8 @@ int mr_ostore_shell_connect(struct mr_ostore_shell *sh, int *socket, struct mr_e
 /* The control thread: runs until mr_ostore_shell_stop. */
 void mr_ostore_shell_run(void *sh);
 void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
-/* Answers with MR_EAWAY the questions that still wait for an effect. Called on the gRPC thread when
- * the control thread has ended. */
+/* Answers with MR_EAWAY the questions that still wait for their answer. Called on the gRPC thread
+ * when the control thread has ended. */
 void mr_ostore_shell_end_asks(struct mr_ostore_shell *sh);
 /* Writes the objects that jobs and names hold to the disk, and waits for the writes. False: the
  * writes took longer than `timeout`. */
