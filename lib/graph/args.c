@@ -23,7 +23,7 @@ int mr_args_open(struct mr_str pack, struct mr_args *out, struct mr_error *e)
     if (item.type != MR_PACK_MAP || !item.count) return wrong(e);
     a.named_count = item.count - 1;
     if (mr_pack_next(&r, &item) || item.type != MR_PACK_TEXT || item.bytes.n) return wrong(e);
-    a.named = r; /* the loop below moves this reader past the positional arguments */
+    a.named = r; /* mr_pack_skip below moves this reader past the positional list */
     if (mr_pack_next(&r, &item) || item.type != MR_PACK_LIST) return wrong(e);
     a.positional_count = item.count;
     a.positional = r;

@@ -68,7 +68,8 @@ struct mr_columns {
     uint32_t ops_count;
     uint32_t targets_count;
     uint32_t inputs_count;
-    /* The bytes of each section; no bytes for a section that is absent (16 and 17: no loops). */
+    /* The bytes of each section. A section that is absent has no bytes. Sections 16 and 17 are
+     * absent if the graph has no loops. */
     struct mr_str at[MR_COLUMNS_ALL];
     uint32_t form[MR_COLUMNS_ALL];
     unsigned char *widened; /* the compact columns in full width; owned */

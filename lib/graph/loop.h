@@ -46,8 +46,9 @@ uint32_t mr_graph_loop_tail(const struct mr_graph *g, uint32_t loop, uint32_t ro
 /* Returns the loop whose body has this node, or MR_NODE_NONE. */
 uint32_t mr_graph_loop_of(const struct mr_graph *g, uint32_t node);
 
-/* Write and read the two sections for loops of mr_graph_to_bytes. The reader checks the structure
- * described above, but not the dependencies on until[r]. */
+/* The bytes of a graph (mr_graph_to_bytes) have two sections for loops. These functions write and
+ * read the two sections. mr_graph_loops_read checks the structure described above, but not the
+ * dependencies on until[r]. */
 void mr_graph_loops_write(const struct mr_graph *g, struct mr_buf *out);
 int mr_graph_loops_read(
     struct mr_str loops, struct mr_str slots, struct mr_graph *g, struct mr_error *e);

@@ -1,5 +1,6 @@
 /* Culls and orders nodes (order.h). To make a node means to compute its value. The value is held
- * until all dependents of the node are made. */
+ * until all dependents of the node are made. The *need* of a node is the largest number of values
+ * that are held at the same time while its inputs are made, at least 1. */
 #include "graph/order.h"
 
 #include "base/alloc.h"
@@ -165,7 +166,7 @@ static int larger_first(const void *a, const void *b)
 }
 
 /* Sorts the inputs of one node by descending need; inputs of equal need keep their order. Returns
- * the need of the node: each input is made while the values of the inputs before it are held. */
+ * the need of the node. Each input is made while the values of the inputs before it are held. */
 static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *scratch)
 {
     bool sorted = true;

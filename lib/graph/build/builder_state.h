@@ -72,7 +72,7 @@ struct mr_builder {
     uint32_t *inputs;
     uint32_t inputs_count;
     uint32_t inputs_room;
-    /* The largest node number among the inputs of nodes that were added as columns. */
+    /* The largest node number in the lists of inputs that mr_builder_add_columns has added. */
     uint32_t input_most;
 
     struct mr_buf args;

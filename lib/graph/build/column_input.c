@@ -1,4 +1,4 @@
-/* Adds nodes to a builder as columns (column_input.h). */
+/* Adds many nodes to a builder at once, from columns (column_input.h). */
 #include "graph/build/column_input.h"
 
 #include "base/alloc.h"

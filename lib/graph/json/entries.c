@@ -163,8 +163,8 @@ int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
         to += key[i].n;
         lengths[i] = key[i].n;
     }
-    /* Only MR_ELIMIT has an error text here. After another error the caller reads the whole text
-     * again, which finds the error text. */
+    /* Only MR_ELIMIT has an error text here. After another error the caller reads the whole job
+     * again, and reports the error of that second reading. */
     return mr_builder_add_keys(
         s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
 }
@@ -178,7 +178,7 @@ void mr_json_slicer_fini(struct mr_json_slicer *s)
 
 static int malformed_slice(struct mr_json *j)
 {
-    /* The whole text is parsed again, which finds the error text. */
+    /* The caller then reads the whole job again, and reports the error of that second reading. */
     return mr_fail(j->e, MR_EFORMAT, "malformed");
 }
 

@@ -15,7 +15,7 @@ struct mr_json_piece { /* a slice with the text that it lies in */
 /* Reads one slice at a time. All slices use the same memory, one after the other. */
 struct mr_json_slicer {
     struct mr_json *j;
-    /* A copy of the slice between braces; the parser works in place. */
+    /* A copy of the slice, with "{" before it and "}" after it. The parser changes the copy. */
     char *copy;
     size_t copy_room;
     void *pool; /* memory of the parsed values */
@@ -33,12 +33,12 @@ int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struc
 
 struct mr_json_piece mr_json_piece_of(
     struct mr_str text, const struct mr_json_slices *split, uint32_t slice, uint32_t first);
-/* Adds the keys of a slice as the builder's next nodes. The slice's is_plain must be true
- * (slice.h). */
+/* Adds the keys of a slice as the next nodes of the builder s->j->b. The slice's is_plain must be
+ * true (slice.h). */
 int mr_json_slice_keys(struct mr_json_slicer *s, struct mr_str text,
     const struct mr_json_slices *split, const struct mr_json_slice *slice);
-/* Reads slices on the threads that were lent to the builder. The keys of all slices must have nodes
- * already. */
+/* Reads slices on the threads that were lent to the builder s->j->b. The keys of all slices must
+ * have nodes already. */
 int mr_json_read_parallel(
     struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count);
 void mr_json_slicer_fini(struct mr_json_slicer *s);

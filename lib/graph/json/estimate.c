@@ -1,8 +1,9 @@
-/* Counts tasks, bytes of keys and bytes of arguments before anything is made. One walk over the
- * parsed text; each loop multiplies the counts of its content. The counts are lower bounds of what
- * the reader writes, so no job is refused that would fit: a number or a reference counts as one
- * byte, an item of a list as the mean of the list. Operators are not known here: in "dsk" a list
- * that begins with a text counts as arguments of a task. */
+/* Counts tasks, bytes of keys and bytes of arguments before the reader (entries.c) makes them. One
+ * walk over the parsed text; each loop multiplies the counts of its content. The counts are lower
+ * bounds of what the reader writes, so no job is refused that would fit. A number or a reference
+ * counts as one byte. A loop variable that takes the items of a list counts as the mean size of
+ * these items. Operators are not known here: in "dsk" a list that begins with a text counts as
+ * arguments of a task. */
 #include "graph/json/estimate.h"
 
 #include "base/alloc.h"

@@ -20,7 +20,7 @@ static int fill(struct mr_str text, const struct mr_json_slices *slices,
 }
 
 /* Reads a large text in slices (slice.h). After an error in a slice, the text is read again as a
- * whole, which finds the error text. */
+ * whole, and `e` gets the error of that second reading. */
 static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
 {

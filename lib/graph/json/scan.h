@@ -19,7 +19,7 @@ struct mr_json_ref { /* a key in an argument, whose node has to be looked up */
 
 struct mr_json_columns { /* the nodes of one slice */
     uint32_t count, inputs_all, room, inputs_room;
-    uint32_t *op; /* the builder's number of the operator, plus 1; 0: a literal */
+    uint32_t *op; /* the number that mr_json_columns_op finds, plus 1; 0: a literal */
     uint32_t *args_bytes, *inputs_count, *inputs;
     struct mr_buf args;
     struct mr_json_ref *refs;
@@ -36,14 +36,14 @@ enum mr_json_scan_result {
     MR_JSON_MISSES,  /* the slice has an operator or a key that is not known yet */
 };
 
-/* Finds the builder's number of an operator. False: no earlier task has the operator, which is then
- * noted in `c`. */
+/* Sets `*op` to the number of the operator `name` in the job's builder, j->b. False: no earlier
+ * task has the operator; its name is then in c->op_text. */
 bool mr_json_columns_op(
     const struct mr_json *j, struct mr_json_columns *c, struct mr_str name, uint32_t *op);
 /* Sets `*slot` to the number of a node among the inputs of the entry whose inputs begin at `from`.
  * False: the entry has too many inputs. */
 bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t node, uint32_t *slot);
 /* Scans one slice into `c`, which has room for all entries of the slice. `has_all` has the same
- * meaning as for mr_json_fast_path_read. The builder is not changed. */
+ * meaning as for mr_json_fast_path_read. The job's builder, j->b, is not changed. */
 enum mr_json_scan_result mr_json_scan(const struct mr_json *j, const struct mr_json_piece *piece,
     bool has_all, struct mr_json_columns *c);

@@ -29,10 +29,10 @@ struct mr_json_slices {
     uint32_t keys_room;
 };
 
-/* Finds the slices of a whole text. False, with nothing to free: the text has another form and has
- * to be parsed as a whole, which also finds the text of an error. If the text has more than
- * MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A slice ends with the first entry that ends
- * `slice_bytes` or more after the slice's begin. */
+/* Finds the slices of a whole text. False, with nothing to free: the text has another form. The
+ * caller then parses the text as a whole, and the parser reports the error if there is one. If the
+ * text has more than MR_TASKS_MAX keys, finds MR_TASKS_MAX + 1 of them. A slice ends with the first
+ * entry that ends `slice_bytes` or more after the slice's begin. */
 bool mr_json_slices_find(struct mr_str text, uint32_t slice_bytes, struct mr_json_slices *out);
 
 /* Takes the first part of a text, and returns the position after the opening brace of the entries.

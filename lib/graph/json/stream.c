@@ -315,7 +315,8 @@ static void head(
         if (a->head.n > HEAD_BYTES_MAX) give_up(a);
         return;
     }
-    /* The brace lies in this piece: the previous call would have found it otherwise. */
+    /* The brace that opens the entries lies in this piece. Had it been in an earlier piece, the
+     * call with that piece would have found it. */
     mr_assert(at > had);
     a->head.n = at;
     if (at <= HEAD_BYTES_MAX && !has(&a->head, MR_STR("\"params\"")) &&

@@ -120,8 +120,9 @@ static void pack_scalar(yyjson_val *v, struct mr_buf *out)
         mr_pack_float(out, yyjson_get_real(v));
 }
 
-/* Sets `out` to the given values and the defaults, as json/params.c does. False: the values have an
- * error, which the reader of the document reports, or a value is not a scalar. */
+/* Sets `out` to the given values and the defaults, as json/params.c does. False: a value is
+ * not a scalar, or the values have an error. The template is then read without the cache
+ * (mr_json_build), which reports the error. */
 static bool take_values(const struct mr_instance_cache *k, yyjson_val *given, struct values *out)
 {
     yyjson_val *names[MR_INSTANCE_PARAMS_MAX];
@@ -192,7 +193,7 @@ static bool pack_values(
 /* ---- an instance ----------------------------------------------------------------------------- */
 
 /* Copies the graph with values in place of the markers. NULL: the graph is too large with these
- * values; the reader of the document reports the error. */
+ * values. The template is then read without the cache (mr_json_build), which reports the error. */
 static struct mr_graph *fill(struct form *f, const struct packed *p)
 {
     const struct mr_graph_fill fill = {.placeholders = f->placeholders,
