@@ -1,4 +1,4 @@
-/* A table of the users who have requests, under one lock. allowance.h describes the bound. */
+/* A table of the users who have large requests, under one lock. allowance.h describes the bound. */
 #include "host/limit/allowance.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-struct user { /* a user who has requests with bytes that count */
+struct user { /* a user who has a request with more than `free_bytes` */
     uint64_t id;
     uint64_t bytes;
     uint32_t holds;
