@@ -13,7 +13,7 @@
 
 struct mr_call_arena_block {
     struct mr_call_arena_block *next;
-    uint64_t bytes; /* bytes of the block with this header */
+    uint64_t bytes; /* size of the whole block, this header included */
     uint64_t used;
 };
 

@@ -35,9 +35,9 @@ static bool goes_back(const char *path)
     return false;
 }
 
-/* Returns the absolute path. The links of that part of it are resolved which exists, since the rest
- * may be created later. NULL: the path is too long, or the rest has "..", so where it will lead is
- * not known. */
+/* Returns the absolute path. Symbolic links are resolved in the part of the path that exists. The
+ * rest may be created later. NULL: the path is too long, or the rest has "..", so where the path
+ * will lead is not known. */
 static char *canonical(const char *path)
 {
     char full[PATH_MAX], there[PATH_MAX], here[PATH_MAX];

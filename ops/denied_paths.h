@@ -8,8 +8,8 @@
 #define MR_DENIED_MAX 64
 
 struct mr_denied {
-    /* Absolute paths. The links of that part of a path are resolved which existed when the path was
-     * added. */
+    /* Absolute paths. mr_denied_add has resolved the symbolic links in the part of the path that
+     * existed at that time. */
     char *paths[MR_DENIED_MAX];
     char *whats[MR_DENIED_MAX]; /* name of each path for error texts: "the cluster's secret" */
     uint32_t count;

@@ -1,7 +1,7 @@
 /* The interface between operators and the process that runs them. An operator is built in or comes
  * from a plug-in: a shared library that exports `mr_plugin_ops`. A plug-in links nothing of
  * millrace, because its functions reach every service through the call. Arguments and their bytes
- * are lent until the function returns. examples/plugin/ is a plug-in. */
+ * are lent until the operator's function `run` returns. examples/plugin/ is a plug-in. */
 #pragma once
 
 #include "base/err_code.h"
@@ -58,8 +58,8 @@ struct mr_op_task {
 };
 
 /* The services of a call. A service that returns int returns MR_OK, or a negative code of
- * base/err.h after it has recorded an error text. The operator's function passes this code on. A
- * function that returns MR_OK has called one of the `return_…` services before: `return
+ * base/err.h after it has recorded an error text. The operator's `run` passes this code on. Before
+ * `run` returns MR_OK, it has called one of the `return_…` services: `return
  * call->does->return_int(call, 3);`. */
 struct mr_op_services {
     /* Returns memory for a result of `bytes` bytes in its final place, 64-byte aligned and not
@@ -82,7 +82,7 @@ struct mr_op_services {
     int (*return_text)(struct mr_op_call *call, struct mr_str text);
 
     /* Records the error text, after the operator's name, and returns `code`. The task fails when
-     * the function returns this code. */
+     * `run` returns this code. */
     int (*fail)(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
     /* True: the task has been cancelled. Long work calls this every few milliseconds. */
     bool (*is_cancelled)(struct mr_op_call *call);
@@ -91,10 +91,10 @@ struct mr_op_services {
     void (*log)(struct mr_op_call *call, const char *fmt, ...) MR_PRINTF(2, 3);
     /* Opens a file below the data roots for reading. The operator's function closes `*fd`. */
     int (*open)(struct mr_op_call *call, struct mr_str path, int *fd);
-    /* Sets `*extent` to the value extent of a stored object, lent until the function returns. */
+    /* Sets `*extent` to the value extent of a stored object, lent until `run` returns. */
     int (*load)(struct mr_op_call *call, mr_object_id id, struct mr_str *extent);
-    /* Returns memory that is valid until the function returns, zeroed and 64-byte aligned. NULL:
-     * the call would have more memory than its limit; the error text is recorded. */
+    /* Returns memory that is valid until `run` returns, zeroed and 64-byte aligned. NULL: the call
+     * would have more memory than its limit; the error text is recorded. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
 
     /* Returns how many threads may work on blocks of this call at the same time: 1 to 32. The

@@ -61,9 +61,10 @@ static int refuse_number(
     return err;
 }
 
-/* Reads numbers that will be cast to `*t`, the type that "dtype" names, or else the numbers' own
- * type. Numbers written in the arguments must fit an integer type; a tensor is cast as by
- * array.astype. */
+/* Reads numbers into `x`, and sets `*t` to the type to which the caller casts them: the type that
+ * "dtype" names, or else the numbers' own type. If "dtype" names an integer type, it must have room
+ * for each number written in the arguments. A tensor is cast as by array.astype, without this
+ * check. */
 static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     const struct mr_arg *dtype, struct mr_tensor *x, enum mr_dtype *t)
 {

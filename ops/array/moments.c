@@ -72,7 +72,8 @@ static int run_std(struct mr_op_call *call)
 
 /* ---- of parts ---- */
 
-/* Returns the rows of a moments tensor of n groups that follow the row of counts. */
+/* Returns the rows of a moments tensor except the first, which has the counts. The tensor has n
+ * groups. */
 static struct mr_moments rows_of(double *partial, uint64_t n)
 {
     return (struct mr_moments){.mean = partial + n, .m2 = partial + 2 * n, .low = partial + 3 * n};

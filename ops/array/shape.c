@@ -22,8 +22,8 @@ static bool may_pass(const struct mr_op_call *call)
     return call->args[0].type == MR_ARG_TENSOR;
 }
 
-/* The result is a copy with the same axes. mr_array_return would make a number of a tensor without
- * axes; this function does not. */
+/* The result is a copy with the same axes. If `t` has no axes, the result is still a tensor, while
+ * mr_array_return would return a plain number. */
 static int return_copy(struct mr_op_call *call, const struct mr_tensor *t)
 {
     void *data = call->does->return_tensor(call, t->dtype, t->ndim, t->shape);

@@ -2,7 +2,8 @@
  * rows has coefficients x of its own, which are pulled towards common coefficients z; penalties act
  * on z alone. A chunk minimises its own problem by a few Newton steps from z, so its first
  * evaluation gives the loss at z. With a metric M (ops/glm/metric.h), the distance of x and z and
- * the residuals are measured in M. This has the effect of columns that are not correlated. */
+ * the residuals are measured in M. The iterations then converge as if the columns were not
+ * correlated. */
 #include "ops/glm/admm.h"
 
 #include "ops/glm/metric.h"

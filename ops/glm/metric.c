@@ -42,7 +42,8 @@ void mr_glm_metric_take(struct mr_glm *g, const double *hessian, double *room)
     double *scale = room;
     memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
     double ridge = mr_glm_cholesky(g->metric, scale, n, room + n);
-    /* M is kept as a matrix with the ridge of its factor, so that no squared length is negative. */
+    /* If M itself is stored, and not its factor, the diagonal of M gets the ridge that the factor
+     * needed. Otherwise rounding could make a squared length d^T M d negative. */
     if (!is_factor(g)) {
         memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
         for (uint32_t i = 0; i < n; i++)

@@ -41,7 +41,7 @@ size_t mr_glm_partial_numbers(const struct mr_glm_partial_head *h);
 void mr_glm_partial_lay_out(struct mr_glm_partial *p, double *numbers);
 int mr_glm_partial_open(
     double *numbers, size_t count, struct mr_glm_partial *out, struct mr_error *e);
-/* Adds `from` to `to`. Appends the points of `from` at number `*entry` and raises `*entry` by their
- * number; `to` has room for them. */
+/* Adds the sums of `from` to those of `to`. For ADMM, also copies the minima in from->points to
+ * to->points, which has room for them, from index `*entry` on. Adds from->entries to `*entry`. */
 void mr_glm_partial_add(
     struct mr_glm_partial *to, const struct mr_glm_partial *from, uint32_t *entry);

@@ -1,6 +1,7 @@
 /* Steps of the solvers that use gradients of the whole model. Each solver receives loss and
  * gradient at its trial point, accepts the point or halves the step, and chooses the next trial
- * point. So each evaluation takes one pass over the data and one barrier.
+ * point. So each evaluation takes one pass over the data and one barrier. A fit may have a metric:
+ * a matrix M, made from the first Hessian, by which lengths are measured (ops/glm/metric.h).
  *
  * - gd and proximal use the step length of Barzilai and Borwein (1988). A point is accepted if its
  * objective is sufficiently below the largest of the last ten objectives (Grippo, Lampariello and
@@ -9,9 +10,8 @@
  * until Armijo's rule holds.
  * - lbfgs uses the two-loop recursion (Nocedal 1980) with the line search of newton.
  *
- * With a metric M (ops/glm/metric.h), gd moves along M^-1 gradient, proximal uses the proximal
- * operator in M (proximal Newton: Becker and Fadili 2012; Lee, Sun and Saunders 2014), lengths are
- * measured by M, and lbfgs starts from M. */
+ * With a metric M, gd moves along M^-1 gradient, proximal uses the proximal operator in M (proximal
+ * Newton: Becker and Fadili 2012; Lee, Sun and Saunders 2014), and lbfgs starts from M. */
 #include "ops/glm/solve.h"
 
 #include "ops/glm/admm.h"
@@ -52,8 +52,9 @@ bool mr_glm_is_separated(const struct mr_glm *g)
     const struct mr_glm_head *h = g->h;
     if (g->family != MR_GLM_LOGISTIC || h->l1 > 0 || h->l2 > 0) return false;
     if (!(h->least > 0) || h->saturated != 0) return false;
-    /* Offsets alone may put rows in the right class that X w + b puts in the wrong one. If offsets
-     * leave no loss, the data do not determine the coefficients. */
+    /* X w + b may put a row in the wrong class although the row's offset corrects this. So `wrong`
+     * decides, and not the loss. If offsets leave no loss, the data do not determine the
+     * coefficients. */
     if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
     /* A row in the wrong class, or with eta = 0, costs at least its weight times log 2. */
     return h->fit < h->least * LOG2;
@@ -199,8 +200,8 @@ static double metric_size(const struct mr_glm *g)
     return fmax(size_of(g), g->family == MR_GLM_NORMAL ? 0 : LOSS_MIN);
 }
 
-/* Returns the Newton decrement relative to the scale of the objective, with M divided by the step
- * length in place of the Hessian. */
+/* Returns the Newton decrement relative to the scale of the objective. The metric M, divided by the
+ * step length, takes the place of the Hessian. */
 static double metric_criterion(const struct mr_glm *g, double *room)
 {
     double size = metric_size(g);
@@ -239,8 +240,8 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     g->h->criterion = size > 0 ? sqrt(fmax(-g->h->slope, 0) / size) : 0;
     if (g->h->criterion > g->h->tol) return;
     memcpy(g->w, g->trial, n * sizeof *g->w); /* trial and w have the same loss up to rounding */
-    /* A ridge means that columns are collinear. Then the inverse Hessian has no useful diagonal,
-     * and `spread` stays 0. */
+    /* mr_glm_cholesky adds a ridge to the Hessian only if columns are collinear. Then the inverse
+     * Hessian has no useful diagonal, and `spread` stays 0. */
     for (uint32_t j = 0; j < n && ridge == 0; j++) {
         memset(d, 0, n * sizeof *d);
         d[j] = 1;
@@ -249,7 +250,7 @@ static void newton_trial(struct mr_glm *g, double *a, double *room)
     }
 }
 
-/* Returns y^T M^-1 y, or y^T y without a metric. */
+/* Returns y^T M^-1 y with the metric M, or y^T y if the fit has no metric. */
 static double pull_of(const struct mr_glm *g, const double *y, double *room)
 {
     uint32_t n = g->columns + 1;
@@ -452,8 +453,8 @@ static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
     return known ? fmax(counts / means, GROWTH_MIN) : 1;
 }
 
-/* Takes the first evaluation: refuses a start without finite loss, gradient or Hessian, and stores
- * the metric. */
+/* Takes the first evaluation. MR_ERANGE: the loss or the gradient is not finite, or the metric
+ * would not be. Stores the metric if the fit has one: the Hessian, scaled by growth(). */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)
 {

@@ -12,9 +12,10 @@ bool mr_glm_is_local(const struct mr_glm *g);
  * scaling w up improves the loss without end, and no finite minimum exists (Albert and Anderson
  * 1984). */
 bool mr_glm_is_separated(const struct mr_glm *g);
-/* Returns 1 if X w + b, without offsets, puts some row of the chunk in the wrong class, else 0. If
- * rows have offsets, `counted` is the number of such rows (mr_glm_sums.wrong). Otherwise the result
- * follows from the loss, because each such row costs at least its weight times log 2. */
+/* Returns 0 if X w + b, without offsets, is known to put each row of the chunk in the right class,
+ * else 1. If rows have offsets, the result is 0 if `counted`, the number of rows in the wrong class
+ * (mr_glm_sums.wrong), is 0. Otherwise the result is 0 if `loss` is less than one row in the wrong
+ * class costs: at least its weight times log 2. */
 double mr_glm_wrong(
     const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted);
 

@@ -71,7 +71,7 @@ struct mr_glm_head { /* the first numbers of the tensor; all are doubles */
     double metric; /* 1: the fit is preconditioned by the first Hessian (ops/glm/metric.h) */
     double least;  /* the smallest weight above 0 */
     double offset; /* 1: rows have offsets */
-    double wrong;  /* 1: X w + b, without offsets, puts some row in the wrong class */
+    double wrong;  /* 0: X w + b, without offsets, is known to classify each row correctly */
     double recent[MR_GLM_RECENT];
 };
 
@@ -112,8 +112,9 @@ size_t mr_glm_numbers(const struct mr_glm_head *h);
 /* Checks `numbers` doubles, and makes `*out` a view of them. MR_EINVAL: the doubles are not a
  * state. */
 int mr_glm_open(double *state, size_t numbers, struct mr_glm *out, struct mr_error *e);
-/* Copies head and vectors to a state whose head may have more values (columns, chunks) than `from`.
- * `to` has mr_glm_numbers(head) zeroed doubles. `from` NULL: the state is that of a new fit. */
+/* Makes a state with `head` at `to`, and copies the vectors of `from` into it. The new state may
+ * have more columns and chunks than `from`. `to` has mr_glm_numbers(head) zeroed doubles. `from`
+ * NULL: the state is that of a new fit. */
 void mr_glm_copy(
     const struct mr_glm *from, const struct mr_glm_head *head, double *to, struct mr_glm *out);
 

@@ -110,8 +110,8 @@ mr_kernel mr_binary_kernel(enum mr_binary op, enum mr_dtype t)
         [MR_DTYPE_F32] = ROW(f32),
         [MR_DTYPE_F64] = ROW(f64),
     };
-    /* Integers use the same rows of the table, so MR_DIV, which only floats have, is not in the
-     * table. */
+    /* The macro ROW fills the rows of integer types and of float types. Only floats have MR_DIV, so
+     * MR_DIV is not in the table. */
     if (op == MR_DIV) return t == MR_DTYPE_F32 ? f32_div : t == MR_DTYPE_F64 ? f64_div : NULL;
     return kernels[t][op];
 }

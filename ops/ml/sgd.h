@@ -79,8 +79,8 @@ struct mr_sgd_work {
 
 enum mr_sgd_end { MR_SGD_DONE, MR_SGD_DIVERGED, MR_SGD_CANCELLED };
 
-/* Fits a classifier, and writes its weights to w->weights, `*intercept`, and the number of epochs
- * that ran to `*epochs`. MR_SGD_DIVERGED: a weight is not finite. */
+/* Fits a classifier. Sets w->weights to its weights, `*intercept` to its intercept, and `*epochs`
+ * to the number of epochs that ran. MR_SGD_DIVERGED: a weight is not finite. */
 enum mr_sgd_end mr_sgd_fit(const struct mr_sgd_settings *s, const struct mr_sgd_rows *rows,
     struct mr_sgd_work *w, double *intercept, uint32_t *epochs);
 
