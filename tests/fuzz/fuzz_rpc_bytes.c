@@ -1,5 +1,5 @@
-/* lib/rpc itself parses these bytes. The first byte chooses their kind: status details, a set of
- * descriptors, or a request for reflection. */
+/* Fuzzes the parsers that lib/rpc itself has. The first byte of the input chooses what the other
+ * bytes are: status details, a set of descriptors, or a request for reflection. */
 #include "base/assert.h"
 #include "base/limits.h"
 #include "proto/methods.h"

@@ -1,10 +1,9 @@
 /* Feeds sequences of events to a worker's core. A strand is a list of tasks that one executor runs
- * in order; the core may cut the tasks that have not started off the end of a strand. Each byte
- * chooses the next event: tasks, values, cancels, steals and releases arrive; strands run, are cut,
- * or end in any way; fetches end; the scheduler goes away and comes back. The messages are
- * well-formed; their order and content are arbitrary. An executor keeps the strands that were cut
- * to nothing, which fill its bounded inbox, until let_go. After each step the core checks its
- * invariants. */
+ * in order. The core may cut a strand: tasks at its end that have not started are removed. Each
+ * byte chooses the next event: tasks, values, cancels, steals and releases arrive; strands run, are
+ * cut, or end in any way; fetches end; the scheduler goes away and comes back. The messages are
+ * well-formed; their order and content are arbitrary. A strand that was cut to nothing stays in the
+ * executor's bounded inbox until let_go. After each step the core checks its invariants. */
 #include "tests/unit/worker/rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
