@@ -192,9 +192,10 @@ void sim_guard_retried(struct sim *s, struct sim_job *j)
         j->task[i].guard &= ~(uint32_t)GUARD_WORKER;
 }
 
-/* Called when the scheduler releases an object. A collection is a value that refers to other
- * values, its parts. If a collection found no room when the journal was read back, its parts are
- * needed only when a job asks for the collection. Then the parts may be made again. */
+/* Called when the scheduler releases an object. A task that is no target may then start again to
+ * make the object anew. For example, a collection is a value that refers to other values, its
+ * parts. If the collection found no room when the journal was read back, the scheduler releases the
+ * parts, and has them made again when a job asks for the collection. */
 void sim_guard_unheld(struct sim *s, uint64_t object)
 {
     for (uint32_t k = 0; k < s->jobs_count; k++)

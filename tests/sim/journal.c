@@ -1,8 +1,9 @@
 /* The journal: records that were appended, and how many of them are acknowledged. A crash keeps the
- * acknowledged records and some of the others. The journal's sequence numbers differ from the
- * core's by the snapshots, as in services/scheduler/base/journal_link.c: a snapshot is ordinary
- * records, and earlier records are dropped when the whole snapshot is acknowledged. So a crash
- * during a snapshot leaves the beginning of the snapshot in the journal. */
+ * acknowledged records and some of the others. A *life* of the scheduler goes from a start to the
+ * next crash. The journal's sequence numbers differ from the core's by the snapshots, as in
+ * services/scheduler/base/journal_link.c: a snapshot is ordinary records, and earlier records are
+ * dropped when the whole snapshot is acknowledged. So a crash during a snapshot leaves the
+ * beginning of the snapshot in the journal. */
 #include "tests/sim/sim.h"
 #include "tests/support/scheduler_same.h"
 
@@ -177,7 +178,7 @@ static void copy_to(const struct sim_journal *from, struct sim_journal *to)
     to->epoch = from->epoch;
 }
 
-/* Saves the journal as a scheduler that starts now finds it. */
+/* Called when a scheduler starts. Saves a copy of the journal for sim_journal_rewind. */
 void sim_journal_save(struct sim *s)
 {
     if (s->has_rewinds) copy_to(&s->journal, &s->copy);
@@ -222,7 +223,8 @@ static void look_for_jobs(struct sim *s)
     }
 }
 
-/* Checks I36: an accepted job gets an id that no job had in any life. */
+/* Checks I36: the id of an accepted job is new. No other job had it in this or an earlier life of
+ * the scheduler, and a lost job that is submitted again gets another id. */
 void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
 {
     const struct sim_job *j = sim_job_of(s, id);
@@ -231,8 +233,8 @@ void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
             j->spec, j->is_lost ? ", which is lost" : "");
 }
 
-/* Checks I36: a value that a worker has from another life of the scheduler is never adopted in this
- * life. */
+/* Checks I36: the scheduler adopts no value of a job that is unknown or lost. A worker may still
+ * have such a value from an earlier life of the scheduler. */
 void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt)
 {
     const uint64_t n = adopt->count ? adopt->runs.count : 0;

@@ -50,7 +50,7 @@ enum sim_event {
     EV_STORE_DOWN, /* a message of the scheduler reaches a store; a: node, b: session */
     EV_SUBMIT,     /* a client submits a job; a: spec */
     EV_CLIENT,     /* a client sends a request; a: spec, b: enum sim_wish */
-    EV_FORGET,     /* clients forget every job, until all are forgotten */
+    EV_FORGET,     /* clients ask to forget all jobs; comes again while a job is left */
     EV_FAULT,
 };
 

@@ -85,8 +85,8 @@ void sim_proc_kill(struct sim *s, uint32_t id)
     if (!p->is_alive) return;
     s->count.deaths++;
     s->losses++;
-    /* A suspect is a task that ran when the process before this one died. Suspects that this
-     * process has not reported are never reported. */
+    /* A suspect is a task that ran when the process before this one died. If has_suspects is still
+     * true, the scheduler has not learned the suspects from this process, and never will. */
     s->guesses += p->has_suspects;
     sim_say(s, "process %" PRIu32 " dies: worker w%" PRIu32, id, p->name);
     sim_exec_drop(s, p);

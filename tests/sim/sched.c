@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define BUSY_MAX 10000  /* turns in a row that each ask for another turn at once */
-#define IN_FLIGHT_MAX 3 /* messages under way on a stream; at more, the stream takes no batch */
+#define IN_FLIGHT_MAX 3 /* a stream with this many messages under way takes no further batch */
 
 /* Plans a turn. One turn is planned at a time: the earliest that was asked for. */
 static void turn_in(struct sim *s, mr_duration wait)

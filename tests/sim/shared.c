@@ -1,7 +1,8 @@
-/* Keys that jobs have in common: s0, s1 … Many jobs of a run define them in the same way. Only the
- * key with the number sim.odd has a second definition (variant 1) with another argument. Some keys
- * have a name under which their values are persisted. In a namespace such a key is made once;
- * elsewhere each job makes its own value. This file also has the directory of names. */
+/* Shared keys: s0, s1 … Many jobs of a run define them in the same way. Only the key with the
+ * number sim.odd has a second definition (variant 1) with another argument. The jobs of one
+ * namespace share one value of each shared key. A job without a namespace makes its own values.
+ * Some shared keys have a name under which their values are persisted. This file also has the
+ * directory of names. */
 #include "tests/sim/sim.h"
 
 #include "graph/build/builder.h"

@@ -74,8 +74,10 @@ struct sim_task { /* what the simulator expects and has seen of one node of a jo
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
-    uint32_t roomless_life; /* life that read the value back, maybe without room for the value */
-    uint32_t gone_life;     /* life that read the value back although its object is gone */
+    /* Life that read the value back from the journal when the scheduler's cache of inline values
+     * perhaps had no room for it. */
+    uint32_t roomless_life;
+    uint32_t gone_life; /* life that read the value back although its object is gone */
     /* life that read back a value which refers to this one, directly or not */
     uint32_t referred_life;
 };
@@ -160,7 +162,8 @@ struct sim {
     /* number of times that the scheduler did not learn in time which tasks ran when a worker
      * died */
     uint64_t guesses;
-    uint32_t roomless_life; /* life that read back a value without room for it */
+    /* life that lost a value of the journal: there was no room for it, or its object is gone */
+    uint32_t roomless_life;
 
     struct mr_arena arena;
     struct mr_sched_config config;
@@ -173,7 +176,7 @@ struct sim {
     struct sim_journal journal;
     /* The journal as the present or last scheduler found it at its start. */
     struct sim_journal copy;
-    uint32_t session_of[64]; /* session of a worker, by slot */
+    uint32_t session_of[64]; /* session of the worker in each slot of the scheduler's table */
 
     struct sim_session sessions[SESSIONS_MAX];
     uint32_t sessions_count;
@@ -192,7 +195,7 @@ struct sim {
     struct sim_spec specs[SPECS_MAX + AGAIN_MAX];
     uint32_t specs_count;
     struct mr_json_template *templates[TEMPLATES];
-    struct mr_buf template_rest[TEMPLATES]; /* texts of the templates after their parameters */
+    struct mr_buf template_rest[TEMPLATES]; /* JSON of each template behind "params" */
     struct sim_places *places; /* where the tasks of the last template ran (templates.c) */
     struct sim_job jobs[8 * SPECS_MAX];
     uint32_t jobs_count;

@@ -5,8 +5,8 @@
  * not count as lost. */
 #include "tests/sim/scenarios/scenario.h"
 
-/* Appends the first record of values in the snapshot to the journal, as a snapshot does that is cut
- * off after it. */
+/* Appends one record of the snapshot to the journal: the first with values. The journal then ends
+ * as if a crash had cut off the snapshot after this record. */
 static void append_values(struct rig *r, const struct mr_buf *snapshot)
 {
     for (size_t at = 0; at < snapshot->n;) {
