@@ -164,8 +164,8 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* Replaces the text of the status of a call whose connection failed because of TLS. The new text
- * names the reason and the command-line option that has to change, such as --tls-ca. */
+/* Replaces the status text of a call whose connection failed because of TLS, or perhaps because of
+ * TLS. The new text names the reason and the command-line options, such as --tls-ca. */
 static void explain(struct mr_rpc_call *call)
 {
     struct mr_error e;

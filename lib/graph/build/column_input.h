@@ -28,8 +28,8 @@ struct mr_node_op {
     uint32_t number_1;
 };
 
-/* Appends nodes and defines them, in the order of the columns. False: there is an error, and the
- * builder can only be freed. */
+/* Appends the nodes of `c`, with their definitions, in the order of the columns. False: there is an
+ * error, and the builder can only be freed. */
 bool mr_builder_add_columns(struct mr_builder *b, const struct mr_node_columns *c,
     struct mr_node_op *ops, uint32_t ops_count);
 /* Appends undefined nodes in the order of `keys`. MR_EFORMAT, without an error text: a key is

@@ -1,6 +1,7 @@
-/* Each parameter is a member of the archive in the .npy format (store/object/format/npy.h). The
- * JSON text is an array of bytes without axes. A Unicode array is accepted too, because numpy.savez
- * writes one for a Python string. */
+/* Writes and reads models as .npz archives. Each parameter is a member of the archive in the .npy
+ * format (store/object/format/npy.h). The JSON text that describes the model is the member
+ * model.json.npy, an array of bytes without axes. For this member, a Unicode array is accepted too,
+ * because numpy.savez writes one for a Python string. */
 #include "nn/model/npz.h"
 
 #include "base/alloc.h"
@@ -77,7 +78,7 @@ int mr_nn_npz_write(const struct mr_nn_model *m, uint64_t version, const float *
     return err ? err : mr_nn_zip_finish(&w, e);
 }
 
-/* ---- the text -------------------------------------------------------------------------------- */
+/* ---- the JSON text --------------------------------------------------------------------------- */
 
 static void put_utf8(struct mr_buf *b, uint32_t c)
 {
