@@ -112,9 +112,9 @@ size_t mr_glm_numbers(const struct mr_glm_head *h);
 /* Checks `numbers` doubles, and makes `*out` a view of them. MR_EINVAL: the doubles are not a
  * state. */
 int mr_glm_open(double *state, size_t numbers, struct mr_glm *out, struct mr_error *e);
-/* Makes a state with `head` at `to`, and copies the vectors of `from` into it. The new state may
- * have more columns and chunks than `from`. `to` has mr_glm_numbers(head) zeroed doubles. `from`
- * NULL: the state is that of a new fit. */
+/* Makes a state in `to` from the head `head` and the vectors of `from`; `*out` is a view of it.
+ * `to` has mr_glm_numbers(head) zeroed doubles. If `from` has no columns yet, or fewer chunks than
+ * `head`, the vectors that `from` lacks stay zero. `from` NULL: all vectors stay zero. */
 void mr_glm_copy(
     const struct mr_glm *from, const struct mr_glm_head *head, double *to, struct mr_glm *out);
 
