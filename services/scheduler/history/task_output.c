@@ -33,9 +33,10 @@ struct piece {
     struct task *task;
     uint32_t attempt;
     uint64_t at;
-    uint64_t gone; /* bytes of the task's output right before this piece that the worker dropped */
-    /* `lost`: bytes right before this piece that were evicted here; `lost_end`: the position after
-     * them */
+    /* how many bytes of the task's output the worker dropped right before this piece */
+    uint64_t gone;
+    /* `lost`: how many bytes were evicted here right before what is left of this piece, plus `gone`
+     * of the evicted pieces; `lost_end`: the position after the evicted bytes */
     uint64_t lost, lost_end;
     size_t n, skip; /* `skip`: how many bytes at the piece's beginning were evicted */
     size_t worker_bytes;

@@ -27,15 +27,16 @@ struct mr_tasklog {
 
 struct mr_tasklog_piece { /* a piece of output, lent until the log changes */
     uint32_t index, attempt;
-    uint64_t at;   /* position in the job's output */
-    uint64_t lost; /* bytes of the task right before this piece that were evicted */
+    uint64_t at; /* position in the job's output */
+    /* how many bytes right before this piece are missing: dropped by the worker, or evicted here */
+    uint64_t lost;
     struct mr_str worker, text;
 };
 
 struct mr_tasklog_tail { /* the output of the last attempt that wrote any */
     uint32_t attempt;
     size_t bytes;  /* bytes of it that are kept */
-    uint64_t lost; /* bytes before them that were evicted */
+    uint64_t lost; /* how many other bytes of it the worker dropped or this log evicted */
     struct mr_str worker;
 };
 
@@ -43,7 +44,7 @@ void mr_tasklog_init(struct mr_tasklog *l, const struct mr_tasklog_bounds *bound
 void mr_tasklog_fini(struct mr_tasklog *l);
 void mr_tasklog_forget(struct mr_tasklog *l, mr_job_id job);
 
-/* Adds a piece of output. `lost`: bytes right before this text that the worker dropped. */
+/* Adds a piece of output. `lost`: how many bytes the worker dropped right before this text. */
 void mr_tasklog_add(struct mr_tasklog *l, mr_job_id job, uint32_t index, uint32_t attempt,
     struct mr_str worker, struct mr_str text, uint64_t lost);
 bool mr_tasklog_has(const struct mr_tasklog *l, mr_job_id job, uint32_t index, uint32_t attempt);

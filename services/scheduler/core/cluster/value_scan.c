@@ -34,7 +34,7 @@ static void value_lost(struct mr_sched *s, uint32_t value)
 static void claim(struct mr_sched *s, struct value *v, uint32_t store)
 {
     if (v->store != store && v->store && s->stores[v->store].is_connected) return;
-    if (v->worker != NONE) { /* the worker keeps the object in `store` from now on */
+    if (v->worker != NONE) { /* kept_bytes counts only objects that a worker keeps */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[store].kept_bytes += v->bytes;
     }
@@ -47,7 +47,7 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
  * the new store whether it has the object. */
 static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
 {
-    if (v->worker != NONE) { /* the worker keeps the object in the new store from now on */
+    if (v->worker != NONE) { /* kept_bytes counts only objects that a worker keeps */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[heir].kept_bytes += v->bytes;
     }

@@ -42,8 +42,8 @@ static struct level *level_of(struct mr_sched *s, const struct job *j)
     return l;
 }
 
-/* Advances the job's virtual time by the work of its tasks that were sent since settle was last
- * called. */
+/* Advances the clock, and increases the job's virtual time by charged_ns, the work of the job that
+ * was sent since the last call. */
 static void settle(struct mr_sched *s, struct job *j)
 {
     if (!j->charged_ns) return;

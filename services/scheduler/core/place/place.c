@@ -7,8 +7,8 @@
  * The first rule that applies decides:
  *
  *  1. mr_sched__cached (placement_cache.c): a task of a loop or template goes to its cached worker.
- *  2. place_ahead: a task whose inputs do not all exist goes to the worker that computes all of the
- *     missing inputs. If there is no such worker, the task is placed when it is ready.
+ *  2. place_ahead: a task whose inputs do not all exist goes to the worker that got all tasks that
+ *     make the missing inputs. If there is no such worker, the task is placed when it is ready.
  *  3. may_go: all rules below pass over a worker that may not run the task (mr_sched__may_run) or
  *     has no room for it (mr_sched__has_room).
  *  4. fewest_long: a long-running task goes to a worker that it prefers (the option `workers` with
@@ -402,10 +402,10 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* Returns the worker to which the tasks that compute the missing inputs of `task` were sent. NONE:
- * there is no such worker, and the task is sent when its inputs exist. A task whose value will
- * refer to its inputs is never sent so early, because the ids of the inputs are known only when
- * they are done. */
+/* Some inputs of the task do not exist yet. Returns the worker to which all tasks that make these
+ * inputs were sent. NONE: the task is not sent before its inputs exist. A task whose value will
+ * refer to its inputs is never sent so early, because the id of an input is known only when the
+ * input exists. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
