@@ -43,8 +43,8 @@ static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
     sh->wants[sh->wants_count++] = id;
 }
 
-/* Tells the store of all inputs of the strand at once: the executor will ask for one after the
- * other. */
+/* Asks the store to restore the spilled inputs of the whole strand together, because the executor
+ * will ask for one input after the other. */
 static void want_inputs(struct mr_worker_shell *sh, const struct mr_strand *strand)
 {
     if (!sh->store || !mr_store_has_spilled(sh->store)) return;
@@ -138,8 +138,8 @@ static void drops_flush(struct mr_worker_shell *sh)
     sh->drops_count = 0;
 }
 
-/* Tells the store of dropped objects of one job together: when a job is forgotten, all its objects
- * are dropped. */
+/* Collects objects to drop, so that drops_flush releases many objects of a job with one call to the
+ * store. When a job is forgotten, all its objects are dropped. */
 static void drop(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
 {
     if (!sh->store) return;
