@@ -1,5 +1,6 @@
 /* The table of formats: their names, their media types, and the functions that import and export
- * them. */
+ * them. The format "value" is the extent of a value: its header and data, with the same bytes as in
+ * memory. */
 #include "store/object/format/format.h"
 
 #include "base/alloc.h"
@@ -16,7 +17,7 @@
 
 #include <inttypes.h>
 
-/* ---- the formats "value" (an extent as it is), "raw" and "text" ------------------------------ */
+/* ---- the formats "value", "raw" and "text" --------------------------------------------------- */
 
 static int import_value(struct mr_str bytes, const struct mr_format_options *o,
     const struct mr_value_alloc *a, struct mr_error *e)
