@@ -52,8 +52,9 @@ struct mr_update_counts {
     uint64_t applied;  /* gradients that were applied */
     uint64_t examples; /* examples of these gradients */
     uint64_t stale;
-    uint64_t early; /* number of early passes */
-    uint64_t lost;  /* gradients of revoked incarnations and of older epochs */
+    /* number of early passes; each applies final parts of gradients that are not complete yet */
+    uint64_t early;
+    uint64_t lost; /* gradients of revoked incarnations and of older epochs */
     uint64_t update_ns, wait_ns;
 };
 
@@ -80,9 +81,8 @@ void mr_update_set_live(struct mr_update *u, uint32_t workers);
 void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t version,
     const float *params, const float *const *slots);
 
-/* Returns the optimizer slots of the shard's present version, for a checkpoint: mr_nn_optim_slots()
- * vectors with the shard's count of numbers. Valid until the next mr_update_run or
- * mr_update_restore. */
+/* Returns the optimizer slots for a checkpoint: mr_nn_optim_slots() vectors, each with
+ * mr_shard_count() numbers. The next call of mr_update_run changes the vectors. */
 float *const *mr_update_slots(struct mr_update *u);
 /* Sets `*out` to the totals since mr_update_open. Any thread may call this function. */
 void mr_update_counts(const struct mr_update *u, struct mr_update_counts *out);
