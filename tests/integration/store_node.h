@@ -27,7 +27,7 @@ struct node {
     pid_t pid;
     bool has_disk;
     uint64_t memory;
-    uint32_t objects; /* most objects of the store; 0: the default */
+    uint32_t objects; /* limit of the number of objects; 0: 1048576 */
 };
 
 static inline void nap_ms(long ms)

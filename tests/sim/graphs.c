@@ -65,7 +65,7 @@ struct draft {
     uint32_t node[512];
     uint32_t n;
     uint32_t spec;
-    uint32_t wild; /* a task has an unusual operator with chance 1 / wild; 0: never */
+    uint32_t wild; /* pick_op picks an unusual operator with probability 1 / wild; 0: never */
 };
 
 static enum sim_op pick_op(struct draft *d)

@@ -1,5 +1,5 @@
-/* The object store's core: which segments clients are granted, how long they wait, and what leaves
- * memory for them. */
+/* The object store's core: which segments clients are granted, how long clients wait for them, and
+ * which objects leave memory (are evicted) to make room for new segments. */
 #include "tests/unit/objectstore/rig.h"
 
 static const struct mr_ostore_effect *ask(
@@ -121,7 +121,7 @@ static void what_was_used_lately_leaves_last(void **state)
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 3)));
 }
 
-/* ---- what leaves ----------------------------------------------------------------------------- */
+/* ---- which objects leave memory -------------------------------------------------------------- */
 
 /* Answers a RECLAIM: the client has no empty segment left. */
 static void none_is_empty(struct world *w, uint32_t client)
@@ -144,7 +144,7 @@ static void fill(struct world *w, uint32_t segments)
 static void as_much_leaves_as_all_that_wait_lack(void **state)
 {
     struct world *w = *state;
-    fill(w, 7); /* 8 MiB are left */
+    fill(w, 7); /* 8 MiB stay free */
     join(w, 2);
     assert_null(ask(w, 2, 9 * MIB, 9 * MIB, MR_SECOND));
     assert_int_equal(effect(w, MR_OX_RECLAIM)->bytes, MIB);
@@ -158,7 +158,7 @@ static void as_much_leaves_as_all_that_wait_lack(void **state)
     assert_int_equal(effect(w, MR_OX_WRITE)->flags, 0);
     assert_null(ask(w, 2, 3 * MIB, 3 * MIB, MR_SECOND)); /* both requests together lack 4 MiB */
     assert_int_equal(count(w, MR_OX_WRITE), 1);
-    /* At most an eighth of 64 MiB leaves at a time. */
+    /* At most 8 MiB, an eighth of the store's memory, leave at a time: four objects of 2 MiB. */
     assert_null(ask(w, 2, 30 * MIB, 30 * MIB, MR_SECOND));
     assert_int_equal(count(w, MR_OX_WRITE), 2);
     written(w, id_of(1, 1), 0, MR_OK);
@@ -241,7 +241,7 @@ static void a_store_without_a_disk_drops_copies_only(void **state)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Client 1 fills the store and pins all objects, so nothing can leave. */
+/* Client 1 fills the store and pins all objects, so no object can leave memory. */
 static void fill_pinned(struct world *w)
 {
     join(w, 1);
@@ -377,7 +377,7 @@ static void clients_are_asked_again_for_empty_segments(void **state)
 static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
 {
     struct world *w = *state;
-    fill(w, 7); /* 8 MiB are left */
+    fill(w, 7); /* 8 MiB stay free */
     join(w, 2);
     for (uint32_t n = 1; n <= 8; n++) {
         unhold(w, 1, id_of(1, n), 5);
@@ -396,7 +396,7 @@ static void a_client_that_gave_a_segment_is_asked_for_the_next(void **state)
 static void a_client_that_has_sealed_nothing_yet_is_asked_for_its_segment(void **state)
 {
     struct world *w = *state;
-    fill(w, 6); /* 16 MiB are left */
+    fill(w, 6); /* 16 MiB stay free */
     join(w, 2);
     act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
                .client = 2,

@@ -1,5 +1,6 @@
-/* ops/glm/metric, the metric of a preconditioned fit. Lengths and solutions are compared with the
- * matrix. Results of the proximal operator must fulfil the conditions that hold at a minimum. */
+/* ops/glm/metric: the metric of a preconditioned fit, a symmetric matrix M. The squared length
+ * d^T M d and the solution x of M x = c are checked with products of M and a vector. Results of the
+ * proximal operator must fulfil the conditions that hold at a minimum. */
 #include "base/alloc.h"
 #include "ops/glm/metric.h"
 #include "ops/glm/solve.h"

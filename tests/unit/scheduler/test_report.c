@@ -80,8 +80,7 @@ static void what_only_a_failure_needed_is_not_done(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
     assert_int_equal(info_of(r, job).abandoned, 2);
     assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
-    /* After the retry, the tasks "first" and "before" are to run. */
-    info = info_of(r, job);
+    info = info_of(r, job); /* after the retry, the tasks "first" and "before" are to run */
     assert_int_equal(info.abandoned, 0);
     assert_false(rig_task(r, job, "first").is_abandoned);
 }

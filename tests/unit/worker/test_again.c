@@ -26,8 +26,9 @@ static void start(struct rig *r, uint32_t index, uint32_t attempt)
     deliver(r);
 }
 
-/* The scheduler releases the result of an operator by reference, and then sends the task again. The
- * worker must run the task again and not report the old result. */
+/* Task 2 has an operator "by reference": its result holds the ids of its inputs. The scheduler
+ * releases this result, and then sends task 2 again. The worker must run task 2 again and not
+ * report the old result. */
 static void a_reference_asked_for_again_is_made_again(void **state)
 {
     struct rig *r = *state;

@@ -486,8 +486,8 @@ static void more_values_than_there_is_room_for_go_back(void **state)
     r->m.down.forget_jobs_count = 1;
     rig_deliver(r);
     rig_turn(r);
-    /* Nothing is left of RIG_JOB. Nothing is left of job 6 either, whose task and value found no
-     * room. */
+    /* The worker has forgotten RIG_JOB. It has no row of job 6 either, because it returned the only
+     * task of job 6. */
     assert_null(mr_worker_leftover(r->w));
     rig_free(&r);
 }

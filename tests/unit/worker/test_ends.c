@@ -522,9 +522,9 @@ static void what_could_not_start_leaves_its_inputs(void **state)
     }
 }
 
-/* Task 3, the only user of the value of task 2, runs in the same strand. So the worker does not
- * keep the value. The last use of the input of task 2 still counts: the worker drops the input,
- * too. */
+/* Task 3, the only user of the value of task 2, runs in the same strand as task 2. So task 2 ends
+ * as USED_UP, not as OK. Task 2 is the last user of the value of task 1. In this case, too, the
+ * worker must release the value of task 1. */
 static void what_is_used_up_lets_go_of_its_inputs(void **state)
 {
     struct rig *r = *state;
