@@ -1,0 +1,455 @@
+/* A lane is a slot. Each lane is `settled` up to a time: the pieces before that time were passed to
+ * the sink, or wait in `gaps`. A gap is a piece in which the lane had no task of its own to wait
+ * for. It is divided when all jobs that were submitted before its end are over, because only then
+ * the tasks that those jobs waited for are known. */
+#include "account/account.h"
+
+#include "account/chain.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/defs.h"
+
+/* limit of gaps of a lane; one more is divided at once, as if the running jobs had ended */
+#define GAPS_MAX 4096u
+#define CLIENT_LOOKS_MAX 256u /* earlier jobs that are searched for one of the same client */
+
+struct gap {
+    mr_time from, to;
+};
+
+struct lane {
+    bool is_present;
+    mr_time settled;
+    mr_time joined; /* before this time the worker started */
+    /* The lane's last task. */
+    uint32_t job, op;
+    mr_time finished, accounted; /* 0: the lane has run no task */
+    struct gap *gaps;
+    uint32_t gaps_count, gaps_room;
+};
+
+struct job {
+    struct mr_account_job_times times;
+    mr_time over;        /* MR_NEVER: the job is not over */
+    mr_time over_before; /* the latest `over` of this job and of all submitted before it */
+    uint32_t number, client;
+    uint32_t last; /* the task that finished last; MR_ACCOUNT_NONE: none has */
+    mr_time last_finished;
+    struct mr_account_chain chain; /* from the end of the job to its beginning */
+};
+
+struct mr_account {
+    struct mr_account_config config;
+    struct mr_account_recents recents;
+    struct mr_account_path path;
+    struct lane *lanes;
+    uint32_t lanes_count;
+    struct job *jobs; /* in order of submission */
+    uint32_t jobs_count, jobs_room;
+    uint32_t *place; /* index in `jobs` by the job's number */
+    uint32_t place_count;
+    uint32_t active_from;        /* the jobs before this one are over */
+    uint32_t chains_from;        /* the jobs before this one need no chain any more */
+    struct mr_account_chain own; /* scratch */
+};
+
+struct mr_account *mr_account_open(const struct mr_account_config *config)
+{
+    struct mr_account *a = mr_alloc(sizeof *a);
+    a->config = *config;
+    mr_account_recents_init(&a->recents, config->recent_max);
+    a->path = (struct mr_account_path){
+        .recents = &a->recents, .inputs = config->inputs, .ctx = config->ctx};
+    return a;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static void piece(struct mr_account *a, struct mr_account_piece p)
+{
+    p.from = MR_MAX(p.from, a->config.from);
+    p.to = MR_MIN(p.to, a->config.until);
+    if (p.from < p.to) a->config.sink(a->config.ctx, &p);
+}
+
+static void empty_piece(
+    struct mr_account *a, uint32_t lane, enum mr_account_class class, mr_time from, mr_time to)
+{
+    piece(a, (struct mr_account_piece){lane, class, from, to, MR_ACCOUNT_NONE, MR_ACCOUNT_NONE});
+}
+
+/* Passes the part of a segment between `from` and `to` to the sink. */
+static void segment_piece(struct mr_account *a, uint32_t lane, const struct mr_account_segment *s,
+    mr_time from, mr_time to)
+{
+    const struct lane *l = &a->lanes[lane];
+    from = MR_MAX(from, s->from);
+    to = MR_MIN(to, s->to);
+    if (from >= to) return;
+    enum mr_account_class class = s->class;
+    if (class == MR_ACCOUNT_DEPENDENCY) {
+        /* the times at which the kernel ran another thread are not known, only their sum */
+        mr_time late = from + (to - from) / 1000 * s->late_permille;
+        piece(
+            a, (struct mr_account_piece){lane, MR_ACCOUNT_PREEMPTED, from, late, s->job, s->index});
+        from = late;
+        /* the lane's last task was alike, and ran beside this one */
+        bool is_alike = l->job == s->job && l->op == s->op;
+        if (is_alike && l->finished >= s->from) class = MR_ACCOUNT_IMBALANCE;
+    }
+    piece(a, (struct mr_account_piece){lane, class, from, to, s->job, s->index});
+}
+
+/* Passes what the chain has between `from` and `to` to the sink. The chain's segments come latest
+ * first. Returns the time down to which the chain reaches. */
+static mr_time chain_pieces(
+    struct mr_account *a, uint32_t lane, const struct mr_account_chain *c, mr_time from, mr_time to)
+{
+    uint32_t low = 0, high = c->count; /* the first segment that begins before `to` */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (c->segments[middle].from >= to)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (uint32_t i = low; i < c->count && c->segments[i].to > from; i++)
+        segment_piece(a, lane, &c->segments[i], from, to);
+    return MR_MAX(MR_MIN(c->at, to), from);
+}
+
+/* ---- gaps ------------------------------------------------------------------------------------ */
+
+/* Returns the number of jobs that were submitted before `t`. */
+static uint32_t jobs_before(const struct mr_account *a, mr_time t)
+{
+    uint32_t low = 0, high = a->jobs_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (a->jobs[middle].times.submitted < t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Returns the class of the time before the submission of jobs[next], in which no job was active. */
+static enum mr_account_class no_job_class(const struct mr_account *a, uint32_t next)
+{
+    if (next == a->jobs_count) return MR_ACCOUNT_NO_WORK;
+    uint32_t client = a->jobs[next].client;
+    uint32_t least = next - MR_MIN(next, CLIENT_LOOKS_MAX);
+    for (uint32_t i = next; i-- > least;)
+        if (a->jobs[i].client == client) return MR_ACCOUNT_CLIENT;
+    return MR_ACCOUNT_NO_WORK;
+}
+
+/* Divides a gap, from its end to its beginning. At each moment the job counts that was submitted
+ * last among those that were active. */
+static void gap_divide(struct mr_account *a, uint32_t lane, mr_time from, mr_time to)
+{
+    while (to > from) {
+        uint32_t before = jobs_before(a, to);
+        mr_time active = before ? MR_MAX(a->jobs[before - 1].over_before, from) : from;
+        if (active < to) { /* no job was active in the last part of the gap */
+            empty_piece(a, lane, no_job_class(a, before), active, to);
+            to = active;
+            continue;
+        }
+        mr_time least = from; /* a job submitted later than the one found was active until then */
+        uint32_t at = before - 1;
+        for (; a->jobs[at].over < to; at--)
+            least = MR_MAX(least, a->jobs[at].over);
+        const struct job *j = &a->jobs[at];
+        least = MR_MAX(least, j->times.submitted);
+        mr_time rest = chain_pieces(a, lane, &j->chain, least, to);
+        piece(a, (struct mr_account_piece){
+                     lane, MR_ACCOUNT_DEPENDENCY, least, rest, j->number, MR_ACCOUNT_NONE});
+        to = least;
+    }
+}
+
+/* Returns when the first of the jobs that are not over was submitted. */
+static mr_time first_active(const struct mr_account *a)
+{
+    return a->active_from < a->jobs_count ? a->jobs[a->active_from].times.submitted : MR_NEVER;
+}
+
+static void gap_add(struct mr_account *a, uint32_t lane, mr_time from, mr_time to)
+{
+    struct lane *l = &a->lanes[lane];
+    from = MR_MAX(from, a->config.from);
+    if (from >= to) return;
+    if (to <= first_active(a) || l->gaps_count == GAPS_MAX) {
+        gap_divide(a, lane, from, to);
+        return;
+    }
+    if (l->gaps_count == l->gaps_room) {
+        uint32_t more = MR_MAX(4u, l->gaps_room * 2);
+        l->gaps = mr_grow(l->gaps, l->gaps_room * sizeof *l->gaps, more * sizeof *l->gaps);
+        l->gaps_room = more;
+    }
+    l->gaps[l->gaps_count++] = (struct gap){from, to};
+}
+
+/* Divides the gaps that end before the first of the active jobs was submitted. */
+static void gaps_settle(struct mr_account *a)
+{
+    mr_time known = first_active(a);
+    for (uint32_t i = 0; i < a->lanes_count; i++) {
+        struct lane *l = &a->lanes[i];
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < l->gaps_count; k++) {
+            if (l->gaps[k].to <= known)
+                gap_divide(a, i, l->gaps[k].from, l->gaps[k].to);
+            else
+                l->gaps[kept++] = l->gaps[k];
+        }
+        l->gaps_count = kept;
+    }
+}
+
+/* Returns the earliest time that some lane still has to explain. */
+static mr_time needed_from(const struct mr_account *a)
+{
+    mr_time t = MR_NEVER;
+    for (uint32_t i = 0; i < a->lanes_count; i++) {
+        const struct lane *l = &a->lanes[i];
+        if (l->is_present) t = MR_MIN(t, l->settled);
+        if (l->gaps_count) t = MR_MIN(t, l->gaps[0].from);
+    }
+    return t;
+}
+
+static void chains_drop(struct mr_account *a)
+{
+    mr_time needed = needed_from(a);
+    while (a->chains_from < a->jobs_count && a->jobs[a->chains_from].over <= needed)
+        mr_account_chain_fini(&a->jobs[a->chains_from++].chain);
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static struct lane *lane_of(struct mr_account *a, uint32_t lane)
+{
+    if (lane >= a->lanes_count) {
+        uint32_t more = MR_MAX(lane + 1, a->lanes_count * 2);
+        a->lanes = mr_grow(a->lanes, a->lanes_count * sizeof *a->lanes, more * sizeof *a->lanes);
+        a->lanes_count = more;
+    }
+    return &a->lanes[lane];
+}
+
+/* Settles the time in which the lane's worker started. */
+static void lane_start(struct mr_account *a, uint32_t lane, mr_time to)
+{
+    struct lane *l = &a->lanes[lane];
+    mr_time started = MR_MIN(l->joined, to);
+    if (started <= l->settled) return;
+    empty_piece(a, lane, MR_ACCOUNT_START_UP, l->settled, started);
+    l->settled = started;
+}
+
+void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time joined)
+{
+    struct lane *l = lane_of(a, lane);
+    mr_assert(!l->is_present);
+    began = MR_MIN(began, joined);
+    if (l->settled) empty_piece(a, lane, MR_ACCOUNT_STOPPED, l->settled, began);
+    l->settled = MR_MAX(MR_MAX(l->settled, began), a->config.from);
+    l->joined = joined;
+    l->is_present = true;
+}
+
+void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at)
+{
+    struct lane *l = lane_of(a, lane);
+    if (!l->is_present) return;
+    lane_start(a, lane, at);
+    gap_add(a, lane, l->settled, at);
+    l->settled = MR_MAX(l->settled, at);
+    l->is_present = false;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static struct job *job_of(const struct mr_account *a, uint32_t number)
+{
+    mr_assert(number < a->place_count && a->place[number] != MR_ACCOUNT_NONE);
+    return &a->jobs[a->place[number]];
+}
+
+void mr_account_job(
+    struct mr_account *a, uint32_t number, uint32_t client, mr_time submitted, mr_time accepted)
+{
+    if (number >= a->place_count) {
+        uint32_t more = MR_MAX(number + 1, a->place_count * 2);
+        a->place = mr_grow(a->place, a->place_count * sizeof *a->place, more * sizeof *a->place);
+        while (a->place_count < more)
+            a->place[a->place_count++] = MR_ACCOUNT_NONE;
+    }
+    if (a->jobs_count == a->jobs_room) {
+        uint32_t more = MR_MAX(16u, a->jobs_room * 2);
+        a->jobs = mr_grow(a->jobs, a->jobs_room * sizeof *a->jobs, more * sizeof *a->jobs);
+        a->jobs_room = more;
+    }
+    mr_assert(a->place[number] == MR_ACCOUNT_NONE);
+    mr_assert(!a->jobs_count || a->jobs[a->jobs_count - 1].times.submitted <= submitted);
+    a->place[number] = a->jobs_count;
+    a->jobs[a->jobs_count++] = (struct job){.times = {submitted, accepted},
+        .over = MR_NEVER,
+        .over_before = MR_NEVER,
+        .number = number,
+        .client = client,
+        .chain = {.at = MR_NEVER},
+        .last = MR_ACCOUNT_NONE};
+}
+
+/* Makes the chain of a job that is over: from its end to its last task, and what that waited for.
+ */
+static void chain_make(struct mr_account *a, struct job *j)
+{
+    struct mr_account_chain *c = &j->chain;
+    const struct mr_account_recent *last =
+        j->last == MR_ACCOUNT_NONE ? NULL
+                                   : mr_account_recents_find(&a->recents, j->number, j->last);
+    mr_account_chain_begin(c, MR_MAX(j->times.submitted, needed_from(a)), j->over);
+    if (!last) {
+        mr_account_chain_down(c, j->times.accepted, MR_ACCOUNT_DECIDE, NULL);
+        mr_account_chain_down(c, j->times.submitted, MR_ACCOUNT_JOURNAL, NULL);
+        return;
+    }
+    mr_account_chain_down(c, last->accounted, MR_ACCOUNT_DECIDE, last);
+    mr_account_chain_down(c, last->finished, MR_ACCOUNT_REPORT, last);
+    mr_account_chain_down(c, last->started, MR_ACCOUNT_DEPENDENCY, last);
+    mr_account_chain_follow(c, &a->path, last, &j->times, 0);
+}
+
+void mr_account_job_over(struct mr_account *a, uint32_t number, mr_time at)
+{
+    struct job *j = job_of(a, number);
+    if (j->over != MR_NEVER) return;
+    j->over = MR_MAX(at, j->times.submitted);
+    for (uint32_t i = a->place[number]; i < a->jobs_count; i++) {
+        mr_time before = i ? a->jobs[i - 1].over_before : 0;
+        a->jobs[i].over_before = MR_MAX(a->jobs[i].over, before);
+    }
+    while (a->active_from < a->jobs_count && a->jobs[a->active_from].over != MR_NEVER)
+        a->active_from++;
+    chain_make(a, j);
+    gaps_settle(a);
+    chains_drop(a);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+/* Divides the time in which the task ran: inputs first, the result last. */
+static void run_divide(struct mr_account *a, const struct mr_account_task *t, mr_time settled)
+{
+    mr_duration wall = t->finished - t->started;
+    mr_duration input = MR_MIN(t->input_ns, wall);
+    mr_duration output = MR_MIN(t->output_ns, wall - input);
+    mr_duration late = MR_MIN(t->late_ns, wall - input - output);
+    mr_duration cpu = MR_MIN(t->cpu_ns, wall - input - output - late);
+    const struct {
+        mr_duration ns;
+        enum mr_account_class class;
+    } parts[] = {{input, MR_ACCOUNT_INPUT}, {cpu, MR_ACCOUNT_COMPUTE}, {late, MR_ACCOUNT_PREEMPTED},
+        {wall - input - output - late - cpu, MR_ACCOUNT_BLOCKED}, {output, MR_ACCOUNT_OUTPUT}};
+    mr_time at = t->started;
+    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
+        mr_time from = MR_MAX(at, settled);
+        at += parts[i].ns;
+        piece(a, (struct mr_account_piece){t->lane, parts[i].class, from, at, t->job, t->index});
+    }
+}
+
+/* Divides the time in which the lane waited for the task. */
+static void wait_divide(struct mr_account *a, uint32_t lane, const struct mr_account_recent *x)
+{
+    struct lane *l = &a->lanes[lane];
+    const struct job *j = job_of(a, x->job);
+    lane_start(a, lane, x->started);
+    if (l->settled >= x->started) return;
+    mr_account_chain_begin(&a->own, l->settled, x->started);
+    mr_account_chain_follow(&a->own, &a->path, x, &j->times, l->accounted);
+    (void)chain_pieces(a, lane, &a->own, l->settled, x->started);
+    gap_add(a, lane, l->settled, a->own.at);
+}
+
+void mr_account_task(struct mr_account *a, const struct mr_account_task *t)
+{
+    struct job *j = job_of(a, t->job);
+    struct lane *l = t->lane == MR_ACCOUNT_NONE ? NULL : lane_of(a, t->lane);
+    mr_duration wall = t->finished > t->started ? t->finished - t->started : 0;
+    if (!t->started || (l && !l->is_present)) return;
+    const struct mr_account_recent x = {.job = t->job,
+        .index = t->index,
+        .op = t->op,
+        .lane = t->lane,
+        .hold = t->hold,
+        .is_restored = t->is_restored,
+        .late_permille = (uint16_t)(wall ? MR_MIN(t->late_ns, wall) / (wall / 1000 + 1) : 0),
+        .ready = t->ready,
+        .sent = t->sent,
+        .received = t->received,
+        .inputs = t->inputs,
+        .started = t->started,
+        .finished = MR_MAX(t->finished, t->started),
+        .accounted = t->accounted,
+        .lane_free = l ? l->finished : 0};
+    if (l && x.finished > l->settled) {
+        wait_divide(a, t->lane, &x);
+        run_divide(a, t, l->settled);
+        l->settled = x.finished;
+        l->job = x.job;
+        l->op = x.op;
+        l->finished = x.finished;
+        l->accounted = x.accounted;
+    }
+    mr_account_recents_put(&a->recents, &x);
+    if (j->last == MR_ACCOUNT_NONE || x.finished >= j->last_finished) {
+        j->last = x.index;
+        j->last_finished = x.finished;
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+void mr_account_close(struct mr_account **ap)
+{
+    struct mr_account *a = *ap;
+    *ap = NULL;
+    if (!a) return;
+    mr_time until = a->config.until;
+    for (uint32_t i = 0; i < a->lanes_count; i++) {
+        struct lane *l = &a->lanes[i];
+        if (!l->is_present && l->settled) empty_piece(a, i, MR_ACCOUNT_STOPPED, l->settled, until);
+        if (!l->is_present) continue;
+        lane_start(a, i, until);
+        gap_add(a, i, l->settled, until);
+        l->settled = MR_MAX(l->settled, until);
+    }
+    for (uint32_t i = 0; i < a->jobs_count; i++)
+        mr_account_job_over(a, a->jobs[i].number, until);
+    gaps_settle(a);
+    for (uint32_t i = 0; i < a->jobs_count; i++)
+        mr_account_chain_fini(&a->jobs[i].chain);
+    for (uint32_t i = 0; i < a->lanes_count; i++) {
+        mr_assert(!a->lanes[i].gaps_count);
+        mr_release(a->lanes[i].gaps);
+    }
+    mr_account_chain_fini(&a->own);
+    mr_account_recents_fini(&a->recents);
+    mr_release(a->lanes);
+    mr_release(a->jobs);
+    mr_release(a->place);
+    mr_release(a);
+}
+
+void mr_account_sum(void *sums, const struct mr_account_piece *p)
+{
+    struct mr_account_sums *s = sums;
+    s->ns[p->class] += p->to - p->from;
+}

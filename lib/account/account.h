@@ -1,0 +1,86 @@
+/* Divides the time of slots into classes (class.h). Between mr_account_open and mr_account_close
+ * each moment of each slot is passed to the sink exactly once, so the classes add up to the time of
+ * all slots.
+ *
+ * The time in which a task ran is divided by the times that its worker measured. The time in which
+ * a slot was idle is divided by the task that ended the idleness: by when that task was ready,
+ * sent, received, had its inputs, and started, and by what its last input waited for (chain.h).
+ * Before the job of that task was submitted, the slot waited for what the job waited for that was
+ * submitted last and was not over. Without any such job there was no work.
+ *
+ * The caller reports attempts in the order in which the scheduler accounted them. An input then
+ * comes before the tasks that need it. Memory is bounded by the number of slots, of jobs, and of
+ * recent attempts, not by the number of tasks. All times are ns of one clock. One thread. */
+#pragma once
+
+#include "account/class.h"
+#include "account/recent.h"
+
+struct mr_account;
+
+struct mr_account_piece {
+    uint32_t lane;
+    enum mr_account_class class;
+    mr_time from, to; /* from < to */
+    /* The task that ran, or that the slot waited for; MR_ACCOUNT_NONE: none, or not known. */
+    uint32_t job, index;
+};
+
+struct mr_account_config {
+    mr_time from, until; /* the beginning and the end of the account */
+    uint32_t recent_max; /* number of attempts that are remembered, at least 1024 */
+    /* Returns the indexes of the inputs of a task, lent until the next call. An alias stands for
+     * its task. */
+    const uint32_t *(*inputs)(void *ctx, uint32_t job, uint32_t index, uint32_t *count);
+    /* Takes a piece. The pieces of a slot do not overlap and have no order. */
+    void (*sink)(void *ctx, const struct mr_account_piece *piece);
+    void *ctx;
+};
+
+/* One attempt of a task. Times that are not known are 0. */
+struct mr_account_task {
+    uint32_t job, index;
+    uint32_t op;
+    uint32_t lane;    /* number of the slot; MR_ACCOUNT_NONE: the task had no slot */
+    mr_time ready;    /* when the scheduler knew all inputs */
+    mr_time sent;     /* when the scheduler sent the task */
+    mr_time received; /* when the worker received the task */
+    /* when the last input came to the worker, if it came after the task and from elsewhere */
+    mr_time inputs;
+    mr_time started, finished;
+    mr_time accounted;     /* when the scheduler had processed the completion */
+    mr_duration cpu_ns;    /* processor time of the operator */
+    mr_duration input_ns;  /* time to map and decode the inputs, at the start */
+    mr_duration output_ns; /* time to store the result, at the end */
+    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
+    /* why the scheduler held the task back between `ready` and `sent`: MR_ACCOUNT_MEMORY,
+     * MR_ACCOUNT_RESTRICTED, or 0 */
+    uint8_t hold;
+    bool is_restored; /* an input was read back from disk */
+};
+
+/* `config` is copied. */
+struct mr_account *mr_account_open(const struct mr_account_config *config);
+/* Passes the rest of the pieces to the sink, and frees the account. */
+void mr_account_close(struct mr_account **a);
+
+/* A slot begins to exist, or exists again. Its process began at `began`; the slot takes tasks from
+ * `joined` on. */
+void mr_account_lane(struct mr_account *a, uint32_t lane, mr_time began, mr_time joined);
+/* The slot's worker was lost or has left. Follows the attempts that ended before. */
+void mr_account_lane_gone(struct mr_account *a, uint32_t lane, mr_time at);
+
+/* A job was submitted; jobs come in the order of `submitted`. `client`: a number; gaps between jobs
+ * of one client are its own. `accepted`: when Redis had the job's record; 0: not known. */
+void mr_account_job(
+    struct mr_account *a, uint32_t job, uint32_t client, mr_time submitted, mr_time accepted);
+/* The job is over. Follows its attempts. */
+void mr_account_job_over(struct mr_account *a, uint32_t job, mr_time at);
+
+void mr_account_task(struct mr_account *a, const struct mr_account_task *task);
+
+struct mr_account_sums {
+    uint64_t ns[MR_ACCOUNT_CLASSES];
+};
+/* A sink: adds the piece to a struct mr_account_sums. */
+void mr_account_sum(void *sums, const struct mr_account_piece *piece);

@@ -1,0 +1,118 @@
+#include "account/chain.h"
+
+#include "base/alloc.h"
+#include "base/defs.h"
+
+void mr_account_chain_begin(struct mr_account_chain *c, mr_time lower, mr_time upper)
+{
+    c->count = 0;
+    c->lower = lower;
+    c->at = upper;
+}
+
+void mr_account_chain_fini(struct mr_account_chain *c)
+{
+    mr_release(c->segments);
+    *c = (struct mr_account_chain){.at = MR_NEVER};
+}
+
+void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
+    const struct mr_account_recent *of)
+{
+    from = MR_MAX(from, c->lower);
+    if (from >= c->at) return;
+    if (c->count == c->room) {
+        uint32_t more = MR_MAX(64u, c->room * 2);
+        c->segments =
+            mr_grow(c->segments, c->room * sizeof *c->segments, more * sizeof *c->segments);
+        c->room = more;
+    }
+    struct mr_account_segment *s = &c->segments[c->count++];
+    *s = (struct mr_account_segment){.from = from,
+        .to = c->at,
+        .job = of ? of->job : MR_ACCOUNT_NONE,
+        .index = of ? of->index : MR_ACCOUNT_NONE,
+        .op = of ? of->op : MR_ACCOUNT_NONE,
+        .class = (uint8_t) class};
+    if (of && class == MR_ACCOUNT_DEPENDENCY) s->late_permille = of->late_permille;
+    c->at = from;
+}
+
+/* Returns the input of the task that finished last. NULL: the task has no input, or the cache has
+ * none of its inputs any more. */
+static const struct mr_account_recent *last_input(
+    const struct mr_account_path *p, const struct mr_account_recent *x)
+{
+    uint32_t count = 0;
+    const uint32_t *inputs = p->inputs(p->ctx, x->job, x->index, &count);
+    const struct mr_account_recent *last = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mr_account_recent *d = mr_account_recents_find(p->recents, x->job, inputs[i]);
+        if (!d || d == x || d->started > x->started) continue;
+        if (!last || d->finished > last->finished) last = d;
+    }
+    return last;
+}
+
+/* Adds the time between the moment when the worker had the task's message and the start. `need`:
+ * when the message and the result of the last input existed, wherever they were. */
+static void wait_at_worker(struct mr_account_chain *c, const struct mr_account_recent *x,
+    const struct mr_account_recent *input, mr_time need)
+{
+    mr_time here = MR_MAX(x->inputs, need);
+    /* until `lane_free` the task's executor ran other tasks */
+    mr_account_chain_down(c, MR_MAX(here, x->lane_free), MR_ACCOUNT_HANDOFF, x);
+    mr_account_chain_down(c, here, MR_ACCOUNT_IMBALANCE, x);
+    if (here == need) return;
+    enum mr_account_class way = x->is_restored ? MR_ACCOUNT_RESTORE : MR_ACCOUNT_TRANSFER;
+    /* the scheduler had to learn of the input before it could tell the worker where the input is */
+    if (input && input->finished > x->received)
+        mr_account_chain_down(c, MR_MAX(need, MR_MIN(input->accounted, here)), way, x);
+    if (input && input->finished > x->received)
+        mr_account_chain_down(c, need, MR_ACCOUNT_REPORT, input);
+    mr_account_chain_down(c, need, way, x);
+}
+
+/* Adds the time from `floor`, when the last input was done or the job was accepted, to the start.
+ */
+static void wait_of(struct mr_account_chain *c, const struct mr_account_recent *x,
+    const struct mr_account_recent *input, mr_time floor, mr_time slot_known)
+{
+    if (x->received)
+        wait_at_worker(c, x, input, MR_MAX(x->received, floor));
+    else if (x->sent)
+        mr_account_chain_down(c, MR_MAX(x->sent, floor), MR_ACCOUNT_UNKNOWN, x);
+    mr_account_chain_down(c, x->sent ? MR_MAX(x->sent, floor) : MR_NEVER, MR_ACCOUNT_SEND, x);
+    if (x->ready && x->sent > floor) {
+        mr_time ready = MR_MAX(x->ready, floor);
+        mr_account_chain_down(c, MR_MAX(ready, slot_known),
+            x->hold ? (enum mr_account_class)x->hold : MR_ACCOUNT_DECIDE, x);
+        mr_account_chain_down(c, ready, MR_ACCOUNT_REPORT, x);
+        mr_account_chain_down(
+            c, floor, input ? MR_ACCOUNT_REPORT : MR_ACCOUNT_DECIDE, input ? input : x);
+    }
+    mr_account_chain_down(c, floor, MR_ACCOUNT_UNKNOWN, x);
+}
+
+void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_path *path,
+    const struct mr_account_recent *task, const struct mr_account_job_times *job,
+    mr_time slot_known)
+{
+    const struct mr_account_recent *x = task;
+    while (c->at > c->lower) {
+        const struct mr_account_recent *input = last_input(path, x);
+        if (!input) {
+            /* tasks may be sent while Redis writes the job's record: then the record delays nothing
+             */
+            bool is_delayed = job->accepted && x->sent >= job->accepted;
+            mr_time floor = is_delayed ? job->accepted : job->submitted;
+            wait_of(c, x, NULL, floor, slot_known);
+            mr_account_chain_down(c, job->submitted, MR_ACCOUNT_JOURNAL, x);
+            return;
+        }
+        wait_of(c, x, input, MR_MIN(input->finished, x->started), slot_known);
+        mr_account_chain_down(c, input->started, MR_ACCOUNT_DEPENDENCY, input);
+        x = input;
+        slot_known = 0;
+    }
+}

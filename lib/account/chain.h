@@ -1,0 +1,51 @@
+/* What a slot waited for, backward in time: the path from a task to the input that came last, to
+ * that task's last input, and so on to the submission of the job. This is the critical path of the
+ * task. Each piece of the path is a segment with its class. */
+#pragma once
+
+#include "account/class.h"
+#include "account/recent.h"
+
+struct mr_account_segment {
+    mr_time from, to;
+    /* The task that the segment belongs to; of DEPENDENCY the task that runs. MR_ACCOUNT_NONE: it
+     * is not known. */
+    uint32_t job, index;
+    uint32_t op;
+    uint16_t late_permille; /* DEPENDENCY: share in which the kernel ran another thread */
+    uint8_t class;          /* enum mr_account_class */
+};
+
+struct mr_account_chain {
+    struct mr_account_segment
+        *segments; /* the latest first; each ends where the one before begins */
+    uint32_t count, room;
+    mr_time at;    /* the segments reach down to this time; MR_NEVER: there are none */
+    mr_time lower; /* no segment begins before this time */
+};
+
+/* What the path needs to know of a job. */
+struct mr_account_job_times {
+    mr_time submitted, accepted; /* accepted: when Redis had the job's record */
+};
+
+struct mr_account_path {
+    const struct mr_account_recents *recents;
+    /* Returns the indexes of the inputs of a task, lent until the next call. */
+    const uint32_t *(*inputs)(void *ctx, uint32_t job, uint32_t index, uint32_t *count);
+    void *ctx;
+};
+
+/* Empties a chain and sets its limits: segments will lie between `lower` and `upper`. */
+void mr_account_chain_begin(struct mr_account_chain *c, mr_time lower, mr_time upper);
+void mr_account_chain_fini(struct mr_account_chain *c);
+/* Adds a segment from `from`, but not before c->lower, up to c->at. Does nothing if c->at is not
+ * later than `from`. */
+void mr_account_chain_down(struct mr_account_chain *c, mr_time from, enum mr_account_class class,
+    const struct mr_account_recent *of);
+/* Adds the segments of a task that starts at c->at or earlier: what it waited for, and what its
+ * last input waited for, down to the job's submission. `slot_known`: when the scheduler learned
+ * that the slot of the task was free; 0: it knew all the time. */
+void mr_account_chain_follow(struct mr_account_chain *c, const struct mr_account_path *path,
+    const struct mr_account_recent *task, const struct mr_account_job_times *job,
+    mr_time slot_known);

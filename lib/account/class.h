@@ -1,0 +1,36 @@
+/* The classes of a slot's time. At each moment a slot is in exactly one class. */
+#pragma once
+
+enum mr_account_class {
+    /* The slot runs a task. */
+    MR_ACCOUNT_COMPUTE,   /* the operator uses the processor */
+    MR_ACCOUNT_PREEMPTED, /* the task could run, but the kernel ran another thread */
+    MR_ACCOUNT_BLOCKED,   /* the operator waits: page faults, locks, files, sleep */
+    MR_ACCOUNT_INPUT,     /* inputs are mapped or decoded */
+    MR_ACCOUNT_OUTPUT,    /* the result is encoded or stored */
+
+    /* The slot runs no task, because … */
+    MR_ACCOUNT_NO_WORK, /* no client has submitted any work */
+    /* the client whose job comes next has not submitted it yet, after its last job had ended */
+    MR_ACCOUNT_CLIENT,
+    MR_ACCOUNT_DEPENDENCY, /* the next task needs the result of a task that runs */
+    /* the slot's own tasks are done, and the next task needs a task of the same operator that runs
+     * longer than those, or stands in the queue of another slot */
+    MR_ACCOUNT_IMBALANCE,
+    MR_ACCOUNT_REPORT,     /* a completion is on its way from a worker to the scheduler */
+    MR_ACCOUNT_DECIDE,     /* a task is ready, and the scheduler has not placed it yet */
+    MR_ACCOUNT_SEND,       /* a task is on its way from the scheduler to the worker */
+    MR_ACCOUNT_HANDOFF,    /* the worker has all that the task needs, and wakes an executor */
+    MR_ACCOUNT_TRANSFER,   /* an input comes from another worker or node */
+    MR_ACCOUNT_RESTORE,    /* an input is read back from disk */
+    MR_ACCOUNT_MEMORY,     /* the scheduler holds tasks back, because memory is short */
+    MR_ACCOUNT_JOURNAL,    /* the job waits until Redis has its record */
+    MR_ACCOUNT_RESTRICTED, /* no worker that may run the task has what the task asks for */
+    MR_ACCOUNT_START_UP,   /* the worker's process starts */
+    MR_ACCOUNT_STOPPED,    /* the worker was lost, stopped or drained */
+    MR_ACCOUNT_UNKNOWN,    /* the trace lacks the times that would tell */
+    MR_ACCOUNT_CLASSES,
+};
+
+/* Returns the name of a class, as it stands in answers of the API: "compute", "no_work" … */
+const char *mr_account_class_name(enum mr_account_class class);

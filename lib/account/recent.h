@@ -1,0 +1,32 @@
+/* A cache of the attempts that were accounted last, by job and index. Memory is bounded: 4 entries
+ * share a bucket, and a new entry replaces the one of its bucket that was accounted first. */
+#pragma once
+
+#include "base/time.h"
+
+#include <stdbool.h>
+
+#define MR_ACCOUNT_NONE UINT32_MAX
+
+/* A time of 0 is not known. All times are of one clock. */
+struct mr_account_recent {
+    uint32_t job, index; /* job: MR_ACCOUNT_NONE if the entry is free */
+    uint32_t op, lane;
+    uint8_t hold;           /* enum mr_account_class of the time from ready to sent */
+    uint8_t is_restored;    /* an input was read back from disk */
+    uint16_t late_permille; /* share of the run time in which the kernel ran another thread */
+    mr_time ready, sent, received, inputs, started, finished, accounted;
+    mr_time lane_free; /* when the lane's task before this one finished; 0: there was none */
+};
+
+struct mr_account_recents {
+    struct mr_account_recent *entries;
+    uint32_t mask; /* number of buckets, a power of two, minus 1 */
+};
+
+void mr_account_recents_init(struct mr_account_recents *r, uint32_t entries_max);
+void mr_account_recents_fini(struct mr_account_recents *r);
+/* Returns the entry, lent until the next put; NULL: the attempt is not in the cache. */
+const struct mr_account_recent *mr_account_recents_find(
+    const struct mr_account_recents *r, uint32_t job, uint32_t index);
+void mr_account_recents_put(struct mr_account_recents *r, const struct mr_account_recent *entry);
