@@ -4,7 +4,10 @@
 #include "base/assert.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -48,4 +51,31 @@ static void sleep_until(mr_time t)
 void mr_clock_sleep(mr_duration d)
 {
     sleep_until(mr_time_after(mr_clock_now(), d));
+}
+
+int mr_clock_delay_open(void)
+{
+    return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+void mr_clock_delay_close(int *fd)
+{
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1;
+}
+
+/* The file has three numbers: ns on a processor, ns of waiting for one, and the number of turns. */
+bool mr_clock_delay_read(int fd, mr_duration *delay)
+{
+    char text[96];
+    if (fd < 0) return false;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (n <= 0) return false;
+    text[n] = 0;
+    char *end = NULL, *last = NULL;
+    (void)strtoull(text, &end, 10);
+    unsigned long long waited = strtoull(end, &last, 10);
+    if (last == end) return false;
+    *delay = waited;
+    return true;
 }

@@ -196,6 +196,10 @@ static const struct mr_ws_field completed_fields[] = {
     COLUMN(64, 13, cpu_ns, cpu_ns, tasks.count, MAY),
     COLUMN(32, 14, slot, slot, tasks.count, MAY),
     ROWS(15, failures, failures, failures_count, failure_type),
+    COLUMN(64, 16, input_ns, input_ns, tasks.count, MAY),
+    COLUMN(64, 17, output_ns, output_ns, tasks.count, MAY),
+    COLUMN(64, 18, late_ns, late_ns, tasks.count, MAY),
+    COLUMN(64, 19, waited_ns, waited_ns, tasks.count, MAY),
 };
 static const struct mr_ws_type completed_type =
     TYPE("Completed", mr_ws_completed, completed_fields);
@@ -296,6 +300,8 @@ static const struct mr_ws_field up_fields[] = {
     PART(8, left_slot, left_slot, refs_type),
     ROWS(9, logs, logs, logs_count, log_type),
     ONE(BOOL, 10, leaving, leaving),
+    ONE(U64, 11, received_first, received_first),
+    COLUMN(64, 12, received_ns, received_ns, received_count, LEADS),
 };
 const struct mr_ws_type mr_ws_up_type = TYPE("WorkerMessage", mr_ws_up, up_fields);
 /* clang-format on */

@@ -45,6 +45,10 @@ struct mr_ws_completed {
     const uint64_t *duration_ns;
     const uint64_t *cpu_ns;
     const uint32_t *slot;
+    const uint64_t *input_ns; /* NULL, as the next three: all 0 */
+    const uint64_t *output_ns;
+    const uint64_t *late_ns;
+    const uint64_t *waited_ns;
     const struct mr_ws_failure *failures; /* ascending by row */
     uint32_t failures_count;
 };
@@ -128,6 +132,9 @@ struct mr_ws_up {                     /* WorkerMessage */
     const struct mr_ws_missing *missing;
     const struct mr_ws_log *logs;
     uint32_t missing_count, logs_count;
+    const mr_time *received_ns; /* when messages with tasks came, by the worker's clock */
+    uint32_t received_count;
+    uint64_t received_first; /* number of the first of these messages */
     bool leaving;
 };
 

@@ -66,6 +66,10 @@ static struct columns columns_new(struct mr_arena *a)
         .started = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .duration = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .cpu = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .input = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .output = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .late = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .waited = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
         .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
         .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
 }
@@ -211,6 +215,17 @@ static void drain(struct mr_worker *w)
     mr_worker__tasks_return_all(w);
 }
 
+/* Keeps when a message with tasks came. Without room the oldest is dropped. */
+static void received(struct mr_worker *w)
+{
+    if (w->received_count == RECEIVED_MAX) {
+        w->received_count--;
+        w->received_first++;
+        memmove(w->received, w->received + 1, w->received_count * sizeof *w->received);
+    }
+    w->received[w->received_count++] = w->now;
+}
+
 static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 {
     if (w->link < LINK_ASKED) return; /* the message belongs to a stream that has ended */
@@ -221,6 +236,7 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
     for (uint32_t i = 0; i < m->release.count; i++)
         mr_worker__value_release(
             w, mr_ws_walk_next(&walk), m->release.index[i], mr_ws_attempt_of(&m->release, i));
+    if (m->tasks.count) received(w);
     mr_worker__values_bring(w, &m->values);
     mr_worker__tasks_assign(w, &m->tasks);
     mr_worker__values_sweep(w);
@@ -259,6 +275,8 @@ static void on_connected(struct mr_worker *w)
 {
     w->link = LINK_OPEN;
     w->session_ops_count = w->session_nodes_count = 0;
+    w->received_count = 0;
+    w->received_first = 0;
 }
 
 static void connect_again(struct mr_worker *w)

@@ -21,7 +21,7 @@ static void columns_clear(struct columns *c)
 {
     c->runs_count = c->count = c->objects_count = c->failures_count = 0;
     c->inlined_bytes = c->texts_bytes = 0;
-    c->any_not_ok = false;
+    c->any_not_ok = c->any_input = c->any_output = c->any_late = c->any_waited = false;
 }
 
 static void columns_failure(struct columns *c, struct mr_blob **blob)
@@ -58,6 +58,14 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->duration[i] = r->duration_ns;
     c->cpu[i] = r->cpu_ns;
     c->slot[i] = r->slot;
+    c->input[i] = r->input_ns;
+    c->output[i] = r->output_ns;
+    c->late[i] = r->late_ns;
+    c->waited[i] = r->waited_ns;
+    c->any_input = c->any_input || r->input_ns;
+    c->any_output = c->any_output || r->output_ns;
+    c->any_late = c->any_late || r->late_ns;
+    c->any_waited = c->any_waited || r->waited_ns;
     c->any_not_ok = c->any_not_ok || r->outcome != MR_OUTCOME_OK;
     if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_worker__blob_at(r->blob), bytes);
     c->inlined_bytes += bytes;
@@ -93,6 +101,10 @@ static struct mr_ws_completed columns_lend(struct columns *c)
         .started_ns = c->started,
         .duration_ns = c->duration,
         .cpu_ns = c->cpu,
+        .input_ns = c->any_input ? c->input : NULL,
+        .output_ns = c->any_output ? c->output : NULL,
+        .late_ns = c->any_late ? c->late : NULL,
+        .waited_ns = c->any_waited ? c->waited : NULL,
         .slot = c->slot,
         .failures = c->failures,
         .objects_count = c->objects_count,
@@ -283,6 +295,16 @@ static void send_missing(struct mr_worker *w)
     w->up.missing_count = n;
 }
 
+static void send_received(struct mr_worker *w)
+{
+    memcpy(w->received_out, w->received, w->received_count * sizeof *w->received);
+    w->up.received_ns = w->received_out;
+    w->up.received_count = w->received_count;
+    w->up.received_first = w->received_first;
+    w->received_first += w->received_count;
+    w->received_count = 0;
+}
+
 static void send_news(struct mr_worker *w)
 {
     columns_clear(&w->columns);
@@ -300,6 +322,7 @@ static void send_news(struct mr_worker *w)
         .left_slot = refs_lend(&w->left),
         .leaving = w->draining && !w->leaving_sent};
     send_missing(w);
+    send_received(w);
     if (mr_worker__heartbeat_due(w) <= w->now) {
         heartbeat_fill(w);
         w->up.heartbeat = &w->heartbeat;

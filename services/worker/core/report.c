@@ -23,13 +23,28 @@ static void item_measure(struct mr_worker *w, const struct mr_strand_item *item)
     if (r->end == MR_STRAND_DONE) op_measure(&w->ops[item->op], r->duration_ns);
 }
 
-static void row_times(
-    struct outrow *row, const struct mr_strand *s, const struct mr_strand_result *r)
+/* Sets the parts of the item's time in the row that was added last. */
+static void row_parts(struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
 {
+    struct outrow *row = mr_worker__out_last(w);
+    row->input_ns = r->input_ns;
+    row->output_ns = r->output_ns;
+    row->late_ns = r->late_ns;
+    if (t->inputs_at) row->waited_ns = r->started_ns - MR_MIN(t->inputs_at, r->started_ns);
+}
+
+/* The same, and the times of the item. */
+static struct outrow *row_times(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    const struct mr_strand_result *r = &item->result;
+    struct outrow *row = mr_worker__out_last(w);
     row->slot = s->slot;
     row->started_ns = r->started_ns;
     row->duration_ns = r->duration_ns;
     row->cpu_ns = r->cpu_ns;
+    row_parts(w, &w->tasks[item->task], r);
+    return row;
 }
 
 /* Drops the object that a task made and that is no longer needed. */
@@ -80,7 +95,7 @@ static void item_used_up(
     bool was_urgent = w->out_urgent;
     mr_worker__task_report(w, item->task, MR_OUTCOME_USED_UP);
     w->out_urgent = was_urgent;
-    row_times(mr_worker__out_last(w), s, &item->result);
+    (void)row_times(w, s, item);
     result_discard(w, item);
     w->tasks_done++;
     mr_worker__task_end(w, item->task, true);
@@ -133,6 +148,7 @@ static void item_done(
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
     bool was_urgent = w->out_urgent;
     mr_worker__out_held(w, v);
+    row_parts(w, t, r);
     /* a long-running task is reported at once: the scheduler does not expect its end */
     bool is_long = s->slot >= w->config.slots;
     if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;
@@ -153,8 +169,7 @@ static void item_failed(
         if (r->end == MR_STRAND_FAILED && (r->code == MR_EINVAL || r->code == MR_EFORMAT))
             outcome = MR_OUTCOME_BAD_ARGUMENT;
         mr_worker__task_report(w, item->task, outcome);
-        struct outrow *row = mr_worker__out_last(w);
-        row_times(row, s, r);
+        struct outrow *row = row_times(w, s, item);
         if (outcome == MR_OUTCOME_TIMEOUT) {
             mr_worker__out_failure(
                 w, row, MR_ETIMEOUT, MR_STR("the task ran into its timeout"), r->arguments, r->log);
@@ -231,8 +246,7 @@ static void item_again(struct mr_worker *w, const struct mr_strand *s,
         return;
     }
     mr_worker__task_report(w, item->task, outcome);
-    struct outrow *row = mr_worker__out_last(w);
-    row_times(row, s, r);
+    struct outrow *row = row_times(w, s, item);
     mr_worker__out_failure(w, row, code, r->message, r->arguments, r->log);
     mr_worker__task_end(w, item->task, false);
 }

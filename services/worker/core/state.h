@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "services/worker/core/core.h"
 #include "services/worker/core/blob_pool.h"
+#include "services/worker/core/rows.h"
 
 #define NONE UINT32_MAX
 #define JOBS_MAX 65536u
@@ -22,6 +23,7 @@
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* inline bytes of a Register */
 #define SEND_TEXTS_MAX 256u
+#define RECEIVED_MAX 64u /* messages with tasks whose time of receipt is kept until it is sent */
 /* time until a running strand gets its first LOOK; doubled for each further one */
 #define LOOK_AFTER (50 * MR_US)
 
@@ -111,6 +113,8 @@ struct task {
     uint32_t heap_at;          /* position in the heap of ready tasks, when READY */
     uint32_t mark, mark_count; /* used while a strand is built */
     uint64_t cost_ns;
+    /* when its last input came from another process, after the task itself had come; 0: never */
+    mr_time inputs_at;
     struct mr_blob *edges; /* struct edge[inputs_count]; NULL without inputs */
     struct mr_blob *args;
     struct mr_blob *extra;
@@ -136,47 +140,6 @@ struct slot {
     uint32_t count;
     /* strands that the executor has: `strands`, and those of which a cut left nothing */
     uint32_t held;
-};
-
-struct outrow { /* a completion to be sent */
-    mr_job_id job;
-    uint32_t index, attempt, slot;
-    enum mr_outcome outcome;
-    struct mr_blob *blob;
-    mr_object_id object;
-    uint64_t object_bytes;
-    mr_time started_ns;
-    mr_duration duration_ns, cpu_ns;
-    struct mr_blob *failure; /* struct failure and its texts */
-};
-
-struct failure {
-    int code;
-    uint32_t message_bytes, arguments_bytes, log_bytes;
-};
-
-struct missing_row {
-    mr_job_id job;
-    uint32_t index, attempt, input;
-    struct mr_blob *why;
-};
-
-struct columns { /* the columns of one SEND */
-    struct mr_ws_run *runs;
-    uint32_t *index, *attempt, *inline_bytes, *slot, *outcome;
-    unsigned char *inlined;
-    uint64_t *maker, *number, *object_bytes, *started, *duration, *cpu;
-    struct mr_ws_failure *failures;
-    struct mr_blob **texts; /* blobs with the texts of `failures` */
-    size_t inlined_bytes, inlined_max, texts_bytes;
-    uint32_t runs_count, count, objects_count, failures_count;
-    bool any_not_ok;
-};
-
-struct refs {
-    struct mr_ws_run *runs;
-    uint32_t *index, *attempt;
-    uint32_t runs_count, count, room;
 };
 
 enum link_state { LINK_DOWN, LINK_OPENING, LINK_OPEN, LINK_ASKED, LINK_REGISTERED };
@@ -232,6 +195,12 @@ struct mr_worker {
     struct mr_ws_up up;
     struct mr_ws_register reg;
     struct mr_ws_heartbeat heartbeat;
+
+    /* when the last messages with tasks came; the first of them was message received_first of the
+     * stream that had tasks, counted from 0 */
+    mr_time received[RECEIVED_MAX], received_out[RECEIVED_MAX];
+    uint32_t received_count;
+    uint64_t received_first;
 
     enum link_state link;
     uint64_t incarnation, scheduler;

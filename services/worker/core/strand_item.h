@@ -55,6 +55,9 @@ struct mr_strand_result {
     mr_time started_ns; /* 0: the item never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
+    mr_duration input_ns;  /* time to map and load inputs; part of the duration, as the next two */
+    mr_duration output_ns; /* time to store the result; 0 for a small one */
+    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
     /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent, as the next two, until the report is
      * taken */
     struct mr_str message;

@@ -168,7 +168,9 @@ void mr_worker__value_came(struct mr_worker *w, uint32_t value)
         }
         e->has = true;
         mr_assert(t->missing > 0);
-        if (--t->missing == 0 && t->state == TASK_WAITING) mr_worker__task_ready(w, e->task);
+        if (--t->missing) continue;
+        if (!v->made) t->inputs_at = w->now;
+        if (t->state == TASK_WAITING) mr_worker__task_ready(w, e->task);
     }
 }
 

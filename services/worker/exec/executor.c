@@ -22,6 +22,9 @@
 /* age at which a reading of the thread's CPU clock is renewed before a short item; a reading is a
  * system call */
 #define CPU_LOOK_AGE (250 * MR_US)
+/* The delay of the thread by other threads is read only for items that take this long: a reading is
+ * a system call. Of the others it is unknown, and counted as 0. */
+#define LATE_WORTH (250 * MR_US)
 #define CHUNK_BYTES ((size_t)8192)
 /* most bytes of arguments and inputs of a task that runs on the network thread */
 #define SMALL_BYTES 512
@@ -256,6 +259,22 @@ static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
     return MR_MIN(used - MR_MIN(used, before), took);
 }
 
+/* Returns how long the kernel ran other threads since the last reading, while the thread could
+ * run. */
+static mr_duration late_look(struct mr_executor *x)
+{
+    mr_duration seen = x->late_seen;
+    if (!mr_clock_delay_read(x->late_fd, &x->late_seen)) return 0;
+    return x->late_seen - MR_MIN(seen, x->late_seen);
+}
+
+/* Returns the delay of an item that took `took` and used the processor for `cpu`. */
+static mr_duration late_of(struct mr_executor *x, mr_duration took, mr_duration cpu)
+{
+    mr_duration idle = took - MR_MIN(cpu, took);
+    return took < LATE_WORTH || !idle ? 0 : MR_MIN(late_look(x), idle);
+}
+
 /* Runs the item x->at, which begins at `now`. Returns the time of its end. */
 static mr_time item_run(struct mr_executor *x, mr_time now)
 {
@@ -270,7 +289,9 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_assert(item->op < x->env->ops_count);
     bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
+    if (x->took_ns[item->op] >= LATE_WORTH) (void)late_look(x);
     x->waited_cpu = x->stolen_cpu = 0;
+    x->input_ns = x->output_ns = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -284,6 +305,9 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (!runs) return end;
     item->result.duration_ns = end - now;
     mr_duration cpu = cpu_of(x, now, end);
+    item->result.input_ns = x->input_ns;
+    item->result.output_ns = x->output_ns;
+    item->result.late_ns = late_of(x, end - now, cpu);
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->stolen_cpu;
     x->took_ns[item->op] = end - now;
     return end;
@@ -405,13 +429,15 @@ static struct mr_run *next_run(struct mr_executor *x)
 static void executor_main(void *ctx)
 {
     struct mr_executor *x = ctx;
+    x->late_fd = mr_clock_delay_open();
     for (;;) {
         struct mr_run *run = next_run(x);
         if (run)
             run_strand(x, run);
         else if (mr_inbox_is_closed(x->inbox) && mr_inbox_is_empty(x->inbox))
-            return;
+            break;
     }
+    mr_clock_delay_close(&x->late_fd);
 }
 
 void mr_executor_help(struct mr_executor *x, bool on)
@@ -425,6 +451,7 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
 {
     struct mr_executor *x = mr_alloc(sizeof *x);
     x->env = env;
+    x->late_fd = -1;
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/pack.h"
 #include "base/units.h"
+#include "host/clock.h"
 #include "graph/args.h"
 #include "store/object/value_text.h"
 
@@ -137,9 +138,8 @@ int mr_executor_store_answered(struct mr_executor *x, int err)
     return err;
 }
 
-int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e)
+static int load(struct mr_executor *x, mr_object_id id, struct mr_str *extent, struct mr_error *e)
 {
-    struct mr_executor *x = ctx;
     if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
     /* the new view comes behind those of the inputs, which the operator still reads */
     views_room(x, x->views_count + 1);
@@ -153,6 +153,15 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     x->views_count++;
     *extent = mr_str_of(view->p, view->bytes);
     return MR_OK;
+}
+
+int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e)
+{
+    struct mr_executor *x = ctx;
+    mr_time from = mr_clock_now();
+    int err = load(x, id, extent, e);
+    x->input_ns += mr_clock_now() - from;
+    return err;
 }
 
 static int item_result(struct mr_executor *x, uint32_t i, const struct mr_strand_input *from,
@@ -178,6 +187,7 @@ int mr_executor_inputs(struct mr_executor *x)
 {
     const struct mr_strand_item *item = x->item;
     bool by_reference = x->env->ops[item->op]->flags & MR_OP_BY_REFERENCE;
+    mr_time from_ns = 0; /* when the first object was asked for */
     inputs_room(x, item->inputs_count);
     x->views_count = 0;
     for (uint32_t i = 0; i < item->inputs_count; i++) {
@@ -189,6 +199,7 @@ int mr_executor_inputs(struct mr_executor *x)
         switch (from->kind) {
         case MR_STRAND_PACK: in->pack = from->pack; break;
         case MR_STRAND_OBJECT:
+            if (!from_ns) from_ns = mr_clock_now();
             err =
                 by_reference ? refer_object(x, from, in, &e) : map_object(x, from->object, in, &e);
             if (err) return input_gone(x, i, err, &e);
@@ -199,6 +210,7 @@ int mr_executor_inputs(struct mr_executor *x)
             break;
         }
     }
+    if (from_ns) x->input_ns += mr_clock_now() - from_ns;
     return MR_OK;
 }
 

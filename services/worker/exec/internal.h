@@ -44,6 +44,9 @@ struct mr_executor {
     /* sum of the times of items since that reading; each was too short for a reading of its own */
     mr_duration cpu_short;
 
+    int late_fd;           /* descriptor of mr_clock_delay_open; -1: none */
+    mr_duration late_seen; /* last reading of it */
+
     /* the item that runs */
     struct mr_run *run;
     uint32_t at;
@@ -58,6 +61,8 @@ struct mr_executor {
     uint64_t local_values_bytes; /* room of all buffers: in use, being made, and spare */
     uint32_t settled;            /* items before this one will not change any more */
     struct mr_strand_item *item;
+    mr_duration input_ns;   /* time that the item spent on its inputs */
+    mr_duration output_ns;  /* time that the item spent on storing its result */
     mr_duration waited_cpu; /* CPU time that the item spent waiting for helpers */
     mr_duration stolen_cpu; /* CPU time that helpers spent on the item */
     struct mr_op_input *inputs;

@@ -124,6 +124,10 @@ static struct mr_ws_completed completed_full(void)
         .started_ns = times,
         .duration_ns = times,
         .cpu_ns = times,
+        .input_ns = times,
+        .output_ns = times,
+        .late_ns = times,
+        .waited_ns = times,
         .slot = index3,
         .failures = failures,
         .failures_count = 1};
@@ -193,6 +197,9 @@ static struct mr_ws_up up_full(struct mr_ws_register *r)
         .left_slot = refs3,
         .missing = missing,
         .missing_count = 1,
+        .received_ns = times,
+        .received_count = 2,
+        .received_first = 3,
         .logs = logs,
         .logs_count = 1,
         .leaving = true};

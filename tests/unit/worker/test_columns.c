@@ -1,7 +1,10 @@
-/* Messages of the scheduler as the worker checks them. A column whose length does not fit the
- * others is refused, and the error names the column. */
+/* Columns of messages. Of the scheduler's messages, a column whose length does not fit the others
+ * is refused, and the error names the column. Of the worker's messages, columns have the times of
+ * tasks and of the scheduler's messages. */
 #include "base/limits.h"
 #include "tests/unit/worker/test.h"
+
+#define RECEIVED_KEPT 64 /* as RECEIVED_MAX of the core */
 
 static void refused(struct rig *r, const char *words)
 {
@@ -131,6 +134,144 @@ static void each_list_of_tasks_is_checked(void **state)
     }
 }
 
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static struct {
+    uint32_t rows;
+    uint64_t input, output, late, waited;
+    bool has_input, has_waited;
+    uint64_t received_first;
+    uint32_t received_count, messages;
+    mr_time received[RECEIVED_KEPT + 1];
+} told;
+
+static void hear(struct rig *r, const struct mr_ws_up *up)
+{
+    const struct mr_ws_completed *c = &up->completed;
+    (void)r;
+    told.messages++;
+    for (uint32_t i = 0; i < c->tasks.count; i++, told.rows++) {
+        told.has_input = told.has_input || c->input_ns;
+        told.has_waited = told.has_waited || c->waited_ns;
+        told.input += c->input_ns ? c->input_ns[i] : 0;
+        told.output += c->output_ns ? c->output_ns[i] : 0;
+        told.late += c->late_ns ? c->late_ns[i] : 0;
+        told.waited += c->waited_ns ? c->waited_ns[i] : 0;
+    }
+    if (!up->received_count) return;
+    assert_true(up->received_count <= RECEIVED_KEPT);
+    told.received_first = up->received_first;
+    told.received_count = up->received_count;
+    memcpy(told.received, up->received_ns, up->received_count * sizeof *told.received);
+}
+
+static void what_an_executor_measures_is_told(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    *rig_extra(r) = (struct mr_ws_extra){.row = 0, .want_object = true};
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    for (rig_turn(r); r->strands_count; rig_turn(r)) {
+        struct mr_strand *s = r->strands[0];
+        bool failed = s->items[0].index == 2;
+        rig_result(r, &s->items[0], failed ? MR_STRAND_FAILED : MR_STRAND_DONE);
+        s->items[0].result.input_ns = failed ? 3000 : 1;
+        s->items[0].result.output_ns = failed ? 5000 : 20;
+        s->items[0].result.late_ns = failed ? 7000 : 300;
+        rig_report(r, s, 1);
+    }
+    assert_int_equal(told.rows, 2);
+    assert_int_equal(told.input, 3001);
+    assert_int_equal(told.output, 5020);
+    assert_int_equal(told.late, 7300);
+}
+
+/* Columns of which every number would be 0 are left out. */
+static void what_takes_no_time_is_not_told(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(told.rows, 1);
+    assert_false(told.has_input || told.has_waited);
+}
+
+/* Task 2 needs value 11, which comes 5 ms after the task, and starts 2 ms later. Task 3 needs the
+ * value of task 2, which this worker makes, so it has waited for nothing from elsewhere. */
+static void the_wait_for_an_input_from_elsewhere_is_told(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, INPUTS(11));
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, INPUTS(2));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 0);
+    r->now += 5 * MR_MS;
+    rig_value(r, RIG_JOB, 11, 0);
+    rig_deliver(r);
+    r->now += 2 * MR_MS;
+    rig_run_all(r);
+    assert_int_equal(told.rows, 2);
+    assert_int_equal(told.waited, 2 * MR_MS);
+}
+
+static void the_times_of_messages_with_tasks_are_told(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    mr_time first = r->now;
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    r->now += MR_MS;
+    rig_value(r, RIG_JOB, 11, 0); /* a message without tasks is not counted */
+    rig_deliver(r);
+    r->now += MR_MS;
+    rig_task(r, RIG_JOB, 2, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(told.received_first, 0);
+    assert_int_equal(told.received_count, 2);
+    assert_int_equal(told.received[0], first);
+    assert_int_equal(told.received[1], first + 2 * MR_MS);
+    rig_task(r, RIG_JOB, 3, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(told.received_first, 2);
+    assert_int_equal(told.received_count, 1);
+}
+
+/* Without room, the times of the oldest messages are dropped. A new stream counts from 0 again. */
+static void only_the_last_messages_are_told(void **state)
+{
+    struct rig *r = *state;
+    r->on_up = hear;
+    memset(&told, 0, sizeof told);
+    for (uint32_t i = 0; i < RECEIVED_KEPT + 6; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+        rig_deliver(r);
+    }
+    rig_run_all(r);
+    assert_int_equal(told.received_first, 6);
+    assert_int_equal(told.received_count, RECEIVED_KEPT);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_register(r, 9);
+    rig_task(r, RIG_JOB, 1000, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(told.received_first, 0);
+    assert_int_equal(told.received_count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +279,11 @@ int main(void)
         TEST(columns_of_tasks_belong_together),
         TEST(what_goes_with_a_task_is_checked),
         TEST(each_list_of_tasks_is_checked),
+        TEST(what_an_executor_measures_is_told),
+        TEST(what_takes_no_time_is_not_told),
+        TEST(the_wait_for_an_input_from_elsewhere_is_told),
+        TEST(the_times_of_messages_with_tasks_are_told),
+        TEST(only_the_last_messages_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
