@@ -105,6 +105,14 @@ static const char *outcome_of(uint32_t outcome)
     return outcome < MR_ARRAY_LEN(names) ? names[outcome] : "SPAN_OUTCOME_UNSPECIFIED";
 }
 
+static const char *held_of(uint32_t held)
+{
+    static const char *const names[] = {[MR_TRACE_HELD_NOT] = "SPAN_HELD_UNSPECIFIED",
+        [MR_TRACE_HELD_MEMORY] = "SPAN_HELD_MEMORY",
+        [MR_TRACE_HELD_RESTRICTED] = "SPAN_HELD_RESTRICTED"};
+    return names[held < MR_ARRAY_LEN(names) ? held : MR_TRACE_HELD_NOT];
+}
+
 static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather *g,
     const struct mr_graph *graph, const struct mr_trace_span *s)
 {
@@ -124,9 +132,15 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, t, "started_ns", s->started);
     add_u64(d, t, "finished_ns", s->finished);
     add_u64(d, t, "accounted_ns", s->accounted);
+    add_u64(d, t, "received_ns", s->received);
+    add_u64(d, t, "inputs_ns", s->inputs);
     add_u64(d, o, "cpu_ns", s->cpu_ns);
     (void)yyjson_mut_obj_add_str(d, o, "outcome", outcome_of(s->outcome));
     add_u64(d, o, "nbytes", s->bytes);
+    add_u64(d, o, "input_ns", s->input_ns);
+    add_u64(d, o, "output_ns", s->output_ns);
+    add_u64(d, o, "late_ns", s->late_ns);
+    (void)yyjson_mut_obj_add_str(d, o, "held", held_of(s->held));
     return o;
 }
 

@@ -31,7 +31,8 @@ static void on_again(void *ctx, const struct mr_trace_span *s)
     seen->count++;
     seen->sum += s->index + s->ready * 3 + s->sent * 5 + s->started * 7 + s->finished * 11 +
                  s->accounted * 13 + s->cpu_ns * 17 + s->bytes * 19 + s->attempt + s->outcome +
-                 s->slot + s->op.n;
+                 s->slot + s->op.n + s->received * 23 + s->inputs * 29 + s->input_ns * 31 +
+                 s->output_ns * 37 + s->late_ns * 41 + s->held;
 }
 
 static void on_span(void *ctx, const struct mr_trace_span *s)
@@ -45,7 +46,9 @@ static void on_span(void *ctx, const struct mr_trace_span *s)
         touched ^= s->worker.p[i];
     *(volatile char *)&touched = touched;
     if (!is_whole(s->ready) || !is_whole(s->sent) || !is_whole(s->started) ||
-        !is_whole(s->finished) || !is_whole(s->accounted) || !is_whole(s->cpu_ns))
+        !is_whole(s->finished) || !is_whole(s->accounted) || !is_whole(s->cpu_ns) ||
+        !is_whole(s->received) || !is_whole(s->inputs) || !is_whole(s->input_ns) ||
+        !is_whole(s->output_ns) || !is_whole(s->late_ns))
         seen->wrapped = true;
     if (mr_trace_encoder_add(seen->encoder, &copy))
         return; /* the buffer is full, because the encoding is longer than the input */
@@ -64,8 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     } else {
         uint32_t count = MR_MIN((uint32_t)(bytes / 3), (uint32_t)data[0] >> 1);
         const uint32_t magic =
-            /* Magic number of this version, or of version 0.1. */
-            data[0] & 2 ? 0x3272746du : 0x3172746du;
+            /* Magic number of this version, or of an earlier one. */
+            data[0] & 2 ? (data[0] & 128 ? 0x3372746du : 0x3272746du) : 0x3172746du;
         const uint32_t head[4] = {magic, 1, count, (uint32_t)bytes};
         memcpy(block, head, sizeof head);
         memcpy(block + HEAD_BYTES, data + 1, bytes);

@@ -139,7 +139,7 @@ struct rig_worker rig_join_as(
     ev.worker.memory_bytes = spec->memory ? spec->memory : (uint64_t)1 << 40;
     ev.worker.store = spec->store;
     ev.worker.store_address = mr_str("a");
-    ev.worker.time_ns = r->now;
+    if (!ev.worker.time_ns) ev.worker.time_ns = r->now;
     ev.worker.ops = list;
     ev.worker.ops_count = n;
     ev.worker.resources = &resource;

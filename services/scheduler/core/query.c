@@ -5,6 +5,7 @@
 #include "services/scheduler/core/state/failure.h"
 #include "services/scheduler/core/state/inline_bytes.h"
 #include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
 #include "services/scheduler/core/task/epoch.h"
 #include "services/scheduler/core/task/loop.h"
 
@@ -213,6 +214,11 @@ bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_wo
         .last_heard = w->last_heard,
         .store = w->store ? s->stores[w->store].incarnation : 0};
     return true;
+}
+
+int64_t mr_sched_clock_offset(const struct mr_sched *s, uint32_t slot)
+{
+    return mr_sched__clock_offset(s, slot);
 }
 
 uint32_t mr_sched_worker_slots(const struct mr_sched *s)

@@ -117,9 +117,8 @@ mr_job_id mr_sched_job_newest(const struct mr_sched *s);
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* Stores in *rounds how many rounds of the loop ran, and in *by_max whether the maximum of rounds
- * ended the loop. False: there is no such loop, its job has not ended, or the job ended before the
- * loop did. */
+/* Stores in *rounds how many rounds of the loop ran, and in *by_max whether their maximum ended the
+ * loop. False: there is no such loop, its job has not ended, or the job ended before the loop. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
 /* Describes the value of a node in *out. Appends the bytes of a small value to `bytes`, unless
@@ -128,13 +127,13 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, str
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
-/* Returns a bound for walks over the workers: `slot` of each worker is less than this bound. */
-uint32_t mr_sched_worker_slots(const struct mr_sched *s);
-/* True: the connected workers together have more slots than tasks. In a cluster of more than 64
- * workers the answer is always false, because counting the tasks would take too long. */
+/* The scheduler's clock minus the worker's. */
+int64_t mr_sched_clock_offset(const struct mr_sched *s, uint32_t slot);
+uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* each worker's `slot` is below it */
+/* True: the connected workers together have more slots than tasks. Always false with more than 64
+ * workers, because counting the tasks would take too long. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
-/* Returns a count n: the operators have the numbers 1 to n. */
-uint32_t mr_sched_ops_count(const struct mr_sched *s);
+uint32_t mr_sched_ops_count(const struct mr_sched *s); /* the operators' numbers are 1 to this */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);

@@ -241,6 +241,8 @@ static void explain_times(
     t->started_ns = span->started;
     t->finished_ns = span->finished;
     t->accounted_ns = span->accounted;
+    t->received_ns = span->received;
+    t->inputs_ns = span->inputs;
     r->times = t;
     if (span->worker.n) r->worker = mr_shell_text(sh, span->worker);
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "services/scheduler/core/batch_message.h"
+#include "services/scheduler/telemetry/receipts.h"
 #include "services/scheduler/shell/sessions.h"
 
 struct mr_session {
@@ -22,6 +23,7 @@ struct mr_session {
     uint64_t seen; /* sequence number of the store's last heartbeat */
     struct mr_sched_numbers numbers;
     struct mr_session_facts facts;
+    struct mr_receipts receipts;
     struct mr_store_facts store_facts;
     char *store_node; /* only for a store, like `directory` and `pid` */
     uint64_t directory;

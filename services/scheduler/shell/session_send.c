@@ -83,6 +83,7 @@ static bool flush_worker(struct mr_shell *sh, uint32_t slot)
         return false;
     }
     bool with_tasks = b->tasks.count > 0;
+    if (with_tasks) mr_receipts_sent(&x->receipts, mr_clock_now());
     mr_list_remove(&x->lazy);
     int err = send_worker(x, call, b);
     if (err && err != MR_ECANCELED) {

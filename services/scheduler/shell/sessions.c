@@ -150,6 +150,8 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         return;
     }
     if (!x->has_joined) return;
+    mr_receipts_received(&x->receipts, m->received_first, m->received_ns, m->received_count,
+        mr_sched_clock_offset(x->sh->core, x->slot));
     if (m->logs_count || m->completed.failures_count) mr_logs_message(x->sh, x->slot, m);
     mr_shell_step(x->sh, &ev);
     mr_logs_tell(x->sh);
@@ -265,6 +267,16 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
     case MR_NOTE_TARGET_BYTES:
     case MR_NOTE_TARGET_FAILED:
     case MR_NOTE_JOB_FORGOTTEN: return;
+    }
+}
+
+void mr_sessions_receipts(struct mr_shell *sh)
+{
+    struct mr_sched_span *spans = (void *)sh->fx.spans.p;
+    for (size_t i = 0; i < sh->fx.spans.n / sizeof *spans; i++) {
+        struct mr_sched_span *p = &spans[i];
+        const struct mr_session *x = sh->sessions->worker[p->worker];
+        if (x && p->sent && p->started) p->received = mr_receipts_find(&x->receipts, p->sent);
     }
 }
 

@@ -88,6 +88,7 @@ static void perform(struct mr_shell *sh)
         memcpy(&n, sh->fx.notes.p + at, sizeof n);
         perform_note(sh, &n);
     }
+    mr_sessions_receipts(sh);
     mr_trace_add(sh);
     if (mr_sessions_flush(sh)) mr_rpc_loop_flush(sh->loop);
     mr_journal_link_perform(sh);

@@ -16,7 +16,7 @@
 /* limit of open questions: each has a copy of the spans that are not written yet */
 #define ASKS_MAX 64
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* limit of one page of a timeline */
-#define SPAN_BYTES 96 /* estimate of the memory of a span's numbers in a message */
+#define SPAN_BYTES 144 /* estimate of the memory of a span's numbers in a message */
 
 struct asked {
     uint64_t ticket;
@@ -283,6 +283,13 @@ static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
     return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_UNSPECIFIED;
 }
 
+static Millrace__V1__SpanHeld held_of(uint32_t held)
+{
+    if (held == MR_TRACE_HELD_MEMORY) return MILLRACE__V1__SPAN_HELD__SPAN_HELD_MEMORY;
+    if (held == MR_TRACE_HELD_RESTRICTED) return MILLRACE__V1__SPAN_HELD__SPAN_HELD_RESTRICTED;
+    return MILLRACE__V1__SPAN_HELD__SPAN_HELD_UNSPECIFIED;
+}
+
 static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     const struct mr_sched_job_info *info, const struct mr_trace_gather *g,
     const struct mr_trace_span *s)
@@ -302,12 +309,18 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->failed = s->outcome != MR_OUTCOME_OK;
     m->cpu_ns = s->cpu_ns;
     m->nbytes = s->bytes;
+    m->input_ns = s->input_ns;
+    m->output_ns = s->output_ns;
+    m->late_ns = s->late_ns;
+    m->held = held_of(s->held);
     m->times = times;
     times->ready_ns = s->ready;
     times->sent_ns = s->sent;
     times->started_ns = s->started;
     times->finished_ns = s->finished;
     times->accounted_ns = s->accounted;
+    times->received_ns = s->received;
+    times->inputs_ns = s->inputs;
     return m;
 }
 

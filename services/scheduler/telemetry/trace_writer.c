@@ -156,7 +156,13 @@ static void one_span(
         .started = in->started ? in->started + wall : 0,
         .finished = in->finished ? in->finished + wall : 0,
         .accounted = in->accounted ? in->accounted + wall : 0,
+        .received = in->received ? in->received + wall : 0,
+        .inputs = in->inputs ? in->inputs + wall : 0,
         .cpu_ns = in->cpu_ns,
+        .input_ns = in->input_ns,
+        .output_ns = in->output_ns,
+        .late_ns = in->late_ns,
+        .held = in->held,
         .bytes = in->bytes};
     /* A worker that registers again reports values that it holds. Their spans were recorded
      * earlier. */

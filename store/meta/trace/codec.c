@@ -10,9 +10,13 @@
  * - OP: the operator's number; a new one adds its name. Absent: the operator of the span before.
  * - INDEX: the index minus that of the span before, minus 1. Absent: one more than that of the span
  *   before.
- * - MORE: a byte that says which times follow, and whether the bytes of the value (BYTES) and
- *   attempt and outcome (TRIED) follow. Absent: all times; bytes as in the lane's last span;
- *   attempt 1, outcome 0. In blocks of "mtr1": attempt, outcome, mask of times; no bytes.
+ * - MORE: a byte that says which times follow, and whether the bytes of the value (BYTES), attempt
+ *   and outcome (TRIED), and a byte of measurements (MEASURED) follow. Absent: all times; bytes as
+ *   in the lane's last span; attempt 1, outcome 0. In blocks of "mtr1": attempt, outcome, mask of
+ *   times; no bytes. In blocks of "mtr2": no measurements.
+ * - The measurements: RECEIVED is 0 if it is not known, else 1 more than received minus sent,
+ *   zigzag-encoded; INPUTS is inputs minus sent; the others are numbers. Absent: received is the
+ *   lane's last received, and the others are 0.
  * - SENT: sent minus the lane's last accounted. Absent: sent is the lane's last sent.
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
  * - Without a flag: started minus the lane's last finished, and finished minus started.
@@ -32,18 +36,21 @@
 
 #include <assert.h>
 
-#define MAGIC 0x3272746du /* the characters "mtr2" */
+#define MAGIC 0x3372746du /* the characters "mtr3" */
+/* The characters "mtr2": blocks without measurements, which are read and never written. */
+#define MAGIC_2 0x3272746du
 /* The characters "mtr1": blocks of version 0.1, which are read and never written. */
 #define MAGIC_1 0x3172746du
 #define KIND_SPANS 1      /* a reader skips blocks of any other kind */
 #define NUMBERS_MAX 4096u /* limit of the lanes, workers and operators of one block */
-#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 2 + 15 * 10)
+#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 3 + 21 * 10)
 #define SPAN_BYTES_MIN 2
 
 enum { LANE = 1, OP = 2, INDEX = 4, MORE = 8, SENT = 16, READY = 32, ACCOUNTED = 64, CPU = 128 };
 enum { HAS_READY = 1, HAS_SENT = 2, HAS_STARTED = 4, HAS_FINISHED = 8, HAS_ACCOUNTED = 16 };
 #define HAS_ALL 31u
-enum { BYTES = 32, TRIED = 64 };
+enum { BYTES = 32, TRIED = 64, MEASURED = 128 };
+enum { RECEIVED = 1, INPUTS = 2, INPUT = 4, OUTPUT = 8, LATE = 16, HELD = 32 };
 
 struct head {
     uint32_t magic;
@@ -61,7 +68,8 @@ static_assert(sizeof(struct head) == 56, "the layout of a block");
 struct lane {
     uint32_t worker; /* the worker's number in this block */
     uint32_t slot;
-    uint64_t ready, sent, finished, accounted; /* times of the lane's last span, in ticks */
+    /* Times of the lane's last span, in ticks. */
+    uint64_t ready, sent, received, finished, accounted;
     uint64_t bytes;
 };
 
@@ -309,6 +317,30 @@ static unsigned char *put_times(
     return p;
 }
 
+/* Returns the mask of the measurements that differ from what their absence means. */
+static unsigned measured_of(const struct lane *l, const struct mr_trace_span *s)
+{
+    return (s->received / MR_TRACE_TICK_NS != l->received ? RECEIVED : 0u) |
+           (s->inputs ? INPUTS : 0u) | (s->input_ns ? INPUT : 0u) | (s->output_ns ? OUTPUT : 0u) |
+           (s->late_ns ? LATE : 0u) | (s->held ? HELD : 0u);
+}
+
+static unsigned char *put_measured(
+    unsigned char *p, struct lane *l, const struct mr_trace_span *s, unsigned mask)
+{
+    uint64_t sent = s->sent / MR_TRACE_TICK_NS;
+    uint64_t received = s->received / MR_TRACE_TICK_NS;
+    *p++ = (unsigned char)mask;
+    if (mask & RECEIVED) p = received ? put(p, zigzag(received - sent) + 1) : put(p, 0);
+    l->received = received;
+    if (mask & INPUTS) p = put_difference(p, s->inputs / MR_TRACE_TICK_NS, sent);
+    if (mask & INPUT) p = put(p, s->input_ns / MR_TRACE_TICK_NS);
+    if (mask & OUTPUT) p = put(p, s->output_ns / MR_TRACE_TICK_NS);
+    if (mask & LATE) p = put(p, s->late_ns / MR_TRACE_TICK_NS);
+    if (mask & HELD) p = put(p, s->held);
+    return p;
+}
+
 int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span *s)
 {
     if (e->lanes.count == NUMBERS_MAX || e->ops.count == NUMBERS_MAX ||
@@ -329,15 +361,18 @@ int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span 
     e->index = s->index;
     unsigned has = has_of(s);
     bool was_tried = s->attempt != 1 || s->outcome, has_bytes = s->bytes != l->bytes;
-    if (was_tried || has_bytes || has != HAS_ALL) {
+    unsigned measured = measured_of(l, s);
+    if (was_tried || has_bytes || has != HAS_ALL || measured) {
         flags |= MORE;
-        *p++ = (unsigned char)(has | (has_bytes ? BYTES : 0u) | (was_tried ? TRIED : 0u));
+        *p++ = (unsigned char)(has | (has_bytes ? BYTES : 0u) | (was_tried ? TRIED : 0u) |
+                               (measured ? MEASURED : 0u));
     }
     if (has_bytes) p = put(p, l->bytes = s->bytes);
     if (was_tried) {
         p = put(p, s->attempt);
         p = put(p, s->outcome);
     }
+    if (measured) p = put_measured(p, l, s, measured);
     p = put_times(p, l, s, has, &flags);
     *first = (unsigned char)flags;
     e->bytes.n = at + (size_t)(p - first);
@@ -361,7 +396,8 @@ struct mr_str mr_trace_encoder_end(struct mr_trace_encoder *e)
 
 struct decoder {
     const unsigned char *p, *end;
-    bool bad, is_old;
+    bool bad;
+    unsigned version; /* 1 to 3: "mtr1" to "mtr3" */
     struct lane *lane;
     struct mr_str *workers, *ops;
     uint32_t lanes, lane_room, workers_count, workers_room, ops_count, ops_room;
@@ -469,18 +505,47 @@ static void take_times(
     s->cpu_ns = cpu * MR_TRACE_TICK_NS;
 }
 
-/* Reads the fields that MORE announces, and returns the mask of times. */
-static unsigned take_more(struct decoder *d, struct lane *l, struct mr_trace_span *s)
+/* Reads the fields that MORE announces, and returns the mask of times. `*is_measured`: a mask of
+ * measurements follows. */
+static unsigned take_more(
+    struct decoder *d, struct lane *l, struct mr_trace_span *s, bool *is_measured)
 {
-    unsigned mask = d->is_old ? TRIED : 0;
-    if (!d->is_old) mask = d->p < d->end ? *d->p++ : ~0u;
-    if (mask & ~(HAS_ALL | BYTES | TRIED)) d->bad = true;
+    unsigned mask = d->version == 1 ? TRIED : 0;
+    if (d->version > 1) mask = d->p < d->end ? *d->p++ : ~0u;
+    if (mask & ~(HAS_ALL | BYTES | TRIED | (d->version > 2 ? MEASURED : 0u))) d->bad = true;
     if (mask & BYTES) l->bytes = take(d);
     if (mask & TRIED) {
         s->attempt = take_u32(d);
         s->outcome = take_u32(d);
     }
-    return d->is_old ? take_u32(d) : mask & HAS_ALL;
+    if (d->version > 1) *is_measured = mask & MEASURED;
+    return d->version == 1 ? take_u32(d) : mask & HAS_ALL;
+}
+
+/* Measurements as they stand in the block; times are relative to `sent`, which follows. */
+struct measured {
+    unsigned mask;
+    uint64_t received, inputs;
+};
+
+static void take_measured(struct decoder *d, struct measured *m, struct mr_trace_span *s)
+{
+    m->mask = d->p < d->end ? *d->p++ : ~0u;
+    if (m->mask & ~(unsigned)(RECEIVED | INPUTS | INPUT | OUTPUT | LATE | HELD)) d->bad = true;
+    if (m->mask & RECEIVED) m->received = take(d);
+    if (m->mask & INPUTS) m->inputs = take_difference(d, 0);
+    if (m->mask & INPUT) s->input_ns = take(d) * MR_TRACE_TICK_NS;
+    if (m->mask & OUTPUT) s->output_ns = take(d) * MR_TRACE_TICK_NS;
+    if (m->mask & LATE) s->late_ns = take(d) * MR_TRACE_TICK_NS;
+    if (m->mask & HELD) s->held = take_u32(d);
+}
+
+static void put_in_time(const struct measured *m, struct lane *l, struct mr_trace_span *s)
+{
+    uint64_t sent = s->sent / MR_TRACE_TICK_NS;
+    if (m->mask & RECEIVED) l->received = m->received ? sent + unzigzag(m->received - 1) : 0;
+    if (m->mask & INPUTS) s->inputs = (sent + m->inputs) * MR_TRACE_TICK_NS;
+    s->received = l->received * MR_TRACE_TICK_NS;
 }
 
 static void take_span(struct decoder *d, struct mr_trace_span *s)
@@ -499,13 +564,18 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     struct lane *l = &d->lane[d->at];
     uint64_t index = (uint64_t)d->index + 1;
     if (flags & INDEX) index = take_difference(d, index);
+    bool is_measured = false;
+    struct measured m = {0};
     s->attempt = 1;
-    s->outcome = 0;
-    if (flags & MORE) has = take_more(d, l, s);
+    s->outcome = s->held = 0;
+    s->inputs = s->input_ns = s->output_ns = s->late_ns = 0;
+    if (flags & MORE) has = take_more(d, l, s, &is_measured);
+    if (is_measured) take_measured(d, &m, s);
     s->bytes = l->bytes;
     if (index > UINT32_MAX || has & ~HAS_ALL) d->bad = true;
     d->index = s->index = (uint32_t)index;
     take_times(d, l, flags, has, s);
+    put_in_time(&m, l, s);
     s->slot = l->slot;
     s->op_id = d->op;
     s->op = d->ops[d->op];
@@ -513,12 +583,16 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     s->worker = d->workers[l->worker];
 }
 
+static unsigned version_of(uint32_t magic) /* 0: the bytes are no block */
+{
+    return magic == MAGIC ? 3 : magic == MAGIC_2 ? 2 : magic == MAGIC_1 ? 1 : 0;
+}
+
 static int head_read(struct mr_str block, struct head *h)
 {
     if (block.n < sizeof *h || block.n > MR_TRACE_BLOCK_BYTES_MAX) return MR_EFORMAT;
     memcpy(h, block.p, sizeof *h);
-    if ((h->magic != MAGIC && h->magic != MAGIC_1) || h->bytes != block.n - sizeof *h)
-        return MR_EFORMAT;
+    if (!version_of(h->magic) || h->bytes != block.n - sizeof *h) return MR_EFORMAT;
     if (h->kind != KIND_SPANS) h->count = 0;
     return h->count <= h->bytes / SPAN_BYTES_MIN ? MR_OK : MR_EFORMAT;
 }
@@ -546,7 +620,7 @@ int mr_trace_decode(struct mr_str block, mr_trace_span_fn fn, void *ctx)
     struct decoder d = {.p = (const unsigned char *)block.p + sizeof h,
         .end = (const unsigned char *)block.p + block.n,
         .base = h.base,
-        .is_old = h.magic == MAGIC_1};
+        .version = version_of(h.magic)};
     for (uint32_t i = 0; i < h.count && !d.bad; i++) {
         struct mr_trace_span s;
         take_span(&d, &s);

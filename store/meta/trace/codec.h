@@ -21,13 +21,28 @@ struct mr_trace_span {
     uint32_t slot;    /* executor thread of the worker */
     uint32_t outcome; /* 0: success */
     uint64_t ready, sent, started, finished, accounted;
+    uint64_t received; /* when the worker had the task's message */
+    /* when the last input came to the worker; 0: the inputs came with the task, or the worker made
+     * the last one itself */
+    uint64_t inputs;
     uint64_t cpu_ns;
-    uint64_t bytes; /* bytes of the task's value */
+    uint64_t input_ns;  /* time to map and load inputs */
+    uint64_t output_ns; /* time to store the result */
+    uint64_t late_ns;   /* time in which the thread could run and the kernel ran another one */
+    uint32_t held;      /* enum mr_trace_held */
+    uint64_t bytes;     /* bytes of the task's value */
     /* Names, set by the decoder and borrowed from the block; "": unknown. */
     struct mr_str op, worker;
     /* Numbers, set by the caller of the encoder. Within a block one number always has the same
      * name. */
     uint32_t op_id, worker_id;
+};
+
+/* Why the scheduler held a task back after it was ready. */
+enum mr_trace_held {
+    MR_TRACE_HELD_NOT,
+    MR_TRACE_HELD_MEMORY,     /* memory was short */
+    MR_TRACE_HELD_RESTRICTED, /* few workers may run the task: resources, names, quarantine */
 };
 
 struct mr_trace_block { /* the head of a block */

@@ -102,6 +102,27 @@ class Trace(unittest.TestCase):
             self.assertLessEqual(t["ready_ns"], t["accounted_ns"])
             self.assertTrue(s["worker"].startswith("worker-0-"))
 
+    def test_a_span_says_what_its_time_went_into(self):
+        c = self.start()
+        big = {"op": "array.full", "args": [{"literal": [4_000_000]}, 1.5]}
+        again = {"op": "array.add", "args": [{"ref": "x"}, {"literal": 1.0}]}
+        job = c.run({"tasks": {"x": big, "y": again, "nap": {"op": "sleep", "args": [0.05]}}, "targets": ["x", "y", "nap"],
+                     "fuse": False})
+        self.assertEqual(job["state"], "JOB_DONE")
+        spans = {s["key"]: s for s in self.timeline(c, job["id"])[0]}
+        self.assertEqual(set(spans), {"x", "y", "nap"})
+        for s in spans.values():
+            t = {k: int(v) for k, v in s["times"].items()}
+            # the scheduler's and the workers' clock are one, so the steps of a task are in order
+            steps = [t[k] for k in ("sent_ns", "received_ns", "started_ns", "finished_ns", "accounted_ns")]
+            self.assertEqual(steps, sorted(steps), s)
+            parts = sum(int(s[k]) for k in ("input_ns", "output_ns", "late_ns"))
+            self.assertLessEqual(parts, t["finished_ns"] - t["started_ns"], s)
+            self.assertEqual(s["held"], "SPAN_HELD_UNSPECIFIED")
+        self.assertGreater(int(spans["x"]["output_ns"]), 0)
+        self.assertGreater(int(spans["y"]["input_ns"]), 0)
+        self.assertEqual((spans["nap"]["input_ns"], spans["nap"]["output_ns"]), ("0", "0"))
+
     def test_a_timeline_can_be_read_without_the_scheduler(self):
         c = self.start()
         width = 300

@@ -324,6 +324,86 @@ static void a_span_has_the_bytes_of_its_value(void **state)
     assert_int_equal(span_of(r, job, "t0", 1).bytes, 2);
 }
 
+/* Reports the task with the parts of its time: it started 2 s ago and ran for 1 s, and its last
+ * input had come 0.5 s before. */
+static void done_with_parts(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
+{
+    const struct mr_ws_run run = {.job = {job}, .count = 1};
+    uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key), bytes = 1;
+    uint64_t started = 0, duration = MR_SECOND, input = 1, output = 20, late = 300;
+    uint64_t waited = MR_SECOND / 2;
+    struct mr_ws_up m = {0};
+    m.completed = (struct mr_ws_completed){.tasks = {&run, 1, &index, &attempt, 1},
+        .inline_bytes = &bytes,
+        .inlined = MR_STR("\x01"),
+        .base_ns = r->now - 2 * MR_SECOND,
+        .started_ns = &started,
+        .duration_ns = &duration,
+        .input_ns = &input,
+        .output_ns = &output,
+        .late_ns = &late,
+        .waited_ns = &waited};
+    rig_message(r, w, &m);
+}
+
+static void a_span_has_the_parts_of_its_time(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = wide(r, 2);
+    rig_pass(r, 5 * MR_SECOND);
+    done_with_parts(r, w, job, "t0");
+    struct mr_sched_span s = span_of(r, job, "t0", 1);
+    assert_int_equal(s.started, r->now - 2 * MR_SECOND);
+    assert_int_equal(s.inputs, s.started - MR_SECOND / 2);
+    assert_int_equal(s.input_ns, 1);
+    assert_int_equal(s.output_ns, 20);
+    assert_int_equal(s.late_ns, 300);
+    assert_int_equal(s.held, MR_SCHED_HELD_NOT);
+    rig_done(r, w, job, "t1");
+    s = span_of(r, job, "t1", 1);
+    assert_int_equal(s.inputs + s.input_ns + s.output_ns + s.late_ns, 0);
+}
+
+/* Both tasks ask for the only gpu. */
+static void a_task_that_asks_for_a_resource_was_held(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a", .slots = 4, .resource = "gpu", .amount = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    rig_warm(r, w);
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1],\"resources\":{\"gpu\":1}},"
+        "\"b\":{\"op\":\"f\",\"args\":[2],\"resources\":{\"gpu\":1}}},\"targets\":[\"a\",\"b\"]}");
+    rig_done(r, w, job, "a");
+    rig_turn(r);
+    rig_done(r, w, job, "b");
+    uint64_t plain = wide(r, 1);
+    rig_done(r, w, plain, "t0");
+    assert_int_equal(span_of(r, plain, "t0", 1).held, MR_SCHED_HELD_NOT);
+    assert_int_equal(span_of(r, job, "b", 1).held, MR_SCHED_HELD_RESTRICTED);
+}
+
+/* Clocks of two machines begin at their boots. A worker of the scheduler's machine has its clock.
+ */
+static void the_clock_of_the_same_machine_needs_no_conversion(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_pass(r, 10 * MR_SECOND);
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    const struct mr_ws_register near = {.time_ns = r->now - MR_MS};
+    const struct mr_ws_register far = {.time_ns = r->now - MR_SECOND};
+    struct rig_worker w = rig_join_as(r, &spec, &near);
+    assert_int_equal(mr_sched_clock_offset(r->s, w.slot), 0);
+    const struct rig_spec other = {.name = "other", .slots = 1};
+    w = rig_join_as(r, &other, &far);
+    assert_int_equal(mr_sched_clock_offset(r->s, w.slot), MR_SECOND);
+}
+
 static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
 {
     (void)state;
@@ -372,6 +452,9 @@ int main(void)
         RIG_TEST(a_task_of_a_long_chain_is_not_said_to_be_the_target),
         RIG_TEST(a_task_that_is_cancelled_while_it_runs_has_a_span),
         RIG_TEST(a_span_has_the_bytes_of_its_value),
+        RIG_TEST(a_span_has_the_parts_of_its_time),
+        RIG_TEST(a_task_that_asks_for_a_resource_was_held),
+        RIG_TEST(the_clock_of_the_same_machine_needs_no_conversion),
         RIG_TEST(the_slots_of_an_ended_job_are_those_that_it_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

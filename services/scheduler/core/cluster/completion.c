@@ -16,6 +16,7 @@
 #include "services/scheduler/core/state/failure.h"
 #include "services/scheduler/core/state/inline_bytes.h"
 #include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
 #include "services/scheduler/core/task/fused.h"
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
@@ -38,6 +39,26 @@ struct row { /* one row of Completed (session.proto) */
     const struct mr_ws_completed *c;
 };
 
+/* Returns why the task waited after it was ready. A task with demands waits for the workers that
+ * meet them. Quarantined tasks run alone. Tasks that had too little memory wait for more. */
+static enum mr_sched_held held_of(const struct mr_sched *s, const struct task *t)
+{
+    bool has_demands = t->class >= s->config.ops_max || t->flags & (T_LONG | T_QUARANTINED);
+    if (has_demands) return MR_SCHED_HELD_RESTRICTED;
+    return t->was_held || t->oom_retries ? MR_SCHED_HELD_MEMORY : MR_SCHED_HELD_NOT;
+}
+
+/* Sets what the worker measured of the attempt. */
+static void span_measured(struct mr_sched_span *p, const struct row *r)
+{
+    const struct mr_ws_completed *c = r->c;
+    if (c->input_ns) p->input_ns = c->input_ns[r->at];
+    if (c->output_ns) p->output_ns = c->output_ns[r->at];
+    if (c->late_ns) p->late_ns = c->late_ns[r->at];
+    mr_duration waited = c->waited_ns ? c->waited_ns[r->at] : 0;
+    if (waited) p->inputs = p->started - MR_MIN(waited, p->started);
+}
+
 static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
 {
     const struct task *t = &s->tasks[task];
@@ -58,13 +79,15 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     if (!r->c->started_ns || !r->c->duration_ns) return;
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
-    p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
+    p->started = its + (uint64_t)mr_sched__clock_offset(s, r->worker);
     /* the task became ready when its worker began it: the task before it in the same fused run
      * (tasks that a worker runs in one go) made it ready */
     if (!p->ready && p->sent) p->ready = p->started;
     p->finished = p->started + ns;
     if (is_last) p->sent = sent_at(s, t, p->started);
     if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
+    if (is_last) p->held = held_of(s, t);
+    span_measured(p, r);
     if (outcome != MR_OUTCOME_OK) return;
     p->bytes = r->inline_bytes ? r->inline_bytes : r->object_bytes;
     o->tasks++;

@@ -159,7 +159,8 @@ static void running(struct mr_sched *s, uint32_t slot, const struct mr_ws_heartb
         started(s, task);
         uint64_t at = h->time_ns - MR_MIN(h->running_ns ? h->running_ns[i] : 0, h->time_ns);
         if (h->running_ns) overdue(s, slot, task, h->running_ns[i]);
-        if (h->running_ns) mr_sched__began(s, slot, task, at + (uint64_t)w->clock_offset);
+        if (h->running_ns)
+            mr_sched__began(s, slot, task, at + (uint64_t)mr_sched__clock_offset(s, slot));
     }
 }
 

@@ -104,7 +104,11 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
     if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
     /* a task that is not ready is queued again when it becomes ready */
     mr_sched__queue_drop(s, task);
-    if (t->state == MR_TASK_READY) mr_sched__park(s, task);
+    if (t->state != MR_TASK_READY) return true;
+    mr_sched__park(s, task);
+    /* a task of an operator of unknown run time waits for the first result; any other that waits
+     * here, while workers have room in their queues, waits for memory */
+    t->was_held = s->ops[s->classes[t->class].op].estimate_ns != 0;
     return true;
 }
 

@@ -66,6 +66,12 @@ struct mr_sched_record_head {
 /* Bytes that precede the piece in its journal record: type (u32), job (u64), offset (u64). */
 #define MR_SCHED_PIECE_HEAD_BYTES 20
 
+enum mr_sched_held { /* why the scheduler held a task back after it was ready */
+    MR_SCHED_HELD_NOT,
+    MR_SCHED_HELD_MEMORY,     /* memory was short */
+    MR_SCHED_HELD_RESTRICTED, /* few workers may run the task: resources, names, quarantine */
+};
+
 /* One attempt of a task. Times are of the scheduler's clock; 0: the attempt did not get so far. */
 struct mr_sched_span {
     mr_job_id job;
@@ -75,7 +81,15 @@ struct mr_sched_span {
     uint32_t slot;
     uint32_t outcome;
     mr_time ready, sent, started, finished, accounted;
+    mr_time received; /* when the worker received the task; the shell knows it, not the core */
+    /* when the last input came to the worker; 0: the inputs came with the task, or the worker made
+     * the last one itself */
+    mr_time inputs;
     uint64_t cpu_ns;
+    mr_duration input_ns;  /* time to map and load inputs */
+    mr_duration output_ns; /* time to store the result */
+    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
+    uint32_t held;         /* enum mr_sched_held */
     uint64_t bytes; /* size of the value; 0: there is no value, or its size was not reported */
 };
 

@@ -5,6 +5,8 @@
 #include "base/assert.h"
 #include "services/scheduler/core/state/lookup.h"
 
+#define SAME_CLOCK (int64_t)(50 * MR_MS)
+
 static mr_time began_at(const struct worker *w, uint32_t task, uint32_t attempt)
 {
     const struct worker_facts *f = w->facts;
@@ -40,6 +42,14 @@ void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
     p->sent = sent_at(s, t, began);
     p->started = began ? began : MR_MAX(p->ready, p->sent);
     p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
+}
+
+/* The processes of one machine share their clock. The measured offset is then the delay of the
+ * fastest message. Clocks of two machines begin at their boots, hardly ever within SAME_CLOCK. */
+int64_t mr_sched__clock_offset(const struct mr_sched *s, uint32_t worker)
+{
+    int64_t offset = s->workers[worker].clock_offset;
+    return offset >= 0 && offset < SAME_CLOCK ? 0 : offset;
 }
 
 uint64_t mr_sched__slots_us(const struct mr_sched *s)

@@ -7,6 +7,8 @@
 void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
 /* Emits the span of a task that ran on a worker that is lost. */
 void mr_sched__span_lost(struct mr_sched *s, uint32_t task);
+/* Returns the scheduler's clock minus the worker's. */
+int64_t mr_sched__clock_offset(const struct mr_sched *s, uint32_t worker);
 /* Returns the integral of connected slots over time, in slots x microseconds. */
 uint64_t mr_sched__slots_us(const struct mr_sched *s);
 /* Moves the worker to `state` (W_CONNECTED …) and counts its slots. */

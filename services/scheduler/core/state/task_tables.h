@@ -13,7 +13,7 @@
 #define BLOCK_BYTES 28
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
-#define KILLS_MAX 3
+#define KILLS_MAX 3 /* fits `kills` of a task */
 /* Task numbers of a job begin at a multiple of this, so that the bits of the job in the ready queue
  * are whole 64-bit words. */
 #define JOB_ALIGN 64
@@ -96,8 +96,9 @@ struct task { /* 48 bytes, since there are millions of tasks; job_of finds a tas
     uint16_t probations : 2;  /* times that the task entered quarantine anew; at most 3 */
     uint16_t oom_retries : 2; /* attempts that had too little memory */
     uint16_t class;
-    uint8_t state : 4; /* enum mr_task_state */
-    uint8_t kills : 3; /* crashes of workers that this task is blamed for: place/quarantine.c */
+    uint8_t state : 4;    /* enum mr_task_state */
+    uint8_t kills : 2;    /* crashes of workers that this task is blamed for: place/quarantine.c */
+    uint8_t was_held : 1; /* the task was held back for memory since it is ready */
     /* the task is RELEASED without a value, because the tasks that needed it failed */
     uint8_t is_abandoned : 1;
     uint8_t refs : 2;      /* enum ref */

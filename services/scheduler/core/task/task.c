@@ -270,6 +270,7 @@ void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     t->ready_at = s->now;
+    t->was_held = false;
     mr_assert(t->state == MR_TASK_WAITING);
     mr_sched__task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
     if (!(t->flags & T_SENT)) make_ready(s, task);

@@ -1,0 +1,27 @@
+/* When a worker received the messages with tasks that the scheduler sent on its stream. Both sides
+ * count these messages from 0. The times of the last MR_RECEIPTS_MAX messages are kept. */
+#pragma once
+
+#include "base/time.h"
+
+#include <stdint.h>
+
+#define MR_RECEIPTS_MAX 64u
+
+struct mr_receipts { /* all zero: a new stream */
+    struct {
+        mr_time sent, received; /* received 0: not known yet */
+    } at[MR_RECEIPTS_MAX];
+    uint64_t count; /* number of messages that were sent */
+};
+
+/* A message with tasks is sent. */
+void mr_receipts_sent(struct mr_receipts *r, mr_time now);
+/* The worker has told when it received the message `first` and those that follow. `offset` is the
+ * scheduler's clock minus the worker's, in ns. Messages that were not sent, or were sent too long
+ * ago, are ignored. */
+void mr_receipts_received(
+    struct mr_receipts *r, uint64_t first, const mr_time *times, uint32_t count, int64_t offset);
+/* Returns when the worker received a task that was assigned at time `assigned`: with the first
+ * message that was sent then or later. 0: it is not known. */
+mr_time mr_receipts_find(const struct mr_receipts *r, mr_time assigned);
