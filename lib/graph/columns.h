@@ -12,19 +12,21 @@
  *   4 key_n     u16 per node, then u16 per culled key: length
  *   5 keys      the keys, then the culled keys, end to end
  *   6 args_of   u32 per node: index of its arguments
- *   7 args_n    u32 each: bytes of these arguments
+ *   7 args_n    u32 per index of section 6: bytes of these arguments
  *   8 args      the arguments (args.h), end to end
  *   9 input_n   u32 per node: how many inputs
- *  10 inputs    u32 each: nodes, by slot
+ *  10 inputs    u32 each: the inputs of each node, as its arguments number them, end to end
  *  11 option_of u32 per node: index of its option set, 2^32-1 for none; empty: no node has options
  *  12 options   each a map (options_pack.h)
  *  13 ops       each a text in MessagePack
- *  14 targets   u32 each
+ *  14 targets   u32 each: a node
  *  15 job       a map (options_pack.h)
  * Version 2 has two more sections, for loops:
- *  16 loops     each: u32 rounds, u32 exits, u32 bytes of its name, rounds - 1 nodes, the exits,
- *               the name
- *  17 slots     u32 per node: its slot, 2^32-1 for none; then u32 per node: its round
+ *  16 loops     each: u32 rounds, u32 number of exits, u32 bytes of its name; then u32 each: for
+ *               each round but the last, the node that decides whether it is the last (until[r] in
+ *               loop.h); the exits; then the name
+ *  17 slots     u32 per node: which task of the loops' bodies it is, 2^32-1 for a node outside
+ *               loops; the same number in each round; then u32 per node: its round
  *
  * Version 3, with or without loops, stores sections 2 to 4, 6, 7, 9 to 11 and 14 in a form of
  * int_column.h. All other sections, and all of versions 1 and 2, have form 0. */
