@@ -1,5 +1,6 @@
-/* Functions for the gRPC thread. The gRPC thread never waits for room in its own inbox. If there is
- * none, the function is deferred to the next round of the loop. */
+/* A queue of functions that the gRPC thread is to run. Any thread adds functions. The gRPC thread
+ * never waits for room in this queue, its own inbox. If the inbox is full when the gRPC thread adds
+ * a function, the function is deferred to the next round of the loop. */
 #include "services/objectstore/call/posts.h"
 
 #include "base/alloc.h"
@@ -12,7 +13,7 @@
 struct mr_posts {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
-    struct mr_deferred later; /* functions that the gRPC thread deferred */
+    struct mr_deferred later; /* functions that the gRPC thread added to a full inbox */
 };
 
 struct item {

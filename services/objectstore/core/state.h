@@ -1,6 +1,7 @@
 /* The tables of the core. Private to services/objectstore/core. Rows are known by number, from 1; 0
- * means none. A client writes a draft into one of its segments and then seals it: from then on it
- * is an object. The cluster's directory, in Redis, tells which nodes have an object. */
+ * means none. A client writes a draft into one of its segments and then seals the draft, which
+ * makes it an object. The cluster's directory, in Redis, tells which nodes have an object. EVICT,
+ * WRITE and RECLAIM are effects of the core, and EVICT_DONE is an event (event.h). */
 #pragma once
 
 #include "base/assert.h"
@@ -11,10 +12,9 @@
 #include <string.h>
 
 /*  WANTED ──▶ FETCHING ──▶ RESIDENT ◀──▶ EVICTING ──▶ SPILLED ──▶ FETCHING
- *     └────────────seal───────▲│              │           │           │
- *  (any) ──────────────────────┴──────────────┴──▶ DOOMED ┴───────────┘──▶ FREE
- * An object is FREE only when no client has it pinned. `allowed` in object.c lists the moves that
- * neither begin nor end at FREE, also those that are not drawn here. */
+ *     └────────────seal───────▲
+ * A RESIDENT or EVICTING object that ends goes to DOOMED, and to FREE once no client has it pinned.
+ * An object in another state goes directly to FREE. object.c lists all other moves (`allowed`). */
 enum place {
     PLACE_FREE,
     PLACE_WANTED,   /* clients wait for the object, which is not here */
@@ -22,7 +22,7 @@ enum place {
     PLACE_RESIDENT,
     PLACE_EVICTING, /* an EVICT has no EVICT_DONE yet */
     PLACE_SPILLED,
-    PLACE_DOOMED, /* deleted, but in memory: a client has it pinned, or EVICT has no answer yet */
+    PLACE_DOOMED, /* ended, but in memory: a client has it pinned, or EVICT has no answer yet */
 };
 
 enum disk {
