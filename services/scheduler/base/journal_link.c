@@ -15,9 +15,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* a shorter journal than this is not compacted */
+/* The journal is compacted, that is, replaced by a snapshot, when `bytes` of struct mr_journal_link
+ * exceeds COMPACT_BYTES_MIN and also COMPACT_FACTOR times the size of the last snapshot. */
 #define COMPACT_BYTES_MIN ((uint64_t)64 << 20)
-/* a journal that is this many times longer than its last snapshot is compacted */
 #define COMPACT_FACTOR 4
 
 struct mr_journal_link {
@@ -29,12 +29,14 @@ struct mr_journal_link {
     uint32_t epoch;     /* the epoch that was written to the journal last */
     uint64_t next;      /* number of the journal's next record */
     uint64_t core_last; /* the number that the core gave its newest record in the journal */
-    /* a snapshot was written and is not acknowledged; the numbers of its records: */
-    bool has_snapshot;
+    bool has_snapshot;  /* a snapshot was written and is not acknowledged */
+    /* the journal's numbers of the first and the last record of the newest snapshot */
     uint64_t snapshot_first;
     uint64_t snapshot_last;
-    uint64_t bytes; /* appended to the journal since the last snapshot */
-    uint64_t snapshot_bytes;
+    /* bytes that this process appended to the journal, counted from the newest snapshot's first
+     * record on */
+    uint64_t bytes;
+    uint64_t snapshot_bytes; /* bytes of the newest snapshot; 0: this process has written none */
 };
 
 static void on_acked(void *ctx, uint64_t sequence)
