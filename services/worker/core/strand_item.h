@@ -1,8 +1,8 @@
 /* A strand is a run of tasks that one executor runs back to back, without returning to the core.
- * Each item needs only values that are here or that an earlier item of the strand makes. The core
- * writes the items and lends them. The executor writes the result of an item before it reports the
- * item, and the core reads results of reported items only. Reports and cuts travel through inboxes,
- * which order the memory accesses. */
+ * Each item needs only values that exist already or that an earlier item of the strand makes. The
+ * core writes the items and lends them. The executor writes the result of an item before it reports
+ * the item, and the core reads results of reported items only. Reports and cuts travel through
+ * inboxes, which order the memory accesses. */
 #pragma once
 
 #include "session/down.h"
@@ -12,7 +12,7 @@
 #define MR_SLOT_STRANDS_MAX 4
 
 enum mr_strand_input_kind {
-    MR_STRAND_PACK, /* inline */
+    MR_STRAND_PACK, /* an inline value: `pack` */
     /* an object: in this node's store, or, for an operator that gets only the ids of its inputs, on
      * any node */
     MR_STRAND_OBJECT,
@@ -32,13 +32,13 @@ struct mr_strand_input {
 
 enum mr_strand_end {
     MR_STRAND_DONE,       /* the item has a value */
-    MR_STRAND_FAILED,     /* `code` and the texts have the error */
-    MR_STRAND_STORE_GONE, /* a store failed: `code` and the texts have the error; the task may run
-                             again */
+    MR_STRAND_FAILED,     /* `code`, `message` and `arguments` have the error */
+    MR_STRAND_STORE_GONE, /* a store failed: `code`, `message` and `arguments` have the error; the
+                             task may run again */
     MR_STRAND_STOPPED, /* the item's cancel flag was seen, before the start or while the item ran */
     MR_STRAND_SKIPPED, /* not run: an item that should have made an input has no value */
     MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
-    MR_STRAND_NO_ROOM,    /* the store had no room for an input or the result: `message` */
+    MR_STRAND_NO_ROOM,    /* the store had no room for an input or the result: see `message` */
 };
 
 struct mr_strand_result {
@@ -46,8 +46,9 @@ struct mr_strand_result {
     /* bytes of output that were dropped before the part of `log` that is not reported */
     uint64_t log_lost;
     enum mr_strand_end end;
-    bool used;           /* DONE, and so are all users of the value: the executor has dropped it */
-    int code;            /* FAILED: MR_E…; MR_EINVAL and MR_EFORMAT blame the arguments */
+    bool used; /* DONE, and all users of the value are DONE: the executor has dropped the value */
+    /* FAILED, STORE_GONE: MR_E…; of FAILED, MR_EINVAL and MR_EFORMAT blame the arguments */
+    int code;
     uint32_t gone;       /* INPUT_GONE: position in inputs */
     struct mr_str pack;  /* DONE: an inline value; empty: the value is `object` */
     mr_object_id object; /* an object of this node's store */
@@ -55,14 +56,14 @@ struct mr_strand_result {
     mr_time started_ns; /* 0: the item never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
-    mr_duration input_ns;  /* time to map and load inputs; part of the duration, as the next two */
-    mr_duration output_ns; /* time to store the result; 0 for a small one */
-    mr_duration late_ns;   /* time in which the thread could run and the kernel ran another one */
-    /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent, as the next two, until the report is
-     * taken */
-    struct mr_str message;
-    struct mr_str arguments;
-    struct mr_str log;
+    /* input_ns, output_ns and late_ns are parts of duration_ns */
+    mr_duration input_ns;  /* time to map and load inputs */
+    mr_duration output_ns; /* time to store the result; 0 for a small result */
+    mr_duration late_ns;   /* time in which the thread could run, but the kernel ran another */
+    /* `message`, `arguments` and `log` are lent until the core has taken the report */
+    struct mr_str message;   /* FAILED, STORE_GONE, INPUT_GONE and NO_ROOM: what went wrong */
+    struct mr_str arguments; /* the arguments of a task that failed, as text; may be empty */
+    struct mr_str log;       /* the task's output */
 };
 
 struct mr_strand_item {

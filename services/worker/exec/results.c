@@ -86,8 +86,8 @@ static int put_pack(struct mr_executor *x, struct mr_str pack, bool is_drawn, st
     return draft_seal(x, e);
 }
 
-/* Makes a pack the item's result: inline if it is small, else in the store. A pack that consists of
- * one whole value (extension 2) is stored as this value. */
+/* Makes a pack the item's result: inline if it is small, else in the store. In the store, a pack
+ * of extension type MR_PACK_EXT_VALUE is stored as the value that the pack contains. */
 static int result_pack(struct mr_executor *x, struct mr_str pack, bool is_drawn, struct mr_error *e)
 {
     if (pack.n <= MR_INLINE_VALUE_BYTES_MAX && !wants_object(x)) {
