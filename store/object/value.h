@@ -119,8 +119,8 @@ float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta);
  * valid. */
 void mr_value_mark_drawn(void *extent);
 /* True: the extent has the flag MR_VALUE_DRAWN. `extent` may be the header alone.
- * mr_value_pack_is_drawn takes a pack that contains a whole extent (extension 2). Nothing else is
- * checked. */
+ * mr_value_pack_is_drawn takes a pack of extension type MR_PACK_EXT_VALUE, which contains an
+ * extent. Nothing else is checked. */
 bool mr_value_is_drawn(struct mr_str extent);
 bool mr_value_pack_is_drawn(struct mr_str pack);
 
@@ -129,13 +129,14 @@ bool mr_value_pack_is_drawn(struct mr_str pack);
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,
     const uint64_t *shape, void **data_out, struct mr_error *e);
 int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, struct mr_error *e);
-/* Stores a pack as a value. A pack that contains a whole extent (extension 2) is stored as the
- * value in it. */
+/* Stores a pack as a value. A pack of extension type MR_PACK_EXT_VALUE contains an extent; only
+ * this extent is stored. */
 int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct mr_error *e);
 
-/* Reads a pack as a value. The caller has checked the pack with mr_pack_check. A pack with a whole
- * extent (extension 2) becomes the value in it, which is copied through `a` if it is not aligned
- * (with `a` NULL: MR_EINVAL). Any other pack becomes a value on its own that borrows the bytes. */
+/* Reads a pack as a value. The caller has checked the pack with mr_pack_check. A pack of extension
+ * type MR_PACK_EXT_VALUE becomes the value whose extent the pack contains. An extent that is not
+ * aligned is copied through `a` (with `a` NULL: MR_EINVAL). Any other pack becomes a value of kind
+ * MR_VALUE_PACK, which borrows the bytes. */
 int mr_value_from_pack(
     struct mr_str pack, const struct mr_value_alloc *a, struct mr_value *out, struct mr_error *e);
 /* Appends the value as a pack, the opposite of mr_value_from_pack. MR_ETOOBIG, with nothing

@@ -1,32 +1,40 @@
-/* The bytes of a block: the struct head below, little endian, and then `count` spans.
+/* The bytes of a block: the struct head below, little endian, and then `count` spans. A span is one
+ * attempt of a task, and a lane is an executor thread. The block's first four bytes give its
+ * version. Version 3 ("mtr3") is described first and is the only one that is written.
  *
- * A span is a byte of flags and the fields that the flags announce, as varints (7 bits a byte,
- * lowest first). A difference of two numbers wraps and is zigzag-encoded (0, -1, 1, -2 …), so any
- * uint64_t can be restored. Names appear once: a field gives the number of a known name, or the
- * next free number followed by the new name.
+ * A span is a byte of flags and then fields, in the order of the list below. A field is absent if
+ * its flag is not set. Its numbers are varints (7 bits a byte, lowest first). A difference of two
+ * numbers wraps and is zigzag-encoded (0, -1, 1, -2 …), so any uint64_t can be restored. Names
+ * appear once: a field gives the number of a known name, or the next free number followed by the
+ * new name. A time that the span does not have has no field.
  *
  * - LANE: the lane's number. A new lane adds its worker (number, or new number with name) and the
  *   slot. Absent: the lane of the span before.
  * - OP: the operator's number; a new one adds its name. Absent: the operator of the span before.
  * - INDEX: the index minus that of the span before, minus 1. Absent: one more than that of the span
  *   before.
- * - MORE: a byte that says which times follow, and whether the bytes of the value (BYTES), attempt
- *   and outcome (TRIED), and a byte of measurements (MEASURED) follow. Absent: all times; bytes as
- *   in the lane's last span; attempt 1, outcome 0. In blocks of "mtr1": attempt, outcome, mask of
- *   times; no bytes. In blocks of "mtr2": no measurements.
- * - The measurements: RECEIVED is 0 if it is not known, else 1 more than received minus sent,
- *   zigzag-encoded; INPUTS is inputs minus sent; the others are numbers. Absent: received is the
- *   lane's last received, and the others are 0.
+ * - MORE: a byte of bits. Five bits (HAS_…) say which times the span has. The other bits say which
+ *   of these follow: BYTES, the bytes of the value; TRIED, attempt and outcome; MEASURED, the
+ *   measurements. Without MORE the span has all times, and none of the three follows. Without BYTES
+ *   the bytes are those of the lane's last span. Without TRIED: attempt 1, outcome 0.
+ * - The measurements: a byte of bits that says which numbers follow. RECEIVED is 0 if it is not
+ *   known, else 1 plus the zigzag-encoded difference received minus sent. INPUTS is inputs minus
+ *   sent. INPUT, OUTPUT, LATE and HELD are plain numbers. Without RECEIVED, received is the lane's
+ *   last received. Any other measurement without its bit is 0.
  * - SENT: sent minus the lane's last accounted. Absent: sent is the lane's last sent.
  * - READY: ready minus sent. Absent: ready is the lane's last ready.
- * - Without a flag: started minus the lane's last finished, and finished minus started.
+ * - Without a flag: started minus the lane's last finished, and finished minus started (minus the
+ *   lane's last finished if the span has no started).
  * - ACCOUNTED: accounted minus finished. Absent: accounted is the lane's last accounted.
- * - CPU: the processor time C. D is C minus (finished minus started), zigzag-encoded. The field is
- *   2 C + 1 if C is smaller than D, otherwise 2 D. Absent: C equals finished minus started.
+ * - CPU: the processor time C. The run time R is finished minus started, or 0 if the span lacks one
+ *   of them. D is the zigzag-encoded difference C minus R. The field is 2 C + 1 if C is smaller
+ *   than D, otherwise 2 D. Absent: C equals R.
  *
- * A lane is an executor thread. Its next task usually begins right after its last one, and messages
- * carry many tasks, so most differences are small or absent. The times of a new lane are relative
- * to those of the last span's lane. */
+ * A lane's next task usually begins right after its last one, and messages carry many tasks, so
+ * most differences are small or absent. A new lane begins with the times of the last span's lane.
+ *
+ * Version 2 ("mtr2") has no measurements. Version 1 ("mtr1") has neither measurements nor bytes of
+ * values; its field MORE is three varints: attempt, outcome, and the bits HAS_…. */
 #include "store/meta/trace/codec.h"
 
 #include "base/alloc.h"
@@ -37,9 +45,9 @@
 #include <assert.h>
 
 #define MAGIC 0x3372746du /* the characters "mtr3" */
-/* The characters "mtr2": blocks without measurements, which are read and never written. */
+/* The characters "mtr2": blocks of version 2, which are read and never written. */
 #define MAGIC_2 0x3272746du
-/* The characters "mtr1": blocks of version 0.1, which are read and never written. */
+/* The characters "mtr1": blocks of version 1, which are read and never written. */
 #define MAGIC_1 0x3172746du
 #define KIND_SPANS 1      /* a reader skips blocks of any other kind */
 #define NUMBERS_MAX 4096u /* limit of the lanes, workers and operators of one block */
@@ -505,8 +513,8 @@ static void take_times(
     s->cpu_ns = cpu * MR_TRACE_TICK_NS;
 }
 
-/* Reads the fields that MORE announces, and returns the mask of times. `*is_measured`: a mask of
- * measurements follows. */
+/* Reads the field MORE up to the measurements, and returns the bits HAS_…. `*is_measured`: the
+ * measurements follow. */
 static unsigned take_more(
     struct decoder *d, struct lane *l, struct mr_trace_span *s, bool *is_measured)
 {
@@ -522,7 +530,7 @@ static unsigned take_more(
     return d->version == 1 ? take_u32(d) : mask & HAS_ALL;
 }
 
-/* Measurements as they stand in the block; times are relative to `sent`, which follows. */
+/* Measurements as they stand in the block: relative to the span's `sent`, which is read later. */
 struct measured {
     unsigned mask;
     uint64_t received, inputs;
