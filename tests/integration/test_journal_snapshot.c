@@ -194,12 +194,12 @@ static void a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journa
     for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
         nap();
     assert_int_equal(atomic_load(&f->rewinds), 1); /* Redis has 10 of the 20 records */
-    /* The first process ends before it has written anything of the snapshot that on_rewind asks
-     * for. */
+    /* This process closes the journal without writing the snapshot that on_rewind asks for. It
+     * stands for a writer that dies. */
     mr_journal_close(&j);
     pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) snapshot_and_die(f, 4); /* the second process ends amid its snapshot */
+    if (pid == 0) snapshot_and_die(f, 4); /* a second writer dies amid its snapshot */
     (void)waitpid(pid, NULL, 0);
     j = journal_open(f, &info);
     assert_int_equal(info.sequence, 10);

@@ -35,7 +35,7 @@ void sim_fair_begin(struct sim *s)
     s->fair_many = submit(s, MANY);
 }
 
-/* Submits the small job as soon as the large job runs. False: the large job does not run yet. */
+/* Submits the small job when 2 % of the large job's tasks are done. False: fewer are done. */
 bool sim_fair_add(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_many];
@@ -59,9 +59,10 @@ void sim_fair_sent(struct sim *s, uint64_t job)
     s->fair_sent += j->spec == s->fair_many;
 }
 
-/* True: the small job has ended. Fails if too many tasks of the large job were sent before it: more
- * than FEW and a quarter of those that were ready. Jobs take turns, so fewer are sent. The time
- * that the small job's task waits at its worker does not count. */
+/* True: the small job has ended. Fails if more tasks of the large job were sent before the small
+ * job's task than FEW plus a quarter of the large job's tasks that were ready when the small job
+ * was submitted. Jobs take turns, so fewer are sent. The time that the small job's task waits at
+ * its worker does not count. */
 bool sim_fair_check(struct sim *s)
 {
     const struct sim_spec *x = &s->specs[s->fair_one];
