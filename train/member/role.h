@@ -2,10 +2,10 @@
  * what all roles share, from the first Join to the end of the task. The role's thread calls all
  * functions.
  *
- *     err = mr_role_begin(call, &r, kind, socket, NULL);    joins; waits until all members joined
- *     while (!(err = mr_role_look(&r, &is_new)))            does not wait
+ *     err = mr_role_begin(call, &r, kind, socket, NULL);   joins; waits until all members joined
+ *     while (!(err = mr_role_look(&r, &is_new)))           does not wait
  *         …work, mr_agent_report(r.agent, &r.post)…
- *     return mr_role_end(&r, err, &e);                      reports a failure; the task's result */
+ *     return mr_role_end(&r, err, &e);                     reports a failure; returns the result */
 #pragma once
 
 #include "host/flag.h"
