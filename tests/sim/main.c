@@ -290,7 +290,8 @@ void sim_tear_down(struct sim *s)
     mr_release(s->heap);
 }
 
-/* Runs AGAIN_MAX instances of a template one after another, while nothing else runs. */
+/* Runs AGAIN_MAX jobs that are instances of one job template, one after another, while nothing else
+ * runs. */
 static void again(struct sim *s)
 {
     for (uint32_t i = 0; i < AGAIN_MAX; i++) {

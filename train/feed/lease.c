@@ -69,7 +69,8 @@ static bool is_stopped(void *ctx)
     return mr_flag_is_set(&t->stop);
 }
 
-/* True: the time for the last answers is over. Leases that are not answered will expire. */
+/* True: the worker's time to acknowledge its last leases or to give them back is over. The queue
+ * takes the other leases back when they expire. */
 static bool is_late(void *ctx)
 {
     struct mr_taker *t = ctx;

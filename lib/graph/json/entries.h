@@ -1,5 +1,5 @@
-/* Reads entries slice by slice (slice.h), from one text or from pieces of it. Private to
- * lib/graph/json. */
+/* Reads the entries of the JSON object "tasks", the tasks of a job, slice by slice (slice.h), from
+ * one text or from pieces of it. Private to lib/graph/json. */
 #pragma once
 
 #include "graph/json/internal.h"

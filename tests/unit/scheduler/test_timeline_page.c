@@ -38,7 +38,8 @@ static void gather(const struct mr_trace_want *want, struct mr_trace_gather *g)
     mr_trace_gather_finish(g);
 }
 
-/* Reads all pages of `page` spans one after the other. Checks that each span comes exactly once. */
+/* Reads the timeline in pages, one after the other; each page has `page` spans. Checks that each
+ * span comes exactly once. */
 static void read_all(uint32_t page)
 {
     bool *seen = mr_alloc_array(SPANS, sizeof *seen);

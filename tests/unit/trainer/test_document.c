@@ -49,7 +49,7 @@ static bool says(const struct mr_training_document *d, const char *words)
     return memmem(json.p, json.n, words, strlen(words)) != NULL;
 }
 
-/* The roles read the JSON that this test compares. */
+/* The processes of the training read the completed JSON, so each default must be in it. */
 static void a_short_document_gets_every_default(void **state)
 {
     (void)state;

@@ -55,7 +55,8 @@ static void a_worker_has_a_lease_of_time_after_its_stream_has_ended(void **state
     assert_int_equal(mr_sched_deadline(r->s), joined + r->c.lease);
     rig_close(r, a);
     mr_time closed = r->now;
-    /* The scheduler has not heard of "other" for a lease, so "other" is lost. */
+    /* After this pause the scheduler has had no message from "other" for the time of a lease, so
+     * "other" is lost. */
     rig_pass(r, 2 * MR_SECOND);
     assert_int_equal(mr_sched_deadline(r->s), closed + r->c.lease);
     rig_pass(r, r->c.lease - 2 * MR_SECOND - 1);
