@@ -125,9 +125,9 @@ static void residual(struct search *s)
         s->r[j] -= p->l2 * s->x[j];
 }
 
-/* Minimises over coordinate `j` alone. Returns by how much the step changes component j of the
- * residual, divided by the sum of the terms of that component: |pull|, the L1 penalty and |c[j]|.
- * Returns 0 if the coordinate does not move. */
+/* Minimises over coordinate `j` alone. Returns by how much this changes component j of the
+ * residual, relative to the sum of the sizes of its terms: the pull of the gradient, the L1
+ * penalty, and the constant term c[j] of the problem. Returns 0 if the coordinate does not move. */
 static double settle(struct search *s, uint32_t j)
 {
     const struct mr_glm_prox *p = s->p;

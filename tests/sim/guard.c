@@ -78,7 +78,7 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
             }
             guard(s, t, GUARD_OBJECT);
             t->guard_object = object;
-        } else if (has_room) { /* a value without room may be made again, as documented */
+        } else if (has_room) { /* a value for which the cache had no room may be made again */
             guard(s, t, GUARD_INLINE);
         } else {
             t->roomless_life = s->life;

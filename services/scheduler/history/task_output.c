@@ -35,8 +35,9 @@ struct piece {
     uint64_t at;
     /* how many bytes of the task's output the worker dropped right before this piece */
     uint64_t gone;
-    /* `lost`: how many bytes were evicted here right before what is left of this piece, plus `gone`
-     * of the evicted pieces; `lost_end`: the position after the evicted bytes */
+    /* `lost`: how many bytes of the task's output the scheduler evicted right before what is left
+     * of this piece, plus `gone` of the evicted pieces; `lost_end`: the position in the output
+     * after the evicted bytes */
     uint64_t lost, lost_end;
     size_t n, skip; /* `skip`: how many bytes at the piece's beginning were evicted */
     size_t worker_bytes;

@@ -41,8 +41,8 @@ enum mr_trainer_effect_type {
     /* channel: asks for the channel's last entry. The event LOCATED answers, as soon as Redis has
      * answered */
     MR_TX_LOCATE,
-    /* channel, text: the entries after this one ("": all entries) are to be sent as ENTRY events,
-     * until UNFOLLOW or another FOLLOW of the channel */
+    /* channel, text: the entries after the entry whose id is `text` ("": all entries) are to be
+     * sent as ENTRY events, until UNFOLLOW or another FOLLOW of the channel */
     MR_TX_FOLLOW,
     MR_TX_UNFOLLOW, /* channel */
     /* session, change. The shell informs the Watches of the session, and the Gets and Starts that

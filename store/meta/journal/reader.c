@@ -1,4 +1,4 @@
-/* Reads the stream of a journal entry by entry. */
+/* Reads the stream that holds a journal, one entry after the other. */
 #include "store/meta/journal/reader.h"
 
 #include "base/alloc.h"
