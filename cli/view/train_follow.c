@@ -46,7 +46,7 @@ struct follow {
     bool stop_asked; /* true: the trainer has confirmed the stop */
     mr_time since;   /* when the session began, on this machine's clock */
     mr_time heard;   /* time at which bytes last came */
-    mr_time shown;   /* time at which the line was last written */
+    mr_time shown;   /* time at which the line of progress was last written */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */

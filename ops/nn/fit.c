@@ -45,7 +45,7 @@ struct fit {
     struct mr_nn_model_view before;
     /* The optimizer state of the model to continue; NULL: none. */
     const struct mr_arg *before_slots;
-    struct mr_arg optimizer; /* the settings of the optimizer, as in the argument */
+    struct mr_arg optimizer; /* the argument "optimizer": its settings */
     struct mr_arg value;     /* the resulting model */
     struct mr_arg slots_value;
     struct rows train;

@@ -69,8 +69,8 @@ static bool is_stopped(void *ctx)
     return mr_flag_is_set(&t->stop);
 }
 
-/* True: the worker's time to acknowledge its last leases or to give them back is over. The queue
- * takes the other leases back when they expire. */
+/* True: the worker's time to acknowledge its leases or to give them back is over. What the worker
+ * has done neither with, the queue takes back when the lease expires. */
 static bool is_late(void *ctx)
 {
     struct mr_taker *t = ctx;

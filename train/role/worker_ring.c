@@ -292,8 +292,8 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
     return mr_role_save_model(&t->r, g->kept, g->kept_version, e);
 }
 
-/* Asks the trainer for the session's newest complete checkpoint and loads it. The membership names
- * an older checkpoint, from which training began. */
+/* Asks the trainer for the session's newest complete checkpoint and loads it. The role itself only
+ * knows an older checkpoint, the one from which training began. */
 static int checkpoint_take(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;

@@ -17,8 +17,8 @@ void mr_json_template_free(struct mr_json_template **t);
 int mr_json_template_graph(struct mr_json_template *t, struct mr_str given,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
     struct mr_error *e);
-/* mr_json_template_cached_bytes returns the size of the cache, without the text.
- * mr_json_template_drop empties the cache. */
+/* mr_json_template_cached_bytes returns the size of the cached graphs, without the JSON of the
+ * template. mr_json_template_drop empties the cache. */
 size_t mr_json_template_cached_bytes(const struct mr_json_template *t);
 void mr_json_template_drop(struct mr_json_template *t);
 /* Appends the names of the parameters, each followed by a newline. */

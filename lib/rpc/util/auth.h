@@ -76,8 +76,8 @@ int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
     const struct mr_rpc_credentials *credentials, struct mr_error *e);
 
 /* Returns the name to which the resources of a call are charged: the name of the user or of the
- * calling service, or else the address of the caller without the port. Valid until the next call of
- * `auth`. */
+ * calling service, or else the address of the caller without the port. The text is valid until this
+ * function is called again with the same `auth`. */
 struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
 /* Like mr_rpc_server_listen, but if there is no token file, refuses an address that other machines

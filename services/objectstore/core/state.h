@@ -48,7 +48,7 @@ struct object {
     enum list list;
     bool being_written; /* a WRITE of the object has no answer yet */
     bool persisted;     /* the object's file outlives the process */
-    bool to_persist;    /* the object is to be written with PERSISTED */
+    bool to_persist;    /* the object is to be written to a file that outlives the process */
     /* the object is leaving memory: a write for that, or an EVICT, has no answer yet */
     bool leaving;
     bool evict_asked; /* an EVICT of the object has no answer yet */

@@ -1,6 +1,7 @@
-/* Columns of messages. Of the scheduler's messages, a column whose length does not fit the others
- * is refused, and the error names the column. Of the worker's messages, columns have the times of
- * tasks and of the scheduler's messages. */
+/* Columns of messages (arrays with one entry a task). The worker refuses a message of the scheduler
+ * in which the length of a column does not fit the others, and the error names the column. The
+ * worker's own messages have columns with the parts of each task's run time, and with the times at
+ * which messages of the scheduler came. */
 #include "base/limits.h"
 #include "tests/unit/worker/test.h"
 

@@ -58,7 +58,7 @@ struct mr_sched_record_head {
     uint32_t type; /* enum mr_sched_record */
     uint32_t bytes;
     /* 0: the payload is complete. Else 1 + the index of the piece of the submitted graph that
-     * follows the payload; the submitter has the pieces. */
+     * follows the payload; the shell, which sent SUBMIT, has the pieces. */
     uint32_t piece;
     uint32_t piece_bytes; /* MR_CHUNK_BYTES, except for the last piece */
 };

@@ -15,7 +15,7 @@
 #define AT_A ",\"workers\":[\"a\"]"
 #define AT_B ",\"workers\":[\"b\"]"
 #define AT_C ",\"workers\":[\"c\"]"
-#define LARGE 900 /* bytes of a small value for which a cache of 8 blocks has no room */
+#define LARGE 900 /* bytes of a value that is too large for the scheduler's cache of 8 blocks */
 
 static const mr_object_id no_object = {0, 0};
 

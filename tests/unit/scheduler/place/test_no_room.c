@@ -481,8 +481,8 @@ static void a_worker_that_is_lost_meanwhile_makes_a_failure_no_verdict(void **st
     assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
 }
 
-/* The core waits for the name of the lost worker. A worker with another name does not count as its
- * return. */
+/* The core waits for the return of a lost worker. A worker that registers under another name is not
+ * the lost one. */
 static void a_worker_of_another_name_is_not_the_one_that_was_lost(void **state)
 {
     (void)state;
