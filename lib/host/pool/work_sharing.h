@@ -58,7 +58,7 @@ struct mr_blocks_end mr_work_sharing_run(
 struct mr_blocks_end mr_blocks_alone(const struct mr_blocks *work);
 
 /* Runs blocks of other slots on an idle thread, until no block is left or `is_wanted` returns true.
- * `is_wanted` is called before each block. True: the thread ran at least one block. */
+ * `is_wanted` is called before each block. Returns true if the thread ran at least one block. */
 bool mr_work_sharing_steal(
     struct mr_work_sharing *h, uint32_t slot, bool (*is_wanted)(void *ctx), void *ctx);
 /* Returns the number of offers so far, which serves as an eventcount. An idle thread reads the

@@ -4,7 +4,7 @@
  * millisecond of work. A cut takes items back when another slot is idle or better work comes. */
 #include "services/worker/core/internal.h"
 
-#define STRAND_COST MR_MS /* work in one strand, as far as it comes from the ready queue */
+#define STRAND_COST MR_MS /* work that a strand takes from the ready queue */
 /* work in one strand, with the tasks that only this strand makes ready */
 #define FUSED_COST (20 * MR_MS)
 #define BEHIND_COST (5 * MR_MS) /* a second strand waits behind one with at most this much work */

@@ -216,7 +216,7 @@ static void epochs_in_two_parts_are_epochs_in_one(void **state)
     const struct mr_str none = {0};
     struct mr_str whole = fitted(none, "9, 3, " ADAM ", null, 4");
     struct mr_str first = fitted(none, "4, 3, " ADAM ", null, 4");
-    struct mr_str second = fitted(first, "5"); /* all arguments but the model stay the same */
+    struct mr_str second = fitted(first, "5"); /* 5 more epochs; the rest as in `first` */
     assert_true(mr_str_eq(whole, second));
     assert_false(mr_str_eq(whole, first));
     drop(whole);

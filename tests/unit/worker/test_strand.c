@@ -452,7 +452,8 @@ static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
     rig_result(r, &s->items[0], MR_STRAND_DONE);
     rig_report(r, s, 1);
     rig_turn(r);
-    /* By the operator's earlier time, two strands of four tasks each would have begun. */
+    /* If the core still used the operator's run time from before, it would have begun two strands
+     * of four tasks each. */
     assert_int_equal(strand_of(r, 1)->count, 1);
     assert_int_equal(strand_of(r, 2)->count, 1);
     rig_run_all(r);

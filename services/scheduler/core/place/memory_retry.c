@@ -74,9 +74,10 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
-/* If the worker has the name of its store's lost worker, that loss no longer counts: a worker
- * unpins everything when it learns that it was lost. Retries on its node wait a while for this, as
- * for an attempt that was told to stop. */
+/* Called when a worker has registered. If a worker of the same name was lost on this node, it has
+ * come back, and its loss no longer counts: a worker unpins everything when it learns that it was
+ * lost. Retries on the node wait a while until it has done so, as for an attempt that was told to
+ * stop. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
