@@ -85,8 +85,8 @@ struct mr_queues {
 };
 
 /* service.c */
-/* Sends the request to Redis. If other requests wait in its line, a new request is put behind them
- * instead. */
+/* Sends the request to Redis. If it is new and other requests wait in its line, it is put behind
+ * them instead. */
 void mr_queue_op_begin(struct mr_queue_op *op);
 /* Frees the request, which must not be in any list. */
 void mr_queue_op_end(struct mr_queue_op **op);

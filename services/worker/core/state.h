@@ -138,7 +138,8 @@ struct need { /* a class of tasks: what each of them takes while it runs */
 struct slot {
     struct mr_strand *strands[SLOT_STRANDS_MAX];
     uint32_t count;
-    /* strands that the executor has: `strands`, and those of which a cut left nothing */
+    /* strands that the executor has: those in `strands`, and those all of whose tasks were taken
+     * away again before they had begun */
     uint32_t held;
 };
 

@@ -1,5 +1,6 @@
-/* The scheduler's core: jobs of one priority share the workers (issue 11, point E). A bound is a
- * number of other jobs' tasks that run before a task of the job. */
+/* The scheduler's core: jobs of one priority share the workers (issue 11, point E). A test submits
+ * a small job beside large ones. Its bound says how many tasks of the large jobs may run before a
+ * task of the small job runs. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"

@@ -286,7 +286,7 @@ static void where_it_ended_outlives_the_scheduler(void **state)
     play(r, a, job, 1, STOP);
     rig_done(r, a, job, "fit.count");
     rig_crash(r);
-    rig_pass(r, 60 * MR_SECOND); /* no worker of the time before the restart returns */
+    rig_pass(r, 60 * MR_SECOND); /* the workers from before the restart stay away */
     struct rig_worker b = join(r, "b");
     assert_int_equal(rig_state(r, job, in_round(2, "part-0")), MR_TASK_RELEASED);
     rig_done(r, b, job, in_round(0, "part-0"));

@@ -1,7 +1,7 @@
 /* The worker's core: tasks that do not simply succeed. The tests check the outcome, the error and
- * the times that are reported, stops and their grace, and inputs that cannot be fetched. A cut
- * takes the tasks that have not begun off the end of a strand (a list of tasks that one executor
- * runs in order). */
+ * the times that are reported, stops and their grace, and inputs that cannot be fetched. A strand
+ * is a list of tasks that one executor runs in order. A cut ends a strand early: its last tasks,
+ * which have not begun, go back to the queue. */
 #include "tests/unit/worker/test.h"
 
 static struct heard { /* the last failure that the worker has sent */
