@@ -34,7 +34,7 @@ ROWS = {
     "put-one": ("put an object of 64 MiB, copied by one thread", "more", None, None),
     "get-big": ("get an object of 64 MiB", "less", None, 1),
     "mnist": ("MNIST job, {n} copies: all three stages", "less", 3, None),
-    "mnist-persist": ("MNIST job, first stage: {n} copies to f32, result held in memory", "less", None, None),
+    "mnist-persist": ("MNIST job, first stage: {n} copies of the images converted to f32, result held in memory", "less", None, None),
     "mnist-stats": ("MNIST job, second stage: mean and variance over axis 0", "less", None, None),
     "mnist-rechunk": ("MNIST job, third stage: rechunk to (10000, 784), result held in memory", "less", None, None),
     "spill": ("all to all of {n} times the store's memory", "less", None, None),
